@@ -1,0 +1,47 @@
+"""Orders and outcomes: the versioned contract between master and workers (`jobs/schema/`).
+
+Both sides call `check_order` and `check_outcome` on whatever crosses the line, because a file
+from outside may be wrong or hostile. Documents stay plain JSON objects here; each side loads
+them into types of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+SCHEMA_DIR = Path(__file__).resolve().parent.parent / "schema"
+
+Document = dict[str, Any]
+
+
+class ContractError(ValueError):
+    """A document does not fit its schema; says where and why."""
+
+
+@cache
+def _validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads((SCHEMA_DIR / name).read_text()))
+
+
+def _check(name: str, what: str, document: object) -> Document:
+    error = jsonschema.exceptions.best_match(_validator(name).iter_errors(document))
+    if error is not None:
+        where = "/".join(str(part) for part in error.absolute_path) or "top level"
+        raise ContractError(f"{what}: {where}: {error.message[:300]}")
+    assert isinstance(document, dict)
+    return document
+
+
+def check_order(document: object) -> Document:
+    """Return `document` if it is a version 1 order; raise ContractError otherwise."""
+    return _check("order-1.schema.json", "order", document)
+
+
+def check_outcome(document: object) -> Document:
+    """Return `document` if it is a version 1 outcome; raise ContractError otherwise."""
+    return _check("outcome-1.schema.json", "outcome", document)

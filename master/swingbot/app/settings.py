@@ -1,0 +1,226 @@
+"""Settings: one TOML file, every key documented here, every key overridable by `SWINGBOT_<SECTION>_<KEY>`.
+
+Order of precedence: environment, then the file (`--config`, `SWINGBOT_CONFIG`,
+`/etc/swingbot/swingbot.toml`), then the default below. Unknown keys are errors that name the file.
+Secrets never stand here: they are files under `paths.state`, or named by `*_file` keys.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_type_hints
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
+
+
+class SettingsError(ValueError):
+    """A settings file or variable is wrong; says which key and what it should be."""
+
+
+def _key(default: Any, doc: str) -> Any:
+    return field(default=default, metadata={"doc": doc})
+
+
+def _xdg(variable: str, fallback: str) -> str:
+    return os.environ.get(variable) or str(Path.home() / fallback)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    state: str = _key("", "directory of everything that must survive a restart; default ${XDG_STATE_HOME:-~/.local/state}/swingbot")
+    cache: str = _key("", "directory of what can be made again: kernels, ccache, packages; default ${XDG_CACHE_HOME:-~/.cache}/swingbot")
+    jobs: str = _key(str(CHECKOUT / "jobs"), "job files, programs and schemas")
+    workers: str = _key(str(CHECKOUT / "workers"), "testboxes/, kconfig/ and rootfs/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Db:
+    url: str = _key("", "postgresql+psycopg2://user@host/db; empty: the embedded server under paths.state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    host: str = _key("127.0.0.1", "address the pages listen on")
+    port: int = _key(8010, "port of pages, API and artifacts; the embedded Buildbot takes the next three")
+    public_url: str = _key("", "what links in mails begin with; default http://<host>:<port>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    jobs: int = _key(0, "make -j; 0: number of processors")
+    kconfig: str = _key("vm-x86_64", "name of workers/kconfig/<name>.config used for new trees")
+    compiler: str = _key("gcc", "compiler of new trees")
+    deadline_seconds: int = _key(3600, "a kernel build is given up after this")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    deadline_seconds: int = _key(900, "wall-clock limit of one boot with its runs, whatever the testbox says")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmarks:
+    dir: str = _key("", "directory of benchmark binaries that the operator has built; they win over Debian's")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    poll_seconds: float = _key(60.0, "how often branches are looked at")
+    boots: int = _key(3, "boots a side of an automatic comparison")
+    testbox: str = _key("vm-icount", "testbox of trees and comparisons that name none")
+    bisect_improvements: bool = _key(False, "also look for the commit behind a change for the better")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisect:
+    confidence: float = _key(0.99, "posterior of a commit at which it is confirmed and named")
+    max_boots: int = _key(200, "a bisection that used so many boots ends as inconclusive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    release: str = _key("hold", "hold: a person releases each report; release: reports leave by themselves")
+    sender: str = _key("swingbot <swingbot@localhost>", "From of every report")
+    to: str = _key("swingbot-reports@localhost", "comma-separated recipients of every report")
+    contact: str = _key("the operator of this swingbot", "a person, named in every mail")
+    host: str = _key("", "SMTP server; empty: the embedded one, which delivers to a Maildir under paths.state")
+    port: int = _key(25, "port of mail.host")
+    domain: str = _key("swingbot.localdomain", "right side of Message-IDs; must never change")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    tick_seconds: float = _key(2.0, "longest sleep between two ticks; notifications wake it earlier")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    paths: Paths = field(default_factory=Paths)
+    db: Db = field(default_factory=Db)
+    web: Web = field(default_factory=Web)
+    build: Build = field(default_factory=Build)
+    boot: Boot = field(default_factory=Boot)
+    benchmarks: Benchmarks = field(default_factory=Benchmarks)
+    watch: Watch = field(default_factory=Watch)
+    bisect: Bisect = field(default_factory=Bisect)
+    mail: Mail = field(default_factory=Mail)
+    loop: Loop = field(default_factory=Loop)
+    sources: Mapping[str, str] = field(default_factory=dict)   # "section.key" -> where it came from, for `swingbot settings`
+
+    @property
+    def state(self) -> Path:
+        return Path(self.paths.state or Path(_xdg("XDG_STATE_HOME", ".local/state")) / "swingbot").expanduser().absolute()
+
+    @property
+    def cache(self) -> Path:
+        return Path(self.paths.cache or Path(_xdg("XDG_CACHE_HOME", ".cache")) / "swingbot").expanduser().absolute()
+
+    @property
+    def web_url(self) -> str:
+        return (self.web.public_url or f"http://{self.web.host}:{self.web.port}").rstrip("/")
+
+    # The embedded service's other ports follow from the first, so that one --port moves them all.
+    @property
+    def buildbot_www_port(self) -> int:
+        return self.web.port + 1
+
+    @property
+    def buildbot_worker_port(self) -> int:
+        return self.web.port + 2
+
+    @property
+    def smtp_port(self) -> int:
+        return self.mail.port if self.mail.host else self.web.port + 3
+
+    # What lives where under the state directory.
+    @property
+    def mirror(self) -> Path:
+        return self.state / "mirror.git"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.state / "artifacts"
+
+    @property
+    def maildir(self) -> Path:
+        return self.state / "maildir"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "log"
+
+    @property
+    def secret_file(self) -> Path:
+        return self.state / "secret"
+
+
+SECTIONS = tuple(f.name for f in dataclasses.fields(Settings) if f.name != "sources")
+
+
+def _convert(where: str, kind: type, value: Any) -> Any:
+    try:
+        if kind is bool:
+            if isinstance(value, bool):
+                return value
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[str(value).lower()]
+        if kind in (int, float) and isinstance(value, bool):
+            raise ValueError
+        if kind is str and not isinstance(value, str):
+            raise ValueError
+        return kind(value)
+    except (KeyError, ValueError, TypeError):
+        raise SettingsError(f"{where}: {value!r} is not {'true or false' if kind is bool else 'a ' + kind.__name__}") from None
+
+
+def load(file: Path | None = None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Read settings; `overrides` ("section.key" -> value) come from the command line and win.
+
+    Raises SettingsError for an unreadable file, an unknown key or a value of the wrong kind.
+    """
+    env = os.environ if environ is None else environ
+    if file is None:
+        file = Path(env["SWINGBOT_CONFIG"]) if env.get("SWINGBOT_CONFIG") else (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    document: dict[str, Any] = {}
+    if file is not None:
+        try:
+            document = tomllib.loads(file.read_text())
+        except OSError as error:
+            raise SettingsError(f"{file}: {error.strerror}; give another file with --config or unset SWINGBOT_CONFIG") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{file}: not TOML: {error}") from None
+    hints = get_type_hints(Settings)
+    sources: dict[str, str] = {}
+    sections: dict[str, Any] = {}
+    for name in SECTIONS:
+        kind = hints[name]
+        known = {f.name: get_type_hints(kind)[f.name] for f in dataclasses.fields(kind)}
+        given = document.pop(name, {})
+        if not isinstance(given, dict):
+            raise SettingsError(f"{file}: [{name}] must be a table of keys")
+        values: dict[str, Any] = {}
+        for key, value in given.items():
+            if key not in known:
+                raise SettingsError(f"{file}: unknown key {name}.{key}; known are {', '.join(known)}")
+            values[key] = _convert(f"{file}: {name}.{key}", known[key], value)
+            sources[f"{name}.{key}"] = str(file)
+        for key, type_ in known.items():
+            variable = f"SWINGBOT_{name.upper()}_{key.upper()}"
+            if variable in env:
+                values[key] = _convert(variable, type_, env[variable])
+                sources[f"{name}.{key}"] = variable
+            if overrides and f"{name}.{key}" in overrides:
+                values[key] = _convert(f"{name}.{key}", type_, overrides[f"{name}.{key}"])
+                sources[f"{name}.{key}"] = "command line"
+        sections[name] = kind(**values)
+    if document:
+        raise SettingsError(f"{file}: unknown section [{next(iter(document))}]; known are {', '.join(SECTIONS)}")
+    settings = Settings(**sections, sources=sources)
+    if settings.mail.release not in ("hold", "release"):
+        raise SettingsError(f"mail.release: {settings.mail.release!r} is neither 'hold' nor 'release'")
+    return settings

@@ -1,0 +1,41 @@
+"""Ids as people see them: a letter and a number (`t1`, `v3`, `o12`, `a12`, `c5`, `b2`, `i1`, `r4`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+LETTERS: Final = {
+    "tree": "t",
+    "variant": "v",
+    "order": "o",
+    "attempt": "a",
+    "dispatch": "d",
+    "comparison": "c",
+    "bisection": "b",
+    "incident": "i",
+    "report": "r",
+    "boot": "x",
+}
+KINDS: Final = {letter: kind for kind, letter in LETTERS.items()}
+_ID = re.compile(r"([a-z])([0-9]{1,18})")
+
+
+class BadId(ValueError):
+    """What was given is not an id; the message says what one looks like."""
+
+
+def show(kind: str, number: int) -> str:
+    """`show("comparison", 5)` is `c5`."""
+    return f"{LETTERS[kind]}{number}"
+
+
+def read(text: str, kind: str | None = None) -> tuple[str, int]:
+    """`read("c5")` is `("comparison", 5)`. With `kind`, any other kind is refused."""
+    match = _ID.fullmatch(text.strip())
+    if match is None or match[1] not in KINDS:
+        raise BadId(f"{text!r} is not an id: ids are a letter and a number, such as c5 (comparison) or b2 (bisection)")
+    found = KINDS[match[1]]
+    if kind is not None and found != kind:
+        raise BadId(f"{text!r} is the id of a {found}; a {kind} has an id such as {LETTERS[kind]}5")
+    return found, int(match[2])
