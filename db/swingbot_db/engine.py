@@ -1,0 +1,35 @@
+"""The database connection: PostgreSQL by psycopg2, search path on our schema, commits as checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from swingbot.service.checkpoint import checkpoint
+
+
+def make_engine(url: str) -> sa.Engine:
+    """Open a pool on `url` (any spelling of a PostgreSQL URL; the driver is always psycopg2).
+
+    Connections are tested before use, so a restarted server costs a reconnect and no more.
+    """
+    parsed = sa.make_url(url).set(drivername="postgresql+psycopg2")
+    return sa.create_engine(
+        parsed,
+        pool_pre_ping=True,
+        pool_size=5,
+        connect_args={"options": "-csearch_path=swingbot -ctimezone=UTC", "application_name": "swingbot", "connect_timeout": 10},
+    )
+
+
+@contextmanager
+def transaction(engine: sa.Engine, name: str) -> Iterator[sa.Connection]:
+    """One transaction; `name` is what its two checkpoints are called."""
+    with engine.connect() as conn:
+        with conn.begin() as open_transaction:
+            yield conn
+            checkpoint(f"{name}: before commit")
+            open_transaction.commit()
+        checkpoint(f"{name}: after commit")
