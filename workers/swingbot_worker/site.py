@@ -1,0 +1,50 @@
+"""Where this worker finds and keeps things: one value, made from the environment once and passed along."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from swingbot_worker import InfraError
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Paths of one worker host. All are absolute; only `cache` is written to, and all in it can be made again."""
+
+    cache: Path  # shared by all workers of this host: kernels, work trees, ccache, root file systems
+    workers: Path  # testboxes/, kconfig/ and rootfs/
+    jobs: Path  # job files and programs/
+    benchmarks: Path | None  # binaries that the operator has built; they win over Debian's
+    make_jobs: int  # make -j
+
+    def kconfig(self, name: str) -> Path:
+        """Path of the kconfig fragment `name`."""
+        return self.workers / "kconfig" / f"{name}.config"
+
+
+def from_environment(environ: Mapping[str, str] | None = None) -> Site:
+    """Make the site from `SWINGBOT_PATHS_*`, `SWINGBOT_BENCHMARKS_DIR` and `SWINGBOT_BUILD_JOBS`; an empty variable is an unset one."""
+    env = os.environ if environ is None else environ
+    benchmarks = env.get("SWINGBOT_BENCHMARKS_DIR")
+    return Site(
+        cache=_path(env.get("SWINGBOT_PATHS_CACHE") or f"{env.get('XDG_CACHE_HOME') or '~/.cache'}/swingbot"),
+        workers=_path(env.get("SWINGBOT_PATHS_WORKERS") or str(CHECKOUT / "workers")),
+        jobs=_path(env.get("SWINGBOT_PATHS_JOBS") or str(CHECKOUT / "jobs")),
+        benchmarks=_path(benchmarks) if benchmarks else None,
+        make_jobs=_make_jobs(env.get("SWINGBOT_BUILD_JOBS") or "0"),
+    )
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _make_jobs(text: str) -> int:
+    if not text.isdigit():
+        raise InfraError(f"SWINGBOT_BUILD_JOBS is {text!r}; set it to a number, 0 for one job per processor.")
+    return int(text) or len(os.sched_getaffinity(0))
