@@ -1,0 +1,253 @@
+"""A testbox: one measured machine, as described by `workers/testboxes/<name>.yaml`.
+
+Both sides read the same file: the master for nr_cpu, label and boot time, the worker for how to
+drive it. Loading is strict: an unknown, missing or ill-typed key is a TestboxError that names file and line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import yaml
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+DRIVERS: Final = ("qemu", "command")
+ACCELERATORS: Final = ("icount", "tcg", "kvm")
+# One boot of the shipped VMs takes about 3 s of wall clock; limits are multiples of this.
+DEFAULT_BOOT_SECONDS: Final = 10.0
+
+
+class TestboxError(ValueError):
+    """A testbox file is wrong; the message names file and line and says what to change."""
+
+    __test__ = False  # not a pytest class, whatever its name begins with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perturbations:
+    """A seeded list of delays before the job: what makes the boots of a repeatable testbox differ honestly.
+
+    `count` delays are spread evenly over (0, max_ms] milliseconds in an order given by `seed`; a list that is used
+    up goes on with other delays from the same range, so it never ends and never repeats exactly.
+    """
+
+    seed: int
+    count: int
+    max_ms: int
+
+    def __call__(self, k: int) -> int:
+        """The k-th delay (k from 0) in microseconds, at least 1."""
+        if k < 0:
+            raise ValueError(f"perturbation {k} does not exist: they count from 0")
+        slots = sorted(range(self.count), key=lambda slot: _draw(f"slot:{self.seed}:{slot}"))
+        slot, step = slots[k % self.count], self.max_ms * 1000 / self.count
+        return max(1, int((slot + _draw(f"delay:{self.seed}:{k}")) * step))
+
+
+def _draw(text: str) -> float:
+    """A number in [0, 1) that depends on `text` alone: the same on every machine and Python version."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QemuDriver:
+    """How QEMU is started. `icount_shift` N means 2^N virtual nanoseconds per instruction; icount boxes have one vCPU."""
+
+    accel: str
+    icount_shift: int = 3
+    # Without erms and fsrm a `rep stosb` is one instruction per 64 bits and no longer drowns the mm code;
+    # rdrand and rdseed would bring in entropy of the host.
+    cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandDriver:
+    """A program of the operator that boots the machine; see docs of `swingbot_worker.testbox.command`."""
+
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testbox:
+    """Facts of one testbox. Sizes in MiB, times in seconds of wall clock."""
+
+    __test__ = False
+
+    name: str
+    tbox_group: str
+    driver: QemuDriver | CommandDriver
+    description: str
+    model: str
+    nr_cpu: int
+    memory_mb: int
+    label: str = ""  # shown wherever its numbers show
+    repeatable: bool = False  # bit-identical results on a busy host: needs no host lease, and equal k means equal boots
+    perturbations: Perturbations | None = None
+    boot_seconds: float = DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
+    cmdline: str = ""  # added to the kernel command line
+
+    def perturbation(self, k: int) -> int:
+        """Delay before the job of the k-th boot in microseconds; 0 on a testbox that is given none."""
+        return self.perturbations(k) if self.perturbations else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
+        facts = asdict(self)
+        kind = "qemu" if isinstance(self.driver, QemuDriver) else "command"
+        return facts | {"driver": kind, kind: facts["driver"]}
+
+
+def load_all(directory: Path) -> dict[str, Testbox]:
+    """Every `*.yaml` of `directory` by name; the first wrong file raises TestboxError."""
+    boxes = (load(path.read_text(), str(path)) for path in sorted(directory.glob("*.yaml")))
+    return {box.name: box for box in boxes}
+
+
+def load(text: str, file_name: str) -> Testbox:
+    """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name."""
+    table = _Table.parse(text, file_name)
+    kind = table.text("driver")
+    if kind not in DRIVERS:
+        table.refuse("driver", f"driver {kind!r} is unknown; known are {', '.join(DRIVERS)}")
+    box = Testbox(
+        name=table.text("name"),
+        tbox_group=table.text("tbox_group"),
+        driver=_qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command")),
+        description=table.text("description", ""),
+        model=table.text("model"),
+        nr_cpu=table.whole("nr_cpu", at_least=1),
+        memory_mb=table.whole("memory_mb", at_least=64),
+        label=table.text("label", ""),
+        repeatable=table.truth("repeatable", False),
+        perturbations=_perturbations(table.table("perturbations")) if table.has("perturbations") else None,
+        boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
+        cmdline=table.text("cmdline", ""),
+    )
+    table.done()
+    _check(box, table, Path(file_name).stem)
+    return box
+
+
+def _check(box: Testbox, table: _Table, stem: str) -> None:
+    if not NAME.fullmatch(box.name) or box.name != stem:
+        table.refuse("name", f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters, digits, '.', '_', '-'")
+    if isinstance(box.driver, QemuDriver) and box.driver.accel == "icount" and box.nr_cpu != 1:
+        table.refuse("nr_cpu", f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1: more CPUs hang at boot under QEMU's instruction counting")
+    if box.repeatable and not (isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"):
+        table.refuse("repeatable", "repeatable is true, but only a qemu testbox with accel icount repeats its results exactly")
+
+
+def _perturbations(table: _Table) -> Perturbations:
+    made = Perturbations(seed=table.whole("seed"), count=table.whole("count", at_least=1), max_ms=table.whole("max_ms", at_least=1))
+    table.done()
+    return made
+
+
+def _qemu(table: _Table) -> QemuDriver:
+    default = QemuDriver(accel="tcg")
+    accel = table.text("accel")
+    if accel not in ACCELERATORS:
+        table.refuse("accel", f"accel {accel!r} is unknown; known are {', '.join(ACCELERATORS)}")
+    made = QemuDriver(accel=accel, icount_shift=table.whole("icount_shift", default.icount_shift, at_least=0), cpu=table.text("cpu", default.cpu))
+    table.done()
+    return made
+
+
+def _command(table: _Table) -> CommandDriver:
+    argv = table.take("argv")
+    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
+        table.refuse("argv", "argv must be a list of at least one word, all strings")
+    table.done()
+    return CommandDriver(argv=tuple(argv))
+
+
+class _Table:
+    """A YAML mapping that knows the line of each key and which keys were asked for."""
+
+    def __init__(self, file_name: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], nested: Mapping[str, _Table]) -> None:
+        self._file, self._line = file_name, line
+        self._values, self._lines, self._nested = dict(values), dict(lines), dict(nested)
+        self._asked: set[str] = set()
+
+    @classmethod
+    def parse(cls, text: str, file_name: str) -> _Table:
+        try:
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            if not isinstance(root, yaml.MappingNode):
+                raise TestboxError(f"{file_name}: line 1: a testbox file must be a table of 'key: value' lines")
+            return cls._from_node(root, file_name)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            raise TestboxError(f"{file_name}: line {mark.line + 1 if mark else 1}: not valid YAML: {getattr(error, 'problem', error)}") from error
+
+    @classmethod
+    def _from_node(cls, node: yaml.MappingNode, file_name: str) -> _Table:
+        values: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        nested: dict[str, _Table] = {}
+        loader = yaml.SafeLoader("")
+        for key_node, value_node in node.value:
+            key, line = str(key_node.value), key_node.start_mark.line + 1
+            if key in lines:
+                raise TestboxError(f"{file_name}: line {line}: {key} stands twice, first in line {lines[key]}")
+            lines[key] = line
+            values[key] = loader.construct_object(value_node, deep=True)
+            if isinstance(value_node, yaml.MappingNode):
+                nested[key] = cls._from_node(value_node, file_name)
+        return cls(file_name, node.start_mark.line + 1, values, lines, nested)
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def take(self, key: str, default: Any = None) -> Any:
+        self._asked.add(key)
+        if key not in self._values:
+            if default is None:
+                raise TestboxError(f"{self._file}: line {self._line}: {key} is missing")
+            return default
+        return self._values[key]
+
+    def table(self, key: str) -> _Table:
+        self.take(key)
+        if key not in self._nested:
+            self.refuse(key, f"{key} must be a table")
+        return self._nested[key]
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.take(key, default)
+        if not isinstance(value, str):
+            self.refuse(key, f"{key} is {value!r}, must be text")
+        return value
+
+    def whole(self, key: str, default: int | None = None, at_least: int = 0) -> int:
+        value = self.take(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+            self.refuse(key, f"{key} is {value!r}, must be a whole number of at least {at_least}")
+        return int(value)
+
+    def number(self, key: str, default: float) -> float:
+        value = self.take(key, default)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e6:
+            self.refuse(key, f"{key} is {value!r}, must be a number above 0")
+        return float(value)
+
+    def truth(self, key: str, default: bool) -> bool:
+        value = self.take(key, default)
+        if not isinstance(value, bool):
+            self.refuse(key, f"{key} is {value!r}, must be true or false")
+        return bool(value)
+
+    def refuse(self, key: str, why: str) -> NoReturn:
+        """Raise TestboxError for `key`, with its line."""
+        raise TestboxError(f"{self._file}: line {self._lines.get(key, self._line)}: {why}")
+
+    def done(self) -> None:
+        """Refuse keys that nobody asked for."""
+        for key in self._values:
+            if key not in self._asked:
+                self.refuse(key, f"key {key!r} is unknown here; known are {', '.join(sorted(self._asked))}")
