@@ -1,0 +1,174 @@
+"""One bare mirror that holds every tree, and what we ask of it.
+
+Trees are fetched into `refs/trees/<name>/tip`; whatever we measured is kept under `refs/swingbot/keep/<commit>`,
+so that a rebased branch never takes away a kernel that a report speaks of.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from swingbot.adapters import process
+from swingbot.core.model.records import CommitFacts
+from swingbot.service.checkpoint import checkpoint
+from swingbot.service.ports import GitError
+
+_SHA = re.compile(r"[0-9a-f]{40}")
+_PREFIX = re.compile(r"[0-9a-f]{4,40}")
+# What a remote may be: a path, or a URL that cannot run a command of its own (ext:: can).
+_URL = re.compile(r"(?:https?|git|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/\S.*|\.{1,2}/\S.*")
+
+
+class Mirror:
+    """The bare repository at `path`, made on first use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # -- fetching
+
+    def fetch_branch(self, tree: str, url: str, branch: str) -> str:
+        """Fetch `branch` of `url`; return its tip. Raises GitError when there is no such repository or branch."""
+        _check_url(url)
+        self._fetch(url, f"+refs/heads/{branch}:refs/trees/{tree}/tip", what=f"branch {branch!r} of {url}")
+        return self._git("rev-parse", f"refs/trees/{tree}/tip").strip()
+
+    def resolve_remote(self, tree: str, url: str, ref: str) -> str:
+        """Resolve a branch, a tag or a commit of `url`, fetching it if need be."""
+        _check_url(url)
+        if _PREFIX.fullmatch(ref):
+            try:
+                return self.resolve(tree, ref)
+            except GitError:
+                pass  # a branch or tag may have a hexadecimal name
+        for candidate in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref):
+            try:
+                self._fetch(url, f"+{candidate}:refs/trees/{tree}/base", what=f"{ref!r} of {url}")
+            except GitError:
+                continue
+            return self._git("rev-parse", f"refs/trees/{tree}/base^{{commit}}").strip()
+        raise GitError(f"{url} has no branch, tag or commit {ref!r} (or the commit is not reachable from the branch)")
+
+    def remote_tip(self, url: str, branch: str) -> str:
+        """Ask `url` where `branch` is, without fetching."""
+        _check_url(url)
+        answer = self._git("ls-remote", "--exit-code", url, f"refs/heads/{branch}", what=f"branch {branch!r} of {url}", timeout=300)
+        return answer.split()[0]
+
+    # -- reading
+
+    def resolve(self, tree: str, ref: str) -> str:
+        """Turn a commit, a unique prefix, `base`, `tip`, or a ref kept for `tree` into a commit of the mirror."""
+        if not ref or ref.startswith("-") or any(c.isspace() for c in ref):
+            raise GitError(f"{ref!r} is not a commit, tag or branch")
+        names = [f"refs/trees/{tree}/{ref}", ref] if not _SHA.fullmatch(ref) else [ref]
+        for name in names:
+            done = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            if done.rc == 0:
+                return done.out.strip()
+        if _PREFIX.fullmatch(ref) and "ambiguous" in self._run("rev-parse", "--verify", f"{ref}^{{commit}}").err:
+            raise GitError(f"{ref!r} is the beginning of more than one commit of tree {tree}; give more digits")
+        raise GitError(f"tree {tree} has no commit, tag or branch {ref!r}")
+
+    def facts(self, commit: str) -> CommitFacts:
+        fields = self._git("show", "-s", "--no-show-signature", "--format=%H%x00%T%x00%P%x00%s%x00%an <%ae>", commit, "--").rstrip("\n").split("\0")
+        return CommitFacts(commit=fields[0], tree_hash=fields[1], parents=tuple(fields[2].split()), subject=fields[3], author=fields[4])
+
+    def is_kernel(self, commit: str) -> bool:
+        """A kernel tree has a Makefile and a Kconfig at its top, and an arch directory."""
+        names = set(self._git("ls-tree", "--name-only", commit).splitlines())
+        return {"Makefile", "Kconfig", "arch"} <= names
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        return self._run("merge-base", "--is-ancestor", old, new).rc == 0
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        done = self._run("merge-base", one, other)
+        return done.out.strip() or None if done.rc == 0 else None
+
+    def first_parents(self, good: str, bad: str) -> list[str]:
+        """Commits after `good` up to and with `bad`, oldest first, along first parents."""
+        return self._git("rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--").split()
+
+    def changed_paths(self, commit: str) -> tuple[str, ...]:
+        """Paths that `commit` changes against its first parent."""
+        return tuple(self._git("diff-tree", "-r", "--name-only", "--no-commit-id", "-m", "--first-parent", "--root", commit, "--").splitlines())
+
+    def paths_between(self, old: str, new: str) -> tuple[str, ...]:
+        return tuple(self._git("diff", "--name-only", old, new, "--").splitlines())
+
+    # -- keeping
+
+    def keep(self, commit: str) -> None:
+        """Hold on to `commit` whatever its branch does later."""
+        self._git("update-ref", f"refs/swingbot/keep/{commit}", commit)
+
+    def apply(self, base: str, patches: Sequence[bytes]) -> str:
+        """Apply mails or diffs on top of `base`; return the commit of the last one.
+
+        The commits are a function of base and patches alone (author and date from the mail, or fixed), so asking twice gives the same kernel.
+        """
+        head = base
+        for number, patch in enumerate(patches, 1):
+            head = self._apply_one(head, patch, number)
+        self.keep(head)
+        return head
+
+    def _apply_one(self, parent: str, patch: bytes, number: int) -> str:
+        with tempfile.TemporaryDirectory(prefix="swingbot-apply-") as scratch:
+            directory = Path(scratch)
+            info = self._run("mailinfo", str(directory / "message"), str(directory / "diff"), stdin=patch)
+            headers = dict(line.split(": ", 1) for line in info.out.splitlines() if ": " in line)
+            if info.rc != 0 or "diff --git" not in (directory / "diff").read_text(errors="replace") and "\n+++ " not in (directory / "diff").read_text(errors="replace"):
+                (directory / "diff").write_bytes(patch)
+            env = {"GIT_INDEX_FILE": str(directory / "index")}
+            self._git("read-tree", parent, env=env)
+            done = self._run("apply", "--cached", "--whitespace=nowarn", str(directory / "diff"), env=env)
+            if done.rc != 0:
+                raise GitError(f"patch {number} does not apply on {parent[:12]}: {_last_line(done.err)}")
+            tree = self._git("write-tree", env=env).strip()
+            subject = headers.get("Subject") or f"patch {number} of a request"
+            body = (directory / "message").read_text(errors="replace") if info.rc == 0 else ""
+            identity = {
+                "GIT_AUTHOR_NAME": headers.get("Author") or "unknown",
+                "GIT_AUTHOR_EMAIL": headers.get("Email") or "unknown@localhost",
+                "GIT_AUTHOR_DATE": headers.get("Date") or "2000-01-01T00:00:00Z",
+                "GIT_COMMITTER_NAME": "swingbot",
+                "GIT_COMMITTER_EMAIL": "swingbot@localhost",
+                "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+            }
+            return self._git("commit-tree", tree, "-p", parent, env=identity, stdin=f"{subject}\n\n{body}".encode()).strip()
+
+    # -- running git
+
+    def _fetch(self, url: str, refspec: str, *, what: str) -> None:
+        checkpoint("git fetch: before")
+        self._git("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, refspec, what=what, timeout=3600)
+        checkpoint("git fetch: after")
+
+    def _git(self, *arguments: str, what: str = "", env: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 600) -> str:
+        done = self._run(*arguments, env=env, stdin=stdin, timeout=timeout)
+        if done.rc != 0:
+            raise GitError(f"{what or 'git ' + arguments[0]}: {_last_line(done.err) or f'git exited with status {done.rc}'}")
+        return done.out
+
+    def _run(self, *arguments: str, env: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 600) -> process.Completed:
+        if not (self.path / "objects").is_dir():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            process.run(["git", "init", "--quiet", "--bare", str(self.path)], timeout=60)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+        return process.run(["git", "-C", str(self.path), "-c", "safe.directory=*", "-c", "gc.auto=0", *arguments], timeout=timeout, env=environment | (env or {}), stdin=stdin)
+
+
+def _check_url(url: str) -> None:
+    if not _URL.fullmatch(url):
+        raise GitError(f"{url!r} is neither a path nor a git URL (https://, git://, ssh://, file://, user@host:path)")
+
+
+def _last_line(text: str) -> str:
+    lines = [line.removeprefix("fatal: ").removeprefix("error: ") for line in text.splitlines() if line.strip() and not line.startswith("hint:")]
+    return lines[-1] if lines else ""

@@ -1,0 +1,34 @@
+"""Where the master starts processes: argument lists, a process group of their own, a time limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a process ended; `rc` is 124 when it ran into the time limit."""
+
+    rc: int
+    out: str
+    err: str
+
+
+def run(argv: Sequence[str], *, timeout: float, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Completed:
+    """Run `argv` to its end and keep both outputs; on a time-out the whole process group is killed."""
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env, start_new_session=True) as child:
+        try:
+            out, err = child.communicate(stdin, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            out, err = child.communicate()
+            return Completed(124, out.decode(errors="replace"), err.decode(errors="replace") + f"\ngave up after {timeout:.0f} s")
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return Completed(child.returncode, out.decode(errors="replace"), err.decode(errors="replace"))

@@ -1,0 +1,185 @@
+"""What swingbot remembers, as frozen records: one class per noun, fields named as in the database.
+
+Commits are 40 hex digits, times are seconds, ids are the plain numbers (the letter is added at the edge).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFacts:
+    """A commit as git tells it."""
+
+    commit: str
+    tree_hash: str
+    parents: tuple[str, ...]
+    subject: str
+    author: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFile:
+    """A job file as it was when its tree or comparison was registered: later edits change nothing that runs."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    id: int
+    name: str
+    url: str
+    branch: str
+    base_commit: str
+    tip_commit: str | None
+    job_files: tuple[JobFile, ...]
+    testboxes: tuple[str, ...]
+    paths: tuple[str, ...]
+    kconfig: str
+    compiler: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    id: int
+    tree: int
+    kind: Literal["first", "advance", "rebase"]
+    old_commit: str
+    new_commit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One kernel to measure."""
+
+    id: int
+    tree: int
+    commit: str
+    subject: str
+    author: str
+    tree_hash: str
+    kconfig: str
+    compiler: str
+    layout: int
+    build_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelBuild:
+    build_key: str
+    status: Literal["built", "failed"]
+    image_sha256: str | None
+    errors: tuple[str, ...]
+    seconds: float
+    cached: bool
+    compiler_version: str
+    config_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootKey:
+    """Which boot is meant: the k-th one of this kernel with these unit jobs on this testbox.
+
+    `series` is "" where boots are shared by all who ask (a repeatable testbox gives the same result again);
+    otherwise it names the comparison or bisection whose own boots these are.
+    """
+
+    build_key: str
+    testbox: str
+    spec: str
+    series: str
+    k: int
+
+    def __str__(self) -> str:
+        return f"boot:{self.build_key}:{self.testbox}:{self.spec}:{self.series}:{self.k}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    id: int
+    kind: Literal["build", "boot"]
+    key: str
+    build_key: str
+    variant: int
+    testbox: str | None
+    spec: str | None
+    series: str | None
+    k: int | None
+    state: Literal["waiting", "ready", "running", "done", "failed", "cancelled"]
+    reason: str | None
+    priority: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A running or ended execution of an order, with what the queue needs to know about it."""
+
+    id: int
+    order_id: int
+    number: int
+    state: Literal["running", "ended", "dead"]
+    outcome: Mapping[str, Any] | None
+    age_seconds: float
+    dispatch_number: int
+    dispatch_state: Literal["wanted", "placed", "over"] | None
+    dispatch_result: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootRecord:
+    """A boot that happened, with the runs of it: {(unit job, metric): values of its good runs}."""
+
+    id: int
+    k: int
+    outcome: str
+    reason: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    id: int
+    kind: Literal["asked", "watch", "attribute"]
+    tree: int
+    base: int
+    head: int
+    series: str
+    first_k: int
+    boots: int
+    status: str
+    parts: tuple[tuple[str, str], ...]  # (testbox, spec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisection:
+    id: int
+    tree: int
+    origin: Literal["asked", "watch"]
+    good: str
+    bad: str
+    testbox: str
+    spec: str
+    series: str
+    unit_job: str
+    metric: str
+    policy: Mapping[str, Any]
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swing:
+    id: int
+    comparison: int
+    testbox: str
+    unit_job: str
+    metric: str
+    direction: Literal["worse", "better", "changed"]
+    change_pct: float
+    state: Literal["open", "bisecting", "explained", "noted", "not_found"]
+    bisection: int | None
