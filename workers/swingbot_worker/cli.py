@@ -1,0 +1,141 @@
+"""`swingbot-worker`: the worker's work by hand, from an order file, with no service needed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import yaml
+
+from swingbot_jobs.contract import ContractError, check_order
+from swingbot_worker import InfraError
+from swingbot_worker.site import Site, from_environment
+
+Order = dict[str, Any]
+Outcome = dict[str, Any]
+GOOD = ("built", "up")
+
+ORDER = click.option("--order", "order_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The order, JSON or YAML.")
+OUT = click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory for the result files and outcome.json.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+VERBOSE = click.option("--verbose", "-v", is_flag=True, help="Show progress on stderr although it is not a terminal.")
+
+
+@click.group(help="Build kernels and boot them on testboxes, by hand: the same work as the service does, from an order file.")
+def main() -> None:
+    # Buildbot and process managers stop us by SIGTERM: leave through the exception path, which ends what we started.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
+@main.command(
+    epilog="Example:  swingbot-worker build --repo ~/linux --commit v6.1 --out /tmp/kernel   "
+    "(or --order order.yaml instead of --repo and --commit). Exit status: 0 built, 1 not built, 2 wrong usage or order."
+)
+@ORDER
+@OUT
+@click.option("--repo", help="Without --order: git repository, path or URL.")
+@click.option("--commit", help="Without --order: what to build; any commit, tag or branch of the repository.")
+@click.option("--kconfig", default="vm-x86_64", show_default=True, help="Without --order: name of workers/kconfig/<name>.config.")
+@click.option("--compiler", default="gcc", show_default=True, help="Without --order: gcc, gcc-12, clang ...")
+@click.option("--layout", default=0, show_default=True, help="Without --order: 0 is the compiler's own, others align functions differently.")
+@AS_JSON
+@VERBOSE
+def build(
+    order_file: Path | None,
+    out: Path,
+    repo: str | None,
+    commit: str | None,
+    kconfig: str,
+    compiler: str,
+    layout: int,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Build one kernel; bzImage, config, System.map, build.log, objects.json and outcome.json come into --out."""
+    from swingbot_worker import kbuild
+
+    site = _site()
+    if order_file is not None:
+        if repo or commit:
+            _wrong("give either --order or --repo and --commit")
+        order = _read_order(order_file, "build")
+    elif repo and commit:
+        try:
+            order = kbuild.order_by_hand(site, repo=repo, commit=commit, kconfig=kconfig, compiler=compiler, layout=layout)
+        except InfraError as error:
+            _wrong(str(error))
+    else:
+        _wrong("give --order FILE, or --repo and --commit")
+    progress = _progress if verbose or sys.stderr.isatty() else None
+    _finish(kbuild.build(order, out, site, progress=progress), out, as_json)
+
+
+@main.command(epilog="Example:  swingbot-worker boot --order order.yaml --out /tmp/boot   Exit status: 0 up, 1 anything else, 2 wrong usage or order.")
+@ORDER
+@OUT
+@AS_JSON
+def boot(order_file: Path | None, out: Path, as_json: bool) -> None:
+    """Boot one kernel once on a testbox and run its unit jobs; the logs, results.tar and outcome.json come into --out."""
+    if order_file is None:
+        _wrong("give --order FILE")
+    order = _read_order(order_file, "boot")
+    site = _site()
+    testbox: Callable[[Order, Path, Site], Outcome] = importlib.import_module("swingbot_worker.testbox").boot
+    _finish(testbox(order, out, site), out, as_json)
+
+
+def _site() -> Site:
+    try:
+        return from_environment()
+    except InfraError as error:
+        _wrong(str(error))
+
+
+def _read_order(path: Path, kind: str) -> Order:
+    try:
+        order = check_order(yaml.safe_load(path.read_text()))  # JSON is YAML
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ContractError) as error:
+        _wrong(f"{path}: {error}")
+    if order["kind"] != kind:
+        _wrong(f"{path} is a {order['kind']} order; use `swingbot-worker {order['kind']}`")
+    return order
+
+
+def _finish(outcome: Outcome, out: Path, as_json: bool) -> NoReturn:
+    text = json.dumps(outcome, indent=2, sort_keys=True)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "outcome.json").write_text(text + "\n")
+    if as_json:
+        click.echo(text)
+    else:
+        click.echo(f"{outcome['status']} in {outcome['seconds']:.1f} s: {out / 'outcome.json'}")
+    if outcome["status"] not in GOOD:
+        click.echo(outcome["reason"], err=True)
+        for line in outcome.get("kernel_build", {}).get("errors", []):
+            click.echo(f"  {line}", err=True)
+    sys.exit(0 if outcome["status"] in GOOD else 1)
+
+
+def _progress(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _wrong(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(2)
+
+
+def _add_service_commands() -> None:
+    """Commands that only a service uses live in modules of their own, which need more libraries than work by hand does."""
+    if importlib.util.find_spec("swingbot_worker.attempt") is not None:
+        main.add_command(importlib.import_module("swingbot_worker.attempt").command, name="attempt")
+
+
+_add_service_commands()

@@ -1,0 +1,161 @@
+"""The only place of the worker where processes start.
+
+Argument lists rather than shell strings, a time limit, a process group of their own, a log that is
+kept whatever happens. What we start ends with us: a child gets SIGTERM when this process dies, even
+by SIGKILL, so that no compiler or virtual machine is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from swingbot_worker import InfraError
+
+# Between SIGTERM and SIGKILL: make removes half-written targets meanwhile, git its lock files.
+GRACE_SECONDS = 5.0
+# More than any caller reads; a command that prints more is cut rather than filling our memory.
+OUTPUT_LIMIT = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """How a command ended. `rc` is negative if a signal ended it, as in `subprocess`."""
+
+    rc: int
+    seconds: float
+    timed_out: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(Completed):
+    """How a command ended and what it wrote to stdout and stderr together."""
+
+    text: str
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    timeout: float,
+    log: Path | None = None,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    pass_fds: Sequence[int] = (),
+    watch: Callable[[float], None] | None = None,
+    watch_seconds: float = 1.0,
+) -> Completed:
+    """Run `argv` for at most `timeout` seconds; stdout and stderr are appended to `log` (None: dropped).
+
+    `env` replaces the environment (None: inherit it). `watch` is called with the elapsed seconds about
+    every `watch_seconds`. When the command ends, is timed out or an exception passes through here, its
+    whole process group is ended. Raises InfraError if the program is not there.
+    """
+    with open(log or os.devnull, "ab") as sink:
+        return _run(argv, sink, timeout=timeout, cwd=cwd, env=env, stdin=stdin, pass_fds=pass_fds, watch=watch, watch_seconds=watch_seconds)
+
+
+def output(
+    argv: Sequence[str | Path],
+    *,
+    timeout: float,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+) -> Output:
+    """Run a command whose answer is short, and return what it printed (stderr included, bad UTF-8 replaced)."""
+    with tempfile.TemporaryFile() as sink:
+        done = _run(argv, sink, timeout=timeout, cwd=cwd, env=env, stdin=stdin, pass_fds=(), watch=None, watch_seconds=1.0)
+        sink.seek(0)
+        text = sink.read(OUTPUT_LIMIT).decode(errors="replace")
+    return Output(rc=done.rc, seconds=done.seconds, timed_out=done.timed_out, text=text)
+
+
+def _run(
+    argv: Sequence[str | Path],
+    sink: IO[bytes],
+    *,
+    timeout: float,
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+    stdin: bytes | None,
+    pass_fds: Sequence[int],
+    watch: Callable[[float], None] | None,
+    watch_seconds: float,
+) -> Completed:
+    started = time.monotonic()
+    with _stdin(stdin) as source:
+        child = subprocess.Popen(
+            _tied_to_us([str(part) for part in argv], env),
+            stdin=source,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=env,
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+        )
+    timed_out = True
+    try:
+        timed_out = not _wait(child.pid, started, timeout, watch, watch_seconds)
+    finally:
+        _end_group(child, politely=timed_out)
+    return Completed(rc=child.returncode, seconds=time.monotonic() - started, timed_out=timed_out)
+
+
+def _tied_to_us(argv: list[str], env: Mapping[str, str] | None) -> list[str]:
+    path = (os.environ if env is None else env).get("PATH")
+    program = shutil.which(argv[0], path=path)
+    if program is None:
+        raise InfraError(f"The program {argv[0]} is not on this worker; install it.")
+    # setpriv is part of util-linux, which no Debian is without.
+    return ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", program, *argv[1:]]
+
+
+@contextlib.contextmanager
+def _stdin(data: bytes | None) -> Iterator[IO[bytes] | int]:
+    if data is None:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as source:  # a file, not a pipe: nobody has to feed it
+        source.write(data)
+        source.seek(0)
+        yield source
+
+
+def _wait(pid: int, started: float, timeout: float, watch: Callable[[float], None] | None, watch_seconds: float) -> bool:
+    """Wait until `pid` has ended (True) or the time is over (False); does not reap it."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        while (left := started + timeout - time.monotonic()) > 0:
+            pause = left if watch is None else min(left, watch_seconds)
+            if poll.poll(pause * 1000):
+                return True
+            if watch is not None:
+                watch(time.monotonic() - started)
+        return bool(poll.poll(0))
+    finally:
+        os.close(pidfd)
+
+
+def _end_group(child: subprocess.Popen[bytes], *, politely: bool) -> None:
+    """End whatever is left of the child's process group. The child is not reaped before, so its group id is still ours."""
+    if politely:
+        os.killpg(child.pid, signal.SIGTERM)
+        _wait(child.pid, time.monotonic(), GRACE_SECONDS, None, 1.0)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
