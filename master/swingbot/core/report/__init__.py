@@ -1,0 +1,24 @@
+"""What a report says, in which words, and as which bytes. Facts in, text out."""
+
+from __future__ import annotations
+
+from swingbot.core.report.body import BODY_BYTES, Mail, mail, subsystem
+from swingbot.core.report.encode import BadAddress, addresses, encode, message_id
+from swingbot.core.report.facts import BadFacts, Bisection, Commit, ReportFacts, Row, Side
+
+__all__ = [
+    "BODY_BYTES",
+    "BadAddress",
+    "BadFacts",
+    "Bisection",
+    "Commit",
+    "Mail",
+    "ReportFacts",
+    "Row",
+    "Side",
+    "addresses",
+    "encode",
+    "mail",
+    "message_id",
+    "subsystem",
+]

@@ -1,0 +1,85 @@
+"""From a mail's words to its bytes, and the identity it keeps for ever."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, getaddresses
+
+from swingbot.core.report.body import Mail
+from swingbot.core.report.words import clean, cut
+
+_ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
+_LONGEST_SUBJECT = 200
+
+
+class BadAddress(ValueError):
+    """A sender, recipient or domain cannot stand in a mail; the message says which."""
+
+
+def message_id(report_id: str, kind: str, revision: int, domain: str) -> str:
+    """The Message-ID of a report, derived and so the same after every crash: `<r4.first.1@swingbot.example>`."""
+    for part in (report_id, kind):
+        if not _ID_PART.fullmatch(part):
+            raise BadAddress(f"{part!r} cannot be part of a Message-ID; use letters, digits, _ and -")
+    if revision < 1:
+        raise BadAddress(f"revision {revision}: revisions count from 1")
+    if not _DOMAIN.fullmatch(domain):
+        raise BadAddress(f"mail.domain: {domain!r} is not a domain name")
+    return f"<{report_id}.{kind}.{revision}@{domain}>"
+
+
+def addresses(text: str) -> list[str]:
+    """The bare addresses of a comma-separated list such as `A B <a@x>, c@y`. Raises BadAddress."""
+    found = [address for _, address in getaddresses([text]) if address]
+    if not found and text.strip():
+        raise BadAddress(f"{text!r} has no mail address; one looks like name@example.org")
+    for address in found:
+        _checked(address)
+    return found
+
+
+def _checked(address: str) -> str:
+    if not _ADDRESS.fullmatch(address):
+        raise BadAddress(f"{address!r} is not a mail address that we can send to (ASCII, one @)")
+    return address
+
+
+def _address(text: str) -> Address:
+    """One `Name <name@example.org>` as a header value; the name is a stranger's text and is cleaned."""
+    pairs = getaddresses([clean(text)])
+    if len(pairs) != 1 or not pairs[0][1]:
+        raise BadAddress(f"{text!r} is not one mail address")
+    name, address = pairs[0]
+    return Address(display_name=cut(name, 80), addr_spec=_checked(address))
+
+
+def encode(mail: Mail, sender: str, to: Sequence[str], cc: Sequence[str], message_id: str, date: datetime) -> bytes:
+    """The mail byte for byte, with CRLF line ends: one part, plain text, UTF-8, no line folded or quoted.
+
+    ASCII is sent as 7bit, all else as 8bit: quoted-printable would break the tables for readers of the raw text.
+    Raises BadAddress; whatever the subject and the body hold, they add no header.
+    """
+    if not re.fullmatch(r"<[^\s<>@]+@[^\s<>@]+>", message_id) or not message_id.isascii():
+        raise BadAddress(f"{message_id!r} is not a Message-ID; one looks like <r4.first.1@example.org>")
+    if not to:
+        raise BadAddress("a report needs at least one recipient; set mail.to")
+    message = EmailMessage(policy=SMTP)
+    message["From"] = _address(sender)
+    message["To"] = [_address(text) for text in to]
+    if cc:
+        message["Cc"] = [_address(text) for text in cc]
+    message["Subject"] = cut(mail.subject, _LONGEST_SUBJECT)
+    message["Date"] = format_datetime(date)
+    message["Message-ID"] = message_id
+    message["Auto-Submitted"] = "auto-generated"
+    message["Precedence"] = "bulk"
+    body = "".join(f"{''.join(c for c in line if clean(c) or c == ' ')}\n" for line in mail.body.split("\n")).rstrip("\n") + "\n"
+    message.set_content(body, charset="utf-8", cte="7bit" if body.isascii() else "8bit")
+    return message.as_bytes()

@@ -1,0 +1,159 @@
+"""Numbers and sentences of a mail: cleaned, cut, wrapped, and always in plain words.
+
+Everything here takes text from strangers (commit subjects, branch names, console facts), so nothing
+that leaves `clean` can break a line, move the cursor or turn the direction of the writing round.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+WIDTH = 78  # columns of a mail; two quotations ("> > ") still fit an 80-column terminal nearly whole
+_DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format (bidi, zero width), surrogates, private, unassigned, separators
+
+
+def clean(text: str) -> str:
+    """One line of printable text: control and invisible characters become blanks, runs of blanks become one."""
+    return " ".join("".join(" " if unicodedata.category(c) in _DROPPED else c for c in text).split())
+
+
+def columns(text: str) -> int:
+    """Columns that `text` takes on a terminal: two for wide East Asian characters, none for combining marks."""
+    return sum(0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` cleaned and cut to `limit` columns and characters, with "..." where something is gone."""
+    text = clean(text)
+    if columns(text) <= limit and len(text) <= limit:
+        return text
+    kept = text[: max(limit - 3, 0)]
+    while columns(kept) > limit - 3:
+        kept = kept[:-1]
+    return kept.rstrip() + "..."
+
+
+def wrap(text: str, indent: str = "", first: str | None = None, width: int = WIDTH) -> list[str]:
+    """Cleaned `text` in lines of at most `width` columns. A word that fits no line is broken; a URL gets a line of its own, whole."""
+    lines: list[str] = []
+    line = lead = indent if first is None else first
+    for word in [piece for given in clean(text).split(" ") for piece in _pieces(given, width - columns(indent))]:
+        gap = "" if line == lead else " "
+        if line != lead and columns(line + gap + word) > width:
+            lines.append(line)
+            line, lead, gap = indent, indent, ""
+        line += gap + word
+    return [*lines, line.rstrip()]
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """`word` in pieces of at most `width` columns and characters; a URL stays whole, since half of one leads nowhere."""
+    if "://" in word or (columns(word) <= width and len(word) <= width):
+        return [word]
+    pieces, piece = [], ""
+    for c in word:
+        if columns(piece + c) > width or len(piece) == width:
+            pieces.append(piece)
+            piece = ""
+        piece += c
+    return [*pieces, piece]
+
+
+def _significant(value: float, digits: int) -> str:
+    """`value` with at least so many significant digits and all digits before the point, without exponent where that is readable."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if not -4 <= exponent < 15:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{max(0, digits - 1 - exponent)}f}"
+
+
+def level(value: float | None) -> str:
+    """A mean. Six digits, so that the percentage printed beside two levels can be recomputed from them to 0.01 %."""
+    return "missing" if value is None else _significant(value, 6)
+
+
+def spread(value: float | None) -> str:
+    """A standard deviation, three digits; one boot has none."""
+    return "n/a" if value is None else _significant(value, 3)
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A percentage without its sign: 18.0%, 0.04%."""
+    size = abs(value)
+    return f"{size:.{max(digits, 2)}f}%" if 0.005 <= size < 0.095 else f"{size:.{digits}f}%"
+
+
+def direction(change: float, better: str | None) -> str:
+    """The word for a change of that sign: better or worse, or higher or lower where a metric has no direction."""
+    if better is None:
+        return "higher" if change > 0 else "lower"
+    return "better" if (change > 0) == (better == "higher") else "worse"
+
+
+def change(value: float | None, better: str | None, digits: int = 1) -> str:
+    """18.0% worse. The direction is a word, never a sign: a signed percentage of a latency reads both ways."""
+    if value is None:
+        return "change unknown"
+    if abs(value) < 0.005:
+        return "unchanged"
+    return f"{percent(value, digits)} {direction(value, better)}"
+
+
+def interval(bounds: tuple[float, float] | None, better: str | None) -> str:
+    """17.2% to 18.8% worse; 0.3% worse to 1.2% better; the smaller change stands first, a narrow interval has two decimals."""
+    if bounds is None:
+        return "unknown"
+    near, far = sorted(bounds, key=abs)
+    digits = 2 if far - near < 0.95 and near - far < 0.95 else 1
+    if abs(near) >= 0.005 and (near < 0) != (far < 0):
+        return f"{change(near, better, digits)} to {change(far, better, digits)}"
+    return f"{percent(near, digits)} to {change(far, better, digits)}"
+
+
+def sure(probability: float) -> str:
+    """A posterior in words, rounded down: a claim never grows by being printed. It is never 100 %."""
+    if probability >= 0.999:
+        return "more than 99.9% sure"
+    floored = math.floor(probability * 1000 + 1e-9) / 10
+    return f"{floored:.0f}% sure" if floored == int(floored) else f"{floored:.1f}% sure"
+
+
+def count(number: int, noun: str) -> str:
+    """1 boot, 2 boots."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shell(command: str, indent: str = "  ", width: int = WIDTH) -> list[str]:
+    """A shell command in lines of at most `width` columns, joined by backslashes at blanks outside quotes; the same words for a shell."""
+    lines: list[str] = []
+    line = indent
+    for word in _shell_words(command):
+        gap = "" if not line.strip() else " "
+        if gap and columns(line + gap + word) > width - 2:
+            lines.append(line + " \\")
+            line, gap = indent + "    ", ""
+        line += gap + word
+    return [*lines, line]
+
+
+def _shell_words(command: str) -> list[str]:
+    """The words of a command with their quotes still on: split at blanks that no quote or backslash protects."""
+    words, word, quote, escaped = [], "", "", False
+    for c in command:
+        if c == " " and not quote and not escaped:
+            words.append(word)
+            word = ""
+            continue
+        word += c
+        if escaped:
+            escaped = False
+        elif c == "\\" and quote != "'":
+            escaped = True
+        elif quote:
+            quote = "" if c == quote else quote
+        elif c in "'\"":
+            quote = c
+    return [w for w in [*words, word] if w]

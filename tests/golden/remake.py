@@ -1,0 +1,32 @@
+"""Rewrite the goldens (`make golden`); the diff is then read as the recipient of the mail would read it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import yaml
+from swingbot.core.report import ReportFacts, mail
+
+REPORTS = Path(__file__).parent / "report"
+
+
+def report_text(document: Path) -> str:
+    """The mail that a `*.in.yaml` gives: its subject line, an empty line, its body."""
+    made = mail(ReportFacts.from_json(yaml.safe_load(document.read_text(encoding="utf-8"))))
+    return f"Subject: {made.subject}\n\n{made.body}"
+
+
+def text_of(document: Path) -> Path:
+    return document.with_name(document.name.removesuffix(".in.yaml") + ".txt")
+
+
+def main() -> int:
+    for document in sorted(REPORTS.glob("*.in.yaml")):
+        text_of(document).write_text(report_text(document), encoding="utf-8")
+        print(text_of(document))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
