@@ -194,7 +194,6 @@ CREATE TABLE comparison (
     change       bigint UNIQUE REFERENCES change,
     base         bigint NOT NULL REFERENCES variant,
     head         bigint NOT NULL REFERENCES variant,
-    series       text NOT NULL DEFAULT '',
     first_k      integer NOT NULL DEFAULT 0 CHECK (first_k >= 0),
     boots        integer NOT NULL CHECK (boots BETWEEN 1 AND 1000),     -- a side
     status       text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'done', 'failed', 'cancelled')),

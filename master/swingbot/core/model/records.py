@@ -149,7 +149,6 @@ class Comparison:
     tree: int
     base: int
     head: int
-    series: str
     first_k: int
     boots: int
     status: str

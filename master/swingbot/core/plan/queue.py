@@ -1,0 +1,42 @@
+"""Which orders go out next: a few at a time, dearest wish first, one boot at a time on each testbox."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from swingbot.core.model.records import Order
+
+KERNEL_BUILDER: Final = "kernel"
+# Two kernel orders at the worker keep it busy while an outcome is on its way; more would be a queue that priorities cannot reach.
+KERNELS_AHEAD: Final = 2
+# Wait this many seconds after the n-th failed attempt: a full disk or a lost mirror rarely heals at once.
+_BACKOFF: Final = (0.0, 5.0, 30.0, 120.0)
+
+
+def builder_of(order: Order) -> str:
+    """The Buildbot builder that carries out an order."""
+    return KERNEL_BUILDER if order.kind == "build" else f"boot-{order.testbox}"
+
+
+def patience(attempts_made: int) -> float:
+    """Seconds to let pass before the next attempt."""
+    return _BACKOFF[min(attempts_made, len(_BACKOFF) - 1)]
+
+
+def choose(ready: Sequence[Order], *, busy: Mapping[str, int], leased: Collection[str], usable: Collection[str]) -> list[Order]:
+    """Pick what to hand out now from `ready` (dearest first).
+
+    `busy` counts open dispatches per builder, `leased` names testboxes at work, `usable` those that may take work.
+    """
+    room = dict(busy)
+    picked: list[Order] = []
+    for order in ready:
+        builder = builder_of(order)
+        if order.kind == "boot" and (order.testbox in leased or order.testbox not in usable):
+            continue
+        if room.get(builder, 0) >= (KERNELS_AHEAD if order.kind == "build" else 1):
+            continue
+        room[builder] = room.get(builder, 0) + 1
+        picked.append(order)
+    return picked

@@ -1,0 +1,68 @@
+"""Hand orders out: attempts and their dispatches, leases, and what to do when one is lost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from swingbot.core.model.records import Attempt, Order
+from swingbot.core.plan.queue import builder_of, choose, patience
+from swingbot.service.ports import Lab, Store
+
+# A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by another one that attaches to
+# the same attempt; after so many the attempt is declared dead and a new one is made within the order's budget.
+MAX_DISPATCHES: Final = 4
+# Wall-clock grace over the order's own deadline before an attempt of which nothing is heard is declared dead.
+GRACE: Final = 600.0
+
+
+def dispatch_orders(lab: Lab, store: Store) -> None:
+    """Hand out what is ready and has room."""
+    states = store.testbox_states()
+    usable = {name for name, state in states.items() if state == "active" and name in lab.testboxes}
+    ready = []
+    for order in store.open_orders():
+        if order.state != "ready":
+            continue
+        made, ago, reason = store.attempts_made(order.id)
+        if made >= order.budget:
+            store.set_order(order.id, "failed", f"given up after {made} attempts; the last: {reason or 'no reason known'}")
+        elif ago >= patience(made):
+            ready.append((order, made))
+    for order in choose([order for order, _ in ready], busy=store.open_dispatches(), leased=store.leased(), usable=usable):
+        _hand_out(store, order, dict((o.id, made) for o, made in ready)[order.id] + 1)
+
+
+def _hand_out(store: Store, order: Order, number: int) -> None:
+    attempt = store.add_attempt(order.id, number)
+    if order.testbox is not None and not store.take_lease(order.testbox, attempt):
+        raise AssertionError(f"testbox {order.testbox} is leased twice")  # rolls this tick back; the next one sees the lease
+    store.set_order(order.id, "running")
+    store.add_dispatch(order.id, attempt, number, 1, builder_of(order))
+
+
+def follow_dispatches(lab: Lab, store: Store) -> None:
+    """Attempts whose dispatch ended without an outcome get another dispatch, or are given up."""
+    for attempt in store.attempts("running"):
+        order = store.order(attempt.order_id)
+        assert order is not None
+        limit = GRACE + 2 * (lab.policies.deadline_build if order.kind == "build" else lab.policies.deadline_boot)
+        if order.state == "cancelled":
+            store.bury_attempt(attempt.id, "the order was cancelled")
+        elif attempt.age_seconds > limit:
+            _give_up(store, order, attempt, f"nothing was heard of it for {attempt.age_seconds:.0f} s")
+        elif attempt.dispatch_state == "over":
+            _after_dispatch(store, order, attempt)
+
+
+def _after_dispatch(store: Store, order: Order, attempt: Attempt) -> None:
+    if attempt.dispatch_result == "success":
+        _give_up(store, order, attempt, "the worker said done but no outcome arrived; see its log under state/log")
+    elif attempt.dispatch_number >= MAX_DISPATCHES:
+        _give_up(store, order, attempt, f"handed over {attempt.dispatch_number} times without an outcome; the last dispatch ended with {attempt.dispatch_result}")
+    else:
+        store.add_dispatch(order.id, attempt.id, attempt.number, attempt.dispatch_number + 1, builder_of(order))
+
+
+def _give_up(store: Store, order: Order, attempt: Attempt, reason: str) -> None:
+    store.bury_attempt(attempt.id, reason)
+    store.set_order(order.id, "ready")

@@ -1,0 +1,27 @@
+"""From commits to kernels to measure."""
+
+from __future__ import annotations
+
+from swingbot.core.model.records import Tree, Variant
+from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot_jobs.kernel import build_key
+
+
+def variant_of(lab: Lab, store: Store, tree: Tree, commit: str, origin: str = "branch") -> Variant:
+    """The variant of `commit` with the tree's configuration and compiler, made if it is not there."""
+    facts = lab.git.facts(commit)
+    key = build_key(facts.tree_hash, tree.kconfig, lab.fragments[tree.kconfig], tree.compiler, 0)
+    return store.add_variant(tree, facts, key, origin)
+
+
+def resolve_commit(lab: Lab, tree: Tree, ref: str) -> str:
+    """A commit of the tree by any unique prefix, `base`, `tip`, tag or branch; fetched if the mirror does not have it. Raises RequestError."""
+    try:
+        try:
+            return lab.git.resolve(tree.name, ref)
+        except GitError as not_here:
+            if "more than one" in str(not_here):
+                raise
+            return lab.git.resolve_remote(tree.name, tree.url, ref)
+    except GitError as error:
+        raise RequestError(str(error)) from None

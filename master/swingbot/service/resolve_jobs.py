@@ -1,0 +1,38 @@
+"""From job files and testbox names to what one boot runs on each testbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from swingbot.core.model.records import JobFile
+from swingbot.service.ports import Lab, RequestError, Store
+from swingbot_jobs.expand import JobError, expand
+
+
+def pick_testboxes(lab: Lab, names: Sequence[str]) -> list[str]:
+    """Testboxes by name, or all of a tbox_group; the default one where nothing is named. Raises RequestError."""
+    picked: list[str] = []
+    for name in names or [lab.policies.watch_testbox]:
+        found = [name] if name in lab.testboxes else sorted(box.name for box in lab.testboxes.values() if box.tbox_group == name)
+        if not found:
+            raise RequestError(f"there is no testbox or group {name!r}; known are {', '.join(sorted(lab.testboxes))}")
+        picked += [box for box in found if box not in picked]
+    return picked
+
+
+def resolve_parts(lab: Lab, store: Store, job_files: Sequence[JobFile], testboxes: Sequence[str], overrides: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(testbox, spec) for each testbox: one boot runs the unit jobs of all files. Raises RequestError with file and line."""
+    parts = []
+    for name in testboxes:
+        unit_jobs = []
+        for file in job_files:
+            try:
+                expanded = expand(file.text, file.name, lab.testboxes[name], lab.programs, overrides)
+            except JobError as error:
+                raise RequestError(str(error)) from None
+            unit_jobs += [job for job in expanded if job not in unit_jobs]
+        twice = {job.name for job in unit_jobs if sum(other.name == job.name for other in unit_jobs) > 1}
+        if twice:
+            raise RequestError(f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files")
+        parts.append((name, store.add_spec(unit_jobs)))
+    return parts
