@@ -1,0 +1,145 @@
+"""Attempts and dispatches in the database: what the artifact exchange and the Buildbot dispatcher need.
+
+Every function takes an open connection and leaves commit to its caller; `Attempts` bundles them, one
+transaction each, for callers that must not know SQL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from swingbot.core.model.dispatch import Delivery, OpenDispatch, OrderFacts
+
+from swingbot_db.engine import transaction
+
+Result = Literal["success", "failure", "retry", "cancelled", "exception"]
+
+
+def deliver(conn: sa.Connection, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
+    """Take the outcome of `attempt`, once: what comes again, late or contradicts is told apart, and only the first one counts."""
+    row = conn.execute(
+        sa.text("SELECT a.state, a.outcome, a.late, a.order_id, o.kind FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id FOR UPDATE OF a"),
+        {"id": attempt},
+    ).one_or_none()
+    if row is None:
+        return Delivery.UNKNOWN
+    if outcome["attempt"] != f"a{attempt}" or outcome["order"] != f"o{row.order_id}" or outcome["kind"] != row.kind:
+        return Delivery.FOREIGN
+    if row.state == "ended":
+        return Delivery.SAME if row.outcome == outcome else Delivery.OTHER
+    if row.state == "dead":
+        if row.late is not None:
+            return Delivery.LATE if row.late == outcome else Delivery.OTHER
+        conn.execute(sa.text("UPDATE attempt SET late = CAST(:outcome AS jsonb) WHERE id = :id"), {"id": attempt, "outcome": json.dumps(outcome)})
+        return Delivery.LATE
+    conn.execute(
+        sa.text("UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb), ended_at = now() WHERE id = :id"),
+        {"id": attempt, "outcome": json.dumps(outcome)},
+    )
+    return Delivery.STORED
+
+
+def wanted(conn: sa.Connection, attempt: int) -> bool | None:
+    """Whether somebody still waits for what `attempt` does; None if there is no such attempt."""
+    return conn.execute(
+        sa.text("SELECT a.state = 'running' AND o.state <> 'cancelled' FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id"), {"id": attempt}
+    ).scalar_one_or_none()
+
+
+def order_facts(conn: sa.Connection, attempt: int) -> OrderFacts | None:
+    """What the order document of `attempt` is made of; None if there is no such attempt."""
+    row = conn.execute(
+        sa.text(
+            """
+            SELECT a.id AS attempt, a.state AS attempt_state, o.id AS "order", o.state AS order_state, o.kind, o.build_key, o.testbox, o.k,
+                   v.commit, v.kconfig, v.compiler, v.layout, b.image_sha256, coalesce(s.unit_jobs, '[]'::jsonb) AS unit_jobs
+            FROM attempt a
+            JOIN orders o ON o.id = a.order_id
+            JOIN variant v ON v.id = o.variant
+            LEFT JOIN kernel_build b ON b.build_key = o.build_key
+            LEFT JOIN boot_spec s ON s.sha256 = o.spec
+            WHERE a.id = :id
+            """
+        ),
+        {"id": attempt},
+    ).one_or_none()
+    return None if row is None else OrderFacts(**row._mapping)
+
+
+def open_dispatches(conn: sa.Connection) -> list[OpenDispatch]:
+    """All dispatches that are not over, the most urgent first."""
+    rows = conn.execute(
+        sa.text(
+            """
+            SELECT d.id, d.attempt, a.order_id AS "order", d.builder, d.external_id, d.state, d.bb_request, d.bb_number, o.priority,
+                   (o.state = 'cancelled' OR a.state = 'dead') AS cancelled
+            FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
+            WHERE d.state <> 'over'
+            ORDER BY o.priority DESC, d.id
+            """
+        )
+    )
+    return [OpenDispatch(**row._mapping) for row in rows]
+
+
+def mark_placed(conn: sa.Connection, dispatch: int, buildset: int, request: int) -> None:
+    """Note where a wanted dispatch went; repeating it changes nothing."""
+    conn.execute(
+        sa.text("UPDATE dispatch SET state = 'placed', bb_buildset = :buildset, bb_request = :request, placed_at = now() WHERE id = :id AND state = 'wanted'"),
+        {"id": dispatch, "buildset": buildset, "request": request},
+    )
+
+
+def mark_build(conn: sa.Connection, dispatch: int, builder: int, number: int) -> None:
+    """Note which Buildbot build works on a dispatch, for links."""
+    conn.execute(
+        sa.text(
+            "UPDATE dispatch SET bb_builder = :builder, bb_number = :number WHERE id = :id AND (bb_builder, bb_number) IS DISTINCT FROM (:builder, :number)"
+        ),
+        {"id": dispatch, "builder": builder, "number": number},
+    )
+
+
+def mark_over(conn: sa.Connection, dispatch: int, result: Result) -> None:
+    """Close a dispatch with Buildbot's word for how it went; the first word stands."""
+    conn.execute(
+        sa.text("UPDATE dispatch SET state = 'over', result = :result, ended_at = now() WHERE id = :id AND state <> 'over'"), {"id": dispatch, "result": result}
+    )
+
+
+class Attempts:
+    """The functions above over an engine, each in one transaction with checkpoints on both sides of its commit."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
+        with transaction(self._engine, "deliver outcome") as conn:
+            return deliver(conn, attempt, outcome)
+
+    def wanted(self, attempt: int) -> bool | None:
+        with self._engine.connect() as conn:
+            return wanted(conn, attempt)
+
+    def order_facts(self, attempt: int) -> OrderFacts | None:
+        with self._engine.connect() as conn:
+            return order_facts(conn, attempt)
+
+    def open_dispatches(self) -> list[OpenDispatch]:
+        with self._engine.connect() as conn:
+            return open_dispatches(conn)
+
+    def mark_placed(self, dispatch: int, buildset: int, request: int) -> None:
+        with transaction(self._engine, "dispatch placed") as conn:
+            mark_placed(conn, dispatch, buildset, request)
+
+    def mark_build(self, dispatch: int, builder: int, number: int) -> None:
+        with transaction(self._engine, "dispatch has build") as conn:
+            mark_build(conn, dispatch, builder, number)
+
+    def mark_over(self, dispatch: int, result: Result) -> None:
+        with transaction(self._engine, "dispatch over") as conn:
+            mark_over(conn, dispatch, result)

@@ -1,0 +1,161 @@
+"""Raw results by content: a folder of files named by their sha256, and the secret that lets workers write to it.
+
+A file appears under its name only when it is whole, verified and on the disk, so a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from swingbot.core.model.artifact import ArtifactError, NoSpace, TooLarge, WrongDigest
+
+SHA256: Final = re.compile(r"[0-9a-f]{64}")
+LIMIT_BYTES: Final = 1 << 30  # the largest file that is taken; a kernel image is 10 to 200 MB
+_STALE_SECONDS: Final = 24 * 3600.0
+_CHUNK: Final = 1 << 18
+
+
+class Sink:
+    """A file on its way into the store: `write` its bytes, then `commit`, or `abort`; nothing is left of an aborted one."""
+
+    def __init__(self, target: Path, temporary: Path, limit: int) -> None:
+        self._target, self._temporary, self._limit = target, temporary, limit
+        self._digest, self._size = hashlib.sha256(), 0
+        try:
+            self._file = temporary.open("xb")
+        except OSError as error:
+            raise _explain(error, temporary) from error
+
+    def write(self, chunk: bytes) -> None:
+        """Add bytes. Raises TooLarge or NoSpace, and then nothing is left."""
+        self._size += len(chunk)
+        if self._size > self._limit:
+            self.abort()
+            raise TooLarge(f"the file is larger than {self._limit} bytes, the most that is taken")
+        self._digest.update(chunk)
+        try:
+            self._file.write(chunk)
+        except OSError as error:
+            self.abort()
+            raise _explain(error, self._temporary) from error
+
+    def commit(self) -> None:
+        """Make the file appear. Raises WrongDigest or NoSpace, and then nothing is left."""
+        if self._digest.hexdigest() != self._target.parent.name + self._target.name:
+            self.abort()
+            raise WrongDigest(f"the bytes that came have sha256 {self._digest.hexdigest()}, not the one in the address")
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._target.parent.mkdir(exist_ok=True)
+            self._temporary.replace(self._target)
+            _sync_directory(self._target.parent)
+        except OSError as error:
+            self.abort()
+            raise _explain(error, self._temporary) from error
+
+    def abort(self) -> None:
+        """Forget the file; harmless after `commit`."""
+        try:
+            self._file.close()
+        except OSError:
+            pass  # the buffer could not be written: it is not wanted any more
+        self._temporary.unlink(missing_ok=True)
+
+
+class Artifacts:
+    """The store: `root/ab/cdef...` holds the file whose sha256 is abcdef...; `limit` is the largest size taken, in bytes."""
+
+    def __init__(self, root: Path, limit: int = LIMIT_BYTES) -> None:
+        self._root, self._limit = root, limit
+        self._incoming = root / "incoming"
+
+    def path(self, sha256: str) -> Path:
+        """Where the file is if it is there. Raises ValueError for anything that is not a sha256."""
+        if SHA256.fullmatch(sha256) is None:
+            raise ValueError(f"{sha256[:80]!r} is not a sha256 (64 hex digits)")
+        return self._root / sha256[:2] / sha256[2:]
+
+    def has(self, sha256: str) -> bool:
+        return self.path(sha256).is_file()
+
+    def open(self, sha256: str) -> BinaryIO:
+        """Open a stored file. Raises FileNotFoundError."""
+        return self.path(sha256).open("rb")
+
+    def sink(self, sha256: str) -> Sink:
+        """Begin to store a file that comes in pieces."""
+        target = self.path(sha256)
+        try:
+            self._incoming.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _explain(error, self._incoming) from error
+        return Sink(target, self._incoming / f"{sha256}.{secrets.token_hex(6)}", self._limit)
+
+    def put(self, stream: BinaryIO, sha256: str) -> bool:
+        """Store what `stream` holds; False if it was there already. Raises ArtifactError."""
+        if self.has(sha256):
+            return False
+        sink = self.sink(sha256)
+        try:
+            while chunk := stream.read(_CHUNK):
+                sink.write(chunk)
+            sink.commit()
+        finally:
+            sink.abort()
+        return True
+
+    def sweep(self, now: float | None = None) -> int:
+        """Remove what uploads that died more than a day ago left behind; says how many."""
+        oldest = (time.time() if now is None else now) - _STALE_SECONDS
+        stale = [file for file in self._incoming.glob("*") if file.stat().st_mtime < oldest]
+        for file in stale:
+            file.unlink(missing_ok=True)
+        return len(stale)
+
+
+def secret(file: Path) -> bytes:
+    """The key that attempt tokens are made with: read from `file`, made at the first call, readable by the owner only."""
+    while True:
+        try:
+            return bytes.fromhex(file.read_text().strip())
+        except FileNotFoundError:
+            _create_secret(file)
+
+
+def _create_secret(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as out:
+        out.write(secrets.token_hex(32) + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+    try:
+        os.link(temporary, file)  # fails if another process was first: then its secret is the secret
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _explain(error: OSError, file: Path) -> ArtifactError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpace(f"the disk that holds {file.parent} is full; free some space, the worker will try again")
+    return ArtifactError(f"{file.parent} cannot be written: {error.strerror}")
