@@ -1,0 +1,122 @@
+"""`swingbot-worker attempt`: start an attempt, or attach to it if it was started before, and follow it to its end.
+
+The work itself is done by a detached executor that survives this command, the Buildbot worker and the master.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+import yaml
+from swingbot_jobs.contract import ContractError, check_order
+
+from swingbot_worker.executor.place import Document, Place, infra, open_place, prune, write, write_outcome
+from swingbot_worker.executor.process import start_executor
+
+POLL_SECONDS: Final = 0.1
+LINES_LIMIT: Final = 2000  # lines of progress that are shown; all are in executor.log
+
+
+class CannotStart(Exception):
+    """The order cannot be executed here; the message says why."""
+
+
+def read_order(file: Path) -> Document:
+    """Read and check an order. Raises CannotStart."""
+    try:
+        return check_order(yaml.safe_load(file.read_text()))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ContractError) as error:
+        raise CannotStart(f"{file}: {error}") from error
+
+
+def start_or_attach(order: Document, state: Path) -> Place:
+    """Make sure that an executor works on this attempt, or has ended it; never begins the same work twice.
+
+    An executor that died without an outcome gets one here, of status `infra`: the master decides about another attempt.
+    """
+    place = open_place(state, order["attempt"])
+    lock = place.try_lock()
+    if lock is None or place.delivered.exists():
+        if lock is not None:
+            os.close(lock)
+        return place
+    try:
+        if place.started.exists() and not place.outcome.exists():
+            seconds = max(0.0, time.time() - place.started.stat().st_mtime)
+            write_outcome(place, infra(order, "The executor died before it had an outcome (killed, out of memory, or the host went down).", seconds))
+        write(place.order, json.dumps(order))
+        write(place.started, f"{time.time():.3f}\n") if not place.started.exists() else None
+        start_executor(place.root, state, lock, place.log)
+    finally:
+        os.close(lock)  # the executor has its own copy, and with it the lock
+    return place
+
+
+def follow(place: Place, poll_seconds: float = POLL_SECONDS) -> bool:
+    """Print progress until the executor is gone; True if the outcome was delivered."""
+    with place.log.open("a+") as log:
+        log.seek(0)
+        shown = 0
+        while True:
+            lock = place.try_lock()
+            for line in log:
+                shown += 1
+                if shown <= LINES_LIMIT:
+                    click.echo(line.rstrip("\n"))
+            if lock is not None:
+                os.close(lock)
+                return place.delivered.exists()
+            time.sleep(poll_seconds)
+
+
+def execute(order: Document, state: Path) -> tuple[Place, bool]:
+    """Start or attach and follow to the end; an executor that dies under our eyes is replaced by one that delivers what there is."""
+    for _ in range(2):
+        place = start_or_attach(order, state)
+        if follow(place):
+            return place, True
+    return place, False
+
+
+def _summary(place: Place) -> str:
+    try:
+        outcome = json.loads(place.outcome.read_text())
+    except (OSError, ValueError):
+        return "no outcome"
+    return f"{outcome['attempt']}: {outcome['status']} in {outcome['seconds']:.1f} s" + (f": {outcome['reason']}" if outcome.get("reason") else "")
+
+
+@click.command(
+    name="attempt",
+    epilog="Example:  swingbot-worker attempt --order order.json --state /var/lib/swingbot-worker   "
+    "Exit status: 0 an outcome was delivered, whatever it says; 1 none was; 2 wrong usage or order.",
+)
+@click.option("--order", "order_file", required=True, type=click.Path(path_type=Path), help="The order, JSON or YAML.")
+@click.option("--state", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory that keeps attempts until they are delivered.")
+def command(order_file: Path, state: Path) -> None:
+    """Execute an order once, however often this is called: later calls attach to the first."""
+    state = state.absolute()
+    try:
+        order = read_order(order_file)
+        prune(state)
+        place, delivered = execute(order, state)
+    except CannotStart as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
+    except OSError as error:
+        click.echo(f"{state}: {error.strerror or error}; the worker needs a directory that it can write to, with free space.", err=True)
+        sys.exit(1)
+    click.echo(_summary(place))
+    if not delivered:
+        click.echo(f"The outcome was not delivered; what there is stands in {place.root}. Calling this again tries again.", err=True)
+    sys.exit(0 if delivered else 1)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,165 @@
+"""The detached executor: `python -m swingbot_worker.executor PLACE STATE LOCK_FD`. Started by `swingbot-worker attempt` only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Final
+
+import click
+from swingbot_jobs.contract import check_outcome
+
+from swingbot_worker import InfraError
+from swingbot_worker.executor import images
+from swingbot_worker.executor.client import PATIENCE_SECONDS, Away, Exchange, Refused, patiently
+from swingbot_worker.executor.place import Document, Place, infra, testbox_lock, write, write_outcome
+from swingbot_worker.site import Site, from_environment
+
+DEFAULT_DEADLINE_SECONDS: Final = 3600.0
+# The work keeps its own deadline and needs time to end what it started and to hash its files; after this we end it.
+MARGIN_SECONDS: Final = 120.0
+ASK_SECONDS: Final = 10.0
+
+
+def say(line: str) -> None:
+    click.echo(line)
+
+
+def main(place: Place, state: Path) -> int:
+    order: Document = json.loads(place.order.read_text())
+    exchange = Exchange(**order["exchange"]) if "exchange" in order else None
+    if not place.outcome.exists():
+        write_outcome(place, _work(place, state, order, exchange))
+    return _deliver(place, order, exchange)
+
+
+def _work(place: Place, state: Path, order: Document, exchange: Exchange | None) -> Document:
+    """Do what the order says; whatever goes wrong on our side becomes an outcome `infra`."""
+    started = time.monotonic()
+    try:
+        with testbox_lock(state, order["testbox"]) if order["kind"] == "boot" else nullcontext():
+            _Watch(place, order, exchange).start()
+            outcome = check_outcome(_build_or_boot(place, order, exchange, from_environment()))
+        _check_files(place, outcome)
+        return outcome
+    except (InfraError, Away) as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"The worker could not go on: {error}."
+    except Exception as error:
+        traceback.print_exc()
+        reason = f"The worker failed: {type(error).__name__}: {error}; its log has more."
+    say(reason)
+    return infra(order, reason, time.monotonic() - started)
+
+
+def _build_or_boot(place: Place, order: Document, exchange: Exchange | None, site: Site) -> Document:
+    place.out.mkdir(exist_ok=True)
+    if order["kind"] == "build":
+        from swingbot_worker import kbuild
+
+        return kbuild.build(order, place.out, site, progress=say)
+    kernel = order["kernel"]
+    if "image" not in kernel and exchange is not None:
+        image = images.fetch(site.cache, kernel["image_sha256"], exchange, say, _deadline(order))
+        order = order | {"kernel": kernel | {"image": str(image)}}
+    from swingbot_worker import testbox
+
+    return testbox.boot(order, place.out, site)
+
+
+def _check_files(place: Place, outcome: Document) -> None:
+    """Raise InfraError if a file that the outcome names is not what it says: better found here than at the service."""
+    for name, told in outcome["files"].items():
+        file = place.out / name
+        if not file.is_file() or file.stat().st_size != told["size"] or _sha256(file) != told["sha256"]:
+            raise InfraError(f"The result file {name} is missing or not the one that was made; check the worker's disk.")
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _deadline(order: Document) -> float:
+    return float(order.get("deadline_seconds", DEFAULT_DEADLINE_SECONDS))
+
+
+class _Watch(threading.Thread):
+    """Ends this process, and with it all that it started, when the deadline is long over or nobody wants the work any more."""
+
+    def __init__(self, place: Place, order: Document, exchange: Exchange | None) -> None:
+        super().__init__(daemon=True)
+        self._place, self._order, self._exchange = place, order, exchange
+
+    def run(self) -> None:
+        started = time.monotonic()
+        while not self._place.outcome.exists():
+            time.sleep(ASK_SECONDS)
+            seconds = time.monotonic() - started
+            if seconds > _deadline(self._order) + MARGIN_SECONDS:
+                self._end(f"The work did not end {MARGIN_SECONDS:.0f} s after its deadline and was ended.", seconds)
+            if self._exchange is not None and not self._exchange.wanted(self._order["attempt"]):
+                self._end("Nobody waits for this attempt any more; it was ended.", seconds)
+
+    def _end(self, reason: str, seconds: float) -> None:
+        if self._place.outcome.exists():
+            return  # it ended by itself in this very moment
+        say(reason)
+        write_outcome(self._place, infra(self._order, reason, seconds))
+        os._exit(1)  # children have us as parent-death signal; whoever attaches next delivers the outcome
+
+
+def _deliver(place: Place, order: Document, exchange: Exchange | None) -> int:
+    """Bring files and outcome to the service. 0: it has them."""
+    if exchange is None:
+        write(place.delivered, "by hand\n")
+        return 0
+    word: str | None
+    try:
+        word = patiently(lambda: _deliver_once(place, order, exchange), say, PATIENCE_SECONDS)
+    except Refused as error:
+        word = _deliver_refusal(place, order, exchange, str(error))
+    except Away as error:
+        say(f"the service stayed away for {PATIENCE_SECONDS / 3600:.0f} h; the results are kept in {place.root}: {error}")
+        return 1
+    if word is None:
+        return 1
+    write(place.delivered, word + "\n")
+    say(f"outcome {word}")
+    return 0
+
+
+def _deliver_once(place: Place, order: Document, exchange: Exchange) -> str:
+    text = place.outcome.read_text()
+    for name, told in sorted(json.loads(text)["files"].items()):
+        if exchange.put_file(place.out / name, told["sha256"]):
+            say(f"uploaded {name}, {told['size'] / 1e6:.2f} MB")
+    word = exchange.put_outcome(order["attempt"], text)
+    if word == "missing":
+        raise Away("a file that was there is gone; bringing it again")
+    return word
+
+
+def _deliver_refusal(place: Place, order: Document, exchange: Exchange, reason: str) -> str | None:
+    """The service will not take these results: say so to it in an outcome without files, if it takes that."""
+    say(f"the service refused: {reason}")
+    seconds = json.loads(place.outcome.read_text())["seconds"]
+    text = json.dumps(infra(order, f"The service refused the results: {reason}", seconds))
+    try:
+        return patiently(lambda: exchange.put_outcome(order["attempt"], text), say, PATIENCE_SECONDS)
+    except (Refused, Away) as error:
+        say(f"and it does not take that either: {error}")
+        return None
+
+
+if __name__ == "__main__":
+    os.set_inheritable(int(sys.argv[3]), False)  # ours alone: a stray child must not look like a living executor
+    sys.exit(main(Place(Path(sys.argv[1])), Path(sys.argv[2])))

@@ -1,0 +1,27 @@
+"""Where the executor is started: detached, so that it outlives whoever asked for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# What marks the processes of an embedded service; an executor is not one of them, it may outlive the service.
+INSTANCE_VARIABLE = "SWINGBOT_INSTANCE"
+
+
+def start_executor(place: Path, state: Path, lock: int, log: Path) -> None:
+    """Start `python -m swingbot_worker.executor` in a session of its own; it inherits the descriptor `lock` and with it the lock."""
+    environment = {name: value for name, value in os.environ.items() if name != INSTANCE_VARIABLE}
+    with log.open("ab") as sink:
+        subprocess.Popen(
+            [sys.executable, "-m", "swingbot_worker.executor", str(place), str(state), str(lock)],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=environment | {"PYTHONUNBUFFERED": "1"},
+            pass_fds=(lock,),
+            start_new_session=True,
+        )
