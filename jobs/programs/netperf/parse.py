@@ -1,0 +1,110 @@
+"""netperf's classic output, with LKP's names and arithmetic.
+
+Each instance prints a banner, a header of several lines and one row (UDP_STREAM two: sender, then receiver).
+Columns are found by the words of the header, because -c and -C add some. Sums are plain left-to-right
+additions, as LKP's are, so that both give the same last digit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from swingbot_jobs.result import ParseError
+
+ROW = re.compile(r"\s*\d+(?:\s+-?\d+(?:\.\d+)?)+\s*")
+MAX_INSTANCES = 10_000
+
+
+@dataclass
+class Reading:
+    """What is known after some lines: the columns of the last header, and all rows so far."""
+
+    unit: str = ""
+    columns: list[str] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
+    received: list[float] = field(default_factory=list)
+    elapsed: float = 0.0
+    message_bytes: float = 0.0
+    iterations: int = 1
+
+
+def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
+    """Throughput of one run; ParseError when an instance is missing, rather than a mean of the survivors."""
+    text = files.get("stdout", "")
+    reading = Reading()
+    for line in text.splitlines():
+        read_line(reading, line[:500])
+    check_complete(reading, text, params)
+    return metrics(reading)
+
+
+def read_line(reading: Reading, line: str) -> None:
+    words = line.split()
+    if "Throughput" in words or ("Rate" in words and "Time" in words):
+        reading.columns = words
+    elif "10^6bits" in line:
+        reading.unit = "Mbps"
+    elif "per sec" in line:
+        reading.unit = "tps"
+    elif match := re.fullmatch(r"Iterations:\s*([1-9]\d{0,5})", line.strip()):
+        reading.iterations = int(match[1])
+    elif reading.columns and ROW.fullmatch(line):
+        read_row(reading, [float(word) for word in words])
+
+
+def read_row(reading: Reading, row: list[float]) -> None:
+    rate = next(index for index, word in enumerate(reading.columns) if word in ("Throughput", "Rate"))
+    errors = "Errors" in reading.columns
+    # The header has fewer words than the row when -c and -C add columns at its right end; never at its left.
+    if errors and len(row) in (rate - 1, rate + 1):  # receiver: no message size, no errors
+        reading.received.append(row[rate - 2])
+    elif len(row) > rate:
+        reading.sent.append(row[rate])
+        reading.elapsed = row[reading.columns.index("Time")]
+        # Socket sizes stand left of the message size; a request-response row has none.
+        reading.message_bytes = row[1 if errors else 2]
+
+
+def check_complete(reading: Reading, text: str, params: Mapping[str, str]) -> None:
+    count = len(reading.sent)
+    expected = int(params["nr_threads"]) * reading.iterations if params.get("nr_threads", "").isdecimal() else None
+    if count == 0:
+        said = next((line.strip() for line in text.splitlines() if line.strip() and " TEST from " not in line), "")
+        raise ParseError(f"no netperf instance gave a result; netperf said: {said[:200]}" if said else "netperf printed nothing")
+    if expected is not None and count != expected:
+        raise ParseError(f"{count} of {expected} netperf instances gave a result")
+    if reading.received and len(reading.received) != count:
+        raise ParseError(f"{len(reading.received)} of {count} netperf receivers gave a result")
+    if count > MAX_INSTANCES or not reading.unit:
+        raise ParseError("netperf's header has no unit that is known")
+
+
+def metrics(reading: Reading) -> dict[str, float | list[float]]:
+    """LKP's numbers. Receiver metrics are missing where netperf reports no receiver; LKP prints 0 there."""
+    unit, count = reading.unit, len(reading.sent)
+    sent, received = added(reading.sent), added(reading.received)
+    both = sent / count + received / count
+    both_total = sent / reading.iterations + received / reading.iterations
+    found: dict[str, float | list[float]] = {
+        f"Throughput_{unit}": sent / count,
+        f"ThroughputBoth_{unit}": both,
+        f"Throughput_total_{unit}": sent / reading.iterations,
+        f"ThroughputBoth_total_{unit}": both_total,
+    }
+    if reading.received:
+        found[f"ThroughputRecv_{unit}"] = received / count
+        found[f"ThroughputRecv_total_{unit}"] = received / reading.iterations
+    if unit == "tps":
+        found["workload"] = both_total * reading.elapsed
+    elif reading.message_bytes > 0:
+        found["workload"] = both_total * reading.elapsed * 1e6 / 8 / reading.message_bytes  # packets
+    return found
+
+
+def added(values: list[float]) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total

@@ -1,0 +1,31 @@
+"""Output of our own page-fault program: one line of `key=value` words.
+
+faults are of all tasks together, the warm-up cycle not counted; seconds go from the start of the first to the end of the last.
+The rate is worked out from them: the rounded one that the program prints is for people.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from swingbot_jobs.result import ParseError
+
+LINE = re.compile(
+    r"page-fault: mode=(?P<mode>process|thread) tasks=(?P<tasks>\d{1,9}) cycles=\d{1,12} bytes=\d{1,15}"
+    r" faults=(?P<faults>\d{1,15}) seconds=(?P<seconds>\d{1,9}\.\d{1,9}) faults_per_second=\d{1,15}\.\d{1,9}"
+)
+
+
+def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
+    """Page faults a second of each task; ParseError when the program did not say how it went."""
+    lines = [match for line in files.get("stdout", "").splitlines() if (match := LINE.fullmatch(line.strip()[:500]))]
+    if len(lines) != 1:
+        raise ParseError(f"page-fault printed {len(lines)} result lines, expected one")
+    tasks, faults, seconds = int(lines[0]["tasks"]), int(lines[0]["faults"]), float(lines[0]["seconds"])
+    expected = params.get("nr_task", "")
+    if expected.isdecimal() and tasks != int(expected):
+        raise ParseError(f"{tasks} of {int(expected)} page-fault tasks gave a result")
+    if tasks < 1 or faults < 1 or seconds <= 0:
+        raise ParseError("page-fault counted no faults, or no time passed")
+    return {"per_thread_ops" if lines[0]["mode"] == "thread" else "per_process_ops": faults / seconds / tasks}

@@ -1,0 +1,277 @@
+"""From raw results to samples: results.tar is read as hostile input, each run by its program's `parse.py`.
+
+A run counts as a whole or not at all: an exit status other than 0, a missing instance, a value that is no
+number make it `failed` with a reason; nothing is averaged over survivors and nothing missing becomes 0.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+import tarfile
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import IO, Final, cast
+
+from swingbot_jobs.lines import suggest
+from swingbot_jobs.perf_stat import read_perf_stat
+from swingbot_jobs.program import Program
+from swingbot_jobs.result import ParsedRun, ParseError, Results, RunStatus, Samples
+from swingbot_jobs.unit_job import NAME, UnitJob
+
+# What a guest may send. A run writes a few kB; the limits only keep a mad kernel from filling the master's memory.
+MAX_MEMBERS: Final = 100_000
+MAX_FILE_BYTES: Final = 1024 * 1024
+MAX_TOTAL_BYTES: Final = 128 * 1024 * 1024
+MAX_NOTES: Final = 20
+MAX_VALUES: Final = 10_000  # of one metric of one run
+MAX_METRICS: Final = 2_000
+
+METRIC: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:/%=,+@]{0,199}")
+PERF_STAT: Final = "perf-stat"
+_RUN_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,5}")
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# `timeout` ends a program with 124; 137 and 143 are KILL and TERM seen from a shell.
+_TIMED_OUT: Final = frozenset({124, 137, 143})
+
+Parser = Callable[[Mapping[str, str], Mapping[str, str]], Mapping[str, float | list[float]]]
+
+
+# --- one run ---------------------------------------------------------------------------------------------------------
+
+
+def parse_run(program: str, files: Mapping[str, str], params: Mapping[str, str], programs: Mapping[str, Program]) -> Samples:
+    """Samples of one run by full metric name, perf's counters included when they can be read; ParseError when there is no result."""
+    return _benchmark(_known(program, programs), files, params) | _counters(files)[0]
+
+
+def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dict[str, object]:
+    """What `swingbot parse PROGRAM FILE` prints: `{"program", "samples": {metric: [values]}}`.
+
+    `path` is a program's output, perf stat's output, or the directory of one run. The parameters are not known here,
+    so that instances which gave no result can't be noticed.
+    """
+    known = _known(program, programs)
+    files = _files_at(path, PERF_STAT if program == PERF_STAT else "stdout")
+    if program == PERF_STAT:
+        samples, problem = _counters(files)
+        if problem:
+            raise ParseError(f"{path}: {problem}")
+    else:
+        samples = _benchmark(known, files, {}) | _counters(files)[0]
+    return {"program": program, "samples": samples}
+
+
+def _known(program: str, programs: Mapping[str, Program]) -> Program:
+    if program not in programs:
+        raise ParseError(f"there is no program {program!r}{suggest(program, programs)}; known are {', '.join(sorted(programs))}")
+    return programs[program]
+
+
+def _files_at(path: Path, name: str) -> dict[str, str]:
+    try:
+        if path.is_dir():
+            return {file.name: _text_at(file) for file in sorted(path.iterdir()) if file.is_file()}
+        return {name: _text_at(path)}
+    except OSError as error:
+        raise ParseError(f"{path}: {error.strerror}") from error
+
+
+def _text_at(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise ParseError(f"{path}: larger than {MAX_FILE_BYTES} bytes, which no run writes")
+    return content.decode(errors="replace")
+
+
+def _benchmark(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
+    if program.kind != "benchmark":
+        raise ParseError(f"{program.name} is a monitor, it gives no result of its own")
+    return {f"{program.name}.{name}": values for name, values in _checked(program.name, _parser(program.directory / "parse.py")(files, params)).items()}
+
+
+def _counters(files: Mapping[str, str]) -> tuple[Samples, str | None]:
+    """perf's counters, and why there are none although perf wrote something."""
+    text = files.get(PERF_STAT, "")
+    if not text.strip():
+        return {}, None
+    try:
+        counts = {re.sub(r"[^-A-Za-z0-9_.:/%=,+@]", "_", event): [count.value] for event, count in read_perf_stat(text).items()}
+        return {f"{PERF_STAT}.{event}": values for event, values in _checked(PERF_STAT, counts).items()}, None
+    except ParseError as error:
+        return {}, str(error)
+
+
+def _checked(program: str, parsed: Mapping[str, float | list[float]]) -> Samples:
+    samples: Samples = {}
+    for name, value in parsed.items():
+        values = [float(one) for one in (value if isinstance(value, list) else [value])]
+        if not METRIC.fullmatch(name):
+            raise ParseError(f"{program} gives a metric with the name {name[:80]!r}, which is no name")
+        if not values or len(values) > MAX_VALUES:
+            raise ParseError(f"{program}.{name} has {len(values)} values")
+        if not all(math.isfinite(one) and abs(one) < 1e300 for one in values):
+            raise ParseError(f"{program}.{name} is not a finite number")
+        samples[name] = values
+    if not samples or len(samples) > MAX_METRICS:
+        raise ParseError(f"{program} gives {len(samples)} metrics")
+    return samples
+
+
+@cache
+def _parser(path: Path) -> Parser:
+    """The `parse` function of a program's parse.py: our own code, next to its meta.yaml."""
+    spec = importlib.util.spec_from_file_location(f"swingbot_program_{path.parent.name.replace('-', '_')}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ParseError(f"{path.parent.name} has no parse.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return cast(Parser, module.parse)
+
+
+# --- one boot --------------------------------------------------------------------------------------------------------
+
+
+def parse_results(tar: Path | str | IO[bytes], unit_jobs: Iterable[UnitJob], programs: Mapping[str, Program]) -> list[ParsedRun]:
+    """Every run that was expected of this boot, in order; runs that the boot did not get to are `missing`."""
+    results = read_results(tar)
+    return [_parsed(job, number, results, programs) for job in unit_jobs for number in range(job.runs)]
+
+
+def _parsed(job: UnitJob, number: int, results: Results, programs: Mapping[str, Program]) -> ParsedRun:
+    files = results.runs.get((job.name, number), {})
+    seconds = _seconds(files.get("seconds", ""))
+    if not files:
+        why = f" ({results.notes[0]})" if results.notes else ""
+        return _run(job, number, "missing", f"nothing came back from this run: the boot ended before it{why}", {}, None)
+    try:
+        remark, program = _exit(job, files, programs), _known(job.program, programs)
+        samples = _benchmark(program, files, job.params)
+    except ParseError as error:
+        return _run(job, number, "failed", str(error), {}, seconds)
+    counters, problem = _counters(files)
+    reasons = [reason for reason in (remark, f"counters left out: {problem}" if problem else None) if reason]
+    return _run(job, number, "ok", "; ".join(reasons) or None, samples | counters, seconds)
+
+
+def _run(job: UnitJob, number: int, status: RunStatus, reason: str | None, samples: Samples, seconds: float | None) -> ParsedRun:
+    return ParsedRun(unit_job=job.name, number=number, status=status, reason=reason[:2000] if reason else None, samples=samples, seconds=seconds)
+
+
+def _exit(job: UnitJob, files: Mapping[str, str], programs: Mapping[str, Program]) -> str | None:
+    """A remark about how the run ended; ParseError if its result can't count."""
+    status = files.get("rc", "").strip()
+    if not re.fullmatch(r"[0-9]{1,3}", status):
+        raise ParseError("the run did not end: the boot was over before its exit status came")
+    if int(status) == 0:
+        return None
+    if int(status) in _TIMED_OUT and job.program in programs and programs[job.program].result_before_timeout:
+        return f"{job.program} printed its result and was then stopped by its time limit"
+    last = next((line.strip() for line in reversed((files.get("stderr", "") or files.get("stdout", "")).splitlines()) if line.strip()), "")
+    how = f"{job.program} was stopped by its time limit" if int(status) in _TIMED_OUT else f"{job.program} ended with exit status {int(status)}"
+    raise ParseError(f"{how}: {_printable(last)}" if last else how)
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text[:300])
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text.strip()) if len(text) < 64 else math.nan
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and 0 <= seconds < 1e9 else None
+
+
+# --- results.tar -----------------------------------------------------------------------------------------------------
+
+
+def read_results(tar: Path | str | IO[bytes]) -> Results:
+    """Read the concatenated tars that a guest sent; what a result can't be is left out and noted.
+
+    The last tar may be cut short, because a kernel can die while it writes: the member that was cut is not there.
+    """
+    if isinstance(tar, Path | str):
+        with open(tar, "rb") as file:
+            return _Reader().read(file)
+    return _Reader().read(tar)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, int], dict[str, str]] = {}
+        self._facts: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._total = 0
+
+    def read(self, file: IO[bytes]) -> Results:
+        try:
+            with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True, errors="replace") as archive:
+                self._read_members(archive)
+        except (tarfile.TarError, ValueError, OverflowError, EOFError, LookupError, OSError, RecursionError, MemoryError) as error:
+            # An empty file is one too: the guest sent nothing.
+            self._note(f"the results end early: {error}")
+        return Results(runs=self._runs, facts=self._facts, notes=tuple(self._notes))
+
+    def _read_members(self, archive: tarfile.TarFile) -> None:
+        for count, member in enumerate(archive, start=1):
+            if count > MAX_MEMBERS:
+                return self._note(f"more than {MAX_MEMBERS} files: the rest was not read")
+            # tarfile keeps every header for extraction by name; a stream of a hundred thousand does not need that.
+            archive.members = []  # type: ignore[attr-defined]
+            if member.isdir():
+                continue
+            problem = self._problem(member)
+            if problem:
+                self._note(f"{_printable(member.name[:100])!r} was left out: {problem}")
+            elif not self._keep(archive, member):
+                return None
+        return None
+
+    def _problem(self, member: tarfile.TarInfo) -> str | None:
+        if not member.isreg() or member.issparse():
+            return "not an ordinary file"
+        if member.size > MAX_FILE_BYTES:
+            return f"it has {member.size} bytes, more than {MAX_FILE_BYTES}"
+        if self._place(member.name) is None:
+            return "not a place where results go"
+        return None
+
+    def _place(self, name: str) -> tuple[dict[str, str], str] | None:
+        """The table and key that a member name stands for."""
+        parts = PurePosixPath(name).parts
+        if name.startswith("/") or not parts or any(part == ".." for part in parts) or not _FILE_NAME.fullmatch(parts[-1]):
+            return None
+        if len(parts) == 2 and parts[0] == "facts":
+            return self._facts, parts[1]
+        if len(parts) == 3 and NAME.fullmatch(parts[0]) and _RUN_NUMBER.fullmatch(parts[1]):
+            return self._runs.setdefault((parts[0], int(parts[1])), {}), parts[2]
+        return None
+
+    def _keep(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> bool:
+        """Keep one file; False when there is nothing more to read."""
+        source = archive.extractfile(member)
+        content = source.read(MAX_FILE_BYTES + 1) if source else b""
+        if len(content) != member.size:
+            self._note(f"{_printable(member.name[:100])!r} was cut short")
+            return False
+        self._total += len(content)
+        if self._total > MAX_TOTAL_BYTES:
+            self._note(f"more than {MAX_TOTAL_BYTES} bytes: the rest was not read")
+            return False
+        place = self._place(member.name)
+        assert place is not None
+        table, key = place
+        if key in table:
+            self._note(f"{_printable(member.name[:100])!r} came twice: the first one counts")
+        else:
+            table[key] = content.decode(errors="replace")
+        return True
+
+    def _note(self, text: str) -> None:
+        if len(self._notes) < MAX_NOTES:
+            self._notes.append(text)

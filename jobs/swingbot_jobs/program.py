@@ -1,0 +1,263 @@
+"""Programs: what `jobs/programs/<name>/` says about a benchmark or a monitor.
+
+`meta.yaml` names the parameters that a job may set and the metrics that come out, each with unit,
+direction, class and the smallest change that anyone should be told about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, Literal, NoReturn, cast, get_args
+
+from swingbot_jobs.lines import LineError, Value, read_documents, suggest
+
+Kind = Literal["benchmark", "monitor"]
+Scope = Literal["micro", "macro", "stress"]
+ParameterKind = Literal["text", "count", "duration", "size", "iterations"]
+Better = Literal["higher", "lower"]
+MetricClass = Literal["benchmark", "time", "counter", "profile"]
+
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+# Changes below this many per cent are noise to a reader, however sure we are of them: counters of a repeatable testbox
+# have next to no variance, and without a floor every comparison would report hundredths of a per cent.
+MIN_EFFECT_PCT: Final[Mapping[MetricClass, float]] = {"benchmark": 2.0, "time": 2.0, "counter": 5.0, "profile": 5.0}
+
+
+class ProgramError(LineError):
+    """A meta.yaml is wrong; the message begins with `file:line:`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One setting of a program. `default` is written as in a job file (`50%`, `300s`); None: not passed unless a job sets it."""
+
+    name: str
+    kind: ParameterKind
+    describe: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    pattern: str | None = None  # what a text must match as a whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number that a program gives. `name` is the full one (`netperf.Throughput_Mbps`) and may end in `*` for a family.
+
+    `better` is None for a number that is neither good nor bad by itself, such as most counters.
+    """
+
+    name: str
+    unit: str
+    better: Better | None
+    klass: MetricClass
+    min_effect_pct: float
+    describe: str
+    min_effect_when: tuple[tuple[str, str, float], ...] = ()  # (parameter, pattern of its value, per cent); the first that fits wins
+
+    def min_effect(self, params: Mapping[str, str]) -> float:
+        """The smallest change in per cent worth telling, for a unit job with these parameters."""
+        for parameter, pattern, percent in self.min_effect_when:
+            if fnmatchcase(params.get(parameter, ""), pattern):
+                return percent
+        return self.min_effect_pct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A benchmark or monitor. Metrics are keyed by full name."""
+
+    name: str
+    kind: Kind
+    describe: str
+    scope: Scope
+    parameters: Mapping[str, Parameter]
+    metrics: Mapping[str, Metric]
+    wanted_files: tuple[str, ...]
+    directory: Path
+    daemons: tuple[str, ...] = ()  # LKP programs that our `run` starts itself; a job may name them
+    result_before_timeout: bool = False  # a run that printed its result and then hung still counts
+    _families: tuple[Metric, ...] = field(default=(), repr=False)
+
+    def metric(self, full_name: str) -> Metric | None:
+        """The metric of that full name, a member of a family (`perf-stat.*`) included; None if this program has no such."""
+        known = self.metrics.get(full_name)
+        if known is not None:
+            return known
+        return next((_member(family, full_name) for family in self._families if fnmatchcase(full_name, family.name)), None)
+
+
+def find_metric(programs: Mapping[str, Program], full_name: str) -> Metric | None:
+    """The metric `<program>.<name>` of any program; None if there is no such."""
+    program = programs.get(full_name.partition(".")[0])
+    return program.metric(full_name) if program else None
+
+
+def load_programs(directory: Path) -> dict[str, Program]:
+    """Every program of `directory` by name; the first wrong meta.yaml raises ProgramError."""
+    return {path.parent.name: load_program(path) for path in sorted(directory.glob("*/meta.yaml"))}
+
+
+def load_program(path: Path) -> Program:
+    """Read one `meta.yaml`; its directory's name is the program's."""
+    name, where = path.parent.name, f"{path.parent.name}/{path.name}"
+    if not NAME.fullmatch(name):
+        raise ProgramError(f"{where}:1: a program's directory is named with small letters, digits and '-'")
+    documents = read_documents(path.read_text(), where, ProgramError)
+    if len(documents) != 1:
+        raise ProgramError(f"{where}:1: must hold one document")
+    table = _Table(where, "the file", documents[0])
+    metrics = {metric.name: metric for metric in _metrics(table, name)}
+    program = Program(
+        name=name,
+        kind=cast(Kind, table.choice("kind", get_args(Kind))),
+        describe=table.text("describe"),
+        scope=cast(Scope, table.choice("scope", get_args(Scope))),
+        parameters={parameter.name: parameter for parameter in _parameters(table)},
+        metrics=metrics,
+        wanted_files=table.texts("wanted_files"),
+        directory=path.parent,
+        daemons=table.texts("daemons"),
+        result_before_timeout=table.truth("result_before_timeout"),
+        _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
+    )
+    table.done()
+    return program
+
+
+def _member(family: Metric, full_name: str) -> Metric:
+    return Metric(
+        name=full_name,
+        unit=family.unit,
+        better=family.better,
+        klass=family.klass,
+        min_effect_pct=family.min_effect_pct,
+        describe=family.describe,
+        min_effect_when=family.min_effect_when,
+    )
+
+
+def _parameters(meta: _Table) -> Iterator[Parameter]:
+    for name, table in meta.tables("parameters"):
+        if not PARAMETER_NAME.fullmatch(name):
+            table.refuse(f"parameter {name!r} must be a name that a shell variable can have")
+        parameter = Parameter(
+            name=name,
+            kind=cast(ParameterKind, table.choice("kind", get_args(ParameterKind))),
+            describe=table.text("describe"),
+            default=table.text("default", "") or None,
+            choices=table.texts("choices"),
+            required=table.truth("required"),
+            pattern=table.text("pattern", "") or None,
+        )
+        if parameter.choices and parameter.default and parameter.default not in parameter.choices:
+            table.refuse(f"default {parameter.default!r} is not one of the choices")
+        table.done()
+        yield parameter
+
+
+def _metrics(meta: _Table, program: str) -> Iterator[Metric]:
+    for name, table in meta.tables("metrics"):
+        klass = cast(MetricClass, table.choice("class", get_args(MetricClass), "benchmark"))
+        floor, when = _min_effect(table, MIN_EFFECT_PCT[klass])
+        better = table.choice("better", get_args(Better), "") or None
+        yield Metric(
+            name=f"{program}.{name}",
+            unit=table.text("unit", ""),
+            better=cast(Better | None, better),
+            klass=klass,
+            min_effect_pct=floor,
+            describe=table.text("describe"),
+            min_effect_when=when,
+        )
+        table.done()
+
+
+def _min_effect(metric: _Table, default: float) -> tuple[float, tuple[tuple[str, str, float], ...]]:
+    """`min_effect_pct: 4`, or a table of `default:` and `parameter=pattern:` entries."""
+    value = metric.take("min_effect_pct")
+    if value is None:
+        return default, ()
+    if value.table is None:
+        return metric.percent(value), ()
+    when = []
+    for key, entry in value.table.items():
+        if key == "default":
+            default = metric.percent(entry)
+            continue
+        parameter, equals, pattern = key.partition("=")
+        if not equals or not PARAMETER_NAME.fullmatch(parameter):
+            metric.refuse(f"{key!r} must be 'default' or 'parameter=value'", entry)
+        when.append((parameter, pattern, metric.percent(entry)))
+    return default, tuple(when)
+
+
+class _Table:
+    """A table of meta.yaml that knows which keys were asked for."""
+
+    def __init__(self, file_name: str, what: str, value: Value) -> None:
+        self._file, self._what, self._value, self._asked = file_name, what, value, set[str]()
+        if value.table is None:
+            self.refuse(f"{what} must be a table of 'key: value' lines")
+        self._entries = value.table or {}
+
+    def refuse(self, why: str, at: Value | None = None) -> NoReturn:
+        raise ProgramError(f"{self._file}:{(at or self._value).line}: {why}")
+
+    def take(self, key: str) -> Value | None:
+        self._asked.add(key)
+        return self._entries.get(key)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.take(key)
+        if value is None and default is not None:
+            return default
+        if value is None or value.text is None:
+            self.refuse(f"{self._what} needs {key!r}, a text", value)
+        return value.text
+
+    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
+        chosen = self.text(key, default)
+        if chosen not in choices and chosen != default:
+            self.refuse(f"{key} is {chosen!r}, must be one of {', '.join(choices)}", self._entries[key])
+        return chosen
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.take(key)
+        items = value.items if value else ()
+        if any(item.text is None for item in items):
+            self.refuse(f"{key} must be a list of texts", value)
+        return tuple(item.text or "" for item in items)
+
+    def truth(self, key: str) -> bool:
+        return self.choice(key, ("true", "false"), "false") == "true"
+
+    def percent(self, value: Value) -> float:
+        try:
+            number = float(value.text or "")
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < 1000:
+            self.refuse("a smallest effect is a number of per cent, such as 2", value)
+        return number
+
+    def tables(self, key: str) -> Iterator[tuple[str, _Table]]:
+        value = self.take(key)
+        if value is None or value.content is None:
+            return
+        if value.table is None:
+            self.refuse(f"{key} must be a table", value)
+        for name, entry in (value.table or {}).items():
+            yield name, _Table(self._file, f"{key} {name!r}", entry)
+
+    def done(self) -> None:
+        """Refuse keys that nobody asked for."""
+        for key, value in self._entries.items():
+            if key not in self._asked:
+                self.refuse(f"{self._what} has an unknown key {key!r}{suggest(key, self._asked)}; known are {', '.join(sorted(self._asked))}", value)
