@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
+import sys
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -128,6 +129,7 @@ def _parser(path: Path) -> Parser:
     if spec is None or spec.loader is None or not path.is_file():
         raise ParseError(f"{path.parent.name} has no parse.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their own module up there
     spec.loader.exec_module(module)
     return cast(Parser, module.parse)
 
