@@ -1,0 +1,162 @@
+"""Hands dispatches to Buildbot and notes how they went: a loop that compares our rows with Buildbot's, and nothing else.
+
+It holds no knowledge of its own. A dispatch becomes a buildset whose external id is the dispatch's; a crash
+between placing and noting is healed by finding that buildset again. Whether it is over is judged by the build
+*request*: a buildset can stay incomplete for ever after a crash. What the work itself gave comes another way
+(`web/exchange.py`): Buildbot's result says only whether the handing-over worked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+from buildbot.data.resultspec import Filter
+from buildbot.process.results import CANCELLED, FAILURE, RETRY, SKIPPED, SUCCESS, WARNINGS
+from buildbot.util.service import BuildbotService
+from twisted.internet import task, threads
+from twisted.python import log
+
+from swingbot.adapters.buildbot.deferred import deferred
+from swingbot.core.model.dispatch import OpenDispatch, OrderFacts
+from swingbot.service.checkpoint import checkpoint
+
+Result = Literal["success", "failure", "retry", "cancelled", "exception"]
+
+# A host that loses its worker again and again would be given the same request for ever.
+BUILDS_PER_REQUEST = 4
+
+
+class DispatchStore(Protocol):
+    """`swingbot_db.attempts.Attempts` fits. Called in threads: every method may block."""
+
+    def open_dispatches(self) -> list[OpenDispatch]: ...
+    def order_facts(self, attempt: int) -> OrderFacts | None: ...
+    def mark_placed(self, dispatch: int, buildset: int, request: int) -> None: ...
+    def mark_build(self, dispatch: int, builder: int, number: int) -> None: ...
+    def mark_over(self, dispatch: int, result: Result) -> None: ...
+
+
+WORDS: Mapping[int, Result] = {SUCCESS: "success", WARNINGS: "success", SKIPPED: "success", FAILURE: "failure", RETRY: "retry", CANCELLED: "cancelled"}
+
+
+def result_word(results: int | None) -> Result:
+    """Buildbot's result code as the word we store; what we do not know is an exception."""
+    return WORDS.get(-1 if results is None else results, "exception")
+
+
+class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not typed
+    """One pass over all open dispatches every `interval_seconds`; the first one before anything else."""
+
+    name = "swingbot-dispatcher"
+
+    def checkConfig(self, store: DispatchStore, interval_seconds: float = 0.5) -> None:
+        pass
+
+    @deferred
+    async def reconfigService(self, store: DispatchStore, interval_seconds: float = 0.5) -> None:
+        self._store, self._interval = store, interval_seconds
+
+    @deferred
+    async def startService(self) -> None:
+        await super().startService()
+        self._problem: str | None = None
+        self._stopped = False
+        self._loop = task.LoopingCall(self._pass)
+        self._loop.clock = self.master.reactor
+        self._ended = self._loop.start(self._interval, now=True)
+
+    @deferred
+    async def stopService(self) -> None:
+        self._stopped = True
+        if self._loop.running:
+            self._loop.stop()
+            await self._ended  # lets a pass that is under way finish
+        await super().stopService()
+
+    @deferred
+    async def _pass(self) -> None:
+        """One pass; a failure (a database that is away) is logged once and tried again at the next one."""
+        try:
+            await self.reconcile()
+            if self._problem is not None:
+                log.msg("swingbot: dispatching works again")
+            self._problem = None
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}".splitlines()[0]
+            if words != self._problem:
+                log.msg(f"swingbot: dispatching failed, will try again: {words}")
+            self._problem = words
+
+    async def reconcile(self) -> None:
+        """Bring every open dispatch one step further."""
+        for dispatch in await threads.deferToThread(self._store.open_dispatches):
+            if self._stopped:
+                return
+            if dispatch.state == "wanted":
+                await self._place(dispatch)
+            else:
+                await self._check(dispatch)
+
+    async def _place(self, dispatch: OpenDispatch) -> None:
+        placed = await self._find(dispatch)
+        if placed is None and dispatch.cancelled:
+            await threads.deferToThread(self._store.mark_over, dispatch.id, "cancelled")
+            return
+        if placed is None:
+            checkpoint("dispatcher: before addBuildset")
+            placed = await self._add(dispatch)
+            checkpoint("dispatcher: after addBuildset")
+        buildset, request = placed
+        await threads.deferToThread(self._store.mark_placed, dispatch.id, buildset, request)
+
+    async def _find(self, dispatch: OpenDispatch) -> tuple[int, int] | None:
+        """The buildset and request that a life before a crash made of this dispatch."""
+        buildsets = await self.master.data.get(("buildsets",), filters=[Filter("external_idstring", "eq", [dispatch.external_id])])
+        for buildset in buildsets:
+            requests = await self.master.data.get(("buildrequests",), filters=[Filter("buildsetid", "eq", [buildset["bsid"]])])
+            if requests:
+                return buildset["bsid"], requests[0]["buildrequestid"]
+        return None
+
+    async def _add(self, dispatch: OpenDispatch) -> tuple[int, int]:
+        builder = await self.master.data.updates.findBuilderId(dispatch.builder)
+        source = "swingbot"
+        properties: dict[str, tuple[Any, str]] = {
+            "swingbot_order": (f"o{dispatch.order}", source),
+            "swingbot_attempt": (f"a{dispatch.attempt}", source),
+            "swingbot_dispatch": (dispatch.external_id, source),
+        }
+        buildset, requests = await self.master.data.updates.addBuildset(
+            waited_for=False,
+            scheduler="swingbot",
+            sourcestamps=[{"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}],
+            reason=f"swingbot {dispatch.external_id}",
+            properties=properties,
+            builderids=[builder],
+            external_idstring=dispatch.external_id,
+            priority=dispatch.priority,
+        )
+        return buildset, requests[builder]
+
+    async def _check(self, dispatch: OpenDispatch) -> None:
+        request = await self.master.data.get(("buildrequests", dispatch.bb_request))
+        if request is None:  # Buildbot's database was lost or cleared
+            await threads.deferToThread(self._store.mark_over, dispatch.id, "exception")
+            return
+        builds = await self.master.data.get(("buildrequests", dispatch.bb_request, "builds"))
+        last = max(builds, key=lambda build: build["buildid"], default=None)
+        if last is not None and last["number"] != dispatch.bb_number:
+            await threads.deferToThread(self._store.mark_build, dispatch.id, last["builderid"], last["number"])
+        if request["complete"]:
+            results = RETRY if request["results"] == CANCELLED and len(builds) >= BUILDS_PER_REQUEST else request["results"]
+            await threads.deferToThread(self._store.mark_over, dispatch.id, result_word(results))
+        elif dispatch.cancelled:
+            await self._cancel(dispatch, "nobody wants it any more")
+        elif len(builds) >= BUILDS_PER_REQUEST and last is not None and last["complete"]:
+            await self._cancel(dispatch, f"given up after {len(builds)} builds whose worker was lost")
+
+    async def _cancel(self, dispatch: OpenDispatch, reason: str) -> None:
+        checkpoint("dispatcher: before cancel")
+        await self.master.data.control("cancel", {"reason": reason}, ("buildrequests", dispatch.bb_request))
+        checkpoint("dispatcher: after cancel")

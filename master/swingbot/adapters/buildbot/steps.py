@@ -1,0 +1,76 @@
+"""The two steps of every build: bring the order to the worker, run `swingbot-worker attempt` there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from buildbot.plugins import steps
+from buildbot.process.factory import BuildFactory
+from buildbot.process.results import FAILURE, SKIPPED
+from twisted.internet import threads
+
+from swingbot.adapters.buildbot.deferred import deferred
+
+# Relative to a build's directory: the attempts of a worker outlive its builds and are shared by its builders.
+ATTEMPTS_STATE = "../../state"
+# After its deadline the executor still ends what it started, hashes and uploads; then the build is given up (the executor is not).
+MARGIN_SECONDS = 600
+
+OrderText = Callable[[int], "dict[str, Any] | None"]
+
+
+class DownloadOrder(steps.StringDownload):  # type: ignore[misc]  # Buildbot is not typed
+    """Writes order.json on the worker. It is made when the step runs and holds the attempt's token, so it is in no log and no property."""
+
+    name = "order"
+
+    def __init__(self, make_order: OrderText, **kwargs: Any) -> None:
+        super().__init__("", workerdest="order.json", mode=0o600, **kwargs)
+        self._make_order = make_order
+
+    @deferred
+    async def run(self) -> int:
+        attempt = int(str(self.getProperty("swingbot_attempt")).removeprefix("a"))
+        try:
+            document = await threads.deferToThread(self._make_order, attempt)
+        except ValueError as error:
+            await self.addCompleteLog("problem", f"{error}\n")
+            return int(FAILURE)
+        if document is None:
+            self.setProperty("swingbot_over", True, "swingbot")
+            self.descriptionDone = ["attempt is over"]
+            return int(SKIPPED)
+        self.s = json.dumps(document, indent=1)
+        result = await super().run()
+        self.s = ""
+        return int(result)
+
+
+def _still_running(step: Any) -> bool:
+    return not step.getProperty("swingbot_over")
+
+
+def factory(make_order: OrderText, deadline_seconds: float) -> BuildFactory:
+    """Steps for one order. `make_order(attempt)` gives the order document, or None if the attempt is over already."""
+    seconds = int(deadline_seconds) + MARGIN_SECONDS
+    return BuildFactory(
+        [
+            DownloadOrder(make_order, haltOnFailure=True),
+            steps.ShellCommand(
+                name="attempt",
+                description=["working"],
+                descriptionDone=["attempt"],
+                command=["swingbot-worker", "attempt", "--order", "order.json", "--state", ATTEMPTS_STATE],
+                doStepIf=_still_running,
+                hideStepIf=False,
+                logEnviron=False,
+                usePTY=False,
+                timeout=seconds,
+                maxTime=seconds,
+                sigtermTime=5,
+                haltOnFailure=True,
+            ),
+        ]
+    )
