@@ -1,0 +1,44 @@
+"""Read models: what pages, `--json` and scripts see, in the shapes of DESIGN section 8.
+
+Each function takes an open connection and gives plain dicts that `json.dumps` takes as they are: times are ISO 8601 in UTC,
+ids carry their letter, missing is None. Nothing here writes. An id or name that is not there raises NotFound.
+"""
+
+from __future__ import annotations
+
+from swingbot.core.model.lookup import NotFound
+
+from .bisections import bisection, list_bisections
+from .comparisons import comparison, list_comparisons, samples_of_comparison
+from .incidents import incident, list_incidents, list_reports, report
+from .orders import boot, kernel, list_orders, order
+from .overview import reachable, status
+from .raw import raw_manifest, samples
+from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
+
+__all__ = [
+    "NotFound",
+    "bisection",
+    "boot",
+    "comparison",
+    "incident",
+    "kernel",
+    "list_bisections",
+    "list_comparisons",
+    "list_incidents",
+    "list_metrics",
+    "list_orders",
+    "list_reports",
+    "list_testboxes",
+    "list_trees",
+    "order",
+    "raw_manifest",
+    "reachable",
+    "report",
+    "samples",
+    "samples_of_comparison",
+    "status",
+    "testbox",
+    "tree",
+    "variant",
+]

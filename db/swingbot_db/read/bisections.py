@@ -1,0 +1,189 @@
+"""Bisections: what is believed of each commit, what was asked and why, what came back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from . import estimate
+from .rows import Row, by_id, first, rows, shown, where
+
+_BISECTION = """
+SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job, b.metric, b.policy, b.status, b.conclusion, b.belief, b.reason,
+       b.created_at, b.ended_at, extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds, x.facts->>'label' AS label, s.unit_jobs
+FROM bisection b JOIN tree t ON t.id = b.tree JOIN testbox x ON x.name = b.testbox JOIN boot_spec s ON s.sha256 = b.spec
+WHERE b.id = :id
+"""
+_POINTS = """
+SELECT p.idx, p.variant, p.skipped, p.weight, v.commit, v.subject, v.build_key, kb.status AS build, kb.image_sha256,
+       kb.seconds AS build_seconds, kb.errors AS build_errors, kb.cached AS build_cached
+FROM bisection_point p JOIN variant v ON v.id = p.variant LEFT JOIN kernel_build kb ON kb.build_key = v.build_key
+WHERE p.bisection = :id ORDER BY p.idx
+"""
+_WANTS = """
+SELECT w.idx, w.k, w.phase, w.asked_at, o.boot, o."values", o.skip, o.seen_at, x.outcome, x.order_id, pending.id AS pending, pending.state AS pending_state
+FROM bisection_want w
+JOIN bisection b ON b.id = w.bisection
+JOIN bisection_point p ON p.bisection = w.bisection AND p.idx = w.idx
+JOIN variant v ON v.id = p.variant
+LEFT JOIN observation o ON (o.bisection, o.idx, o.k) = (w.bisection, w.idx, w.k)
+LEFT JOIN boot x ON x.id = o.boot
+LEFT JOIN orders pending ON pending.kind = 'boot' AND pending.build_key = v.build_key AND pending.testbox = b.testbox
+     AND pending.spec = b.spec AND pending.series = b.series AND pending.k = w.k
+WHERE w.bisection = :id ORDER BY w.asked_at, w.idx, w.k
+"""
+_METRIC = """
+SELECT detail->>'unit' AS unit, detail->>'better' AS better FROM comparison_row
+WHERE metric = :metric AND unit_job = :unit_job ORDER BY comparison DESC LIMIT 1
+"""
+_FROM = """
+SELECT s.comparison, s.change_pct FROM swing s WHERE s.bisection = :id ORDER BY s.id LIMIT 1
+"""
+_INCIDENT = "SELECT incident FROM incident_bisection WHERE bisection = :id"
+_LIST = """
+SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.unit_job, b.metric, b.status, b.reason, b.created_at, b.ended_at,
+       extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds,
+       (SELECT count(*) - 1 FROM bisection_point p WHERE p.bisection = b.id) AS commits,
+       (SELECT count(DISTINCT o.boot) FROM observation o WHERE o.bisection = b.id) AS boots,
+       b.conclusion, b.belief
+FROM bisection b JOIN tree t ON t.id = b.tree
+{where}
+ORDER BY b.id DESC LIMIT :limit
+"""
+_CONFIRMATION_BOOTS = 6  # three of the culprit and three of its parent: what a bisection still needs once it is sure
+
+
+def bisection(conn: sa.Connection, id: int | str) -> Row:
+    """One bisection as DESIGN section 8 words it. When it is over, the conclusion's own keys win.
+
+    More keys: `points` (each commit with its boots; 0 is the good end), `log` (what was asked, when, in which phase, what came),
+    `phase`, `why`, `p_none`, `unit`, `better`, `swing` and, while it runs, `progress` and `eta_seconds`.
+    """
+    row = by_id(conn, _BISECTION, "bisection", id, plural="bisections")
+    number = row["id"]
+    belief, conclusion = row.pop("belief") or {}, row.pop("conclusion") or {}
+    points = rows(conn, _POINTS, id=number)
+    log = [_entry(want) for want in rows(conn, _WANTS, id=number)]
+    _join(points, log, belief, conclusion)
+    found = row | {
+        "culprit": None,
+        "culprits": [],
+        "probability": max((point["probability"] for point in points if point["probability"] is not None), default=None),
+        "change_pct": None,
+        "interval_pct": None,
+        "boots": len({entry["boot"] for entry in log if entry["boot"]}),
+        "builds": sum(1 for point in points if point["build"] and not point["build_cached"]),
+        "candidates": [{key: point[key] for key in ("commit", "subject", "probability", "state")} for point in points[1:]],
+        "p_none": belief.get("p_none"),
+        "phase": belief.get("phase"),
+        "why": belief.get("why"),
+    }
+    found |= {key: value for key, value in conclusion.items() if key not in ("id", "status", "log", "points")}
+    found |= {"id": shown("bisection", number), "status": row["status"], "points": points, "log": log}
+    found |= _context(conn, number, row)
+    if row["status"] == "running":
+        found |= _progress(conn, row, points, log)
+    return found
+
+
+def _entry(want: Row) -> Row:
+    """One thing that was asked for, and what came back (`values` and `skip` are None while it is on its way)."""
+    back = want["seen_at"] is not None
+    values = want["values"] if back else None
+    return {
+        "asked_at": want["asked_at"],
+        "seen_at": want["seen_at"],
+        "phase": want["phase"],
+        "idx": want["idx"],
+        "k": want["k"],
+        "boot": shown("boot", want["boot"]),
+        "order": shown("order", want["order_id"] or want["pending"]),
+        "order_state": want["pending_state"],
+        "outcome": want["outcome"],
+        "values": values,
+        "mean": sum(values) / len(values) if values else None,
+        "skip": want["skip"],
+    }
+
+
+def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> None:
+    """Give each point its belief, its state and its boots; each log entry its commit."""
+    believed = {entry["idx"]: entry["probability"] for entry in belief.get("posterior", [])}
+    concluded = {entry["commit"]: entry for entry in conclusion.get("candidates", [])}
+    for point in points:
+        point["probability"] = concluded.get(point["commit"], {}).get("probability", believed.get(point["idx"]))
+        point["observations"] = [entry for entry in log if entry["idx"] == point["idx"]]
+        point["variant"] = shown("variant", point["variant"])
+        culprit = (conclusion.get("culprit") or {}).get("commit") == point["commit"]
+        point["state"] = "culprit" if culprit else concluded.get(point["commit"], {}).get("state") or _state(point, len(points) - 1)
+    for entry in log:
+        entry["commit"], entry["subject"] = points[entry["idx"]]["commit"], points[entry["idx"]]["subject"]
+
+
+def _state(point: Row, last: int) -> str:
+    """What a reader wants to know of a commit: was it looked at, and could it be?"""
+    seen = point["observations"]
+    if point["skipped"]:
+        return "skipped"
+    if any(entry["values"] for entry in seen):
+        return {0: "good end", last: "bad end"}.get(point["idx"], "measured")
+    if point["build"] == "failed":
+        return "does not build"
+    if any(entry["skip"] for entry in seen):
+        return "cannot be measured"
+    return "asked" if seen else "not measured"
+
+
+def _context(conn: sa.Connection, number: int, row: Row) -> Row:
+    """Unit and direction of the metric, the swing it began with, the incident it ended in."""
+    metric = first(conn, _METRIC, metric=row["metric"], unit_job=row["unit_job"]) or {}
+    swing = first(conn, _FROM, id=number)
+    incident = first(conn, _INCIDENT, id=number)
+    policy = row["policy"] or {}
+    return {
+        "unit": policy.get("unit") or metric.get("unit"),
+        "better": policy.get("better") or metric.get("better"),
+        "swing": swing and {"comparison": shown("comparison", swing["comparison"]), "change_pct": swing["change_pct"]},
+        "incident": shown("incident", incident["incident"]) if incident else None,
+    }
+
+
+def _progress(conn: sa.Connection, row: Row, points: list[Row], log: list[Row]) -> Row:
+    """How far a running bisection is: bits of doubt gone of bits at the start; a bit costs at most one build and one boot.
+
+    The estimate is that cost for the bits that are left plus the confirmation; None before anything was timed here.
+    """
+    at_start = math.log2(max(2, len(points) - 1))
+    weights = [point["probability"] for point in points if point["probability"]]
+    doubt = min(at_start, -sum(p * math.log2(p) for p in weights)) if weights else at_start
+    confirming = sum(1 for entry in log if entry["phase"] == "confirm" and entry["seen_at"])
+    boot, build = estimate.boot_seconds(conn, row["testbox"], row["spec"]), estimate.build_seconds(conn)
+    steps = math.ceil(doubt) + sum(1 for entry in log if entry["phase"] == "ends" and not entry["seen_at"])
+    eta = None if boot is None else steps * (boot + (build or 0.0)) + max(0, _CONFIRMATION_BOOTS - confirming) * boot
+    search = (at_start - doubt) / at_start
+    return {
+        "progress": {
+            "fraction": round(0.8 * search + 0.2 * min(1.0, confirming / _CONFIRMATION_BOOTS), 3),
+            "bits_left": round(doubt, 2),
+            "bits_at_start": round(at_start, 2),
+        },
+        "eta_seconds": eta,
+    }
+
+
+def list_bisections(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50) -> list[Row]:
+    """Latest first; filters: tree, status, testbox, metric, origin. `best` is the commit that is suspected most."""
+    allowed = {"tree": "t.name", "status": "b.status", "testbox": "b.testbox", "metric": "b.metric", "origin": "b.origin"}
+    clause, params = where(filters, allowed)
+    found = []
+    for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
+        conclusion, belief = row.pop("conclusion") or {}, row.pop("belief") or {}
+        best = max(belief.get("posterior", []), key=lambda entry: entry["probability"], default=None)
+        more = {"culprit": conclusion.get("culprit"), "change_pct": conclusion.get("change_pct"), "probability": conclusion.get("probability")}
+        if more["probability"] is None and best:
+            more["probability"] = best["probability"]
+        found.append(row | more | {"id": shown("bisection", row["id"]), "phase": belief.get("phase"), "why": belief.get("why")})
+    return found

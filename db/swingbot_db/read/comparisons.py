@@ -1,0 +1,178 @@
+"""Comparisons: rows, boots of both sides, progress and estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from . import estimate
+from .rows import Row, by_id, rows, shown, where
+from .variants import variants
+
+_COMPARISON = """
+SELECT c.id, c.kind, c.tree AS tree_id, t.name AS tree, c.change, c.base, c.head, c.first_k, c.boots, c.status, c.reason, c.created_at, c.ended_at,
+       extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds, i.id AS incident
+FROM comparison c JOIN tree t ON t.id = c.tree LEFT JOIN incident i ON i.comparison = c.id
+WHERE c.id = :id
+"""
+_PARTS = """
+SELECT p.testbox, p.spec, s.unit_jobs, b.facts->>'label' AS label, b.state
+FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec JOIN testbox b ON b.name = p.testbox
+WHERE p.comparison = :id ORDER BY p.testbox, p.spec
+"""
+_ROWS = """
+SELECT r.testbox, r.spec, r.unit_job, r.metric, r.verdict, r.change_pct, r.detail, b.facts->>'label' AS label,
+       s.id AS swing, s.state AS swing_state, s.bisection
+FROM comparison_row r JOIN testbox b ON b.name = r.testbox
+LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric) = (r.comparison, r.testbox, r.unit_job, r.metric)
+WHERE r.comparison = :id
+"""
+# Boots are shared by image: the boot of an identical kernel that another request ordered is a boot of this side too.
+# The series is '' on a repeatable testbox, else the comparison's own (`service/place_orders.py`).
+_SIDES = """
+WITH side AS (
+    SELECT c.id, s.side, kb.image_sha256, c.first_k, c.boots
+    FROM comparison c
+    CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side, variant)
+    JOIN variant v ON v.id = s.variant
+    JOIN kernel_build kb ON kb.build_key = v.build_key
+    WHERE c.id = :id AND kb.image_sha256 IS NOT NULL
+), of_side AS (
+    SELECT s.side, x.*
+    FROM side s
+    JOIN comparison_part p ON p.comparison = s.id
+    JOIN boot x ON x.image_sha256 = s.image_sha256 AND x.testbox = p.testbox AND x.spec = p.spec
+               AND x.series IN ('', 'c' || s.id) AND x.k >= s.first_k AND x.k < s.first_k + s.boots
+)
+"""
+_BOOTS = _SIDES + "SELECT side, id, order_id, testbox, spec, k, outcome, reason, seconds, booted_at FROM of_side ORDER BY testbox, spec, k, side"
+_SAMPLES = _SIDES + (
+    "SELECT x.side, x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
+    "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
+    "ORDER BY x.testbox, r.unit_job, s.metric, x.side, x.k, r.number, s.seq"
+)
+_ORDERS = """
+SELECT o.id, o.kind, o.testbox, o.k, o.state, o.reason, o.build_key
+FROM want w JOIN orders o ON o.id = w.order_id WHERE w.comparison = :id ORDER BY o.id
+"""
+_LIST = """
+SELECT c.id, c.kind, t.name AS tree, c.status, c.reason, c.boots, c.created_at, c.ended_at,
+       base.commit AS base, base.subject AS base_subject, head.commit AS head, head.subject AS head_subject,
+       (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p WHERE p.comparison = c.id) AS testboxes,
+       count(r.*) FILTER (WHERE r.verdict = 'worse') AS worse,
+       count(r.*) FILTER (WHERE r.verdict = 'better') AS better,
+       count(r.*) FILTER (WHERE r.verdict = 'changed') AS changed,
+       count(r.*) FILTER (WHERE r.verdict = 'same') AS same,
+       count(r.*) FILTER (WHERE r.verdict IN ('unclear', 'invalid')) AS unclear
+FROM comparison c
+JOIN tree t ON t.id = c.tree
+JOIN variant base ON base.id = c.base
+JOIN variant head ON head.id = c.head
+LEFT JOIN comparison_row r ON r.comparison = c.id
+{where}
+GROUP BY c.id, t.name, base.commit, base.subject, head.commit, head.subject
+ORDER BY c.id DESC LIMIT :limit
+"""
+_VERDICTS = ("worse", "changed", "invalid", "unclear", "better", "same")  # what a reader wants to see first
+
+
+def is_counter(metric: str) -> bool:
+    """Counters explain; the benchmark's own metrics are what a comparison is about."""
+    return metric.startswith("perf-stat.")
+
+
+def comparison(conn: sa.Connection, id: int | str) -> Row:
+    """One comparison as DESIGN section 8 words it; rows sorted: benchmark metrics before counters, worse first, larger first.
+
+    More keys: `base_variant`, `head_variant`, `parts`, `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed}
+    and `eta_seconds` (None when it is over or nothing comparable was ever timed here).
+    """
+    row = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")
+    number = row["id"]
+    sides = variants(conn, (row["base"], row["head"]))
+    base, head = sides[row["base"]], sides[row["head"]]
+    boots = [boot | {"id": shown("boot", boot["id"]), "order": shown("order", boot.pop("order_id"))} for boot in rows(conn, _BOOTS, id=number)]
+    facts = {
+        "id": shown("comparison", number),
+        "base": base["commit"],
+        "head": head["commit"],
+        "base_variant": base,
+        "head_variant": head,
+        "incident": shown("incident", row["incident"]),
+        "parts": rows(conn, _PARTS, id=number),
+        "rows": _rows(conn, number),
+        "boot_list": boots,
+    }
+    row |= facts
+    row.pop("tree_id")
+    row["orders"] = [order | {"id": shown("order", order["id"])} for order in rows(conn, _ORDERS, id=number)]
+    row["progress"] = _progress(row, base, head)
+    row["eta_seconds"] = _eta(conn, row) if row["status"] in ("waiting", "running") else None
+    return row
+
+
+def _rows(conn: sa.Connection, number: int) -> list[Row]:
+    found = []
+    for row in rows(conn, _ROWS, id=number):
+        more = {"label": row["label"], "swing": row["swing"], "swing_state": row["swing_state"], "bisection": shown("bisection", row["bisection"])}
+        found.append(row["detail"] | more)
+    return sorted(found, key=_importance)
+
+
+def _importance(row: Row) -> tuple[Any, ...]:
+    change = row.get("change_pct")
+    return (
+        is_counter(row["metric"]),
+        _VERDICTS.index(row["verdict"]),
+        -abs(change) if change is not None else 0.0,
+        row["testbox"],
+        row["unit_job"],
+        row["metric"],
+    )
+
+
+def _progress(row: Row, base: Row, head: Row) -> Row:
+    """Counts of builds and boots: those that are over, and how many there will be."""
+    builds = {side["build_key"]: side["build"] for side in (base, head)}
+    one_image = base["image_sha256"] is not None and base["image_sha256"] == head["image_sha256"]
+    total = len(row["parts"]) * row["boots"] * (1 if one_image or len(builds) == 1 else 2)
+    failed = sum(1 for order in row["orders"] if order["state"] in ("failed", "cancelled"))
+    boots = len({boot["id"] for boot in row["boot_list"]})
+    return {
+        "builds": sum(1 for state in builds.values() if state),
+        "builds_total": len(builds),
+        "boots": min(boots, total),
+        "boots_total": total,
+        "failed": failed,
+    }
+
+
+def _eta(conn: sa.Connection, row: Row) -> float | None:
+    done = row["progress"]
+    first_order = min((int(order["id"][1:]) for order in row["orders"]), default=0)
+    left = []
+    for part in row["parts"]:
+        have = len({boot["id"] for boot in row["boot_list"] if (boot["testbox"], boot["spec"]) == (part["testbox"], part["spec"])})
+        each = done["boots_total"] // max(1, len(row["parts"]))
+        ahead = estimate.queued_before(conn, part["testbox"], first_order) if first_order else 0
+        left.append((max(0, each - have) + ahead, estimate.boot_seconds(conn, part["testbox"], part["spec"])))
+    return estimate.remaining_seconds(done["builds_total"] - done["builds"], estimate.build_seconds(conn), left)
+
+
+def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
+    """Every sample of both sides: side, boot, testbox, k, unit_job, run, metric, seq, value."""
+    number = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")["id"]
+    return [row | {"boot": shown("boot", row["boot"])} for row in rows(conn, _SAMPLES, id=number)]
+
+
+def list_comparisons(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50) -> list[Row]:
+    """Latest first; filters: tree, status, kind, testbox."""
+    testbox = (filters or {}).get("testbox")
+    clause, params = where({k: v for k, v in (filters or {}).items() if k != "testbox"}, {"tree": "t.name", "status": "c.status", "kind": "c.kind"})
+    if testbox:
+        clause += (" AND " if clause else "WHERE ") + "EXISTS (SELECT 1 FROM comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)"
+        params["box"] = testbox
+    found = rows(conn, _LIST.format(where=clause), limit=limit, **params)
+    return [row | {"id": shown("comparison", row["id"]), "testboxes": row["testboxes"] or []} for row in found]

@@ -1,0 +1,108 @@
+"""What is going on, and what is wrong."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from .bisections import bisection, list_bisections
+from .comparisons import comparison, list_comparisons
+from .incidents import list_incidents, list_reports
+from .rows import Row, rows, shown
+from .trees import list_testboxes, list_trees
+
+_QUEUE = "SELECT kind, state, count(*) AS orders FROM orders WHERE state IN ('waiting', 'ready', 'running') GROUP BY kind, state"
+_RUNNING = """
+SELECT o.id, o.kind, o.testbox, o.k, v.commit, v.subject, t.name AS tree, a.number AS attempt, a.created_at AS since,
+       extract(epoch FROM now() - a.created_at) AS seconds,
+       d.builder, d.state AS dispatch, d.bb_builder, d.bb_number
+FROM attempt a JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
+LEFT JOIN dispatch d ON d.attempt = a.id AND d.state <> 'over'
+WHERE a.state = 'running' ORDER BY a.id
+"""
+_SWINGS = """
+SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state, s.bisection, c.created_at, t.name AS tree,
+       x.facts->>'label' AS label
+FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree JOIN testbox x ON x.name = s.testbox ORDER BY s.id DESC LIMIT :limit
+"""
+_FAILED_ORDERS = """
+SELECT id, kind, testbox, reason FROM orders WHERE state = 'failed' AND ended_at > now() - interval '1 day' ORDER BY id DESC LIMIT 10
+"""
+_FAILED_REQUESTS = """
+SELECT 'comparison' AS kind, id, reason FROM comparison WHERE status = 'failed' AND ended_at > now() - interval '1 day'
+UNION ALL SELECT 'bisection', id, reason FROM bisection WHERE status = 'failed' AND ended_at > now() - interval '1 day' ORDER BY 1, 2 DESC LIMIT 10
+"""
+_STUCK_MAIL = """
+SELECT r.id, r.state, o.error FROM report r LEFT JOIN outbox o ON o.report = r.id
+WHERE r.state IN ('held', 'unknown') OR (r.state IN ('queued', 'sending') AND o.error IS NOT NULL)
+ORDER BY r.id DESC LIMIT 10
+"""
+
+
+def reachable(conn: sa.Connection) -> Row:
+    """What /healthz says when the database answers and our tables are there."""
+    return rows(conn, "SELECT count(*) AS orders_open FROM orders WHERE state IN ('waiting', 'ready', 'running')")[0]
+
+
+def status(conn: sa.Connection) -> Row:
+    """The whole lab at a glance: `queue`, `running`, `testboxes`, `trees`, open and recent requests, `swings`, `reports`, `problems`.
+
+    A problem is {"text": one sentence that says what to do, "link": page that shows more or None}.
+    """
+    testboxes, trees = list_testboxes(conn), list_trees(conn, {"state": "watched"})
+    running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
+    return {
+        "now": rows(conn, "SELECT now() AS now")[0]["now"],
+        "queue": _queue(conn),
+        "running": running,
+        "testboxes": testboxes,
+        "trees": trees,
+        "comparisons": [comparison(conn, row["id"]) for row in list_comparisons(conn, {"status": "waiting,running"}, 10)],
+        "bisections": [bisection(conn, row["id"]) for row in list_bisections(conn, {"status": "running"}, 10)],
+        "recent_comparisons": list_comparisons(conn, {"status": "done,failed,cancelled"}, 8),
+        "recent_bisections": [row for row in list_bisections(conn, None, 12) if row["status"] != "running"][:8],
+        "incidents": list_incidents(conn, None, 5),
+        "swings": [_swing(row) for row in rows(conn, _SWINGS, limit=8)],
+        "reports": list_reports(conn, None, 8),
+        "problems": _problems(conn, testboxes, trees),
+    }
+
+
+def _swing(row: Row) -> Row:
+    return row | {"comparison": shown("comparison", row["comparison"]), "bisection": shown("bisection", row["bisection"])}
+
+
+def _queue(conn: sa.Connection) -> dict[str, dict[str, int]]:
+    queue = {kind: dict.fromkeys(("waiting", "ready", "running"), 0) for kind in ("build", "boot")}
+    for row in rows(conn, _QUEUE):
+        queue[row["kind"]][row["state"]] = row["orders"]
+    return queue
+
+
+def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> list[Row]:
+    problems = [_problem(f"tree {row['name']}: {row['problem']}", f"/tree/{row['name']}") for row in trees if row["problem"]]
+    for row in testboxes:
+        if row["state"] in ("quarantined", "drained"):
+            text = f"testbox {row['name']} is {row['state']}: {row['reason'] or 'no reason was given'}; `swingbot testbox resume {row['name']}` when it is fit"
+            problems.append(_problem(text, f"/testbox/{row['name']}"))
+    for row in rows(conn, _FAILED_REQUESTS):
+        id = shown(row["kind"], row["id"])
+        problems.append(_problem(f"{row['kind']} {id} failed: {row['reason'] or 'no reason was recorded'}", f"/{row['kind']}/{id}"))
+    for row in rows(conn, _FAILED_ORDERS):
+        id = shown("order", row["id"])
+        problems.append(_problem(f"{row['kind']} order {id} failed: {row['reason'] or 'no reason was recorded'}", f"/order/{id}"))
+    for row in rows(conn, _STUCK_MAIL):
+        id = shown("report", row["id"])
+        problems.append(_problem(_mail_problem(str(id), row), f"/report/{id}"))
+    return problems
+
+
+def _mail_problem(id: str, row: Row) -> str:
+    if row["state"] == "held":
+        return f"report {id} is held: read it, then `swingbot report release {id}` or `swingbot report drop {id}`"
+    if row["state"] == "unknown":
+        return f"nobody knows whether report {id} was sent: look for it in the recipient's archive, then release or drop it"
+    return f"report {id} could not be sent yet and will be tried again: {row['error']}"
+
+
+def _problem(text: str, link: str | None) -> Row:
+    return {"text": text, "link": link}

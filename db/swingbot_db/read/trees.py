@@ -1,0 +1,89 @@
+"""Trees, variants, testboxes and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from swingbot.core.model.lookup import NotFound
+
+from .comparisons import list_comparisons
+from .rows import Row, by_id, first, rows, shown, where
+from .variants import variants
+
+_TREES = """
+SELECT t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig, t.compiler, t.state, t.problem, t.polled_at, t.created_at,
+       (SELECT coalesce(jsonb_agg(j->>'name'), '[]') FROM jsonb_array_elements(t.job_files) j) AS jobs,
+       (SELECT v.subject FROM variant v WHERE v.tree = t.id AND v.commit = t.tip_commit LIMIT 1) AS tip_subject
+FROM tree t {where} ORDER BY t.state DESC, t.name LIMIT :limit
+"""
+_CHANGES = """
+SELECT ch.kind, ch.old_commit, ch.new_commit, ch.seen_at, c.id AS comparison, c.status
+FROM change ch LEFT JOIN comparison c ON c.change = ch.id WHERE ch.tree = :id ORDER BY ch.id DESC LIMIT 50
+"""
+_VARIANT = "SELECT id, tree FROM variant WHERE id = :id"
+_TESTBOXES = """
+SELECT x.name, x.tbox_group, x.facts, x.facts->>'label' AS label, x.state, x.reason, x.updated_at,
+       o.id AS order_id, o.k, o.series, a.number AS attempt, v.commit, v.subject, l.taken_at AS since,
+       (SELECT count(*) FROM orders q WHERE q.testbox = x.name AND q.state IN ('waiting', 'ready')) AS queued,
+       (SELECT count(*) FROM boot b WHERE b.testbox = x.name) AS boots,
+       (SELECT count(*) FROM boot b WHERE b.testbox = x.name AND b.outcome <> 'up') AS boots_not_up,
+       (SELECT avg(b.seconds) FROM boot b WHERE b.testbox = x.name) AS boot_seconds
+FROM testbox x
+LEFT JOIN lease l ON l.testbox = x.name
+LEFT JOIN attempt a ON a.id = l.attempt LEFT JOIN orders o ON o.id = a.order_id LEFT JOIN variant v ON v.id = o.variant
+{where} ORDER BY x.state, x.name LIMIT :limit
+"""
+_LATEST_BOOTS = "SELECT id, order_id, outcome, reason, k, series, seconds, booted_at FROM boot WHERE testbox = :name ORDER BY id DESC LIMIT 30"
+_METRICS = """
+SELECT r.unit_job, s.metric, x.testbox, count(*) AS samples, count(DISTINCT x.id) AS boots, max(x.booted_at) AS latest
+FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
+{where} GROUP BY 1, 2, 3 ORDER BY s.metric LIKE 'perf-stat.%', s.metric, r.unit_job, x.testbox LIMIT :limit
+"""
+
+
+def list_trees(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100) -> list[Row]:
+    """Watched trees first; filters: name, state."""
+    clause, params = where(filters, {"name": "t.name", "state": "t.state"})
+    return [row | {"id": shown("tree", row["id"])} for row in rows(conn, _TREES.format(where=clause), limit=limit, **params)]
+
+
+def tree(conn: sa.Connection, name: str) -> Row:
+    """A tree by name or by id (t1), with its latest changes and comparisons."""
+    clause = "WHERE t.name = :name AND t.state = 'watched' OR 't' || t.id = :name"
+    row = first(conn, _TREES.format(where=clause), name=name, limit=1)
+    if row is None:
+        raise NotFound(f"there is no tree {name!r}; `swingbot tree list` shows those there are")
+    changes = [change | {"comparison": shown("comparison", change["comparison"])} for change in rows(conn, _CHANGES, id=row["id"])]
+    return row | {"id": shown("tree", row["id"]), "changes": changes, "comparisons": list_comparisons(conn, {"tree": row["name"]}, 20)}
+
+
+def variant(conn: sa.Connection, id: int | str) -> Row:
+    number = by_id(conn, _VARIANT, "variant", id)["id"]
+    return variants(conn, [number])[number]
+
+
+def list_testboxes(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200) -> list[Row]:
+    """Active ones first; `doing` is what the testbox works on, None when it is free. Filters: name, state, tbox_group."""
+    clause, params = where(filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"})
+    found = []
+    for row in rows(conn, _TESTBOXES.format(where=clause), limit=limit, **params):
+        doing = {"order": shown("order", row.pop("order_id")), **{key: row.pop(key) for key in ("attempt", "k", "series", "commit", "subject", "since")}}
+        found.append(row | {"doing": doing if doing["order"] else None})
+    return found
+
+
+def testbox(conn: sa.Connection, name: str) -> Row:
+    """A testbox with its facts and its last 30 boots."""
+    found = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
+    if not found:
+        raise NotFound(f"there is no testbox {name!r}; `swingbot list testboxes` shows those there are")
+    boots = [row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))} for row in rows(conn, _LATEST_BOOTS, name=name)]
+    return found[0] | {"latest_boots": boots}
+
+
+def list_metrics(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500) -> list[Row]:
+    """Metrics that were ever measured, benchmarks before counters; filters: testbox, unit_job, metric."""
+    clause, params = where(filters, {"testbox": "x.testbox", "unit_job": "r.unit_job", "metric": "s.metric"})
+    return rows(conn, _METRICS.format(where=clause), limit=limit, **params)
