@@ -22,6 +22,19 @@ Order = dict[str, Any]
 Outcome = dict[str, Any]
 GOOD = ("built", "up")
 
+# \b keeps click from filling the lines.
+BUILD_EXAMPLE = """\b
+Examples:
+  swingbot-worker build --order order.yaml --out /tmp/kernel
+  swingbot-worker build --repo ~/linux --commit v6.1 --out /tmp/kernel
+
+Exit status: 0 built, 1 not built, 2 wrong usage or order."""
+BOOT_EXAMPLE = """\b
+Example:
+  swingbot-worker boot --order order.yaml --out /tmp/boot
+
+Exit status: 0 up, 1 anything else, 2 wrong usage or order."""
+
 ORDER = click.option("--order", "order_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The order, JSON or YAML.")
 OUT = click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory for the result files and outcome.json.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
@@ -34,10 +47,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
-@main.command(
-    epilog="Example:  swingbot-worker build --repo ~/linux --commit v6.1 --out /tmp/kernel   "
-    "(or --order order.yaml instead of --repo and --commit). Exit status: 0 built, 1 not built, 2 wrong usage or order."
-)
+@main.command(epilog=BUILD_EXAMPLE)
 @ORDER
 @OUT
 @click.option("--repo", help="Without --order: git repository, path or URL.")
@@ -77,7 +87,7 @@ def build(
     _finish(kbuild.build(order, out, site, progress=progress), out, as_json)
 
 
-@main.command(epilog="Example:  swingbot-worker boot --order order.yaml --out /tmp/boot   Exit status: 0 up, 1 anything else, 2 wrong usage or order.")
+@main.command(epilog=BOOT_EXAMPLE)
 @ORDER
 @OUT
 @AS_JSON

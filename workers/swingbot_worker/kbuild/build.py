@@ -1,0 +1,216 @@
+"""One kernel build from order to outcome."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from swingbot_jobs.kernel import build_key
+from swingbot_worker import InfraError
+from swingbot_worker.kbuild import configure, objects, recipe, source, toolchain
+from swingbot_worker.kbuild.kept import FILES, Kept, Result
+from swingbot_worker.kbuild.lock import locked
+from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
+from swingbot_worker.kbuild.worktree import WorkTree
+from swingbot_worker.site import Site
+
+DEADLINE_SECONDS = 3600.0
+REASON_LENGTH = 2000
+
+
+def build(order: dict[str, Any], out: Path, site: Site, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Build the kernel that `order` (order-1 schema) asks for; returns the outcome (outcome-1 schema).
+
+    Result files come into `out`: bzImage, config, System.map, build.log, objects.json, as far as they exist.
+    A commit that does not build, and even one that is not there, is a `failed` outcome; a fault of ours is an `infra` one.
+    """
+    started = time.monotonic()
+    try:
+        _empty(out)
+        result, cached = _build(order, out, site, progress, started)
+    except InfraError as error:
+        return _outcome(order, out, started, "infra", str(error))
+    except OSError as error:
+        return _outcome(order, out, started, "infra", f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.")
+    outcome = _outcome(order, out, started, result.status, result.reason)
+    outcome["kernel_build"] = _kernel_build(order, result, cached)
+    return outcome
+
+
+def fragment_of(site: Site, kconfig: str) -> Path:
+    """The kconfig fragment of that name. Raises InfraError if this worker has none."""
+    path = site.kconfig(kconfig)
+    if not recipe.KCONFIG_NAME.fullmatch(kconfig) or not path.is_file():
+        names = ", ".join(sorted(file.stem for file in path.parent.glob("*.config"))) if recipe.KCONFIG_NAME.fullmatch(kconfig) else "a plain name"
+        raise InfraError(f"This worker has no kconfig {kconfig[:80]!r}; it takes {names or 'none at all'}.")
+    return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Build:
+    """Everything one build needs, looked up and checked."""
+
+    spec: recipe.Spec
+    commit: source.Source
+    fragment: Path
+    compiler_version: str
+    out: Path
+    site: Site
+    allowed: float  # seconds
+    progress: Progress | None
+
+
+def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | None, started: float) -> tuple[Result, bool]:
+    spec = recipe.Spec.from_order(order)
+    if not spec.layout < len(recipe.LAYOUTS):
+        raise InfraError(f"Layout {spec.layout} is not known; this worker makes 0 to {len(recipe.LAYOUTS) - 1}.")
+    fragment = fragment_of(site, spec.kconfig)
+    version = toolchain.compiler_version(spec.compiler)
+    try:
+        commit = source.find(spec.repo, spec.commit, site.cache)
+    except source.NotAKernel as error:
+        return _failed(out, version, BuildFailed(str(error), [])), False
+    allowed = float(order.get("deadline_seconds", DEADLINE_SECONDS))
+    one = _Build(spec=spec, commit=commit, fragment=fragment, compiler_version=version, out=out, site=site, allowed=allowed, progress=progress)
+    return _kept_or_made(one, started)
+
+
+def _kept_or_made(one: _Build, started: float) -> tuple[Result, bool]:
+    # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
+    key = build_key(one.commit.tree, one.spec.kconfig, one.fragment.read_text(), one.spec.compiler, one.spec.layout)
+    name = recipe.kept_name(key, one.compiler_version)
+    kept = Kept(one.site.cache)
+    if found := kept.fetch(name, one.out):
+        return found, True
+    tree = WorkTree(one.site.cache / "work" / f"linux-{one.commit.version}")
+    with locked(tree.lock_file, one.allowed, one.progress) as lock:
+        if found := kept.fetch(name, one.out):  # made by the one we waited for
+            return found, True
+        result, repeatable = _made(one, tree, lock)
+    if repeatable:
+        kept.keep(name, result, one.out)
+    return result, False
+
+
+def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[Result, bool]:
+    """Build in the work tree; returns the result, and whether another try would end alike."""
+    deadline = time.monotonic() + one.allowed  # waiting for the lock was not the kernel's fault
+    tree.switch(one.commit)
+    failure: BuildFailed | None = None
+    try:
+        with tree.objects(one.spec.object_directory) as directory:
+            try:
+                return _compile(one, tree, directory, lock, deadline), True
+            except BuildFailed as error:
+                failure = error
+                if not error.repeatable:  # make was stopped: its directory needs repair
+                    raise
+    except BuildFailed:
+        pass
+    assert failure is not None
+    return _failed(one.out, one.compiler_version, failure), failure.repeatable
+
+
+def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: float) -> Result:
+    make = Make(
+        spec=one.spec,
+        source=tree.source,
+        environment=recipe.environment(tree.root, one.site.cache),
+        log=one.out / "build.log",
+        jobs=one.site.make_jobs,
+        ccache=toolchain.has_ccache(),
+        deadline=deadline,
+        allowed=one.allowed,
+        lock=lock,
+        progress=one.progress,
+        expected_objects=_last_count(tree) if not (directory / "vmlinux").exists() else None,
+    )
+    make.note(f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, {one.compiler_version}")
+    configure.configure(tree, make, directory, one.fragment, one.compiler_version)
+    shutil.copyfile(directory / ".config", one.out / "config")
+    make.run("bzImage")
+    configure.sealed(tree, directory, one.fragment, one.compiler_version)
+    return _collect(one, tree, directory)
+
+
+def _collect(one: _Build, tree: WorkTree, directory: Path) -> Result:
+    shutil.copyfile(directory / "arch/x86/boot/bzImage", one.out / "bzImage")
+    shutil.copyfile(directory / "System.map", one.out / "System.map")
+    shutil.copyfile(directory / ".config", one.out / "config")
+    hashes = objects.object_hashes(tree.source, directory)
+    (one.out / "objects.json").write_text(json.dumps(hashes, indent=0))
+    _count_file(tree).write_text(f"{len(hashes)}\n")
+    return Result(
+        status="built",
+        reason=None,
+        compiler_version=one.compiler_version,
+        sizes=objects.sizes(directory / "vmlinux"),
+        errors=[],
+        files=_digests(one.out),
+    )
+
+
+def _failed(out: Path, compiler_version: str, failure: BuildFailed) -> Result:
+    log = out / "build.log"
+    with log.open("a") as file:
+        file.write(f"swingbot: {failure.reason}\n")
+    lost = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("swingbot: ") and "does not take" in line]
+    hint = f" ({len(lost)} lines of the kconfig are unknown to this kernel, see build.log)" if lost else ""
+    return Result(status="failed", reason=f"{failure.reason}{hint}", compiler_version=compiler_version, sizes={}, errors=failure.lines, files=_digests(out))
+
+
+def _count_file(tree: WorkTree) -> Path:
+    return tree.root / "objects-built"
+
+
+def _last_count(tree: WorkTree) -> int | None:
+    path = _count_file(tree)
+    text = path.read_text().strip() if path.exists() else ""
+    return int(text) if text.isdigit() else None
+
+
+def _digests(out: Path) -> dict[str, str]:
+    return {name: objects.sha256(out / name) for name in FILES if (out / name).exists()}
+
+
+def _empty(out: Path) -> None:
+    """A second attempt into the same directory must not show files of the first."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        (out / name).unlink(missing_ok=True)
+
+
+def _outcome(order: dict[str, Any], out: Path, started: float, status: str, reason: str | None) -> dict[str, Any]:
+    files = {name: {"sha256": digest, "size": (out / name).stat().st_size} for name, digest in _digests(out).items()}
+    return {
+        "version": 1,
+        "kind": "build",
+        "order": order["order"],
+        "attempt": order["attempt"],
+        "status": status,
+        "reason": reason[:REASON_LENGTH] if reason is not None else None,
+        "seconds": round(time.monotonic() - started, 3),
+        "origin": order.get("origin", "measured"),
+        "worker": socket.gethostname(),
+        "files": files,
+    }
+
+
+def _kernel_build(order: dict[str, Any], result: Result, cached: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "build_key": order["kernel"]["build_key"],
+        "compiler_version": result.compiler_version,
+        "cached": cached,
+        "sizes": result.sizes,
+        "errors": result.errors,
+    }
+    if result.status == "built":
+        fields["image_sha256"] = result.files["bzImage"]
+    if "config" in result.files:
+        fields["config_sha256"] = result.files["config"]
+    return fields

@@ -1,0 +1,101 @@
+"""Running make for one build: same directory, environment, log and deadline for every target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from swingbot_worker import InfraError, process
+from swingbot_worker.kbuild import log, recipe
+
+Progress = Callable[[str], None]
+PROGRESS_SECONDS = 10.0
+
+
+class BuildFailed(Exception):
+    """This commit does not build. `lines` are the tools' own words; `repeatable` says that another try would end alike."""
+
+    def __init__(self, reason: str, lines: list[str], *, repeatable: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.lines = lines
+        self.repeatable = repeatable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Make:
+    """make for one spec in one work tree. `deadline` is a time of `time.monotonic`; `allowed` the seconds the order gave."""
+
+    spec: recipe.Spec
+    source: Path
+    environment: dict[str, str]
+    log: Path
+    jobs: int
+    ccache: bool
+    deadline: float
+    allowed: float
+    lock: int
+    progress: Progress | None
+    expected_objects: int | None
+
+    def run(self, *targets: str) -> None:
+        """Make `targets`. Raises BuildFailed or InfraError."""
+        argv = recipe.make_argv(self.spec, self.source, jobs=self.jobs, ccache=self.ccache, targets=targets)
+        self.command(argv, f"make {' '.join(targets)}")
+
+    def command(self, argv: list[str], what: str) -> None:
+        """Run one command of the build in the source directory. Raises BuildFailed or InfraError."""
+        before = self.log.stat().st_size if self.log.exists() else 0
+        left = max(self.deadline - time.monotonic(), 0.001)
+        watch = _Watch(self.log, before, self.expected_objects, self.progress) if self.progress else None
+        done = process.run(
+            argv, timeout=left, log=self.log, cwd=self.source, env=self.environment, pass_fds=(self.lock,), watch=watch, watch_seconds=PROGRESS_SECONDS
+        )
+        if done.timed_out:
+            raise BuildFailed(f"The build took longer than {self.allowed:g} s and was stopped.", [], repeatable=False)
+        if done.rc != 0:
+            self._explain(before, what, done.rc)
+
+    def note(self, line: str) -> None:
+        """Add a line of our own to the build log."""
+        with self.log.open("a") as file:
+            file.write(f"swingbot: {line}\n")
+
+    def _explain(self, before: int, what: str, rc: int) -> None:
+        with self.log.open("rb") as file:
+            file.seek(before)
+            text = file.read().decode(errors="replace")
+        if fault := log.lab_fault(text):
+            raise InfraError(fault)
+        if rc < 0:  # make itself, not something it ran: nothing in a kernel tree does that
+            raise InfraError(f"`{what}` was ended from outside by signal {-rc}; see what ends processes on this worker.")
+        lines = log.error_lines(text)
+        first = lines[0] if lines else "it printed nothing"
+        raise BuildFailed(f"`{what}` failed: {first}", lines)
+
+
+class _Watch:
+    """Says now and then how far make is, by the object lines in its log."""
+
+    def __init__(self, path: Path, offset: int, expected: int | None, progress: Progress) -> None:
+        self._path = path
+        self._offset = offset
+        self._expected = expected
+        self._progress = progress
+        self._objects = 0
+
+    def __call__(self, seconds: float) -> None:
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            new = file.read()
+        self._offset += len(new)
+        self._objects += new.count(b"\n  CC ") + new.count(b"\n  AS ")
+        self._progress(self._line(seconds))
+
+    def _line(self, seconds: float) -> str:
+        if self._expected is None or not 0 < self._objects < self._expected:
+            return f"{seconds:.0f} s: {self._objects} objects built"
+        left = seconds * (self._expected - self._objects) / self._objects
+        return f"{seconds:.0f} s: {self._objects} of about {self._expected} objects built, about {left:.0f} s left"

@@ -1,0 +1,71 @@
+"""What a finished build consists of: sizes, and the hash of every object compiled from C.
+
+The hashes tell later which functions a commit can have changed at all, and which commits cannot
+matter to a benchmark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from swingbot_worker import InfraError, process
+from swingbot_worker.kbuild.recipe import ENVIRONMENT
+
+# Code that is in the image but does not run once the kernel is up, or does not run in it at all.
+NOT_BUILT_IN = ("arch/x86/boot", "arch/x86/realmode", "arch/x86/purgatory", "scripts", "tools", "certs", "usr")
+SIZE_SECONDS = 60.0
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sizes(vmlinux: Path) -> dict[str, int]:
+    """Bytes of text, data and bss of vmlinux, as binutils' `size` counts them."""
+    answer = process.output(["size", str(vmlinux)], timeout=SIZE_SECONDS, env=ENVIRONMENT)
+    lines = answer.text.splitlines()
+    if answer.rc != 0 or len(lines) < 2:
+        raise InfraError(f"`size {vmlinux}` failed: {answer.text.strip()[:200]}.")
+    text, data, bss = (int(word) for word in lines[1].split()[:3])
+    return {"text": text, "data": data, "bss": bss}
+
+
+def object_hashes(source: Path, objects: Path) -> dict[str, str]:
+    """sha256 of each object that is compiled from a .c file of the same name, by its path below the object directory.
+
+    Only objects that changed since the last call are read: time stamp and size are remembered.
+    """
+    memory = objects / ".swingbot-objects.json"
+    known: dict[str, list[object]] = _remembered(memory)
+    fresh: dict[str, list[object]] = {}
+    for path in _compiled(source, objects):
+        state = os.stat(objects / path)
+        old = known.get(path)
+        same = old is not None and old[:2] == [state.st_mtime_ns, state.st_size]
+        fresh[path] = old if old is not None and same else [state.st_mtime_ns, state.st_size, sha256(objects / path)]
+    memory.write_text(json.dumps(fresh))
+    return {path: str(entry[2]) for path, entry in sorted(fresh.items())}
+
+
+def _remembered(memory: Path) -> dict[str, list[object]]:
+    try:
+        known = json.loads(memory.read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _compiled(source: Path, objects: Path) -> list[str]:
+    found = []
+    for parent, directories, names in os.walk(objects):
+        below = os.path.relpath(parent, objects)
+        directories[:] = [name for name in directories if os.path.normpath(f"{below}/{name}") not in NOT_BUILT_IN]
+        for name in names:
+            path = os.path.normpath(f"{below}/{name}")
+            if name.endswith(".o") and (source / f"{path[:-2]}.c").exists():
+                found.append(path)
+    return found

@@ -1,0 +1,108 @@
+"""How a kernel is built: commands and environments as data. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+# Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
+RECIPE = 1
+
+# Names that become paths and arguments; an order may come from anywhere.
+KCONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+COMPILER = re.compile(r"(gcc|clang)(-[0-9]{1,3})?")
+
+# Layout 0 is the compiler's own. The others only move functions about: same code, other addresses.
+LAYOUTS: tuple[str, ...] = (
+    "",
+    "-falign-functions=64",
+    "-falign-functions=32",
+    "-falign-functions=128",
+    "-falign-functions=64 -falign-loops=32",
+)
+
+# make runs with these and nothing else, so that neither secrets nor habits of the host get into a build,
+# and equal sources give equal images: kbuild writes date, user, host and build number into the kernel.
+# An empty LOCALVERSION keeps it from asking git for a "+".
+ENVIRONMENT: Mapping[str, str] = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
+    "KBUILD_BUILD_USER": "swingbot",
+    "KBUILD_BUILD_HOST": "swingbot",
+    "KBUILD_BUILD_VERSION": "1",
+    "LOCALVERSION": "",
+}
+CCACHE_SIZE = "5G"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What goes into one kernel build."""
+
+    repo: str
+    commit: str
+    kconfig: str
+    compiler: str
+    layout: int
+
+    @classmethod
+    def from_order(cls, order: Mapping[str, Any]) -> Self:
+        kernel = order["kernel"]
+        return cls(repo=kernel["repo"], commit=kernel["commit"], kconfig=kernel["kconfig"], compiler=kernel["compiler"], layout=kernel["layout"])
+
+    @property
+    def object_directory(self) -> str:
+        """Builds that share objects share this name."""
+        return f"o-{self.kconfig}-{self.compiler}-{self.layout}"
+
+
+def kept_name(key: str, compiler_version: str) -> str:
+    """Directory of a finished build: everything that could make it a different one is in the name."""
+    exact = hashlib.sha256(json.dumps([compiler_version, RECIPE]).encode()).hexdigest()
+    return f"{key}-{exact[:16]}"
+
+
+def environment(work: Path, cache: Path) -> dict[str, str]:
+    """Environment of make and all below it."""
+    ccache = {"CCACHE_DIR": str(cache / "ccache"), "CCACHE_BASEDIR": str(work), "CCACHE_MAXSIZE": CCACHE_SIZE}
+    return {**ENVIRONMENT, "HOME": str(work), **ccache}
+
+
+def make_argv(spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tuple[str, ...]) -> list[str]:
+    """The make command for `targets`; -O is kbuild's, a directory inside the source.
+
+    Inside, because kbuild then writes relative paths into every command line, and ccache finds
+    what another work tree on this host compiled.
+    """
+    prefix = "ccache " if ccache else ""
+    flags = [f"KCFLAGS={LAYOUTS[spec.layout]}"] if LAYOUTS[spec.layout] else []
+    compilers = [f"CC={prefix}{spec.compiler}", f"HOSTCC={prefix}{spec.compiler}"]
+    return ["make", "--no-print-directory", "-C", str(source), f"O={spec.object_directory}", f"-j{jobs}", "ARCH=x86_64", *compilers, *flags, *targets]
+
+
+def merge_argv(spec: Spec, fragment: Path) -> list[str]:
+    """Merge the fragment over the .config that is there; run in the source directory."""
+    objects = spec.object_directory
+    return ["sh", "scripts/kconfig/merge_config.sh", "-m", "-O", objects, f"{objects}/.config", str(fragment)]
+
+
+def lost_lines(fragment: str, config: str) -> list[str]:
+    """Lines of the fragment that are not in the finished config: symbols this kernel has not, or will not have so."""
+    there = set(config.splitlines())
+    return [line for line in fragment.splitlines() if _sets_something(line) and line not in there and not _absent_as_wished(line, there)]
+
+
+def _sets_something(line: str) -> bool:
+    return bool(re.fullmatch(r"CONFIG_\w+=.+|# CONFIG_\w+ is not set", line))
+
+
+def _absent_as_wished(line: str, there: set[str]) -> bool:
+    symbol = line.split()[1] if line.startswith("#") else ""
+    return bool(symbol) and not any(other.startswith(f"{symbol}=") for other in there)

@@ -1,0 +1,121 @@
+"""Where a commit's contents come from: a local repository as it stands, or a fetched copy of a remote one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from swingbot_worker import InfraError, process
+from swingbot_worker.kbuild.lock import locked
+from swingbot_worker.kbuild.recipe import ENVIRONMENT
+
+GIT_SECONDS = 120.0
+FETCH_SECONDS = 1800.0
+# What git asks of a host that must not depend on anybody's settings.
+GIT_ENVIRONMENT = {**ENVIRONMENT, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0"}
+
+
+class NotAKernel(Exception):
+    """The order asks for something that is no kernel: an answer about the commit, not a fault of the lab."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One commit that can be checked out."""
+
+    objects: Path  # git object directory that holds it
+    commit: str
+    tree: str  # git's id of its contents
+    version: str  # VERSION.PATCHLEVEL of its Makefile
+
+
+def find(repo: str, commit: str, cache: Path) -> Source:
+    """Find `commit` in `repo`. Raises NotAKernel if it is not there or no kernel, InfraError if the repository is out of reach."""
+    git_dir = local_git_dir(repo)
+    if git_dir is None:
+        git_dir = _fetched(repo, commit, cache)
+    tree = _git(git_dir, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+    if tree.rc != 0:
+        raise NotAKernel(f"Commit {commit} is not in {repo}; fetch it there, or name another.")
+    return Source(objects=git_dir / "objects", commit=commit, tree=tree.text.strip(), version=_version(git_dir, repo, commit))
+
+
+def resolve(repo: str, name: str) -> str:
+    """Full commit id of a commit, tag or branch. Raises InfraError if there is none (used by hand only)."""
+    git_dir = local_git_dir(repo)
+    if git_dir is None:
+        return _resolve_remote(repo, name)
+    answer = _git(git_dir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if answer.rc != 0:
+        raise InfraError(f"There is no commit, tag or branch {name!r} in {repo}.")
+    return answer.text.strip()
+
+
+def local_git_dir(repo: str) -> Path | None:
+    """Git directory (common to all work trees) of a repository on this host; None for a URL. Raises InfraError if it is not there."""
+    path = Path(repo.removeprefix("file://")).expanduser()
+    if not path.exists():
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:", repo) and not repo.startswith("file://"):
+            return None
+        raise InfraError(f"There is no repository at {repo}; check the path.")
+    env = {**GIT_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(path.absolute().parent)}
+    answer = process.output(["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "--git-common-dir"], timeout=GIT_SECONDS, env=env)
+    if answer.rc != 0:
+        raise InfraError(f"{repo} is not a git repository ({answer.text.strip()[:200]}).")
+    return (path / answer.text.strip()).resolve()
+
+
+def _git(git_dir: Path, *arguments: str) -> process.Output:
+    return process.output(["git", f"--git-dir={git_dir}", *arguments], timeout=GIT_SECONDS, env=GIT_ENVIRONMENT)
+
+
+def _version(git_dir: Path, repo: str, commit: str) -> str:
+    makefile = _git(git_dir, "cat-file", "blob", f"{commit}:Makefile")
+    numbers = re.search(r"^VERSION = (\d{1,4})\nPATCHLEVEL = (\d{1,4})$", makefile.text, re.MULTILINE)
+    kconfig = _git(git_dir, "cat-file", "-e", f"{commit}:Kconfig")
+    if makefile.rc != 0 or numbers is None or kconfig.rc != 0:
+        raise NotAKernel(f"Commit {commit} of {repo} is not a Linux kernel tree: it has no kernel Makefile and Kconfig at its top.")
+    return f"{numbers[1]}.{numbers[2]}"
+
+
+def _remote_environment() -> dict[str, str]:
+    # Unlike make, a fetch may need the user's proxy, keys and git settings; `ext::` and friends run commands.
+    return {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+
+
+def _resolve_remote(repo: str, name: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{40}", name):
+        return name
+    answer = process.output(["git", "ls-remote", "--", repo, name, f"{name}^{{}}"], timeout=GIT_SECONDS, env=_remote_environment())
+    lines = [line for line in answer.text.splitlines() if re.match(r"[0-9a-f]{40}\t", line)]
+    if answer.rc != 0 or not lines:
+        raise InfraError(f"There is no tag or branch {name!r} to be had from {repo}: {answer.text.strip()[:300] or 'git ls-remote found nothing'}.")
+    return lines[-1].split("\t")[0]  # a tag's own commit comes after the tag
+
+
+def _fetched(repo: str, commit: str, cache: Path) -> Path:
+    """A bare repository of ours that has `commit` of the remote `repo`, or all that the remote would give."""
+    git_dir = cache / "work" / "repos" / f"{hashlib.sha256(repo.encode()).hexdigest()[:16]}.git"
+    git_dir.parent.mkdir(parents=True, exist_ok=True)
+    with locked(git_dir.with_suffix(".lock"), FETCH_SECONDS):
+        if not (git_dir / "HEAD").exists():
+            _must(process.output(["git", "init", "-q", "--bare", str(git_dir)], timeout=GIT_SECONDS, env=GIT_ENVIRONMENT), f"cannot make {git_dir}")
+        if _git(git_dir, "cat-file", "-e", f"{commit}^{{tree}}").rc != 0:
+            _fetch(git_dir, repo, commit)
+    return git_dir
+
+
+def _fetch(git_dir: Path, repo: str, commit: str) -> None:
+    fetch = ["git", "-c", "gc.auto=0", f"--git-dir={git_dir}", "fetch", "-q", "--no-tags"]
+    only_it = process.output([*fetch, "--depth=1", "--", repo, commit], timeout=FETCH_SECONDS, env=_remote_environment())
+    if only_it.rc != 0:  # some servers only give what a branch points to
+        all_branches = [*fetch, "--", repo, "+refs/heads/*:refs/fetched/*"]
+        _must(process.output(all_branches, timeout=FETCH_SECONDS, env=_remote_environment()), f"cannot fetch from {repo}")
+
+
+def _must(answer: process.Output, what: str) -> None:
+    if answer.rc != 0:
+        raise InfraError(f"git {what}: {answer.text.strip()[-300:] or 'it took too long'}.")

@@ -1,0 +1,43 @@
+"""The programs a kernel build needs: are they here, and which version."""
+
+from __future__ import annotations
+
+import shutil
+
+from swingbot_worker import InfraError, process
+from swingbot_worker.kbuild.recipe import COMPILER, ENVIRONMENT
+
+# program -> Debian package
+TOOLS = {
+    "make": "make",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "gzip": "gzip",
+    "perl": "perl-base",
+    "awk": "mawk",
+}
+
+
+def compiler_version(compiler: str) -> str:
+    """First line of `<compiler> --version`. Raises InfraError if the compiler or another tool is missing."""
+    if not COMPILER.fullmatch(compiler):
+        raise InfraError(f"{compiler[:80]!r} is not a compiler this worker uses; it takes gcc, clang, gcc-<n> or clang-<n>.")
+    _need({compiler: compiler, **TOOLS})
+    answer = process.output([compiler, "--version"], timeout=60, env=ENVIRONMENT)
+    first = answer.text.partition("\n")[0].strip()[:500]
+    if answer.rc != 0 or not first:
+        raise InfraError(f"`{compiler} --version` failed on this worker ({first or 'no output'}); install package {compiler} again.")
+    return first
+
+
+def has_ccache() -> bool:
+    """ccache only saves time: without it the same image comes out, later."""
+    return shutil.which("ccache", path=ENVIRONMENT["PATH"]) is not None
+
+
+def _need(programs: dict[str, str]) -> None:
+    missing = sorted({package for program, package in programs.items() if shutil.which(program, path=ENVIRONMENT["PATH"]) is None})
+    if missing:
+        raise InfraError(f"This worker cannot build kernels: install package {' '.join(missing)} (apt-get install {' '.join(missing)}).")
