@@ -224,7 +224,9 @@ class PostgresOutbox:
 
     def wait(self, report: int, settled: datetime, error: str) -> None:
         with transaction(self._engine, "report unsettled") as conn:
-            conn.execute(sa.text("UPDATE outbox SET next_try = :settled, error = :error WHERE report = :id"), {"id": report, "settled": settled, "error": error})
+            conn.execute(
+                sa.text("UPDATE outbox SET next_try = :settled, error = :error WHERE report = :id"), {"id": report, "settled": settled, "error": error}
+            )
 
     def back(self, report: int, next_try: datetime, error: str) -> None:
         with transaction(self._engine, "report back in queue") as conn:

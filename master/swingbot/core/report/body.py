@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from swingbot.core.report.facts import ReportFacts, Row, Side
-from swingbot.core.report.words import change, clean, columns, count, cut, interval, level, shell, spread, sure, wrap
+from swingbot.core.report.words import change, change_with_interval, clean, count, cut, levels, shell, spread, sure, wrap
 
 BODY_BYTES = 9_000  # headers add less than 1 KB: the mail stays under 10 KB
 _MOST_ROWS = 12  # other rows shown in full; the page has them all
@@ -80,7 +80,7 @@ def _first_screen(facts: ReportFacts) -> list[str]:
     lines += [
         "",
         *_sides(row, "  "),
-        *wrap(f"{change(row.change_pct, row.better)}; 95% interval: {interval(row.interval_pct, row.better)}", "    ", "  change  "),
+        *wrap(_change(row), "    ", "  change  "),
     ]
     lines += ["", *wrap(f"{_which_is_better(row)}; +- is the standard deviation between boots. Measured on {_box(row)}, unit job {cut(row.unit_job, 120)}.")]
     if row.sentence:
@@ -103,13 +103,17 @@ def _box(row: Row) -> str:
     return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
 
 
+def _change(row: Row) -> str:
+    return change_with_interval(row.change_pct, row.interval_pct, row.better)
+
+
 def _sides(row: Row, indent: str) -> list[str]:
     """Both sides in two lines with aligned columns: mean, standard deviation, unit, boots, runs."""
-    sides = (("parent", row.base), ("commit", row.head))
-    means = max(len(level(side.mean)) for _, side in sides)
-    values = [f"{level(side.mean):>{means}} +- {spread(side.stddev)} {cut(row.unit, 20)}" for _, side in sides]
-    wide = max(columns(value) for value in values)
-    return [f"{indent}{name}  {value}{' ' * (wide - columns(value))}   {_n(side)}" for (name, side), value in zip(sides, values, strict=True)]
+    means, spreads = levels(row.base.mean, row.head.mean), [spread(row.base.stddev), spread(row.head.stddev)]
+    widths = max(map(len, means)), max(map(len, spreads))
+    unit = cut(row.unit, 20)
+    sides = zip(("parent", "commit"), means, spreads, (row.base, row.head), strict=True)
+    return [f"{indent}{name}  {mean:>{widths[0]}} +- {sd:>{widths[1]}} {unit}   {_n(side)}" for name, mean, sd, side in sides]
 
 
 def _n(side: Side) -> str:
@@ -136,22 +140,28 @@ def _other_rows(facts: ReportFacts, rows: list[Row], shown: int) -> Iterator[str
     if not rows:
         return
     yield from ("", "Also changed, parent against commit:")
-    last: tuple[str, str] | None = None
-    for row in sorted(rows[:shown], key=lambda row: (row.testbox, row.unit_job)):
-        if (row.testbox, row.unit_job) != last:
-            yield ""
-            yield from wrap(f"{_box(row)}, {cut(row.unit_job, 120)}", "    ", "  ")
-            last = row.testbox, row.unit_job
-        words = f"{cut(row.metric, 80)}: {change(row.change_pct, row.better)} (95% interval: {interval(row.interval_pct, row.better)})"
-        yield from wrap(words, "      ", "    ")
-        yield from _sides(row, "      ")
+    for box, jobs in _grouped(rows[:shown]).items():
+        yield from ("", *wrap(f"On {box}:", "  ", "  "))
+        for unit_job, of_job in jobs.items():
+            yield from ("", *wrap(cut(unit_job, 120), "  ", "  "))
+            for row in of_job:
+                yield from wrap(f"{cut(row.metric, 80)}: {_change(row)}", "      ", "    ")
+                yield from _sides(row, "      ")
     if len(rows) > shown:
         yield ""
         yield from wrap(f"and {len(rows) - shown} more: {_more(facts)}", "  ", "  ")
 
 
+def _grouped(rows: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
+    """By testbox (with its label), then unit job, in the order of the first row of each."""
+    groups: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        groups.setdefault(_box(row), {}).setdefault(row.unit_job, []).append(row)
+    return groups
+
+
 def _more(facts: ReportFacts) -> str:
-    return _url(facts.links.get("table", "")) or _url(facts.links.get("page", "")) or "see the page of this report"
+    return _url(facts.links.get("table", "")) or _url(facts.links.get("page", "")) or "on the page of this report"
 
 
 def _unchanged(facts: ReportFacts) -> Iterator[str]:
@@ -174,7 +184,7 @@ def _reproduce(facts: ReportFacts) -> Iterator[str]:
     whole = len(facts.reproduce) <= _MOST_ITEMS and sum(map(len, given)) <= _LONGEST_COMMAND and all(clean(line) == line for line in given)
     if not whole:
         yield ""
-        yield from wrap(f"To reproduce: the commands are too long for a mail, see {_more(facts)}")
+        yield from wrap(f"To reproduce: the commands do not fit into a mail; they are here: {_more(facts)}")
         return
     if facts.command:
         yield from ("", "The program was called as", *shell(facts.command))

@@ -60,24 +60,30 @@ def _pieces(word: str, width: int) -> list[str]:
     return [*pieces, piece]
 
 
-def _significant(value: float, digits: int) -> str:
-    """`value` with at least so many significant digits and all digits before the point, without exponent where that is readable."""
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(abs(value)))
-    if not -4 <= exponent < 15:
-        return f"{value:.{digits - 1}e}"
-    return f"{value:.{max(0, digits - 1 - exponent)}f}"
+def _decimals(value: float, digits: int) -> int | None:
+    """Decimals that show `digits` significant digits of `value`; None where only an exponent keeps it readable."""
+    exponent = math.floor(math.log10(abs(value))) if value else 0
+    return max(0, digits - 1 - exponent) if -4 <= exponent < 15 else None
 
 
-def level(value: float | None) -> str:
-    """A mean. Six digits, so that the percentage printed beside two levels can be recomputed from them to 0.01 %."""
-    return "missing" if value is None else _significant(value, 6)
+def levels(*values: float | None) -> list[str]:
+    """Means that stand under each other: equally many decimals, five significant digits of the smallest.
+
+    So a percentage printed beside two levels can be recomputed from them to 0.01 %.
+    """
+    decimals = [_decimals(value, 5) for value in values if value]
+    if None in decimals:
+        return ["missing" if value is None else f"{value:.4e}" for value in values]
+    most = max((d for d in decimals if d is not None), default=0)
+    return ["missing" if value is None else f"{value:.{most}f}" for value in values]
 
 
 def spread(value: float | None) -> str:
     """A standard deviation, three digits; one boot has none."""
-    return "n/a" if value is None else _significant(value, 3)
+    if value is None:
+        return "n/a"
+    decimals = _decimals(value, 3)
+    return "0" if value == 0 else f"{value:.2e}" if decimals is None else f"{value:.{decimals}f}"
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -96,21 +102,25 @@ def direction(change: float, better: str | None) -> str:
 def change(value: float | None, better: str | None, digits: int = 1) -> str:
     """18.0% worse. The direction is a word, never a sign: a signed percentage of a latency reads both ways."""
     if value is None:
-        return "change unknown"
+        return "changed, size unknown"
     if abs(value) < 0.005:
         return "unchanged"
     return f"{percent(value, digits)} {direction(value, better)}"
 
 
-def interval(bounds: tuple[float, float] | None, better: str | None) -> str:
-    """17.2% to 18.8% worse; 0.3% worse to 1.2% better; the smaller change stands first, a narrow interval has two decimals."""
+def change_with_interval(value: float | None, bounds: tuple[float, float] | None, better: str | None) -> str:
+    """18.0% worse (95% interval 17.2% to 18.8%); the words are repeated inside only where a bound has another direction."""
+    return f"{change(value, better)} (95% interval {_interval(value, bounds, better)})"
+
+
+def _interval(value: float | None, bounds: tuple[float, float] | None, better: str | None) -> str:
     if bounds is None:
         return "unknown"
-    near, far = sorted(bounds, key=abs)
-    digits = 2 if far - near < 0.95 and near - far < 0.95 else 1
-    if abs(near) >= 0.005 and (near < 0) != (far < 0):
-        return f"{change(near, better, digits)} to {change(far, better, digits)}"
-    return f"{percent(near, digits)} to {change(far, better, digits)}"
+    near, far = sorted(bounds, key=abs)  # the smaller change first, whatever its sign
+    digits = 2 if abs(far - near) < 0.35 else 1  # a narrow interval must not collapse into one number
+    if value is not None and (value > 0) == (near > 0) == (far > 0):
+        return f"{percent(near, digits)} to {percent(far, digits)}"
+    return f"{change(near, better, digits)} to {change(far, better, digits)}"
 
 
 def sure(probability: float) -> str:
