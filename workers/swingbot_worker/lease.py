@@ -1,0 +1,91 @@
+"""Who may use the host or a testbox now: file locks, which the kernel frees when their last holder dies.
+
+Kernel builds share the host; a measured boot on a testbox whose clock is the host's needs it alone.
+Boots on testboxes that repeat exactly on a busy host need no host lease. A testbox runs one boot at a
+time, whoever starts it. Each lease yields its file descriptor: hand it to the process that does the
+work, and the lease of a killed worker is free exactly when that process has ended too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from swingbot_worker import InfraError
+
+# Longer than any one build or boot; after it something is wedged and a person should look.
+PATIENCE_SECONDS = 4 * 3600.0
+_POLL_SECONDS = 0.05
+
+Tell = Callable[[str], None]
+
+
+def _say_nothing(_: str) -> None:
+    return None
+
+
+@contextlib.contextmanager
+def shared(cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
+    """Use the host together with other builds, never beside a boot that needs it alone."""
+    with _host(cache, fcntl.LOCK_SH, "a measured boot has this host to itself", tell, patience) as fd:
+        yield fd
+
+
+@contextlib.contextmanager
+def exclusive(cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
+    """Have the host alone: no kernel build and no other such boot beside."""
+    with _host(cache, fcntl.LOCK_EX, "kernel builds or another measured boot use this host", tell, patience) as fd:
+        yield fd
+
+
+@contextlib.contextmanager
+def _host(cache: Path, how: int, why: str, tell: Tell, patience: float) -> Iterator[int]:
+    # Whoever waits for the lease holds the gate: without it, builds that overlap would keep a boot out for ever.
+    with contextlib.ExitStack() as stack:
+        with _held(cache / "host.gate", fcntl.LOCK_EX, why, tell, patience):
+            fd = stack.enter_context(_held(cache / "host.lease", how, why, tell, patience))
+        yield fd
+
+
+@contextlib.contextmanager
+def one_boot(cache: Path, name: str, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
+    """Have testbox `name` alone, for one boot."""
+    with _held(cache / "testboxes" / f"{name}.lease", fcntl.LOCK_EX, f"testbox {name} is busy with another boot", tell, patience) as fd:
+        yield fd
+
+
+@contextlib.contextmanager
+def cache_entry(path: Path, *, patience: float = 600.0) -> Iterator[int]:
+    """Be the only one who makes the cache entry `path`."""
+    with _held(path.with_name(path.name + ".lock"), fcntl.LOCK_EX, f"another process is making {path}", _say_nothing, patience) as fd:
+        yield fd
+
+
+@contextlib.contextmanager
+def _held(path: Path, how: int, why: str, tell: Tell, patience: float) -> Iterator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        _take(fd, how, path, why, tell, patience)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _take(fd: int, how: int, path: Path, why: str, tell: Tell, patience: float) -> None:
+    give_up, told = time.monotonic() + patience, False
+    while True:
+        try:
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not told:
+                tell(f"Waiting: {why}.")
+                told = True
+            if time.monotonic() > give_up:
+                raise InfraError(f"Gave up after {patience:.0f} s: {why}; see who holds {path} (fuser {path}).") from None
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,73 @@
+"""Programs of this host and the shared libraries they need, as files of the guest."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from swingbot_worker import InfraError, process
+from swingbot_worker.rootfs import cpio
+
+# Where Debian's loader looks without a cache file.
+LIBRARY_DIR = "usr/lib/x86_64-linux-gnu"
+# The loader opens these by name at run time, so ldd does not list them: libgcc_s for pthread_cancel (will-it-scale's threads).
+OPENED_LATER = ("libgcc_s.so.1", "libnss_files.so.2")
+_NEEDED = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x[0-9a-f]+\)$", re.M)
+_MISSING = re.compile(r"^\s*(\S+) => not found", re.M)
+
+
+@dataclass
+class Tree:
+    """Files of the guest that is being put together, and a fact about each program."""
+
+    entries: dict[str, cpio.Entry] = field(default_factory=dict)
+    programs: dict[str, str] = field(default_factory=dict)  # name -> sha256 of the binary
+
+    def add(self, entry: cpio.Entry) -> None:
+        """Add `entry`; the same path with another content would silently give someone the wrong library, so it is refused."""
+        path = entry.path.strip("/")
+        old = self.entries.setdefault(path, entry)
+        if old.content != entry.content:
+            raise InfraError(f"Two different files want to be /{path} of the guest; build the benchmarks against the libraries of this host.")
+
+    def add_program(self, source: Path, target: str) -> None:
+        """Add the executable `source` as `target`, with its libraries."""
+        content = source.read_bytes()
+        self.programs[Path(target).name] = hashlib.sha256(content).hexdigest()
+        self.add(cpio.file(target, content, executable=True))
+        for name, path in needed(source):
+            self.add_library(name, path)
+
+    def add_library(self, name: str, path: Path) -> None:
+        is_loader = name.startswith("ld-linux")
+        self.add(cpio.file(f"usr/lib64/{name}" if is_loader else f"{LIBRARY_DIR}/{name}", path.read_bytes(), executable=True))
+
+    def add_opened_later(self) -> None:
+        """Add what pthread_cancel and name look-ups open by themselves, where this host has it."""
+        for name in OPENED_LATER:
+            for directory in ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"):
+                if (path := Path(directory, name)).exists():
+                    self.add_library(name, path)
+                    break
+
+
+def needed(program: Path) -> list[tuple[str, Path]]:
+    """The shared libraries of `program` as (soname, file); empty for a static one or a script."""
+    if program.read_bytes()[:4] != b"\x7fELF":
+        return []
+    listed = process.output(["ldd", program], timeout=60).text
+    if missing := _MISSING.findall(listed):
+        raise InfraError(f"{program} needs the libraries {', '.join(sorted(set(missing)))}, which are not on this host; install them or build it again.")
+    return sorted({(Path(match["name"] or match["path"]).name, Path(match["path"]).resolve()) for match in _NEEDED.finditer(listed)})
+
+
+def layout() -> Iterable[cpio.Entry]:
+    """Directories and links that every guest has: /bin, /lib and so on lie under /usr, as on Debian."""
+    for name in ("bin", "sbin", "lib", "lib64"):
+        yield cpio.directory(f"usr/{name}")
+        yield cpio.link(name, f"usr/{name}")
+    for name in ("dev", "proc", "sys", "tmp", "run", "root", "mnt", "job", "var"):
+        yield cpio.directory(name)

@@ -1,0 +1,164 @@
+"""Where the binaries of each benchmark program come from on this worker.
+
+What the operator has put into benchmarks.dir wins; then Debian's packages; a program of ours is
+compiled here. What cannot be provided is said before anything boots.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker import InfraError, lease, process
+from swingbot_worker.rootfs import debian
+from swingbot_worker.site import Site
+
+WILL_IT_SCALE_DIR = "usr/share/will-it-scale"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An executable of this host, where it goes in the guest and what is known of its version."""
+
+    source: Path
+    target: str
+    version: str
+
+
+def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
+    """Every binary that the programs of `unit_jobs` need, without repeats, sorted by target. Raises InfraError with what to install."""
+    found: dict[str, Binary] = {}
+    for program in sorted({job.program for job in unit_jobs}):
+        if not (site.jobs / "programs" / program / "run").is_file():
+            known = sorted(path.parent.name for path in site.jobs.glob("programs/*/run"))
+            raise InfraError(f"The program {program} is unknown on this worker: {site.jobs}/programs has only {', '.join(known)}.")
+        provide = _PROVIDERS.get(program, _by_name)
+        found |= {binary.target: binary for binary in provide(program, [job for job in unit_jobs if job.program == program], site)}
+    return [found[target] for target in sorted(found)]
+
+
+def perf() -> Binary:
+    """The one perf that all kernels are counted with: Debian's, the program itself rather than a wrapper script."""
+    candidates = [Path(which)] if (which := shutil.which("perf")) else []
+    candidates += sorted(Path("/usr/bin").glob("perf_[0-9]*"), reverse=True)
+    for path in candidates:
+        if _is_elf(path):
+            return Binary(path, "usr/bin/perf", _package_version("linux-perf"))
+    raise InfraError("perf is not on this worker; install Debian's linux-perf.")
+
+
+def busybox() -> Binary:
+    if (which := shutil.which("busybox")) is None:
+        raise InfraError("busybox is not on this worker; install Debian's busybox.")
+    return Binary(Path(which), "usr/bin/busybox", _package_version("busybox"))
+
+
+def _by_name(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
+    """An executable of the program's name in benchmarks.dir, else the C source beside its `run`; else `run` has to do alone."""
+    if own := _own(site, program):
+        return [own]
+    source = site.jobs / "programs" / program / f"{program}.c"
+    return [_compiled(program, source, site.cache)] if source.is_file() else []
+
+
+def _hackbench(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
+    if own := _own(site, program):
+        return [own]
+    if (which := shutil.which("hackbench")) is None:
+        raise InfraError("hackbench is not on this worker; install Debian's rt-tests.")
+    return [Binary(Path(which), "usr/bin/hackbench", _package_version("rt-tests"))]
+
+
+def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
+    own = [_own(site, name) for name in ("netperf", "netserver")]
+    binaries = [binary for binary in own if binary]
+    if len(binaries) == 1:
+        raise InfraError(f"benchmarks.dir has {binaries[0].source.name} but not the other half of netperf; put netperf and netserver of one build there.")
+    if not binaries:
+        folder = debian.fetched("netperf", site.cache)
+        version = (folder / "version").read_text()
+        binaries = [Binary(folder / "usr" / "bin" / name, f"usr/bin/{name}", version) for name in ("netperf", "netserver")]
+    for test in sorted({job.params.get("test", "") for job in jobs}):
+        if test.startswith("SCTP") and test.encode() not in binaries[0].source.read_bytes():
+            raise InfraError(
+                f"This netperf has no {test} (Debian's is built without SCTP); build one with --enable-sctp and put netperf and netserver into benchmarks.dir."
+            )
+    return binaries
+
+
+def _will_it_scale(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
+    binaries = [_stdbuf(), _libstdbuf()]
+    for job in jobs:
+        name = f"{job.params.get('test', '')}_{'threads' if job.params.get('mode') == 'thread' else 'processes'}"
+        path = site.benchmarks / "will-it-scale" / name if site.benchmarks else None
+        if path is None or not _is_executable(path):
+            where = path or "benchmarks.dir/will-it-scale/" + name
+            raise InfraError(
+                f"will-it-scale is in no package: build it from its upstream source and set benchmarks.dir (SWINGBOT_BENCHMARKS_DIR); {where} is not there."
+            )
+        binaries.append(Binary(path, f"{WILL_IT_SCALE_DIR}/{name}", "benchmarks.dir"))
+    return binaries
+
+
+# Programs with a rule of their own; any other is looked for by its name.
+_PROVIDERS: Mapping[str, Callable[[str, Sequence[UnitJob], Site], Iterable[Binary]]] = {
+    "hackbench": _hackbench,
+    "netperf": _netperf,
+    "will-it-scale": _will_it_scale,
+}
+
+
+def _stdbuf() -> Binary:
+    if (which := shutil.which("stdbuf")) is None:
+        raise InfraError("stdbuf is not on this worker; install Debian's coreutils.")
+    return Binary(Path(which), "usr/bin/stdbuf", _package_version("coreutils"))
+
+
+def _libstdbuf() -> Binary:
+    for folder in ("usr/libexec/coreutils", "usr/lib/coreutils"):
+        if (path := Path("/", folder, "libstdbuf.so")).is_file():
+            return Binary(path, f"{folder}/libstdbuf.so", _package_version("coreutils"))
+    raise InfraError("libstdbuf.so is not on this worker; install Debian's coreutils.")
+
+
+def _own(site: Site, name: str) -> Binary | None:
+    path = site.benchmarks / name if site.benchmarks else None
+    return Binary(path, f"usr/bin/{name}", "benchmarks.dir") if path and _is_executable(path) else None
+
+
+def _compiled(program: str, source: Path, cache: Path) -> Binary:
+    """`source` compiled by this host's gcc, once for each text and compiler."""
+    compiler = process.output(["gcc", "--version"], timeout=60).text.partition("\n")[0]
+    flags = ("-O2", "-static", "-pthread")
+    key = hashlib.sha256("\0".join((source.read_text(), compiler, *flags)).encode()).hexdigest()
+    made = cache / "compiled" / key / program
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with lease.cache_entry(made), tempfile.TemporaryDirectory(dir=made.parent) as work:
+            done = process.output(["gcc", *flags, "-o", Path(work, program), source], timeout=120)
+            if done.rc != 0:
+                first = next((line for line in done.text.splitlines() if "error" in line), done.text[:200])
+                raise InfraError(f"gcc could not compile {source.name} ({first}); install Debian's gcc and libc6-dev.")
+            Path(work, program).rename(made)
+    return Binary(made, f"usr/bin/{program}", f"compiled by {compiler}")
+
+
+def _is_executable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as opened:
+        return opened.read(4) == b"\x7fELF"
+
+
+def _package_version(package: str) -> str:
+    """`package version` as Debian knows it; just the name where dpkg does not."""
+    asked = process.output(["dpkg-query", "-W", "-f", "${Package} ${Version}", package], timeout=60)
+    return asked.text if asked.rc == 0 else package

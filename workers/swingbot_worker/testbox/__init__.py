@@ -1,0 +1,7 @@
+"""Boots: an order in, console, results and an outcome out. The machine is driven from outside, so a panic is a result."""
+
+from __future__ import annotations
+
+from swingbot_worker.testbox.boot import boot
+
+__all__ = ["boot"]

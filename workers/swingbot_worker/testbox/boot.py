@@ -1,0 +1,166 @@
+"""One boot from order to outcome, whatever the driver."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from swingbot_jobs.parse import read_results
+from swingbot_jobs.result import Results
+from swingbot_jobs.testbox import QemuDriver, Testbox, TestboxError, load
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker import InfraError, lease
+from swingbot_worker.site import Site
+from swingbot_worker.testbox import command, virtual
+from swingbot_worker.testbox.limits import limits
+from swingbot_worker.testbox.request import Boot, Fact, Request
+
+FILES = ("console.log", "results.tar", "qemu.log", "driver.log")
+REASON_LENGTH = 2000
+FACT_LENGTH = 1000
+FACTS = 200
+
+
+def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
+    """Boot the kernel that `order` (order-1 schema) names, once, and run its unit jobs; returns the outcome (outcome-1 schema).
+
+    console.log, results.tar and the driver's log come into `out`. What the kernel does is a status of the outcome;
+    a fault of ours is status `infra`. No exception leaves for either.
+    """
+    started = time.monotonic()
+    out = out.absolute()
+    try:
+        request = _request(order, out, site)
+        made = _boot(request)
+    except (InfraError, TestboxError) as error:
+        return _outcome(order, out, started, "infra", str(error))
+    except OSError as error:
+        return _outcome(order, out, started, "infra", f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.")
+    outcome = _outcome(order, out, started, made.verdict.status.value, made.verdict.reason)
+    results = read_results(request.results) if request.results.is_file() else Results(runs={})
+    outcome["facts"] = dict(_facts(request, made, results))
+    outcome["runs"] = [_run(job, number, results) for job in request.unit_jobs for number in range(job.runs)]
+    return outcome
+
+
+def _boot(request: Request) -> Boot:
+    return virtual.boot(request) if isinstance(request.box.driver, QemuDriver) else command.boot(request)
+
+
+def _request(order: Mapping[str, Any], out: Path, site: Site) -> Request:
+    out.mkdir(parents=True, exist_ok=True)
+    image = _image(order["kernel"], out, site)
+    for name in FILES:  # a second attempt into the same directory must not show files of the first
+        (out / name).unlink(missing_ok=True)
+    box = _testbox(order["testbox"], site)
+    unit_jobs = [UnitJob.from_json(job) for job in order["unit_jobs"]]
+    deadline = order.get("deadline_seconds")
+    return Request(
+        box=box,
+        image=image,
+        k=order["k"],
+        unit_jobs=unit_jobs,
+        limits=limits(box, unit_jobs, deadline),
+        patience=float(deadline or lease.PATIENCE_SECONDS),
+        out=out,
+        site=site,
+        order=order,
+        tell=_tell,
+    )
+
+
+def _testbox(name: str, site: Site) -> Testbox:
+    folder = site.workers / "testboxes"
+    path = folder / f"{name}.yaml"
+    if path.parent != folder or not path.is_file():
+        known = ", ".join(sorted(entry.stem for entry in folder.glob("*.yaml"))) or "none"
+        raise InfraError(f"The testbox {name} is not described on this worker: {folder} has {known}.")
+    return load(path.read_text(), str(path))
+
+
+def _image(kernel: Mapping[str, Any], out: Path, site: Site) -> Path:
+    """The image by its path, or by its sha256 beside the results or in the cache; never another than the order says."""
+    wanted = kernel.get("image_sha256")
+    if "image" in kernel:
+        path = Path(kernel["image"]).expanduser().absolute()
+        if not path.is_file():
+            raise InfraError(f"The kernel image {path} is not there; build it first, or give another path.")
+        if wanted and _sha256(path) != wanted:
+            raise InfraError(f"The kernel image {path} has another sha256 than the order says; build it again.")
+        return path
+    for path in (out / "bzImage", site.cache / "images" / str(wanted)):
+        if path.is_file() and _sha256(path) == wanted:
+            return path
+    raise InfraError(f"The kernel image {wanted} is neither in {out} nor in {site.cache / 'images'}; fetch it, or build it again.")
+
+
+def _facts(request: Request, made: Boot, results: Results) -> Iterator[tuple[str, Fact]]:
+    """The guest's facts first, cut to size because a guest may send anything; then ours, which win."""
+    guest = {name: _value(text) for name, text in sorted(results.facts.items())[:FACTS]}
+    host: dict[str, Fact] = {"host_load1": os.getloadavg()[0], "host_kernel": os.uname().release, "testbox_label": request.box.label}
+    yield from {**guest, **host, **made.facts, "image_sha256": _sha256(request.image)}.items()
+
+
+def _value(text: str) -> Fact:
+    plain = "".join(char if char.isprintable() else " " for char in text[:FACT_LENGTH]).strip()
+    return int(plain) if plain.isdecimal() and plain.isascii() and len(plain) < 16 else plain
+
+
+def _run(job: UnitJob, number: int, results: Results) -> dict[str, Any]:
+    """What the runner says of one run: whether it came and how its program ended. Only the master judges its numbers."""
+    said: dict[str, Any] = {"unit_job": job.name, "number": number}
+    files = results.runs.get((job.name, number))
+    if files is None:
+        return said | {"status": "missing", "reason": "nothing came back from this run"}
+    status = files.get("rc", "").strip()
+    if status != "0":
+        last = next((line for line in reversed(files.get("stderr", "").splitlines()) if line.strip()), "")
+        plain = "".join(char if char.isprintable() else "?" for char in last[:FACT_LENGTH])
+        return said | {
+            "status": "failed",
+            "reason": f"{job.program} ended with status {status[:10] or 'unknown'}: {plain}".rstrip(": "),
+            "seconds": _seconds(files),
+        }
+    if not files.get("stdout", "").strip():
+        return said | {"status": "failed", "reason": f"{job.program} printed nothing", "seconds": _seconds(files)}
+    return said | {"status": "ok", "seconds": _seconds(files)}
+
+
+def _seconds(files: Mapping[str, str]) -> float | None:
+    text = files.get("seconds", "").strip()
+    return float(text) if len(text) < 20 and text.replace(".", "", 1).isdecimal() and text.isascii() else None
+
+
+def _outcome(order: Mapping[str, Any], out: Path, started: float, status: str, reason: str | None) -> dict[str, Any]:
+    files = _present(out, FILES)
+    return {
+        "version": 1,
+        "kind": "boot",
+        "order": order["order"],
+        "attempt": order["attempt"],
+        "status": status,
+        "reason": reason[:REASON_LENGTH] if reason is not None else None,
+        "seconds": round(time.monotonic() - started, 3),
+        "origin": order.get("origin", "measured"),
+        "worker": socket.gethostname(),
+        "files": {path.name: {"sha256": _sha256(path), "size": path.stat().st_size} for path in files},
+    }
+
+
+def _present(out: Path, names: Sequence[str]) -> list[Path]:
+    return [path for name in names if (path := out / name).is_file()]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")

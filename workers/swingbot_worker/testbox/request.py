@@ -1,0 +1,47 @@
+"""What a driver is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from swingbot_jobs.testbox import Testbox
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker.site import Site
+from swingbot_worker.testbox.limits import Limits
+from swingbot_worker.testbox.verdict import Verdict
+
+Fact = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One boot, everything looked up and checked. The driver writes `console` and `results`, and what else it has into `out`."""
+
+    box: Testbox
+    image: Path
+    k: int
+    unit_jobs: Sequence[UnitJob]
+    limits: Limits
+    patience: float  # seconds to wait for a lease
+    out: Path
+    site: Site
+    order: Mapping[str, object]
+    tell: Callable[[str], None]
+
+    @property
+    def console(self) -> Path:
+        return self.out / "console.log"
+
+    @property
+    def results(self) -> Path:
+        return self.out / "results.tar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    """How it went, and facts that the driver knows of; the guest's own come in the results."""
+
+    verdict: Verdict
+    facts: Mapping[str, Fact] = field(default_factory=dict)

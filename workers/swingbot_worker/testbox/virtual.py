@@ -1,0 +1,121 @@
+"""The `qemu` driver: one boot of a virtual testbox on this host."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from swingbot_jobs.testbox import QemuDriver
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker import InfraError, lease, process, rootfs, runner
+from swingbot_worker.rootfs import cpio
+from swingbot_worker.site import Site
+from swingbot_worker.testbox import console, kvm, qemu
+from swingbot_worker.testbox.request import Boot, Request
+from swingbot_worker.testbox.verdict import BootStatus, Verdict
+from swingbot_worker.testbox.watch import CONSOLE_BYTES, LOOK_SECONDS, Stop, Watch, ended, tail
+
+# Leftovers of killed boots older than this are removed.
+SCRATCH_SECONDS = 24 * 3600.0
+
+
+def boot(request: Request) -> Boot:
+    """Boot once in QEMU. Raises InfraError if a program is missing or QEMU itself fails."""
+    box, site = request.box, request.site
+    assert isinstance(box.driver, QemuDriver)
+    made, version, delay = rootfs.prepare(request.unit_jobs, site), _version(), box.perturbation(request.k)
+    with tempfile.TemporaryDirectory(dir=_scratch(site), prefix="boot-") as work:
+        files = qemu.Files(image=request.image, initrd=Path(work, "initrd"), console=request.console, results=request.results)
+        rootfs.with_job(made, job_entries(request.unit_jobs, site), files.initrd)
+        with _leases(request) as locks:
+            if box.driver.accel == "kvm":
+                kvm.check(box.name, site)
+            verdict = _run(request, qemu.qemu_argv(box, files, delay), locks)
+    return Boot(verdict=verdict, facts={**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key})
+
+
+def job_entries(unit_jobs: Sequence[UnitJob], site: Site) -> list[cpio.Entry]:
+    """What the job adds to the root file system: the generated script and each program's `run`."""
+    programs = sorted({job.program for job in unit_jobs})
+    runs = [cpio.file(f"job/programs/{name}/run", (site.jobs / "programs" / name / "run").read_bytes(), executable=True) for name in programs]
+    return [cpio.file("job/run.sh", runner.script(unit_jobs).encode(), executable=True), *runs]
+
+
+@contextlib.contextmanager
+def _leases(request: Request) -> Iterator[list[int]]:
+    cache = request.site.cache
+    with contextlib.ExitStack() as stack:
+        locks = [stack.enter_context(lease.one_boot(cache, request.box.name, tell=request.tell, patience=request.patience))]
+        if not request.box.repeatable:
+            locks.append(stack.enter_context(lease.exclusive(cache, tell=request.tell, patience=request.patience)))
+        yield locks
+
+
+def _run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> Verdict:
+    """Run QEMU to its end, or end it; then look at what it left."""
+    for path in (request.console, request.results):
+        path.write_bytes(b"")
+    log = request.out / "qemu.log"
+    watch = Watch(request.console, request.results, request.limits)
+    stopped: Stop | None = None
+    done: process.Completed | None = None
+    try:
+        done = process.run(argv, timeout=request.limits.wall, log=log, pass_fds=locks, watch=watch, watch_seconds=LOOK_SECONDS)
+    except Stop as stop:
+        stopped = stop
+    _cut(request.console)
+    return _judge(request, log, done, stopped)
+
+
+def _judge(request: Request, log: Path, done: process.Completed | None, stopped: Stop | None) -> Verdict:
+    """The console first, then the end marker, never the exit status: QEMU exits with 0 when the guest panics."""
+    text = request.console.read_text(errors="replace")
+    if told := console.judge(text):
+        return told
+    if ended(request.results):
+        return Verdict(status=BootStatus.UP)
+    if stopped is not None and stopped.verdict is not None:
+        return stopped.verdict
+    last = console.last_line(text)
+    after = f"last on the console: {last}" if last else "the console is empty"
+    if done is None or done.timed_out:
+        return Verdict(status=BootStatus.TIMED_OUT, reason=f"not done after {request.limits.wall:.0f} s; {after}")
+    if done.rc != 0:
+        return _qemu_failed(request, log, done.rc)
+    return Verdict(status=BootStatus.PANICKED, reason=f"the machine reset or switched itself off before the job was done; {after}")
+
+
+def _qemu_failed(request: Request, log: Path, rc: int) -> Verdict:
+    """QEMU gave up: an image that it cannot load is the kernel's fault, all else is ours."""
+    said = console.last_line(tail(log))
+    if _REFUSED_IMAGE in said or str(request.image) in said:
+        return Verdict(status=BootStatus.PANICKED, reason=f"QEMU cannot load this image: {said}")
+    raise InfraError(f"QEMU failed with status {rc} ({said or 'it said nothing'}); see {log} and the qemu settings of testbox {request.box.name}.")
+
+
+_REFUSED_IMAGE = "linux kernel too old"
+
+
+def _cut(path: Path) -> None:
+    """Keep the beginning of a flooded console: the first words tell most."""
+    if path.stat().st_size > CONSOLE_BYTES:
+        with path.open("r+b") as file:
+            file.truncate(CONSOLE_BYTES)
+
+
+def _scratch(site: Site) -> Path:
+    folder = site.cache / "boots"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > SCRATCH_SECONDS:
+                shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def _version() -> str:
+    return process.output([qemu.PROGRAM, "--version"], timeout=60).text.partition("\n")[0]

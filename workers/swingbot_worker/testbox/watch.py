@@ -1,0 +1,84 @@
+"""Looking after a machine that runs: is it alive, is it over its limits, does it flood its console."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from swingbot_worker import runner
+from swingbot_worker.testbox import console
+from swingbot_worker.testbox.limits import Limits
+from swingbot_worker.testbox.verdict import BootStatus, Verdict
+
+LOOK_SECONDS = 0.2
+# A boot prints a few kB, an oops some more. What comes above this is a flood and would fill the disk.
+CONSOLE_BYTES = 16 << 20
+RESULTS_BYTES = 256 << 20
+# A guest that has sent its end marker powers off within this, or is ended.
+POWER_OFF_SECONDS = 15.0
+# The last tar of the stream is smaller than this, padding included.
+_TAIL_BYTES = 32 << 10
+
+
+class Stop(Exception):
+    """End the machine; `verdict` is None when it had said that it is done."""
+
+    def __init__(self, verdict: Verdict | None) -> None:
+        super().__init__()
+        self.verdict = verdict
+
+
+class Watch:
+    """Called now and then while a machine runs; raises Stop when it must end. `console_log` and `results` grow meanwhile."""
+
+    def __init__(self, console_log: Path, results: Path, limits: Limits) -> None:
+        self._console, self._results, self._limits = console_log, results, limits
+        self._sizes = (0, 0)
+        self._changed = time.monotonic()
+        self._ended: float | None = None
+
+    def __call__(self, elapsed: float) -> None:
+        sizes = (_size(self._console), _size(self._results))
+        now = time.monotonic()
+        if sizes != self._sizes:
+            if sizes[1] != self._sizes[1] and self._ended is None and ended(self._results):
+                self._ended = now
+            self._sizes, self._changed = sizes, now
+        self._check_sizes(*sizes)
+        if self._ended is not None and now - self._ended > POWER_OFF_SECONDS:
+            raise Stop(None)
+        quiet = self._limits.quiet_job if sizes[1] else self._limits.quiet_boot
+        if now - self._changed > quiet:
+            raise Stop(Verdict(status=BootStatus.HUNG, reason=self._hung(quiet)))
+
+    def _check_sizes(self, console_bytes: int, results_bytes: int) -> None:
+        for what, size, most in (("console", console_bytes, CONSOLE_BYTES), ("results port", results_bytes, RESULTS_BYTES)):
+            if size > most:
+                last = console.last_line(tail(self._console))
+                raise Stop(Verdict(status=BootStatus.TIMED_OUT, reason=f"the {what} was flooded with more than {most >> 20} MiB; last on the console: {last}"))
+
+    def _hung(self, quiet: float) -> str:
+        last = console.last_line(tail(self._console))
+        when = "while the job ran" if self._sizes[1] else "before the job began"
+        return f"no sign of life for {quiet:.0f} s {when}; " + (f"last on the console: {last}" if last else "the console is empty")
+
+
+def ended(results: Path) -> bool:
+    """Whether the runner's last word is there."""
+    return f"{runner.END}\0".encode() in _tail_bytes(results)
+
+
+def tail(path: Path) -> str:
+    return _tail_bytes(path).decode(errors="replace")
+
+
+def _tail_bytes(path: Path) -> bytes:
+    if not path.exists():
+        return b""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+        return file.read(_TAIL_BYTES)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
