@@ -21,7 +21,7 @@ MAX_EVENTS: Final = 2000
 MAX_LINE: Final = 2000
 
 _MISSING: Final = ("<not supported>", "<not counted>")
-_INTERVAL: Final = re.compile(r'^\s*\d+\.\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE)
+_INTERVAL: Final = re.compile(r'^[ \t]*\d+\.\d{9}(?:\W|$)(?!.*seconds)|^\{"interval"', re.MULTILINE)
 _PER_CPU: Final = re.compile(r"^(?:CPU\d+|S\d+(?:-D\d+)?(?:-C\d+)?|N\d+)[\s,;]", re.MULTILINE)
 # value SEP unit SEP event SEP ...: the separator is whatever stands between the value and the unit and again after it.
 _EVENT: Final = r"[A-Za-z][\w.-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*"

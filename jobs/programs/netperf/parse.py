@@ -51,15 +51,17 @@ def read_line(reading: Reading, line: str) -> None:
     elif match := re.fullmatch(r"Iterations:\s*([1-9]\d{0,5})", line.strip()):
         reading.iterations = int(match[1])
     elif reading.columns and ROW.fullmatch(line):
-        read_row(reading, [float(word) for word in words])
+        read_row(reading, words)
 
 
-def read_row(reading: Reading, row: list[float]) -> None:
+def read_row(reading: Reading, words: list[str]) -> None:
+    """Take one row. Columns that -c and -C add stand at the right end, so positions are counted from the left."""
     rate = next(index for index, word in enumerate(reading.columns) if word in ("Throughput", "Rate"))
+    row = [float(word) for word in words]
     errors = "Errors" in reading.columns
-    # The header has fewer words than the row when -c and -C add columns at its right end; never at its left.
-    if errors and len(row) in (rate - 1, rate + 1):  # receiver: no message size, no errors
-        reading.received.append(row[rate - 2])
+    if errors and "." in words[1]:  # receiver: no message size before the time, no errors after it
+        if len(row) >= rate - 1:
+            reading.received.append(row[rate - 2])
     elif len(row) > rate:
         reading.sent.append(row[rate])
         reading.elapsed = row[reading.columns.index("Time")]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from swingbot_jobs.result import ParseError
 
-ROW = re.compile(r"\s*(\d{1,6}),(\d{1,18}(?:\.\d{1,9})?),[^,]{1,30},(\d{1,18}(?:\.\d{1,9})?),[^,]{1,30},[^,]{1,30}")
+ROW = re.compile(r"(\d{1,6}),(-1|\d{1,18}(?:\.\d{1,9})?),[^,]{1,30},(-1|\d{1,18}(?:\.\d{1,9})?),[^,]{1,30},[^,]{1,30}")
 AVERAGE = re.compile(r"average:\s*(\d{1,18}(?:\.\d{1,9})?)")
 
 
@@ -45,6 +45,9 @@ def table(lines: list[str]) -> list[Row]:
     if not any(line.startswith("tasks,processes,") for line in lines):
         return []
     rows = [Row(int(match[1]), float(match[2]), float(match[3])) for line in lines if (match := ROW.fullmatch(line))]
+    for row in rows:
+        if min(row.processes, row.threads) < 0:  # runtest.py's -1: that program printed no average
+            raise ParseError(f"with {row.tasks} tasks, will-it-scale's {'processes' if row.processes < 0 else 'threads'} gave no result")
     rows = [row for row in rows if row.tasks > 0 and row.processes + row.threads > 0]
     if not rows:
         raise ParseError("the table of will-it-scale has no row with a result")

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swingbot_jobs.expand import expand, path_params
+from swingbot_jobs.job import JobError
+from swingbot_jobs.program import load_programs
+from swingbot_jobs.unit_job import UnitJob
+
+JOBS = Path(__file__).resolve().parents[2] / "jobs"
+PROGRAMS = load_programs(JOBS / "programs")
+
+
+@dataclass(frozen=True)
+class Box:
+    name: str = "box"
+    nr_cpu: int = 8
+    memory_mb: int = 1000
+
+
+ONE, TWO = Box("one", 1), Box("two", 2)
+
+
+def jobs(text: str, box: Box | None = None, **overrides: str) -> list[UnitJob]:
+    return expand(text, "jobs/j.yaml", box or Box(), PROGRAMS, {key.replace("__", "."): value for key, value in overrides.items()})
+
+
+def names(text: str, box: Box | None = None, **overrides: str) -> list[str]:
+    return [job.name for job in jobs(text, box, **overrides)]
+
+
+def refused(text: str, box: Box | None = None, **overrides: str) -> str:
+    with pytest.raises(JobError) as error:
+        jobs(text, box, **overrides)
+    return str(error.value)
+
+
+def test_lists_are_axes_and_earlier_keys_vary_slowest() -> None:
+    assert names("hackbench:\n  mode: [process, threads]\n  ipc: [pipe, socket]\n") == [
+        "j-pipe-process",
+        "j-socket-process",
+        "j-pipe-threads",
+        "j-socket-threads",
+    ]
+
+
+def test_an_option_is_an_axis_wherever_it_is_set() -> None:
+    assert names("nr_threads: [1, 2]\nhackbench:\n  ipc: [pipe, socket]\n") == ["j-pipe-1", "j-socket-1", "j-pipe-2", "j-socket-2"]
+
+
+def test_a_name_holds_the_values_as_written_sorted_by_option() -> None:
+    text = "cluster: cs-localhost\nnetperf:\n  test: TCP_RR\n  runtime: 300s\n  nr_threads: 50%\n  ip: ipv4\n"
+    assert names(text) == ["j-cs-localhost-ipv4-50%-300s-TCP_RR"]
+
+
+def test_a_job_that_sets_nothing_is_called_defaults() -> None:
+    assert names("hackbench:\n") == ["j-defaults"]
+
+
+def test_values_in_a_name_are_cut_and_cleaned() -> None:
+    assert path_params({"b": "x" * 40, "a": "u/v w"}) == "u_v_w-" + "x" * 31
+
+
+def test_an_empty_value_leaves_the_default_and_no_trace_in_the_name() -> None:
+    [job] = jobs("hackbench:\n  ipc:\n  mode: threads\n")
+    assert (job.name, job.params["ipc"]) == ("j-threads", "socket")
+
+
+@pytest.mark.parametrize(
+    ("share", "cpus", "threads"), [("50%", 7, "3"), ("50%", 2, "1"), ("1600%", 2, "32"), ("12.5%", 8, "1"), ("100%", 1, "1"), ("3", 2, "3"), ("1t", 2, "1")]
+)
+def test_a_percentage_is_of_the_boxs_cpus_rounded_down(share: str, cpus: int, threads: str) -> None:
+    [job] = jobs(f"hackbench:\n  nr_threads: {share}\n", Box(nr_cpu=cpus))
+    assert job.params["nr_threads"] == threads
+
+
+def test_a_share_that_leaves_no_thread_is_refused_and_names_the_box() -> None:
+    message = refused("hackbench:\n  nr_threads:\n    - 100%\n    - 25%\n", TWO)
+    assert message.startswith("jobs/j.yaml:4: nr_threads '25%': ")
+    assert "testbox two" in message
+    assert "2 CPUs" in message
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("300", "300"), ("300s", "300"), ("5m", "300"), ("1.5h", "5400"), ("1d", "86400")])
+def test_durations_become_seconds(written: str, seconds: str) -> None:
+    [job] = jobs(f"netperf:\n  test: TCP_RR\n  runtime: {written}\n")
+    assert job.params["runtime"] == seconds
+
+
+@pytest.mark.parametrize(("written", "size"), [("4096", "4096"), ("64K", "65536"), ("128M", "134217728"), ("1GiB", "1073741824"), ("10%", "104857600")])
+def test_sizes_become_bytes(written: str, size: str) -> None:
+    [job] = jobs(f"page-fault:\n  size: {written}\n")
+    assert job.params["size"] == size
+
+
+def test_iterations_lose_their_x() -> None:
+    assert jobs("hackbench:\n  iterations: 100x\n")[0].params["iterations"] == "100"
+
+
+def test_netperfs_send_size_goes_to_netperf_as_it_is() -> None:
+    assert jobs("netperf:\n  test: UDP_STREAM\n  send_size: 10K\n")[0].params["send_size"] == "10K"
+
+
+def test_defaults_are_passed_on_and_options_without_one_are_not() -> None:
+    assert jobs("netperf:\n  test: TCP_RR\n")[0].params == {"test": "TCP_RR", "nr_threads": "1", "runtime": "300", "ip": "ipv4"}
+
+
+def test_a_default_can_be_worked_out_from_box_and_job() -> None:
+    assert jobs("hackbench:\n  nr_threads: 4\n", TWO)[0].params["loops"] == "15000"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("{{ nr_cpu / 2 }}", "4"), ("{{ (nr_cpu + 1) * 2 - 3 }}", "15"), ("{{ 7 / 2 }}", "3"), ("{{ fds }}", "20"), ("{{ memory_mb }}", "1000")],
+)
+def test_arithmetic_is_whole_numbers_of_box_and_job(written: str, value: str) -> None:
+    assert jobs(f"hackbench:\n  loops: '{written}'\n")[0].params["loops"] == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "{{ 1 / 0 }}",
+        "{{ nr_cpus }}",
+        "{{ 2 ** 999 }}",
+        "{{ __import__('os') }}",
+        "{{ loops }}",
+        "{{ 1 - 1 }}",
+        "{{ }}",
+        "{{ mode }}",
+        "{{ 1 + True }}",
+        "{{ 99999999999 * 99999999999 }}",
+    ],
+)
+def test_other_arithmetic_is_refused(expression: str) -> None:
+    assert refused(f'hackbench:\n  loops: "{expression}"\n').startswith("jobs/j.yaml:2: loops ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hackbench:\n  ipc: [pipe, sockets]\n", "jobs/j.yaml:2: ipc 'sockets': must be one of socket, pipe; did you mean 'socket'?"),
+        ("hackbench:\n  loops: many\n", "jobs/j.yaml:2: loops 'many': must be a count, such as 4 or 50%"),
+        ("hackbench:\n  loops: 0\n", "jobs/j.yaml:2: loops '0': must be a whole number of at least 1"),
+        ("hackbench:\n  loops: 1.5\n", "jobs/j.yaml:2: loops '1.5': must be a whole number"),
+        ("netperf:\n  test: TCP_RR\n  runtime: 3x\n", "jobs/j.yaml:3: runtime '3x': must be a duration"),
+        ("netperf:\n  test: TCP_RR\n  send_size: 10 K\n", "jobs/j.yaml:3: send_size '10 K': must look like"),
+        ("netperf:\n", "jobs/j.yaml:1: netperf needs test: "),
+        ("hackbench:\nruns: 0\n", "jobs/j.yaml:2: runs must be a number from 1 to 1000"),
+        ("hackbench:\nruns: [1, 2]\n", "jobs/j.yaml:2: runs must be a number"),
+        ("hackbench:\n  loops: []\n", "jobs/j.yaml:1: the job expands to 0 unit jobs"),
+        ("hackbench:\n  ipc: [pipe, '']\n", "jobs/j.yaml:2: ipc '': must be one of"),
+        (f"hackbench:\n  loops: [{', '.join(map(str, range(1, 1100)))}]\n", "the job expands to 1099 unit jobs"),
+        ("hackbench:\nruns: 1\n---\nruns: 2\n", "this job and the one of line 1 are both called j-defaults but differ"),
+    ],
+)
+def test_a_value_that_can_not_be_is_refused_with_file_and_line(text: str, message: str) -> None:
+    assert message in refused(text)
+
+
+def test_equal_unit_jobs_of_two_documents_are_one() -> None:
+    assert names("hackbench:\n  ipc: pipe\n---\nhackbench:\n  ipc: [pipe, socket]\n") == ["j-pipe", "j-socket"]
+
+
+def test_an_override_replaces_a_value_in_every_document() -> None:
+    text = "netperf:\n  test: [TCP_RR, UDP_RR]\n---\nruntime: 3s\n"
+    assert names(text, netperf__test="TCP_CRR", runtime="1s", runs="4") == ["j-1s-TCP_CRR"]
+    assert jobs(text, runs="4")[0].runs == 4
+
+
+def test_an_override_can_be_an_axis() -> None:
+    assert names("hackbench:\n", ipc="[pipe, socket]") == ["j-pipe", "j-socket"]
+
+
+def test_an_empty_override_brings_the_default_back() -> None:
+    assert names("hackbench:\n  ipc: pipe\n", ipc="") == ["j-defaults"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("nr_thread", "1", "jobs/j.yaml:1: nr_thread=1: hackbench has no parameter 'nr_thread'; did you mean 'nr_threads'?"),
+        ("netperf__test", "TCP_RR", "jobs/j.yaml:1: netperf.test=TCP_RR: this job runs hackbench, not 'netperf'"),
+        ("ipc", "sockets", "jobs/j.yaml:1: ipc 'sockets': must be one of"),
+        ("cluster", "cs-2", "cluster 'cs-2': only cs-localhost"),
+        ("runs", "x", "runs must be a number"),
+    ],
+)
+def test_an_override_that_can_not_be_is_refused(key: str, value: str, message: str) -> None:
+    assert message in refused("hackbench:\n", **{key: value})
+
+
+@pytest.mark.parametrize("path", sorted(JOBS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_job_file_expands_on_a_box_of_two_cpus_and_says_what_it_is_for(path: Path) -> None:
+    assert path.read_text().startswith("# ")
+    assert expand(path.read_text(), f"jobs/{path.name}", TWO, PROGRAMS)
+
+
+@pytest.mark.parametrize("path", sorted(JOBS.glob("vm-*.yaml")), ids=lambda path: path.stem)
+def test_the_jobs_for_virtual_machines_expand_on_one_cpu_to_equal_work(path: Path) -> None:
+    assert expand(path.read_text(), path.name, ONE, PROGRAMS) == expand(path.read_text(), path.name, TWO, PROGRAMS)
+
+
+@given(st.text(max_size=60), st.sampled_from(["loops", "ipc", "nr_threads", "iterations", "runs", "cluster"]))
+def test_arbitrary_override_values_are_unit_jobs_or_a_job_error(value: str, key: str) -> None:
+    assert (message := message_of(key, value)) is None or message.startswith("jobs/j.yaml:")
+
+
+def message_of(key: str, value: str) -> str | None:
+    try:
+        jobs("hackbench:\n", TWO, **{key: value})
+    except JobError as error:
+        return str(error)
+    return None

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swingbot_jobs.job import JobError, load_job
+from swingbot_jobs.program import load_programs
+
+JOBS = Path(__file__).resolve().parents[2] / "jobs"
+PROGRAMS = load_programs(JOBS / "programs")
+
+
+def settings(text: str) -> list[dict[str, list[str | None]]]:
+    """The settings of every document, as plain text."""
+    return [{key: [item.text for item in value.items] for key, value in job.settings.items()} for job in load_job(text, "j.yaml", PROGRAMS)]
+
+
+def refused(text: str) -> str:
+    with pytest.raises(JobError) as error:
+        load_job(text, "jobs/j.yaml", PROGRAMS)
+    return str(error.value)
+
+
+def test_each_later_document_is_the_base_under_its_own_keys_and_the_base_is_a_job_too() -> None:
+    text = "nr_threads: 1\nhackbench:\n  ipc: pipe\n---\nnr_threads: 2\n---\nloops: 10\n"
+    assert settings(text) == [
+        {"nr_threads": ["1"], "ipc": ["pipe"]},
+        {"nr_threads": ["2"], "ipc": ["pipe"]},
+        {"nr_threads": ["1"], "ipc": ["pipe"], "loops": ["10"]},
+    ]
+
+
+def test_a_later_documents_program_block_replaces_the_base_one_as_a_whole() -> None:
+    assert settings("hackbench:\n  ipc: pipe\n  mode: threads\n---\nhackbench:\n  ipc: socket\n")[1] == {"ipc": ["socket"]}
+
+
+def test_a_dotted_key_sets_one_key_inside_a_block_and_leaves_the_rest() -> None:
+    assert settings("hackbench:\n  ipc: pipe\n  mode: threads\n---\nhackbench.ipc: socket\n")[1] == {"ipc": ["socket"], "mode": ["threads"]}
+
+
+def test_a_dotted_key_of_one_document_does_not_reach_the_next() -> None:
+    assert settings("hackbench:\n  ipc: pipe\n---\nhackbench.ipc: socket\n---\nloops: 3\n")[2] == {"ipc": ["pipe"], "loops": ["3"]}
+
+
+def test_a_base_without_a_benchmark_is_no_job_by_itself() -> None:
+    assert settings("runs: 2\nnr_threads: 1\n---\nhackbench:\n---\nnetperf:\n  test: TCP_RR\n") == [
+        {"nr_threads": ["1"]},
+        {"nr_threads": ["1"], "test": ["TCP_RR"]},
+    ]
+
+
+def test_server_and_client_blocks_are_one_box() -> None:
+    text = "cluster: cs-localhost\nif role server:\n  netserver:\nif role client:\n  netperf:\n    test: TCP_RR\n"
+    assert settings(text) == [{"cluster": ["cs-localhost"], "test": ["TCP_RR"]}]
+
+
+def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
+    text = "# a comment\nsuite: x\ntestcase: y\ncategory: benchmark\nneed_memory: 1G\n'#perf-profile':\n':vmstat': 3\nperf-stat:\nhackbench:\n"
+    [job] = load_job(text, "j.yaml", PROGRAMS)
+    assert (job.settings, job.monitors) == ({}, ("perf-stat",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hackbench:\nnr_thread: 1\n", "jobs/j.yaml:2: unknown key 'nr_thread'; did you mean 'nr_threads'?"),
+        ("hackbenc:\n  loops: 1\n", "jobs/j.yaml:1: no program is called 'hackbenc'; did you mean 'hackbench'?"),
+        ("hackbench:\n  loop: 1\n", "jobs/j.yaml:2: hackbench has no parameter 'loop'; did you mean 'loops'?"),
+        ("hackbench:\n---\n\ntest: TCP_RR\n", "jobs/j.yaml:4: unknown key 'test'"),
+        ("runs: 1\n", "jobs/j.yaml:1: the job names no benchmark; known are hackbench, netperf, page-fault, will-it-scale"),
+        ("", "jobs/j.yaml:1: the job names no benchmark"),
+        ("hackbench:\nnetperf:\n  test: TCP_RR\n", "jobs/j.yaml:2: one job runs one benchmark, but hackbench and netperf are here"),
+        ("hackbench:\n\nx: <%= 3 %>\n", "jobs/j.yaml:3: ERB (<% %>) is not taken"),
+        ("hackbench:\n% for x\n", "jobs/j.yaml:2: ERB (<% %>) is not taken"),
+        ("hackbench:\n<<: base.yaml\n", "jobs/j.yaml:2: including another file (<<) is not supported yet"),
+        ("hackbench:\nif role other:\n  x: 1\n", "jobs/j.yaml:2: 'if role other' is not supported"),
+        ("hackbench:\nwhile true:\n  x: 1\n", "jobs/j.yaml:2: 'while true' is not supported"),
+        ("hackbench:\nloops+: [3]\n", "jobs/j.yaml:2: adding to or taking from a key (loops+) is not supported yet"),
+        ("hackbench:\nkconfig: [a, b]\n", "jobs/j.yaml:2: kconfig has no effect here"),
+        ("hackbench:\n  loops: 1\nloops: 2\n", "jobs/j.yaml:3: loops is set twice, first in line 2"),
+        ("hackbench:\nruns: 2\nruns: 3\n", "jobs/j.yaml:3: 'runs' stands twice, first in line 2"),
+        ("hackbench: 3\n", "jobs/j.yaml:1: hackbench must be empty or a table of its parameters"),
+        ("hackbench:\n  loops: {a: 1}\n", "jobs/j.yaml:2: loops must be a value or a list of values"),
+        ("netperf:\n  test: TCP_RR\ncluster: cs-s100\n", "jobs/j.yaml:3: cluster 'cs-s100' needs several machines"),
+        ("hackbench: [\n", "jobs/j.yaml:2: not valid YAML"),
+        ("- a\n", "jobs/j.yaml:1: a job must be a table"),
+        ("hackbench:\n  loops: {{ nr_cpu }}\n", "jobs/j.yaml:2: a key must be plain text; put quotes around values with {{ }}"),
+        ("hackbench:\n  \x00\n", "jobs/j.yaml:2: has a character that YAML does not allow"),
+    ],
+)
+def test_what_is_not_understood_is_refused_with_file_and_line(text: str, message: str) -> None:
+    assert message in refused(text)
+
+
+def test_aliases_that_stand_for_billions_of_values_are_refused() -> None:
+    levels = "".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    assert "too many values" in refused(f"k0: &a0 [1]\n{levels}")
+
+
+def test_a_huge_file_and_deep_nesting_are_refused() -> None:
+    assert "characters" in refused("#" * 300_000)
+    assert "nested" in refused("[" * 5000)
+
+
+def message_of(text: str) -> str | None:
+    """What is wrong with a job; None for a good one. Any other exception is a failure of the test."""
+    try:
+        load_job(text, "j.yaml", PROGRAMS)
+    except JobError as error:
+        return str(error)
+    return None
+
+
+@given(st.text(max_size=400))
+def test_arbitrary_text_is_a_job_or_a_job_error(text: str) -> None:
+    message = message_of(text)
+    assert message is None or message.startswith("j.yaml:")
+
+
+KEYS = st.sampled_from(["hackbench", "netperf", "loops", "test", "cluster", "runs", "if role client", "hackbench.ipc", "a.b", ".", "nr_threads", "suite"])
+SCALARS = st.none() | st.sampled_from(["1", "50%", "TCP_RR", "cs-localhost"])
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=6)
+
+
+@given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=3))
+def test_any_tree_of_known_words_is_a_job_or_a_job_error(documents: list[dict[str, object]]) -> None:
+    message = message_of("\n---\n".join(json.dumps(document) for document in documents))
+    assert message is None or message.startswith("j.yaml:")
