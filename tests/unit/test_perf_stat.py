@@ -142,29 +142,26 @@ def test_long_hostile_text_is_read_in_time_that_grows_with_its_length() -> None:
             read_perf_stat(text)
 
 
-PIECES = st.sampled_from(
-    ["1", "2,5", "<not counted>", ",", ";", " ", "msec", "task-clock", "cycles", "\n", "{", '"counter-value" : "', "+-", "%", "seconds time elapsed", "CPU0"]
-)
-    [
-        "1",
-        "2,5",
-        "<not counted>",
-        ",",
-        ";",
-        " ",
-        "msec",
-        "task-clock",
-        "cycles",
-        "\n",
-        "{",
-        '"counter-value" : "',
-        '"',
-        "+-",
-        "%",
-        "seconds time elapsed",
-        "CPU0",
-    ]
-)
+WORDS = [
+    "1",
+    "2,5",
+    "<not counted>",
+    ",",
+    ";",
+    " ",
+    "msec",
+    "task-clock",
+    "cycles",
+    "\n",
+    "{",
+    '"counter-value" : "',
+    '"',
+    "+-",
+    "%",
+    "seconds time elapsed",
+    "CPU0",
+]
+PIECES = st.sampled_from(WORDS)
 
 
 @given(st.text(max_size=300) | st.lists(PIECES, max_size=30).map("".join))
