@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
-from swingbot_db import attempts
-from swingbot_db.engine import make_engine
-from swingbot_jobs import testbox
 
 from swingbot.adapters import artifacts
 from swingbot.app.settings import Settings
 from swingbot.core.model.dispatch import Terms, order_document
+from swingbot_db import attempts
+from swingbot_db.engine import make_engine
+from swingbot_jobs import testbox
 
 BUILD_WORKER: Final = "builder"
 KERNEL_BUILDER: Final = "kernel"
@@ -81,7 +81,7 @@ def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str,
 
 def config(settings: Settings) -> dict[str, Any]:
     """Buildbot's `BuildmasterConfig`. Needs `settings.db.url`; makes the password file if it is not there."""
-    from buildbot.plugins import util, worker
+    from buildbot.plugins import schedulers, util, worker
 
     from swingbot.adapters.buildbot import database, dispatcher, steps
 
@@ -114,6 +114,8 @@ def config(settings: Settings) -> dict[str, Any]:
             )
             for name, entry in table.items()
         ],
+        # Never triggered: Buildbot wants a scheduler for each builder, and the dispatcher's buildsets bear this one's name.
+        "schedulers": [schedulers.Triggerable(name="swingbot", builderNames=list(table))],
         "services": [dispatcher.Dispatcher(attempts.Attempts(engine))],
         "configurators": [util.JanitorConfigurator(logHorizon=LOGS_KEPT, hour=4, dayOfWeek=6)],
         "logMaxSize": LOG_BYTES,

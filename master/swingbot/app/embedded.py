@@ -85,7 +85,7 @@ def _run(settings: Settings, announce: Announce) -> None:
     if leftovers:
         announce(f"ended {leftovers} processes that an earlier service had left behind")
     _check_ports(settings)
-    _prepare_directories(settings)
+    prepare_directories(settings)
     wanted = supervision.programs(settings)
     embedded = any(program.name == POSTGRES for program in wanted)
     if embedded:
@@ -99,7 +99,7 @@ def _run(settings: Settings, announce: Announce) -> None:
         postgres.create_database(state)
     _migrate(settings)
     announce("preparing Buildbot")
-    _prepare_buildbot(settings, env)
+    prepare_buildbot(settings, env)
     for program in sorted(wanted, key=lambda program: program.order):
         if program.name != POSTGRES:
             supervisor.start(program.name)
@@ -162,7 +162,7 @@ def _check_ports(settings: Settings) -> None:
                 raise UpError(f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set web.host and web.port") from None
 
 
-def _prepare_directories(settings: Settings) -> None:
+def prepare_directories(settings: Settings) -> None:
     for directory in (settings.log, settings.artifacts, settings.maildir.parent, settings.state / "run"):
         directory.mkdir(parents=True, exist_ok=True)
     (settings.state / "run").chmod(0o700)
@@ -223,17 +223,23 @@ Worker('127.0.0.1', {port}, {name!r}, password, {basedir!r}, keepalive=30, umask
 """
 
 
-def _prepare_buildbot(settings: Settings, env: Mapping[str, str]) -> None:
-    """Directories of master and workers, and Buildbot's tables brought up to its version."""
+def prepare_buildbot(settings: Settings, env: Mapping[str, str]) -> None:
+    """Directories of master and workers, and Buildbot's tables brought up to its version. Raises UpError."""
+    prepare_buildbot_directories(settings)
     master = supervision.master_directory(settings)
-    master.mkdir(exist_ok=True)
-    (master / "master.cfg").write_text(_MASTER_CFG.read_text())
-    (master / "buildbot.tac").write_text(_MASTER_TAC.format(basedir=str(master), config="master.cfg"))
-    done = commands.run([sys.executable, "-m", "buildbot", "upgrade-master", "--quiet", str(master)], timeout=300, env=env, cwd=master)
+    done = commands.run([str(Path(sys.executable).with_name("buildbot")), "upgrade-master", "--quiet", str(master)], timeout=300, env=env, cwd=master)
     if done.rc != 0:
         last = (done.err or done.out).strip().splitlines()[-1:] or ["it said nothing"]
         (settings.log / "upgrade-master.log").write_text(done.out + done.err)
         raise UpError(f"Buildbot's tables could not be made: {last[0]}; see {settings.log / 'upgrade-master.log'}")
+
+
+def prepare_buildbot_directories(settings: Settings) -> None:
+    """What master and workers are started from, written anew so that it fits the settings."""
+    master = supervision.master_directory(settings)
+    master.mkdir(exist_ok=True)
+    (master / "master.cfg").write_text(_MASTER_CFG.read_text())
+    (master / "buildbot.tac").write_text(_MASTER_TAC.format(basedir=str(master), config="master.cfg"))
     for worker in buildmaster.worker_names(settings):
         directory = supervision.worker_directory(settings, worker)
         (directory / "info").mkdir(parents=True, exist_ok=True)
