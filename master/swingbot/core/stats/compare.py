@@ -15,9 +15,7 @@ from typing import Final, Literal
 from scipy.special import stdtr, stdtrit
 
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
-MORE_BOOTS_AT_MOST: Final = (
-    1000  # beyond this "how many more" is not an answer anybody can use
-)
+MORE_BOOTS_AT_MOST: Final = 1000  # beyond this "how many more" is not an answer anybody can use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,26 +31,16 @@ class Rule:
     """How a metric is judged. Spreads are relative (0.01 is 1 %), of one boot mean unless they say otherwise."""
 
     better: Literal["higher", "lower"] | None = None
-    klass: str = (
-        "kpi"  # the metric's class, for the reader; its numbers are the fields below
-    )
+    klass: str = "kpi"  # the metric's class, for the reader; its numbers are the fields below
     min_effect_pct: float = 1.0  # smaller: hundredths of a percent get reported; larger: real losses are called unclear
     paired: bool = False  # compare boot k of head with boot k of base
     alpha: float = 0.005  # 1 in 200 comparisons of equal kernels may show an interval without 0; larger: false alarms
     resolution: float = 0.0  # step of the printed number, in the metric's unit: rounding alone spreads by resolution / sqrt(12)
-    spread_floor: float = (
-        1e-4  # lower: identical values of a repeatable testbox become infinite evidence
-    )
+    spread_floor: float = 1e-4  # lower: identical values of a repeatable testbox become infinite evidence
     layout: float = 0.0  # spread frozen into a kernel image (alignment, link order): more boots never average it out
-    prior_sd: float = (
-        0.0  # spread of one boot (of one pair when paired) known from elsewhere ...
-    )
-    prior_df: float = (
-        0.0  # ... and how many degrees of freedom that is worth; 0: not known
-    )
-    form: Literal["ratio", "difference"] = (
-        "ratio"  # difference: percentages and other metrics where a ratio means nothing
-    )
+    prior_sd: float = 0.0  # spread of one boot (of one pair when paired) known from elsewhere ...
+    prior_df: float = 0.0  # ... and how many degrees of freedom that is worth; 0: not known
+    form: Literal["ratio", "difference"] = "ratio"  # difference: percentages and other metrics where a ratio means nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +60,10 @@ class RowVerdict:
     verdict: Verdict
     reason: str | None  # one sentence for unclear, invalid and same
     level: str | None = None  # None: plain means of boot means
-    effect: float | None = (
-        None  # log ratio; in the difference form the difference over the larger of the two mean magnitudes
-    )
+    effect: float | None = None  # log ratio; in the difference form the difference over the larger of the two mean magnitudes
+    stderr: float | None = None  # of `effect`, on its scale
     p: float | None = None  # two-sided, of "no effect"
-    more_boots: int | None = (
-        None  # a side; what would settle an unclear row if nothing else changes
-    )
+    more_boots: int | None = None  # a side; what would settle an unclear row if nothing else changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +99,7 @@ class _Spread:
         return math.sqrt(self.variance + self.fixed)
 
 
-def compare(
-    base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule
-) -> RowVerdict:
+def compare(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> RowVerdict:
     """Judge head against base. Never raises for what was measured: what cannot be judged is `invalid` or `unclear` with a reason.
 
     ValueError: one `k` twice on a side (the caller mixed two series).
@@ -151,11 +134,7 @@ def compare(
     )
     if min(len(base), len(head)) < 2:
         short = 2 - min(len(base), len(head))
-        which = (
-            "pair of boots"
-            if rule.paired and len(base) == len(head)
-            else "boot on a side"
-        )
+        which = "pair of boots" if rule.paired and len(base) == len(head) else "boot on a side"
         return replace(
             row,
             reason=_join(
@@ -198,29 +177,16 @@ def resolves(
     (of a pair difference when paired). math.inf with fewer than 2 boots. The usual t approximation, a little optimistic below 4 boots."""
     if boots < 2:
         return math.inf
-    df, variance = (
-        (boots - 1, cv_boot**2 / boots)
-        if paired
-        else (2 * boots - 2, 2 * cv_boot**2 / boots)
-    )
-    return 100.0 * math.expm1(
-        (_t(1 - alpha / 2, df) + _t(power, df)) * math.sqrt(variance)
-    )
+    df, variance = (boots - 1, cv_boot**2 / boots) if paired else (2 * boots - 2, 2 * cv_boot**2 / boots)
+    return 100.0 * math.expm1((_t(1 - alpha / 2, df) + _t(power, df)) * math.sqrt(variance))
 
 
-def _usable(
-    base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule
-) -> tuple[list[BootRuns], list[BootRuns], str | None]:
+def _usable(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> tuple[list[BootRuns], list[BootRuns], str | None]:
     """Boots that gave values, by k; on a paired testbox only those with a partner, and a note if that left some out."""
     by_k = [_by_k(base, "base"), _by_k(head, "head")]
     common = sorted(by_k[0].keys() & by_k[1].keys())
     lonely = len(by_k[0]) + len(by_k[1]) - 2 * len(common)
-    if (
-        rule.paired
-        and common
-        and lonely
-        and (len(common) >= 2 or min(map(len, by_k)) < 2)
-    ):
+    if rule.paired and common and lonely and (len(common) >= 2 or min(map(len, by_k)) < 2):
         note = f"{lonely} boot{'s' * (lonely > 1)} without a partner on the other side left out"
         return [by_k[0][k] for k in common], [by_k[1][k] for k in common], note
     return (
@@ -234,9 +200,7 @@ def _by_k(boots: Sequence[BootRuns], name: str) -> dict[int, BootRuns]:
     found: dict[int, BootRuns] = {}
     for boot in boots:
         if boot.k in found:
-            raise ValueError(
-                f"{name}: boot {boot.k} is given twice; each boot of a series has its own number"
-            )
+            raise ValueError(f"{name}: boot {boot.k} is given twice; each boot of a series has its own number")
         found[boot.k] = boot
     return {k: boot for k, boot in found.items() if boot.values}
 
@@ -244,12 +208,8 @@ def _by_k(boots: Sequence[BootRuns], name: str) -> dict[int, BootRuns]:
 def _invalid(base: Sequence[BootRuns], head: Sequence[BootRuns]) -> str | None:
     empty = [name for name, boots in (("base", base), ("head", head)) if not boots]
     if empty:
-        return (
-            f"no boot of the {' and of the '.join(empty)} gave a value of this metric"
-        )
-    if not all(
-        math.isfinite(v) for boots in (base, head) for b in boots for v in b.values
-    ):
+        return f"no boot of the {' and of the '.join(empty)} gave a value of this metric"
+    if not all(math.isfinite(v) for boots in (base, head) for b in boots for v in b.values):
         return "a value is not a finite number"
     return None
 
@@ -257,9 +217,7 @@ def _invalid(base: Sequence[BootRuns], head: Sequence[BootRuns]) -> str | None:
 def _scale(base: Sequence[float], head: Sequence[float], rule: Rule) -> _Scale:
     if rule.form == "ratio" and min(*base, *head) > 0:
         return _Scale(True, 1.0)
-    unit = (
-        max(abs(_mean(base)), abs(_mean(head))) or max(map(abs, (*base, *head))) or 1.0
-    )
+    unit = max(abs(_mean(base)), abs(_mean(head))) or max(map(abs, (*base, *head))) or 1.0
     return _Scale(False, unit)
 
 
@@ -269,9 +227,7 @@ def _floor(rule: Rule, scale: _Scale, base_mean: float, head_mean: float) -> flo
     return max(rule.spread_floor, rule.resolution / math.sqrt(12.0) / smallest)
 
 
-def _spread(
-    base: Sequence[float], head: Sequence[float], pairs: bool, floor: float, rule: Rule
-) -> _Spread:
+def _spread(base: Sequence[float], head: Sequence[float], pairs: bool, floor: float, rule: Rule) -> _Spread:
     """Of the mean pair difference, or Welch's. Values are on the scale where differences are effects."""
     if pairs:
         s2, df = _variance(
@@ -285,14 +241,10 @@ def _spread(
     fixed = 2.0 * rule.layout**2
     variance = sum(s2 / n for s2, n, _ in parts)
     df = (variance + fixed) ** 2 / sum((s2 / n) ** 2 / df for s2, n, df in parts)
-    return _Spread(
-        one_boot=sum(s2 for s2, _, _ in parts), variance=variance, fixed=fixed, df=df
-    )
+    return _Spread(one_boot=sum(s2 for s2, _, _ in parts), variance=variance, fixed=fixed, df=df)
 
 
-def _variance_and_n(
-    values: Sequence[float], floor: float, rule: Rule
-) -> tuple[float, int, float]:
+def _variance_and_n(values: Sequence[float], floor: float, rule: Rule) -> tuple[float, int, float]:
     s2, df = _variance(values, floor, rule)
     return s2, len(values), df
 
@@ -320,6 +272,7 @@ def _judge(
     row = replace(
         row,
         interval_pct=_interval(scale, effect, half, base_mean),
+        stderr=spread.sd,
         p=2.0 * float(stdtr(spread.df, -abs(effect) / spread.sd)),
     )
     if abs(effect) > half and abs(effect) >= least:
@@ -331,11 +284,7 @@ def _judge(
             reason=_join(row.reason, f"no change above {rule.min_effect_pct:g} %"),
         )
     more = _more_boots(row, spread, least, rule, pairs)
-    many = (
-        f"about {more} more boot{'s' * (more > 1)} a side would settle it"
-        if more is not None
-        else "no reasonable number of boots would settle it"
-    )
+    many = f"about {more} more boot{'s' * (more > 1)} a side would settle it" if more is not None else "no reasonable number of boots would settle it"
     if abs(effect) > half:
         why = f"there is a change, but it may be below {rule.min_effect_pct:g} %"
     elif abs(effect) >= least:
@@ -356,18 +305,12 @@ def _direction(effect: float, rule: Rule) -> Verdict:
     return "better" if (effect > 0) == (rule.better == "higher") else "worse"
 
 
-def _interval(
-    scale: _Scale, effect: float, half: float, base_mean: float
-) -> tuple[float, float] | None:
-    low, high = (
-        scale.pct(min(e, 700.0), base_mean) for e in (effect - half, effect + half)
-    )
+def _interval(scale: _Scale, effect: float, half: float, base_mean: float) -> tuple[float, float] | None:
+    low, high = (scale.pct(min(e, 700.0), base_mean) for e in (effect - half, effect + half))
     return None if low is None or high is None else (low, high)
 
 
-def _more_boots(
-    row: RowVerdict, spread: _Spread, least: float, rule: Rule, pairs: bool
-) -> int | None:
+def _more_boots(row: RowVerdict, spread: _Spread, least: float, rule: Rule, pairs: bool) -> int | None:
     """How many more boots a side give a verdict if effect and spread stay as they are; None beyond MORE_BOOTS_AT_MOST."""
     assert row.effect is not None
     size = abs(row.effect)
@@ -376,9 +319,7 @@ def _more_boots(
 
     def settled(n: int) -> bool:
         variance = spread.one_boot / n
-        df = ((variance + spread.fixed) / variance) ** 2 * (
-            (n - 1) * (1 if pairs else 2) + max(rule.prior_df, 0.0)
-        )
+        df = ((variance + spread.fixed) / variance) ** 2 * ((n - 1) * (1 if pairs else 2) + max(rule.prior_df, 0.0))
         return _t(1 - rule.alpha / 2, df) * math.sqrt(variance + spread.fixed) < target
 
     low, high = have, have + MORE_BOOTS_AT_MOST

@@ -14,21 +14,14 @@ class BadSamples(ValueError):
 def parse_boots(text: str) -> list[BootRuns]:
     """Commas between the runs of a boot, semicolons between boots; the n-th boot gets k = n, counted from 0."""
     if not text.strip():
-        raise BadSamples(
-            "no samples: write the runs of a boot with commas between them and boots with semicolons, such as '1,2;3,4'"
-        )
-    return [
-        BootRuns(k=k, values=tuple(_number(part, k) for part in boot.split(",")))
-        for k, boot in enumerate(text.strip().rstrip(";").split(";"))
-    ]
+        raise BadSamples("no samples: write the runs of a boot with commas between them and boots with semicolons, such as '1,2;3,4'")
+    return [BootRuns(k=k, values=tuple(_number(part, k) for part in boot.split(","))) for k, boot in enumerate(text.strip().rstrip(";").split(";"))]
 
 
 def _number(text: str, k: int) -> float:
     where = f"boot {k + 1}"
     if not text.strip():
-        raise BadSamples(
-            f"{where}: a run has no value; write '1,2;3,4': commas between runs, semicolons between boots, a point for decimals"
-        )
+        raise BadSamples(f"{where}: a run has no value; write '1,2;3,4': commas between runs, semicolons between boots, a point for decimals")
     try:
         value = float(text)
     except ValueError:
@@ -36,7 +29,5 @@ def _number(text: str, k: int) -> float:
             f"{where}: {text.strip()!r} is not a number; write '1,2;3,4': commas between runs, semicolons between boots, a point for decimals"
         ) from None
     if not math.isfinite(value):
-        raise BadSamples(
-            f"{where}: {text.strip()!r} is not a finite number; leave out what was not measured"
-        )
+        raise BadSamples(f"{where}: {text.strip()!r} is not a finite number; leave out what was not measured")
     return value

@@ -1,0 +1,178 @@
+"""From the state to arrays: identical kernels become one position, boots become numbers, failed boots become nothing.
+
+Positions are points with the commits taken out that cannot have changed anything: if kernels a < b are the same image, then no
+commit in (a, b] is the one step we look for, and all of a..b stand at one position, where only boots of that image count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swingbot.core.bisect.state import BisectionState, Phase, Policy
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    position: int
+    k: int
+    values: tuple[float, ...]
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    position: int
+    k: int
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    points: tuple[int, ...]  # position -> the point that is asked for when this position is measured
+    position: tuple[int, ...]  # point -> position
+    commits: tuple[int, ...]  # position -> commit that leads to it; commits[0] is 0 and means none
+    mass: Floats  # position -> prior mass of that commit, sum 1, mass[0] = 0
+    measurable: tuple[bool, ...]
+    cost: Floats  # position -> seconds of its next boot
+    boots: tuple[Boot, ...]  # that gave values, ordered by position and k
+    pending: tuple[Pending, ...]
+    failed: tuple[tuple[int, int], ...]  # (position, k) of boots that told nothing
+    ratio: bool  # effects are log ratios; else differences in `unit`
+    unit: float
+
+    @property
+    def last(self) -> int:
+        return len(self.points) - 1
+
+    @property
+    def used(self) -> int:
+        """Boots spent or under way."""
+        return len(self.boots) + len(self.failed) + len(self.pending)
+
+    def of(self, value: float) -> float:
+        return math.log(value) if self.ratio else value / self.unit
+
+    def level(self, effect: float) -> float:
+        return math.exp(min(effect, 700.0)) if self.ratio else effect * self.unit
+
+    def pct(self, effect: float) -> float:
+        return 100.0 * (math.expm1(min(effect, 700.0)) if self.ratio else effect)
+
+    def threshold(self, pct: float) -> float:
+        return math.log1p(pct / 100.0) if self.ratio else pct / 100.0
+
+    def at(self, position: int, phase: Phase | None = None) -> list[Boot]:
+        return [b for b in self.boots if b.position == position and phase in (None, b.phase)]
+
+    def next_k(self) -> int:
+        """A k that no boot here has used, for confirmation."""
+        return 1 + max((k for k in self._all_k()), default=-1)
+
+    def _all_k(self) -> Iterable[int]:
+        yield from (b.k for b in self.boots)
+        yield from (p.k for p in self.pending)
+        yield from (k for _, k in self.failed)
+
+
+def gather(state: BisectionState, policy: Policy) -> Evidence:
+    """Arrange everything by position. The order in which observations came makes no difference."""
+    canon = _classes(state)
+    alive = _alive(canon)
+    position = tuple(int(i) for i in np.cumsum(alive))
+    points = tuple(i for i, yes in enumerate([True, *alive[1:]]) if yes)
+    counted = {i: position[i] for i in range(len(canon)) if canon[i] == canon[points[position[i]]]}
+    boots, failed = _observed(state, counted)
+    done = {(b.position, b.k) for b in boots} | set(failed)
+    pending = {(counted[f.idx], f.k): f.phase for f in sorted(state.in_flight, key=lambda f: (f.idx, f.k)) if f.idx in counted}
+    members: dict[int, list[int]] = {}
+    for i, p in counted.items():
+        members.setdefault(p, []).append(i)
+    fails, seen = Counter(p for p, _ in failed), Counter(b.position for b in boots)
+    values = [v for b in boots for v in b.values]
+    ratio = all(v > 0 for v in values)
+    return Evidence(
+        points=points,
+        position=position,
+        commits=points,
+        mass=_mass(state, points),
+        measurable=tuple(
+            not any(state.points[i].skipped for i in members[p])
+            and (fails[p] < policy.boot_tries if not seen[p] else fails[p] < policy.boot_tries + 2 * seen[p])
+            for p in range(len(points))
+        ),
+        cost=np.array([_cost(state, members[p]) for p in range(len(points))]),
+        boots=boots,
+        pending=tuple(Pending(p, k, phase) for (p, k), phase in sorted(pending.items()) if (p, k) not in done),
+        failed=failed,
+        ratio=ratio,
+        unit=1.0 if ratio else _unit(boots, len(points) - 1),
+    )
+
+
+def _classes(state: BisectionState) -> list[int]:
+    """Point -> smallest point with the same image."""
+    canon = list(range(len(state.points)))
+
+    def find(i: int) -> int:
+        while canon[i] != i:
+            i = canon[i]
+        return i
+
+    for point in state.points:
+        if point.same_as is not None:
+            low, high = sorted((find(point.idx), find(point.same_as)))
+            canon[high] = low
+    return [find(i) for i in range(len(canon))]
+
+
+def _alive(canon: list[int]) -> list[bool]:
+    """Commit -> whether it can be the step: it does not stand between two identical kernels. [0] is False."""
+    last = {c: i for i, c in enumerate(canon)}
+    alive, until = [], 0
+    for i, c in enumerate(canon):
+        alive.append(i > until)
+        until = max(until, last[c])
+    return alive
+
+
+def _observed(state: BisectionState, counted: dict[int, int]) -> tuple[tuple[Boot, ...], tuple[tuple[int, int], ...]]:
+    boots: dict[tuple[int, int], Boot] = {}
+    failed: set[tuple[int, int]] = set()
+    for o in sorted(state.observations, key=lambda o: (o.idx, o.k)):
+        if o.idx not in counted:
+            continue
+        key = counted[o.idx], o.k
+        values = tuple(v for v in o.values if math.isfinite(v))
+        if values and not o.skip:
+            boots.setdefault(key, Boot(*key, values, o.phase))
+        else:
+            failed.add(key)
+    return tuple(boots[key] for key in sorted(boots)), tuple(sorted(failed - boots.keys()))
+
+
+def _mass(state: BisectionState, points: tuple[int, ...]) -> Floats:
+    mass = np.array([0.0] + [max(state.points[i].weight, 0.0) for i in points[1:]])
+    if mass.sum() <= 0:
+        mass[1:] = 1.0
+    return np.asarray(mass / mass.sum() if mass.sum() > 0 else mass)
+
+
+def _cost(state: BisectionState, members: list[int]) -> float:
+    build = 0.0 if any(state.points[i].built for i in members) else state.points[members[0]].build_cost_seconds
+    return max(state.boot_cost_seconds, 1e-3) + build
+
+
+def _unit(boots: tuple[Boot, ...], last: int) -> float:
+    """Difference form: the larger mean magnitude of the two ends, or of anything seen, or 1."""
+    means = [
+        abs(sum(v for b in boots if b.position == end for v in b.values) / max(1, sum(len(b.values) for b in boots if b.position == end))) for end in (0, last)
+    ]
+    return max(means) or max((abs(v) for b in boots for v in b.values), default=0.0) or 1.0

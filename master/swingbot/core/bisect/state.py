@@ -1,0 +1,177 @@
+"""What a bisection knows, may do, and answers. Frozen values; observations are the only thing a bisection stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Phase = Literal["ends", "search", "confirm"]
+Kind = Literal["culprit", "credible_set", "not_reproduced", "inconclusive", "several"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointState:
+    """One kernel of the range. Commit `idx` is what turns point `idx - 1` into point `idx`."""
+
+    idx: int
+    weight: float = 1.0  # prior mass of the commit, any unit; 0 only if it cannot change the image
+    build_cost_seconds: float = 0.0  # what building it would still cost
+    built: bool = False
+    skipped: str | None = None  # why it can never be measured here: does not build, does not boot, a person said so
+    same_as: int | None = None  # image-identical to that point: boots of the one are boots of the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What one boot told: a value per run, or why it told nothing. Boot `k` of a point happens once."""
+
+    idx: int
+    k: int
+    values: tuple[float, ...]  # the metric's unit; empty: this boot says nothing about the metric
+    skip: str | None = None  # panicked, hung, no result: an outcome, never a vote
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlight:
+    """Asked for and not yet answered."""
+
+    idx: int
+    k: int
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisePrior:
+    """Spreads to expect of this metric on this testbox, relative (0.01 is 1 %), before any boot of the bisection."""
+
+    sd_run: float = 0.02  # between runs of one boot
+    sd_boot: float = 0.02  # between boots of one kernel; on a paired testbox what is left after the shift that k gives all kernels
+    sd_layout: float = 0.002  # between kernels that differ in nothing that matters. 0 turns any shifted image into a culprit
+    certainty: float = 2.0  # how well sd_run (paired: sd_boot) is known: 1/(4 e^2) + 1/2 for a relative error e; 2: +-40 %
+
+
+# One vCPU under an instruction-count clock: boots repeat almost exactly, kernels shift each other by up to half a percent.
+EMULATED = NoisePrior(sd_run=0.003, sd_boot=0.002, sd_layout=0.003, certainty=0.75)
+# Threads on a wall clock, or a machine nobody has measured yet.
+NOISY = NoisePrior(sd_run=0.05, sd_boot=0.03, sd_layout=0.005, certainty=0.75)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BisectionState:
+    points: tuple[PointState, ...]  # points[0] is good, the last is bad; points[i].idx == i
+    observations: tuple[Observation, ...] = ()
+    in_flight: tuple[InFlight, ...] = ()
+    paired: bool = False  # boot k shifts all kernels of this testbox alike
+    better: Literal["higher", "lower"] | None = None  # only for words; the model takes both directions
+    min_effect_pct: float = 1.0
+    noise: NoisePrior = field(default_factory=NoisePrior)
+    boot_cost_seconds: float = 10.0  # of one boot with its runs
+
+    def __post_init__(self) -> None:
+        if len(self.points) < 2 or any(p.idx != i for i, p in enumerate(self.points)):
+            raise ValueError("a bisection needs points 0..n in order, at least the good and the bad one")
+        asked = [o.idx for o in self.observations] + [f.idx for f in self.in_flight]
+        bad = sorted({i for i in asked if not 0 <= i < len(self.points)})
+        if bad:
+            raise ValueError(f"observed or asked points outside the range 0..{len(self.points) - 1}: {bad}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    confidence: float = 0.99  # lower: wrong commits are named; higher: a third more boots a nine
+    max_boots: int = 200  # lower: small effects on noisy boxes end inconclusive; higher: a hopeless one holds the testbox for days
+    boots_per_end: int = 2  # 1: no idea of the spread; more: boots spent where one often needs none
+    max_end_boots: int = 30  # a side, before we admit that the ends cannot be told apart
+    no_change: float = 0.95  # P(no change that matters) at which the swing counts as not reproduced; lower: true small swings are dropped
+    reproduced: float = 0.90  # P(a change that matters) at which the search begins; higher: more end boots, lower: searches for nothing
+    prior_no_change: float = 0.1  # somebody saw a swing before we started; 0 would make "not reproduced" impossible
+    prior_effect: float = 0.1  # sd of the log effect; far too small hides large steps, far too large hides small ones
+    confirm_boots: int = 2  # pairs; 1 would let one odd boot confirm
+    max_confirm: int = 6  # pairs, before boots that deny the step end the bisection
+    interval_alpha: float = 0.05  # of the printed interval
+    boot_tries: int = 2  # boots of one kernel that may fail before it counts as unbootable; 1: a flaky boot condemns
+    parallel: int = 2  # boots of the search in flight; more: answers that the first one made worthless
+    worth: float = 0.55  # a further boot in flight must tell this share of the best one; 0: testbox always busy, twice the boots
+    least_gain: float = 0.0002  # bits a boot; below, more boots cannot tell the rest apart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """Ask for these boots; each names a point and which of its boots. All in this order, so base and head alternate."""
+
+    requests: tuple[tuple[int, int], ...]  # (idx, k)
+    phase: Phase
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Nothing is worth asking before something in flight comes back."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprit:
+    """A step that confirmation boots showed. `parent_idx` is the point it was measured against."""
+
+    idx: int
+    parent_idx: int
+    probability: float
+    change_pct: float | None
+    interval_pct: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateBelief:
+    idx: int
+    probability: float
+    state: Literal["candidate", "measured", "skipped", "same"]  # of point idx; same: the commit does not change the image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """How it ended. Effect and interval come from confirmation boots only; None where there were none."""
+
+    kind: Kind
+    reason: str
+    culprits: tuple[Culprit, ...] = ()  # one; or each established one (several); or none
+    members: tuple[int, ...] = ()  # commits that the conclusion holds to be possible (one for a culprit)
+    probability: float | None = None  # of `members` together
+    change_pct: float | None = None
+    interval_pct: tuple[float, float] | None = None
+    candidates: tuple[CandidateBelief, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclude:
+    conclusion: Conclusion
+
+
+Action = Measure | Wait | Conclude
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointBelief:
+    """What has been seen of one point, for pages."""
+
+    idx: int
+    boots: int
+    runs: int
+    failed: int  # boots that told nothing
+    mean: float | None  # of boot means, the metric's unit
+    skipped: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """The posterior as pages show it. Probabilities of the candidates and `p_none` sum to one."""
+
+    candidates: tuple[CandidateBelief, ...]  # commits 1..n
+    p_none: float
+    points: tuple[PointBelief, ...]
+    change_pct: float | None  # expected step if there is one, from all boots
+    good_level: float | None  # metric's unit
+    bad_level: float | None
+    phase: Phase

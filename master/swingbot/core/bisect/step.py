@@ -1,0 +1,411 @@
+"""What a bisection does next. Pure: the same state gives the same answer, and what is in flight is part of the state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr
+
+from swingbot.core.bisect.choice import choose, weak_end
+from swingbot.core.bisect.confirm import Fresh, confirm_requests, fresh
+from swingbot.core.bisect.evidence import Boot, Evidence, Floats, gather
+from swingbot.core.bisect.posterior import Posterior, posterior
+from swingbot.core.bisect.state import (
+    Action,
+    Belief,
+    BisectionState,
+    CandidateBelief,
+    Conclude,
+    Conclusion,
+    Culprit,
+    Kind,
+    Measure,
+    Phase,
+    PointBelief,
+    Policy,
+    Wait,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One look at a bisection: everything derived from its state."""
+
+    state: BisectionState
+    policy: Policy
+    ev: Evidence
+    post: Posterior | None  # None until both ends have given a value
+
+    def fresh(self, left: int, right: int) -> Fresh:
+        assert self.post is not None
+        return fresh(self.ev, left, right, self.post, self.policy, paired=self.state.paired, min_effect_pct=self.state.min_effect_pct)
+
+    def name(self, position: int) -> int:
+        return self.ev.points[position]
+
+
+def step(state: BisectionState, policy: Policy) -> Action:
+    """Say what this bisection should do next. Calling it twice asks for nothing twice, and never for a boot that already was."""
+    case = _look(state, policy)
+    ev = case.ev
+    if ev.last == 0:
+        return _conclude(case, "not_reproduced", "the good and the bad kernel are the same image, byte for byte")
+    for end, which in ((0, "good"), (ev.last, "bad")):
+        if not ev.measurable[end]:
+            return _conclude(case, "inconclusive", f"the {which} end cannot be measured: {_why_not(case, end)}; bisect from another end")
+    ends = _ends(case)
+    if ends is not None:
+        return ends
+    return _search(case)
+
+
+def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
+    """The posterior per commit and what is known of each point, for pages."""
+    case = _look(state, policy or Policy())
+    post, ev = case.post, case.ev
+    phases = _phases(state)
+    phase: Phase = next((p for p in ("confirm", "search") if p in phases), "ends")
+    return Belief(
+        candidates=_candidates(case),
+        p_none=_p_none(case),
+        points=tuple(_point(case, i) for i in range(len(state.points))),
+        change_pct=ev.pct(post.effect) if post else None,
+        good_level=ev.level(post.low) if post else None,
+        bad_level=ev.level(post.low + post.effect) if post else None,
+        phase=phase,
+    )
+
+
+def _look(state: BisectionState, policy: Policy) -> _Case:
+    ev = gather(state, policy)
+    post = _posterior(state, policy, ev) if ev.last > 0 and ev.at(0) and ev.at(ev.last) else None
+    return _Case(state, policy, ev, post)
+
+
+def _posterior(state: BisectionState, policy: Policy, ev: Evidence, offsets: Floats | None = None, mass: Floats | None = None) -> Posterior:
+    return posterior(ev, state.noise, policy, paired=state.paired, min_effect=ev.threshold(state.min_effect_pct), offsets=offsets, mass=mass)
+
+
+# --- the ends ---------------------------------------------------------------------------------------------------------------
+
+
+def _ends(case: _Case) -> Action | None:
+    """Boots of both ends until they differ, or do not; None once the search may go on."""
+    ev, policy, post = case.ev, case.policy, case.post
+    pairs = _end_pairs(ev)
+    if pairs < policy.boots_per_end or post is None:
+        return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
+    same = _ends_alike(case, post)
+    if max(post.none_or_small, same) >= policy.no_change:
+        return _conclude(case, "not_reproduced", _no_change_reason(case, max(post.none_or_small, same)))
+    if set(_phases(case.state)) != {"ends"}:
+        return None
+    if 1.0 - min(post.none_or_small, same) >= policy.reproduced:
+        return None
+    if pairs >= policy.max_end_boots or ev.used + 2 > policy.max_boots:
+        return _conclude(case, "inconclusive", f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %")
+    return _ask_ends(case, min(pairs + max(1, pairs // 4), policy.max_end_boots), "the ends do not differ clearly yet")
+
+
+def _phases(state: BisectionState) -> list[Phase]:
+    return [o.phase for o in state.observations] + [f.phase for f in state.in_flight]
+
+
+def _end_pairs(ev: Evidence) -> int:
+    """Values of k at which both ends were measured (they need not be pairs on an unpaired testbox, but cost nothing more)."""
+    good, bad = ({b.k for b in ev.at(p) if b.phase != "confirm"} for p in (0, ev.last))
+    return len(good & bad)
+
+
+def _ask_ends(case: _Case, pairs: int, why: str) -> Action:
+    ev = case.ev
+    there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending}
+    broken = {k for p, k in ev.failed if p in (0, ev.last)}
+    requests: list[tuple[int, int]] = []
+    have, k = 0, 0
+    while have < pairs:
+        if k not in broken:
+            order = (0, ev.last) if k % 2 == 0 else (ev.last, 0)
+            requests += [(p, k) for p in order if (p, k) not in there]
+            have += 1
+        k += 1
+    return _ask(case, requests, "ends", why)
+
+
+def _ends_alike(case: _Case, post: Posterior) -> float:
+    """P(the two end kernels themselves, layout and all, differ by less than the minimum). Unlike P(no step) more boots always settle it."""
+    ev = case.ev
+    good, bad = _end_boots(case)
+    each = 1.0 / len(good) + 1.0 / len(bad)
+    sd, df = math.sqrt(post.boot_var * each), post.df + 2.0 * case.state.noise.certainty
+    effect, least = _end_effect(case), ev.threshold(case.state.min_effect_pct)
+    return float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
+
+
+def _no_change_reason(case: _Case, p: float) -> str:
+    return (
+        f"fresh boots of both ends do not differ: P(no change of {case.state.min_effect_pct:g} % or more) = {p:.3f}"
+        f" after {len(case.ev.at(0))} and {len(case.ev.at(case.ev.last))} boots"
+    )
+
+
+# --- the search -------------------------------------------------------------------------------------------------------------
+
+
+def _search(case: _Case) -> Action:
+    ev, policy, post = case.ev, case.policy, case.post
+    assert post is not None
+    target = _target(ev, post, policy.confidence)
+    if target is not None:
+        return _confirm(case, post, *target, kind=None)
+    if ev.used >= policy.max_boots:
+        return _wait_or(case, _out_of_boots(case))
+    end = weak_end(ev, post)
+    if end is not None:
+        return _reference(case, end)
+    plan = choose(ev, post, policy)
+    if plan.best is None:
+        if ev.pending:
+            return Wait(why="what is in flight may still tell something")
+        if 1.0 - post.none_or_small < policy.reproduced:
+            return _conclude(case, "inconclusive", "the ends differ, but no more than kernels do by layout alone: more boots cannot tell")
+        return _confirm(case, post, *_hull(ev, post, policy.confidence), kind="credible_set")
+    if not plan.chosen:
+        return Wait(why="what is in flight tells more than anything else would")
+    requests: list[tuple[int, int]] = []
+    for choice in plan.chosen:
+        requests += _boot_of(case, choice.position, requests)
+    bits = ", ".join(f"point {case.name(c.position)}: {c.bits:.2f} bits" for c in plan.chosen)
+    return _ask(case, requests, "search", f"tells most about the step for its cost ({bits})")
+
+
+def _target(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int] | None:
+    """The two neighbouring measurable positions that hold the step with enough probability, if there are."""
+    left, right, p = _neighbours(ev, post)
+    return (left, right) if p >= confidence else None
+
+
+def _neighbours(ev: Evidence, post: Posterior) -> tuple[int, int, float]:
+    """The likeliest step between two measurable neighbours; ties by the earliest commit."""
+    can = [p for p in range(ev.last + 1) if ev.measurable[p]]
+    upto = np.cumsum(post.commit)
+    shares = upto[can[1:]] - upto[can[:-1]]
+    best = int(np.argmax(shares))
+    return can[best], can[best + 1], float(shares[best])
+
+
+def _hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
+    """Smallest stretch between measurable positions that holds the step with `confidence` (given that there is one)."""
+    can = [p for p in range(ev.last + 1) if ev.measurable[p]]
+    upto = np.cumsum(post.commit)
+    wanted = confidence * float(upto[-1])
+    stretches = ((r - i, i, r) for i in range(len(can)) for r in range(i + 1, len(can)) if upto[can[r]] - upto[can[i]] >= wanted)
+    _, i, r = min(stretches, default=(0, 0, len(can) - 1))
+    return can[i], can[r]
+
+
+def _reference(case: _Case, end: int) -> Action:
+    """One more boot of an end (of both at the same k when paired)."""
+    ev = case.ev
+    if any(p.phase == "search" and p.position in (0, ev.last) for p in ev.pending):
+        return Wait(why="a boot of an end is in flight; points are judged against it")
+    ends = (0, ev.last) if case.state.paired else (end,)
+    k = max(_first_k(ev, p, []) for p in ends)
+    return _ask(case, [(p, k) for p in ends], "search", "the level of an end is known too badly to judge points against it")
+
+
+def _boot_of(case: _Case, position: int, already: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The next boot of a point; on a paired testbox at a k that the ends have too, which get one if they do not."""
+    ev = case.ev
+    k = _first_k(ev, position, already)
+    wanted = [(position, k)]
+    if case.state.paired:
+        there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending} | set(ev.failed) | set(already)
+        wanted = [(p, k) for p in (0, ev.last) if (p, k) not in there and p != position] + wanted
+    return wanted
+
+
+def _first_k(ev: Evidence, position: int, already: list[tuple[int, int]]) -> int:
+    used = {b.k for b in ev.at(position)} | {p.k for p in ev.pending if p.position == position}
+    used |= {k for p, k in (*ev.failed, *already) if p == position}
+    return next(k for k in range(len(used) + 1) if k not in used)
+
+
+# --- confirmation and the end -----------------------------------------------------------------------------------------------
+
+
+def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | None) -> Action:
+    """Fresh boots of both sides of the suspected step; conclude once they agree with everything else."""
+    ev, policy = case.ev, case.policy
+    seen = case.fresh(left, right)
+    missing = confirm_requests(ev, left, right, policy.confirm_boots)
+    if missing:
+        if seen.failed >= policy.boot_tries + policy.max_confirm:
+            return _conclude(case, "inconclusive", f"boots to confirm commit {case.name(right)} keep failing")
+        if ev.used + len(missing) > policy.max_boots + 2 * policy.confirm_boots:
+            return _wait_or(case, _out_of_boots(case))
+        return _ask(
+            case, missing, "confirm", f"commit {case.name(right)} is the suspect (P = {_share(post, left, right):.3f}): fresh boots of it and of its parent"
+        )
+    if seen.pairs < policy.confirm_boots:
+        return Wait(why="confirmation boots are in flight")
+    least = ev.threshold(case.state.min_effect_pct) / 2
+    if seen.effect * post.effect > 0 and abs(seen.effect) >= least:
+        return _found(case, post, seen, kind)
+    more = confirm_requests(ev, left, right, seen.pairs + 1)
+    denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
+    if not denied and ev.used < policy.max_boots:
+        return _ask(case, more, "confirm", "the confirmation boots do not agree with the search yet")
+    return _conclude(case, "inconclusive", f"commit {case.name(right)} was the suspect, but {seen.pairs} fresh pairs of boots did not show the step again")
+
+
+def _denies(seen: Fresh, post: Posterior) -> bool:
+    """Two standard errors and the fresh boots still do not reach half of what the search believes."""
+    error = seen.row.stderr if seen.row and seen.row.stderr is not None else 0.0
+    along = seen.effect * (1.0 if post.effect > 0 else -1.0)
+    return along + 2.0 * error < abs(post.effect) / 2
+
+
+def _found(case: _Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Conclude:
+    ev, row = case.ev, seen.row
+    members = tuple(ev.commits[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0)
+    p = _share(post, seen.left, seen.right)
+    change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
+    if len(members) == 1 and kind is None:
+        only = Culprit(idx=members[0], parent_idx=case.name(seen.left), probability=p, change_pct=change, interval_pct=interval)
+        return _conclude(case, "culprit", _share_reason(case, seen), culprits=(only,), members=members, probability=p, change_pct=change, interval_pct=interval)
+    culprits = tuple(
+        Culprit(idx=c, parent_idx=case.name(seen.left), probability=float(post.commit[ev.position[c]]), change_pct=change, interval_pct=interval)
+        for c in members
+    )
+    reason = _set_reason(case, seen, members)
+    return _conclude(case, "credible_set", reason, culprits=culprits, members=members, probability=p, change_pct=change, interval_pct=interval)
+
+
+def _share_reason(case: _Case, seen: Fresh) -> str:
+    ev = case.ev
+    ends = _end_effect(case)
+    share = seen.effect / ends if ends else 1.0
+    text = f"confirmed by {seen.pairs} fresh pairs of boots"
+    return text if 0.6 <= share <= 1.6 else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
+
+
+def _end_effect(case: _Case) -> float:
+    """Effect between the ends, from the boots that tested them."""
+    means = [float(np.mean([np.mean([case.ev.of(v) for v in b.values]) for b in boots])) for boots in _end_boots(case)]
+    return means[1] - means[0]
+
+
+def _end_boots(case: _Case) -> tuple[list[Boot], list[Boot]]:
+    """Boots of the good and of the bad end outside confirmation; on a paired testbox those with a partner."""
+    ev = case.ev
+    good, bad = ([b for b in ev.at(p) if b.phase != "confirm"] for p in (0, ev.last))
+    common = {b.k for b in good} & {b.k for b in bad}
+    if not case.state.paired or not common:
+        return good, bad
+    return [b for b in good if b.k in common], [b for b in bad if b.k in common]
+
+
+def _set_reason(case: _Case, seen: Fresh, members: tuple[int, ...]) -> str:
+    between = [p for p in range(seen.left + 1, seen.right) if not case.ev.measurable[p]]
+    if len(between) == seen.right - seen.left - 1:
+        whys = "; ".join(f"commit {case.name(p)}: {_why_not(case, p)}" for p in between)
+        return f"one of these {len(members)} commits; the kernels between them cannot be measured ({whys})"
+    return f"one of these {len(members)} commits; more boots would not tell them apart, kernels here differ by layout alone"
+
+
+def _why_not(case: _Case, position: int) -> str:
+    said = [p.skipped for p in case.state.points if case.ev.position[p.idx] == position and p.skipped]
+    failed = [o.skip for o in case.state.observations if case.ev.position[o.idx] == position and o.skip]
+    return (said or failed or ["no boot gave a value"])[0]
+
+
+def _out_of_boots(case: _Case) -> Conclude:
+    assert case.post is not None
+    left, right = _hull(case.ev, case.post, 0.9)
+    members = tuple(case.ev.commits[p] for p in range(left + 1, right + 1) if case.post.commit[p] > 0)
+    reason = f"{case.ev.used} boots did not settle it; the step is most likely in one of {len(members)} commits, not confirmed"
+    return _conclude(case, "inconclusive", reason, members=members, probability=_share(case.post, left, right))
+
+
+def _wait_or(case: _Case, action: Action) -> Action:
+    return Wait(why="the last boots of the budget are in flight") if case.ev.pending else action
+
+
+def _share(post: Posterior, left: int, right: int) -> float:
+    return min(1.0, float(post.commit[left + 1 : right + 1].sum()))
+
+
+def _ask(case: _Case, wanted: list[tuple[int, int]] | tuple[tuple[int, int], ...], phase: Phase, why: str) -> Action:
+    if not wanted:
+        return Wait(why=f"boots are in flight ({why})")
+    return Measure(requests=tuple((case.name(p), k) for p, k in wanted), phase=phase, why=why)
+
+
+def _conclude(
+    case: _Case,
+    kind: Kind,
+    reason: str,
+    *,
+    culprits: tuple[Culprit, ...] = (),
+    members: tuple[int, ...] = (),
+    probability: float | None = None,
+    change_pct: float | None = None,
+    interval_pct: tuple[float, float] | None = None,
+) -> Conclude:
+    conclusion = Conclusion(
+        kind=kind,
+        reason=reason,
+        culprits=culprits,
+        members=members,
+        probability=probability,
+        change_pct=change_pct,
+        interval_pct=interval_pct,
+        candidates=_candidates(case),
+    )
+    return Conclude(conclusion=conclusion)
+
+
+# --- for pages --------------------------------------------------------------------------------------------------------------
+
+
+def _p_none(case: _Case) -> float:
+    if case.ev.last == 0:
+        return 1.0
+    return case.post.none if case.post else case.policy.prior_no_change
+
+
+def _candidates(case: _Case) -> tuple[CandidateBelief, ...]:
+    ev = case.ev
+    per_position = case.post.commit if case.post else ev.mass * (1.0 - _p_none(case))
+    found = []
+    for i in range(1, len(case.state.points)):
+        p = ev.position[i]
+        is_step = ev.commits[p] == i
+        if not is_step:
+            found.append(CandidateBelief(idx=i, probability=0.0, state="same"))
+        else:
+            measured: bool = bool(ev.at(p))
+            found.append(
+                CandidateBelief(idx=i, probability=float(per_position[p]), state="skipped" if not ev.measurable[p] else "measured" if measured else "candidate")
+            )
+    return tuple(found)
+
+
+def _point(case: _Case, idx: int) -> PointBelief:
+    ev, point = case.ev, case.state.points[idx]
+    own = [o for o in case.state.observations if o.idx == idx]
+    shared = ev.at(ev.position[idx]) if point.same_as is not None or ev.points[ev.position[idx]] == idx else []
+    means = [float(np.mean(b.values)) for b in shared]
+    failed = sum(1 for o in own if not o.values)
+    unbootable = None if ev.measurable[ev.position[idx]] else _why_not(case, ev.position[idx])
+    return PointBelief(
+        idx=idx,
+        boots=len(means),
+        runs=sum(len(b.values) for b in shared),
+        failed=failed,
+        mean=float(np.mean(means)) if means else None,
+        skipped=point.skipped or unbootable,
+    )

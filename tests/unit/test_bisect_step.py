@@ -1,0 +1,195 @@
+"""Rules that every bisection keeps, on a simulated testbox."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from swingbot.core.bisect.state import EMULATED, BisectionState, Conclude, InFlight, Measure, NoisePrior, Observation, PointState, Policy, Wait
+from swingbot.core.bisect.step import belief, step
+from tests.simulate import Ended, SimulatedBench, a_state, arrived, bisect_to_the_end
+
+POLICY = Policy()
+
+
+def emulated(**world: object) -> SimulatedBench:
+    """A repeatable testbox: almost no boot noise, kernels shift each other a little, k shifts all alike."""
+    return SimulatedBench(**{"layout_noise": 0.002, "pert_noise": 0.003, "boot_noise": 0.0003, "run_noise": 0.002, **world})  # type: ignore[arg-type]
+
+
+def bisected(bench: SimulatedBench, policy: Policy = POLICY) -> Ended:
+    return bisect_to_the_end(bench, a_state(bench, paired=True, noise=EMULATED), policy)
+
+
+def halfway(bench: SimulatedBench, steps: int) -> BisectionState:
+    state = a_state(bench, paired=True, noise=EMULATED)
+    for _ in range(steps):
+        state = arrived(bench, asked(state))
+    return state
+
+
+def asked(state: BisectionState) -> BisectionState:
+    action = step(state, POLICY)
+    assert isinstance(action, Measure), action
+    return replace(state, in_flight=state.in_flight + tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k in action.requests))
+
+
+@pytest.mark.parametrize("culprit", range(1, 17))
+def test_the_culprit_is_named_wherever_it_stands(culprit: int) -> None:
+    ended = bisected(emulated(culprit=culprit, effect=-0.05, seed=culprit))
+    assert ended.named == culprit
+    assert ended.boots <= 16
+
+
+def test_a_change_for_the_better_is_found_too() -> None:
+    assert bisected(emulated(culprit=5, effect=0.08)).named == 5
+
+
+def test_no_culprit_means_not_reproduced_after_a_few_boots() -> None:
+    ended = bisected(emulated(culprit=None))
+    assert ended.conclusion.kind == "not_reproduced"
+    assert ended.boots <= 8
+
+
+def test_a_layout_shift_on_a_box_without_boot_noise_is_no_culprit() -> None:
+    for seed in range(20):
+        bench = SimulatedBench(culprit=None, layout_noise=0.003, seed=seed)
+        assert bisected(bench).conclusion.kind in ("not_reproduced", "inconclusive")
+
+
+def test_identical_values_everywhere_are_not_reproduced() -> None:
+    assert bisected(SimulatedBench(culprit=None)).conclusion.kind == "not_reproduced"
+
+
+def test_an_unbuildable_commit_never_votes() -> None:
+    bench = emulated(culprit=9, unbuildable=(8, 4, 12))
+    ended = bisected(bench)
+    assert ended.conclusion.kind == "credible_set"
+    assert ended.conclusion.members == (8, 9)
+    assert "too few arguments" in ended.conclusion.reason
+    far = bisected(emulated(culprit=9, unbuildable=(4, 12, 15)))
+    assert far.named == 9
+
+
+def test_an_unbuildable_commit_is_tried_once_and_an_unbootable_one_twice() -> None:
+    ended = bisected(emulated(culprit=9, unbuildable=(8,), unbootable=(12,)))
+    tries = [o.idx for o in ended.state.observations if not o.values]
+    assert tries.count(8) <= 1
+    assert tries.count(12) <= POLICY.boot_tries
+
+
+def test_a_flaky_boot_does_not_condemn_a_commit() -> None:
+    for seed in range(10):
+        assert 7 in bisected(emulated(culprit=7, effect=-0.12, boot_failure_rate=0.15, seed=seed)).conclusion.members
+
+
+def test_an_end_that_never_boots_is_said_and_not_searched() -> None:
+    ended = bisected(emulated(unbootable=(16,)))
+    assert ended.conclusion.kind == "inconclusive"
+    assert "bad end" in ended.conclusion.reason
+    assert ended.boots <= 6
+
+
+def test_equal_images_share_boots_and_carry_no_suspicion() -> None:
+    ended = bisected(emulated(culprit=9, identical={8: 7, 7: 7}, effect=-0.2))
+    assert ended.named == 9
+    state = BisectionState(points=(PointState(idx=0), PointState(idx=1, same_as=0), PointState(idx=2)), paired=True)
+    seen = belief(state)
+    assert [c.probability for c in seen.candidates] == [0.0, pytest.approx(0.9)]
+
+
+def test_equal_ends_need_no_boot() -> None:
+    state = BisectionState(points=(PointState(idx=0), PointState(idx=1), PointState(idx=2, same_as=0)))
+    action = step(state, POLICY)
+    assert isinstance(action, Conclude)
+    assert action.conclusion.kind == "not_reproduced"
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_step_twice_asks_nothing_twice(steps: int) -> None:
+    state = asked(halfway(emulated(culprit=11), steps))
+    assert isinstance(step(state, POLICY), Wait)
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_an_answer_that_comes_early_asks_for_nothing_that_is_under_way(steps: int) -> None:
+    bench = emulated(culprit=11)
+    state = asked(halfway(bench, steps))
+    first, *rest = state.in_flight
+    state = replace(arrived(bench, replace(state, in_flight=(first,))), in_flight=tuple(rest))
+    action = step(state, POLICY)
+    if isinstance(action, Measure):
+        assert not set(action.requests) & {(f.idx, f.k) for f in rest}
+
+
+def test_no_culprit_without_confirmation_boots() -> None:
+    ended = bisected(emulated(culprit=6))
+    fresh = [o for o in ended.state.observations if o.phase == "confirm"]
+    assert sorted({o.idx for o in fresh}) == [5, 6]
+    assert len(fresh) == 2 * POLICY.confirm_boots
+    assert not {o.k for o in fresh} & {o.k for o in ended.state.observations if o.phase != "confirm"}
+
+
+def test_the_printed_effect_is_of_confirmation_boots_alone() -> None:
+    ended = bisected(emulated(culprit=6, effect=-0.1))
+    mean = {i: [sum(o.values) / len(o.values) for o in ended.state.observations if o.phase == "confirm" and o.idx == i] for i in (5, 6)}
+    assert ended.conclusion.change_pct == pytest.approx(100 * (sum(mean[6]) / sum(mean[5]) - 1))
+    assert ended.conclusion.interval_pct is not None
+    assert ended.conclusion.change_pct is not None
+    assert ended.conclusion.interval_pct[0] < ended.conclusion.change_pct < ended.conclusion.interval_pct[1]
+
+
+def test_confirmation_boots_that_deny_the_step_name_nobody() -> None:
+    bench = emulated(culprit=6, effect=-0.1)
+    state = a_state(bench, paired=True, noise=EMULATED)
+    for _ in range(200):
+        action = step(state, POLICY)
+        if isinstance(action, Conclude):
+            break
+        assert isinstance(action, Measure)
+        now = emulated(culprit=None) if action.phase == "confirm" else bench
+        state = arrived(now, replace(state, in_flight=tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k in action.requests)))
+    assert isinstance(action, Conclude)
+    assert action.conclusion.kind != "culprit"
+
+
+def test_the_order_of_observations_is_irrelevant() -> None:
+    state = halfway(emulated(culprit=11, unbuildable=(8,)), 5)
+    mixed = list(state.observations)
+    random.Random(1).shuffle(mixed)
+    shuffled = replace(state, observations=tuple(mixed))
+    assert step(shuffled, POLICY) == step(state, POLICY)
+    assert belief(shuffled) == belief(state)
+
+
+def test_the_budget_of_boots_ends_it() -> None:
+    bench = SimulatedBench(commits=60, culprit=20, effect=-0.03, boot_noise=0.05, run_noise=0.05)
+    ended = bisect_to_the_end(bench, a_state(bench, noise=NoisePrior(sd_run=0.05, sd_boot=0.05)), Policy(max_boots=40))
+    assert ended.conclusion.kind == "inconclusive"
+    assert ended.boots <= 44
+
+
+def test_two_points_need_no_search() -> None:
+    assert bisected(emulated(commits=1, culprit=1)).named == 1
+
+
+def test_a_metric_with_zeros_is_bisected_by_difference() -> None:
+    points = tuple(PointState(idx=i) for i in range(9))
+    state = BisectionState(points=points, paired=True, noise=EMULATED)
+    for _ in range(50):
+        action = step(state, POLICY)
+        if isinstance(action, Conclude):
+            break
+        assert isinstance(action, Measure)
+        new = tuple(Observation(idx=i, k=k, values=(0.0 if i < 4 else 5.0 + 0.01 * k,), phase=action.phase) for i, k in action.requests)
+        state = replace(state, observations=state.observations + new)
+    assert isinstance(action, Conclude)
+    assert action.conclusion.members == (4,)
+    assert action.conclusion.change_pct is None
+
+
+def test_a_point_outside_the_range_is_refused() -> None:
+    with pytest.raises(ValueError, match="outside the range"):
+        BisectionState(points=(PointState(idx=0), PointState(idx=1)), observations=(Observation(idx=2, k=0, values=(1.0,), phase="ends"),))
