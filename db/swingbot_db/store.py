@@ -24,6 +24,7 @@ from swingbot.core.model.records import (
     Tree,
     Variant,
 )
+from swingbot_db import reports
 from swingbot_jobs.testbox import Testbox
 from swingbot_jobs.unit_job import UnitJob, spec_sha256
 
@@ -224,8 +225,8 @@ class PgStore:
 
     def _comparisons(self, where: str, **values: Any) -> list[Comparison]:
         rows = self._all(
-            "SELECT c.id, kind, tree, base, head, first_k, boots, status,"
-            " COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec) FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts"
+            "SELECT c.id, kind, tree, base, head, first_k, boots, status, COALESCE((SELECT"
+            " jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec) FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts"
             f" FROM comparison c WHERE {where} ORDER BY c.id",
             **values,
         )
@@ -404,7 +405,9 @@ class PgStore:
         return {row.builder: row.n for row in self._all("SELECT builder, count(*) AS n FROM dispatch WHERE state <> 'over' GROUP BY builder")}
 
     def bury_attempt(self, number: int, reason: str) -> None:
-        self._do("UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp() WHERE id = :id AND state = 'running'", id=number, reason=reason)
+        self._do(
+            "UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp() WHERE id = :id AND state = 'running'", id=number, reason=reason
+        )
         self.release_lease(number)
 
     def mark_ingested(self, number: int) -> bool:
@@ -453,7 +456,8 @@ class PgStore:
         """Remember a boot; None if the same boot (image, testbox, spec, series, k) is known already."""
         found = self._value(
             "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series, k, outcome, reason, facts, files, seconds, origin)"
-            " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :outcome, :reason, CAST(:facts AS jsonb), CAST(:files AS jsonb), :seconds, :origin)"
+            " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :outcome, :reason,"
+            " CAST(:facts AS jsonb), CAST(:files AS jsonb), :seconds, :origin)"
             " ON CONFLICT DO NOTHING RETURNING id",
             attempt=attempt,
             order=order.id,
@@ -473,7 +477,9 @@ class PgStore:
         assert found is None or isinstance(found, int)
         return found
 
-    def add_run(self, boot: int, unit_job: str, number: int, status: str, reason: str | None, seconds: float | None, samples: Mapping[str, Sequence[float]]) -> None:
+    def add_run(
+        self, boot: int, unit_job: str, number: int, status: str, reason: str | None, seconds: float | None, samples: Mapping[str, Sequence[float]]
+    ) -> None:
         run = self._value(
             "INSERT INTO run (boot, unit_job, number, status, reason, seconds) VALUES (:boot, :job, :number, :status, :reason, :seconds) RETURNING id",
             boot=boot,
@@ -512,12 +518,19 @@ class PgStore:
         return values
 
     def run_problems(self, boot: int, unit_job: str) -> list[str]:
-        return [row.reason for row in self._all("SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status <> 'ok' ORDER BY number", boot=boot, job=unit_job)]
+        return [
+            row.reason
+            for row in self._all("SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status <> 'ok' ORDER BY number", boot=boot, job=unit_job)
+        ]
 
     def usual_seconds(self) -> tuple[float | None, float | None]:
         """Median seconds of the last real builds and boots, for costs and estimates."""
         return (
-            self._value("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds FROM kernel_build WHERE NOT cached ORDER BY built_at DESC LIMIT 20) x"),
+            self._value(
+                "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
+                " FROM (SELECT seconds FROM kernel_build WHERE NOT cached ORDER BY built_at DESC LIMIT 20) x"
+
+            ),
             self._value("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds FROM boot ORDER BY id DESC LIMIT 20) x"),
         )
 
@@ -588,15 +601,21 @@ class PgStore:
 
     def wants(self, bisection: int) -> list[tuple[int, int, str]]:
         """(point, k, phase) of everything this bisection asked for."""
-        return [(row.idx, row.k, row.phase) for row in self._all("SELECT idx, k, phase FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k", b=bisection)]
+        return [
+            (row.idx, row.k, row.phase)
+            for row in self._all("SELECT idx, k, phase FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k", b=bisection)
+        ]
 
     def add_want(self, bisection: int, idx: int, k: int, phase: str) -> None:
-        self._do("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, :idx, :k, :phase) ON CONFLICT DO NOTHING", b=bisection, idx=idx, k=k, phase=phase)
+        self._do(
+            "INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, :idx, :k, :phase) ON CONFLICT DO NOTHING", b=bisection, idx=idx, k=k, phase=phase
+        )
 
     def observations(self, bisection: int) -> list[tuple[int, int, tuple[float, ...], str | None, str]]:
         """(point, k, values, skip, phase) of all that was learned."""
         rows = self._all(
-            'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase FROM observation o JOIN bisection_want w USING (bisection, idx, k) WHERE bisection = :b ORDER BY o.idx, o.k',
+            'SELECT idx, k, o."values" AS vals, o.skip, w.phase FROM observation o JOIN bisection_want w USING (bisection, idx, k)'
+            " WHERE bisection = :b ORDER BY idx, k",
             b=bisection,
         )
         return [(row.idx, row.k, tuple(row.vals), row.skip, row.phase) for row in rows]
@@ -613,15 +632,17 @@ class PgStore:
         )
 
     def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None:
-        self._do("UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <> CAST(:belief AS jsonb)", id=bisection, belief=json.dumps(belief))
+        self._do(
+            "UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <> CAST(:belief AS jsonb)", id=bisection, belief=json.dumps(belief)
+        )
 
-    def conclude(self, bisection: int, status: str, conclusion: Mapping[str, Any] | None, reason: str | None) -> None:
+    def conclude(self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None) -> None:
         self._do(
             "UPDATE bisection SET status = :status, conclusion = CAST(:conclusion AS jsonb), reason = :reason, ended_at = clock_timestamp()"
             " WHERE id = :id AND status = 'running'",
             id=bisection,
             status=status,
-            conclusion=json.dumps(conclusion) if conclusion is not None else None,
+            conclusion=json.dumps(conclusion),
             reason=reason,
         )
 
@@ -644,6 +665,14 @@ class PgStore:
             " JOIN bisection b ON b.id = ib.bisection AND b.origin = 'watch' WHERE i.comparison IS NULL AND i.status = 'open' GROUP BY i.id ORDER BY i.id"
         )
         return [(row.id, row.tree, row.culprit, row.bisection) for row in rows]
+
+    def comparisons_being_attributed(self) -> list[int]:
+        """Comparisons whose swing led to a culprit that is not yet measured against its parent: their other swings wait for that."""
+        rows = self._all(
+            "SELECT DISTINCT s.comparison FROM swing s JOIN incident_bisection ib ON ib.bisection = s.bisection JOIN incident i ON i.id = ib.incident"
+            " LEFT JOIN comparison c ON c.id = i.comparison WHERE i.status = 'open' AND (c.id IS NULL OR c.status IN ('waiting', 'running'))"
+        )
+        return [row.comparison for row in rows]
 
     def incidents_to_report(self) -> list[tuple[int, int]]:
         """(incident, comparison) of open incidents whose comparison is over and that have no report."""
@@ -668,25 +697,43 @@ class PgStore:
         return [swing for swing in self.swings("open", "bisecting", "explained", "noted", "not_found") if swing.bisection == bisection]
 
     def boot_facts(self, image: str, testbox: str) -> dict[str, Any]:
-        found = self._value("SELECT facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1", image=image, box=testbox)
+        found = self._value(
+            "SELECT facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1", image=image, box=testbox
+        )
         return dict(found or {})
 
-    def add_report(self, incident: int, kind: str, revision: int, state: str, message_id: str, to: Sequence[str], subject: str, body: str) -> int:
-        self._do(
-            "INSERT INTO report (incident, kind, revision, state, message_id, to_addrs, subject, body)"
-            " VALUES (:i, :kind, :revision, :state, :mid, :to, :subject, :body) ON CONFLICT DO NOTHING",
-            i=incident,
+    def reserve_report(self) -> int:
+        """The number of a report that is about to be written; its mail names it."""
+        return reports.reserve_report_id(self.conn)
+
+    def add_report(
+        self,
+        *,
+        number: int,
+        incident: int,
+        kind: str,
+        revision: int,
+        message_id: str,
+        to: Sequence[str],
+        subject: str,
+        body: str,
+        message: bytes,
+        state: str,
+    ) -> int:
+        return reports.add_report(
+            self.conn,
+            id=number,
+            incident=incident,
             kind=kind,
             revision=revision,
-            state=state,
-            mid=message_id,
-            to=list(to),
+            message_id=message_id,
+            to=to,
+            cc=(),
             subject=subject,
             body=body,
+            message=message,
+            state=state,
         )
-        found = self._value("SELECT id FROM report WHERE incident = :i AND kind = :kind AND revision = :revision", i=incident, kind=kind, revision=revision)
-        assert isinstance(found, int)
-        return found
 
 
 def _tree(row: sa.Row[Any]) -> Tree:

@@ -123,8 +123,8 @@ class Mirror:
             directory = Path(scratch)
             info = self._run("mailinfo", str(directory / "message"), str(directory / "diff"), stdin=patch)
             headers = dict(line.split(": ", 1) for line in info.out.splitlines() if ": " in line)
-            if info.rc != 0 or "diff --git" not in (directory / "diff").read_text(errors="replace") and "\n+++ " not in (directory / "diff").read_text(errors="replace"):
-                (directory / "diff").write_bytes(patch)
+            if info.rc != 0 or not _is_diff(directory / "diff"):
+                (directory / "diff").write_bytes(patch)  # no mail: a bare diff
             env = {"GIT_INDEX_FILE": str(directory / "index")}
             self._git("read-tree", parent, env=env)
             done = self._run("apply", "--cached", "--whitespace=nowarn", str(directory / "diff"), env=env)
@@ -160,8 +160,19 @@ class Mirror:
         if not (self.path / "objects").is_dir():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             process.run(["git", "init", "--quiet", "--bare", str(self.path)], timeout=60)
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
-        return process.run(["git", "-C", str(self.path), "-c", "safe.directory=*", "-c", "gc.auto=0", *arguments], timeout=timeout, env=environment | (env or {}), stdin=stdin)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+            "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+        }
+        return process.run(
+            ["git", "-C", str(self.path), "-c", "safe.directory=*", "-c", "gc.auto=0", *arguments], timeout=timeout, env=environment | (env or {}), stdin=stdin
+        )
+
+
+def _is_diff(path: Path) -> bool:
+    text = path.read_text(errors="replace")
+    return "diff --git" in text or "\n+++ " in text
 
 
 def _check_url(url: str) -> None:

@@ -111,7 +111,7 @@ class Settings:
     bisect: Bisect = field(default_factory=Bisect)
     mail: Mail = field(default_factory=Mail)
     loop: Loop = field(default_factory=Loop)
-    sources: Mapping[str, str] = field(default_factory=dict)   # "section.key" -> where it came from, for `swingbot settings`
+    sources: Mapping[str, str] = field(default_factory=dict)  # "section.key" -> where it came from, for `swingbot settings`
 
     @property
     def state(self) -> Path:
@@ -178,8 +178,8 @@ def _convert(where: str, kind: type, value: Any) -> Any:
         raise SettingsError(f"{where}: {value!r} is not {'true or false' if kind is bool else 'a ' + kind.__name__}") from None
 
 
-def load(file: Path | None = None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
-    """Read settings; `overrides` ("section.key" -> value) come from the command line and win.
+def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read settings from `file` and `environ`.
 
     Raises SettingsError for an unreadable file, an unknown key or a value of the wrong kind.
     """
@@ -214,13 +214,27 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None, ove
             if variable in env:
                 values[key] = _convert(variable, type_, env[variable])
                 sources[f"{name}.{key}"] = variable
-            if overrides and f"{name}.{key}" in overrides:
-                values[key] = _convert(f"{name}.{key}", type_, overrides[f"{name}.{key}"])
-                sources[f"{name}.{key}"] = "command line"
         sections[name] = kind(**values)
     if document:
         raise SettingsError(f"{file}: unknown section [{next(iter(document))}]; known are {', '.join(SECTIONS)}")
     settings = Settings(**sections, sources=sources)
     if settings.mail.release not in ("hold", "release"):
         raise SettingsError(f"mail.release: {settings.mail.release!r} is neither 'hold' nor 'release'")
+    return settings
+
+
+def with_place(settings: Settings, state: Path | None, port: int | None) -> Settings:
+    """The same settings with another state directory or first port, as given on the command line."""
+    if state is not None:
+        settings = dataclasses.replace(
+            settings,
+            paths=dataclasses.replace(settings.paths, state=str(state.absolute())),
+            sources={**settings.sources, "paths.state": "command line"},
+        )
+    if port is not None:
+        settings = dataclasses.replace(
+            settings,
+            web=dataclasses.replace(settings.web, port=port),
+            sources={**settings.sources, "web.port": "command line"},
+        )
     return settings

@@ -19,6 +19,7 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
     """Hand out what is ready and has room."""
     states = store.testbox_states()
     usable = {name for name, state in states.items() if state == "active" and name in lab.testboxes}
+    made_by: dict[int, int] = {}
     ready = []
     for order in store.open_orders():
         if order.state != "ready":
@@ -27,9 +28,10 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
         if made >= order.budget:
             store.set_order(order.id, "failed", f"given up after {made} attempts; the last: {reason or 'no reason known'}")
         elif ago >= patience(made):
-            ready.append((order, made))
-    for order in choose([order for order, _ in ready], busy=store.open_dispatches(), leased=store.leased(), usable=usable):
-        _hand_out(store, order, dict((o.id, made) for o, made in ready)[order.id] + 1)
+            made_by[order.id] = made
+            ready.append(order)
+    for order in choose(ready, busy=store.open_dispatches(), leased=store.leased(), usable=usable):
+        _hand_out(store, order, made_by[order.id] + 1)
 
 
 def _hand_out(store: Store, order: Order, number: int) -> None:
@@ -58,7 +60,9 @@ def _after_dispatch(store: Store, order: Order, attempt: Attempt) -> None:
     if attempt.dispatch_result == "success":
         _give_up(store, order, attempt, "the worker said done but no outcome arrived; see its log under state/log")
     elif attempt.dispatch_number >= MAX_DISPATCHES:
-        _give_up(store, order, attempt, f"handed over {attempt.dispatch_number} times without an outcome; the last dispatch ended with {attempt.dispatch_result}")
+        _give_up(
+            store, order, attempt, f"handed over {attempt.dispatch_number} times without an outcome; the last dispatch ended with {attempt.dispatch_result}"
+        )
     else:
         store.add_dispatch(order.id, attempt.id, attempt.number, attempt.dispatch_number + 1, builder_of(order))
 

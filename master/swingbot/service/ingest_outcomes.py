@@ -11,9 +11,8 @@ from typing import Any
 
 from swingbot.core.model.records import Attempt, Order
 from swingbot.service.ports import Lab, Store
-from swingbot_jobs.parse import ParsedRun, parse_results
-
-BOOTED = ("up", "oopsed")  # outcomes after which the runs may still be read; an oopsed kernel's numbers are shown, never counted
+from swingbot_jobs.parse import parse_results
+from swingbot_jobs.result import ParsedRun
 
 
 def ingest_outcomes(lab: Lab) -> None:
@@ -48,7 +47,8 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
 
 def _image_is_there(outcome: Mapping[str, Any]) -> bool:
     """A built kernel must have sent the very image whose hash it claims."""
-    return outcome["status"] != "built" or outcome["files"].get("bzImage", {}).get("sha256") == outcome["kernel_build"].get("image_sha256")
+    claimed, sent = outcome["kernel_build"].get("image_sha256"), outcome["files"].get("bzImage", {}).get("sha256")
+    return bool(outcome["status"] != "built" or claimed == sent)
 
 
 def _ingest_boot(lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]) -> None:

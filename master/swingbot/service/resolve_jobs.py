@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab, RequestError, Store
-from swingbot_jobs.expand import JobError, expand
+from swingbot_jobs.expand import expand
+from swingbot_jobs.job import JobError
 
 
 def pick_testboxes(lab: Lab, names: Sequence[str]) -> list[str]:

@@ -38,7 +38,9 @@ def add_tree(
         if not lab.git.is_kernel(tip):
             raise RequestError(f"branch {branch!r} of {url} is not a kernel: it has no Makefile, Kconfig and arch/ at its top")
         if not lab.git.is_ancestor(base_commit, tip):
-            raise RequestError(f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {branch!r}; give a --base that the branch grew from")
+            raise RequestError(
+                f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {branch!r}; give a --base that the branch grew from"
+            )
         lab.git.keep(base_commit)
     except GitError as error:
         raise RequestError(str(error)) from None
@@ -62,7 +64,8 @@ def add_tree(
             return store.add_tree(tree)
     wanted, has = _identity(tree), _identity(there)
     if wanted != has:
-        raise RequestError(f"tree {name!r} is there already with another {', '.join(k for k in wanted if wanted[k] != has[k])}; remove it first (swingbot tree remove {name}) or choose another name")
+        differs = ", ".join(key for key in wanted if wanted[key] != has[key])
+        raise RequestError(f"tree {name!r} is there already with another {differs}; `swingbot tree remove {name}` first, or choose another name")
     return there
 
 

@@ -17,7 +17,9 @@ class NewTip:
     new: str
 
 
-def what_changed(*, base: str, last_tip: str | None, tip: str, is_ancestor: Callable[[str, str], bool], merge_base: Callable[[str, str], str | None]) -> NewTip | None:
+def what_changed(
+    *, base: str, last_tip: str | None, tip: str, is_ancestor: Callable[[str, str], bool], merge_base: Callable[[str, str], str | None]
+) -> NewTip | None:
     """Say what a poll that found `tip` means; None if nothing moved.
 
     The first tip is compared with the tree's base. A tip that does not descend from the last one

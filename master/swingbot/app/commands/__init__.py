@@ -1,0 +1,1 @@
+"""The commands of `swingbot`, one module per noun."""

@@ -1,0 +1,116 @@
+"""What every command shares: settings, a lab on demand, errors in one sentence, JSON or text."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import click
+import sqlalchemy as sa
+
+from swingbot.app.settings import Settings, SettingsError
+from swingbot.app.wiring import NotRunning, connect, make_lab
+from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.ids import BadId
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.model.records import JobFile
+from swingbot.core.report import BadAddress
+from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot_db.reports import ReportError
+from swingbot_jobs.lines import LineError
+from swingbot_jobs.result import ParseError
+from swingbot_jobs.testbox import TestboxError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# 2: what was asked for is wrong; 1: we could not do it.
+_USAGE = (RequestError, BadId, NotFound, SettingsError, LineError, ParseError, TestboxError, ReportError, BadAddress)
+_OURS = (NotRunning, GitError, ArtifactError, sa.exc.OperationalError, OSError)
+
+
+class Session:
+    """One call of `swingbot`: its settings, and the database and lab once a command needs them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @functools.cached_property
+    def engine(self) -> sa.Engine:
+        return connect(self.settings)
+
+    @functools.cached_property
+    def lab(self) -> Lab:
+        return make_lab(self.settings, self.engine)
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        with self.engine.connect() as conn:
+            yield conn
+
+
+pass_session = click.make_pass_decorator(Session)
+as_json = click.option("--json", "json_", is_flag=True, help="Print JSON.")
+
+
+def sentence(error: BaseException) -> str:
+    """An error as one line for a person."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'input or output'}: {error.strerror}"
+    return str(error).strip() or type(error).__name__
+
+
+def guarded(run: Callable[P, R]) -> Callable[P, R]:
+    """Turn expected errors into one sentence and an exit status; anything else is a bug and keeps its traceback."""
+
+    @functools.wraps(run)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return run(*args, **kwargs)
+        except _USAGE as error:
+            click.echo(f"swingbot: {sentence(error)}", err=True)
+            raise SystemExit(2) from None
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader has what it wanted
+            raise SystemExit(0) from None
+        except _OURS as error:
+            click.echo(f"swingbot: {sentence(error)}", err=True)
+            raise SystemExit(1) from None
+
+    return wrapper
+
+
+def say_json(document: Any) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
+    """Job files as given: a path, or the name of one that is shipped. Raises RequestError."""
+    found = []
+    for name in files:
+        path = Path(name)
+        if not path.is_file() and path.name == name:
+            path = next((p for p in (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml") if p.is_file()), path)
+        try:
+            found.append(JobFile(name=path.name, text=path.read_text()))
+        except (OSError, UnicodeDecodeError) as error:
+            shipped = ", ".join(sorted(p.name for p in Path(jobs_dir).glob("*.yaml")))
+            why = error.strerror if isinstance(error, OSError) else "not text"
+            raise RequestError(f"job file {name}: {why}; give a path, or one of {shipped}") from None
+    return found
+
+
+def read_overrides(pairs: Sequence[str]) -> dict[str, str]:
+    """`KEY=VALUE` pairs of --set."""
+    overrides = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise RequestError(f"--set {pair}: write it as KEY=VALUE")
+        overrides[key] = value
+    return overrides

@@ -1,0 +1,246 @@
+"""`swingbot status`, `list`, `show`, `raw`, `parse`, `stats`, `jobs`: looking at what is there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.app.commands import text
+from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
+from swingbot.core.model import ids
+from swingbot.core.stats.compare import Rule
+from swingbot.core.stats.compare import compare as judge
+from swingbot.core.stats.parse import parse_boots
+from swingbot.service.ports import RequestError
+from swingbot_db import read
+from swingbot_jobs import testbox
+from swingbot_jobs.expand import expand
+from swingbot_jobs.parse import parse_file
+from swingbot_jobs.program import load_programs
+
+_LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "comparisons": (read.list_comparisons, ("id", "status", "kind", "tree", "base", "head", "reason")),
+    "bisections": (read.list_bisections, ("id", "status", "tree", "metric", "unit_job", "testbox", "reason")),
+    "incidents": (read.list_incidents, ("id", "status", "tree", "culprit", "reports")),
+    "orders": (read.list_orders, ("id", "kind", "state", "commit", "testbox", "k", "reason")),
+    "reports": (read.list_reports, ("id", "state", "kind", "incident", "subject")),
+    "testboxes": (read.list_testboxes, ("name", "tbox_group", "state", "label")),
+    "trees": (read.list_trees, ("name", "branch", "tip_commit", "problem")),
+    "metrics": (read.list_metrics, ("metric", "unit_job", "testbox", "unit")),
+}
+_SHOWN: dict[str, Any] = {
+    "comparison": read.comparison,
+    "bisection": read.bisection,
+    "incident": read.incident,
+    "report": read.report,
+    "order": read.order,
+    "variant": read.variant,
+    "boot": read.boot,
+}
+
+
+@click.command()
+@as_json
+@pass_session
+@guarded
+def status(session: Session, json_: bool) -> None:
+    """Parts, queue, testboxes, what each is doing, what is wrong."""
+    with session.reading() as conn:
+        facts = read.status(conn)
+    if json_:
+        say_json(facts)
+    else:
+        click.echo(text.status(facts))
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(sorted(_LISTS)))
+@click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help="Such as status=running or tree=linus; several must all hold.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@as_json
+@pass_session
+@guarded
+def list_(session: Session, kind: str, filters: tuple[str, ...], limit: int, json_: bool) -> None:
+    """List what there is, latest first.
+
+    \b
+    Example:
+      swingbot list bisections --filter status=running --json
+    """
+    load, columns = _LISTS[kind]
+    with session.reading() as conn:
+        try:
+            rows = load(conn, read_overrides(filters), limit)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+    if json_:
+        say_json(rows)
+    else:
+        click.echo(text.table([[_cell(row.get(column)) for column in columns] for row in rows], [c.upper() for c in columns]))
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, dict):
+        return f"{value.get('commit', '')[:12]} {value.get('subject', '')}".strip()
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value[:12] if isinstance(value, str) and len(value) == 40 and " " not in value else value
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--counters", is_flag=True, help="Comparisons: also the rows of perf stat.")
+@as_json
+@pass_session
+@guarded
+def show(session: Session, id_: str, counters: bool, json_: bool) -> None:
+    """Show one thing by its id: c5, b2, i1, r4, o12, v3, x7.
+
+    \b
+    Example:
+      swingbot show b2 --json
+    """
+    kind, _ = ids.read(id_)
+    if kind not in _SHOWN:
+        raise RequestError(f"a {kind} has no page of its own; `swingbot tree list` shows trees")
+    with session.reading() as conn:
+        facts = _SHOWN[kind](conn, id_)
+    if json_:
+        say_json(facts)
+    elif kind == "comparison":
+        click.echo(text.comparison(facts, counters=counters))
+    elif kind == "bisection":
+        click.echo(text.bisection(facts))
+    elif kind == "report":
+        click.echo(f"{facts['id']} is {facts['state']}\n\n{facts['body']}")
+    else:
+        for key, value in facts.items():
+            if not isinstance(value, (dict, list)):
+                click.echo(f"{key:20} {value}")
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory to write to.")
+@pass_session
+@guarded
+def raw(session: Session, id_: str, out: Path) -> None:
+    """Copy the raw results of a comparison, bisection, order or boot: every file as it came, and each sample.
+
+    \b
+    Example:
+      swingbot raw c5 --out /tmp/c5
+    """
+    with session.reading() as conn:
+        manifest = read.raw_manifest(conn, id_)
+        samples = read.samples(conn, id_)
+    store = Artifacts(session.settings.artifacts)
+    out.mkdir(parents=True, exist_ok=True)
+    for file in manifest["files"]:
+        target = out / file["path"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with store.open(file["sha256"]) as source, target.open("wb") as sink:
+            while chunk := source.read(1 << 20):
+                sink.write(chunk)
+    columns = list(samples[0]) if samples else []
+    (out / "samples.csv").write_text("\n".join(",".join(str(row[c]) for c in columns) for row in [dict(zip(columns, columns, strict=True)), *samples]) + "\n")
+    click.echo(f"{len(manifest['files'])} files and {len(samples)} samples in {out}")
+
+
+@click.command("parse")
+@click.argument("program")
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
+@pass_session
+@guarded
+def parse_(session: Session, program: str, file: Path) -> None:
+    """Read the raw output of a PROGRAM and print its samples as JSON.
+
+    \b
+    Example:
+      swingbot parse netperf jobs/programs/netperf/samples/udp-stream.raw
+    """
+    say_json(parse_file(program, file, load_programs(Path(session.settings.paths.jobs) / "programs")))
+
+
+@click.group()
+def stats() -> None:
+    """Statistics on any numbers."""
+
+
+@stats.command("compare")
+@click.option("--base", required=True, help="Runs of the base: commas between runs, semicolons between boots.")
+@click.option("--head", required=True, help="Runs of the head, likewise.")
+@click.option("--lower-is-better", is_flag=True, help="Smaller numbers are better.")
+@click.option("--paired", is_flag=True, help="The n-th boot of base belongs to the n-th boot of head.")
+@click.option("--min-effect", type=float, default=1.0, show_default=True, help="Smallest change in per cent that counts.")
+@click.option("--exit-code", is_flag=True, help="3 if it got worse, 4 if unclear or invalid.")
+@as_json
+@guarded
+def stats_compare(base: str, head: str, lower_is_better: bool, paired: bool, min_effect: float, exit_code: bool, json_: bool) -> None:
+    """Compare two sets of numbers as swingbot does.
+
+    \b
+    Example:
+      swingbot stats compare --base '100,101;99,102;101,100' --head '90,91;92,90;91,93'
+    """
+    try:
+        sides = [parse_boots(given) for given in (base, head)]
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+    found = judge(sides[0], sides[1], Rule(better="lower" if lower_is_better else "higher", klass="benchmark", min_effect_pct=min_effect, paired=paired))
+    facts: dict[str, Any] = {
+        "better": "lower" if lower_is_better else "higher",
+        "base": {"boots": found.base.boots, "runs": found.base.runs, "mean": found.base.mean, "stddev": found.base.stddev},
+        "head": {"boots": found.head.boots, "runs": found.head.runs, "mean": found.head.mean, "stddev": found.head.stddev},
+        "change_pct": found.change_pct,
+        "interval_pct": list(found.interval_pct) if found.interval_pct else None,
+        "verdict": found.verdict,
+        "reason": found.reason,
+    }
+    if json_:
+        say_json(facts)
+    else:
+        click.echo(f"{text.change(facts)}\n  base {text.side(facts['base'])}\n  head {text.side(facts['head'])}\n  95 % interval {text.interval(facts)}")
+        if found.reason:
+            click.echo(f"  {found.reason}")
+    if exit_code:
+        sys.exit({"worse": 3, "unclear": 4, "invalid": 4}.get(found.verdict, 0))
+
+
+@click.group()
+def jobs() -> None:
+    """Job files."""
+
+
+@jobs.command("expand")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--testbox", "box", required=True, help="Testbox whose facts resolve percentages.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file.")
+@as_json
+@pass_session
+@guarded
+def jobs_expand(session: Session, file: Path, box: str, overrides: tuple[str, ...], json_: bool) -> None:
+    """Print the unit jobs of a job FILE on a testbox.
+
+    \b
+    Example:
+      swingbot jobs expand jobs/vm-netperf.yaml --testbox vm-icount
+    """
+    boxes = testbox.load_all(Path(session.settings.paths.workers) / "testboxes")
+    if box not in boxes:
+        raise RequestError(f"there is no testbox {box!r}; known are {', '.join(sorted(boxes))}")
+    programs = load_programs(Path(session.settings.paths.jobs) / "programs")
+    found = expand(file.read_text(), file.name, boxes[box], programs, read_overrides(overrides))
+    if json_:
+        say_json([job.to_json() for job in found])
+    else:
+        click.echo(
+            text.table(
+                [(job.name, job.program, job.runs, " ".join(f"{k}={v}" for k, v in job.params.items())) for job in found],
+                ("NAME", "PROGRAM", "RUNS", "PARAMETERS"),
+            )
+        )

@@ -1,0 +1,249 @@
+"""`swingbot compare`, `bisect`, `wait`, `cancel`: work asked for by hand."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_jobs, read_overrides, say_json
+from swingbot.core.model import ids
+from swingbot.service.cancel_request import cancel_bisection, cancel_comparison
+from swingbot.service.ports import RequestError
+from swingbot.service.request_comparison import request_comparison
+from swingbot.service.start_bisection import start_bisection
+from swingbot_db import read
+
+_OVER: Final = ("done", "failed", "cancelled")
+_POLL_SECONDS: Final = 1.0
+Facts = dict[str, Any]
+
+job_option = click.option("--job", "jobs", multiple=True, metavar="FILE", help="Job file: a path, or the name of a shipped one; default: the tree's jobs.")
+set_option = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file.")
+wait_option = click.option("--wait", "wait_", is_flag=True, help="Wait for the end, showing progress.")
+exit_code_option = click.option("--exit-code", is_flag=True, help="With --wait: 3 if something got worse, 4 if the answer is unclear or invalid.")
+
+
+@click.command()
+@click.argument("base")
+@click.argument("head")
+@click.option("--tree", "tree_name", required=True, help="Tree that holds both commits.")
+@job_option
+@set_option
+@click.option("--testbox", "testboxes", multiple=True, metavar="ID|GROUP", help="Where; default: the tree's testboxes.")
+@click.option("--boots", type=click.IntRange(1, 1000), help="Boots a side.")
+@click.option("--patch", "patches", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Patch or mbox to apply on HEAD first.")
+@wait_option
+@exit_code_option
+@as_json
+@pass_session
+@guarded
+def compare(
+    session: Session,
+    base: str,
+    head: str,
+    tree_name: str,
+    jobs: tuple[str, ...],
+    overrides: tuple[str, ...],
+    testboxes: tuple[str, ...],
+    boots: int | None,
+    patches: tuple[Path, ...],
+    wait_: bool,
+    exit_code: bool,
+    json_: bool,
+) -> None:
+    """Compare kernel HEAD with kernel BASE.
+
+    Commits may be given by any unique prefix, tag or branch, or as `base` and `tip` of the tree.
+
+    \b
+    Example:
+      swingbot compare v6.1 v6.1 --patch my.patch --tree linus --job vm-hackbench.yaml --wait
+    """
+    number = request_comparison(
+        session.lab,
+        tree_name=tree_name,
+        base=base,
+        head=head,
+        job_files=read_jobs(jobs, session.settings.paths.jobs),
+        overrides=read_overrides(overrides),
+        testboxes=testboxes,
+        boots=boots,
+        patches=[path.read_bytes() for path in patches],
+    )
+    _answer(session, ids.show("comparison", number), wait_=wait_ or exit_code, exit_code=exit_code, json_=json_)
+
+
+@click.group()
+def bisect() -> None:
+    """Find the commit behind a change of a metric."""
+
+
+@bisect.command()
+@click.argument("range_", metavar="GOOD..BAD", required=False)
+@click.option("--good", help="One end; with --bad, in any order.")
+@click.option("--bad", help="The other end.")
+@click.option("--tree", "tree_name", required=True, help="Tree that holds the range.")
+@job_option
+@set_option
+@click.option("--metric", required=True, help="Full name, such as netperf.Throughput_Mbps.")
+@click.option("--unit-job", help="Which unit job, where several give the metric.")
+@click.option("--testbox", metavar="ID|GROUP", help="Where; default: the tree's first testbox.")
+@wait_option
+@exit_code_option
+@as_json
+@pass_session
+@guarded
+def start(
+    session: Session,
+    range_: str | None,
+    good: str | None,
+    bad: str | None,
+    tree_name: str,
+    jobs: tuple[str, ...],
+    overrides: tuple[str, ...],
+    metric: str,
+    unit_job: str | None,
+    testbox: str | None,
+    wait_: bool,
+    exit_code: bool,
+    json_: bool,
+) -> None:
+    """Bisect GOOD..BAD for METRIC: ends first, then where it tells most, then fresh boots of culprit and parent.
+
+    \b
+    Example:
+      swingbot bisect start base..tip --tree linus --job vm-netperf.yaml --metric netperf.Throughput_Mbps --wait
+    """
+    if range_ is not None and (good or bad):
+        raise RequestError("give either GOOD..BAD or --good and --bad, not both")
+    if range_ is not None:
+        good, dots, bad = range_.partition("..")
+        if not dots:
+            raise RequestError(f"{range_}: write the range as GOOD..BAD")
+    if not good or not bad:
+        raise RequestError("a bisection needs both ends: GOOD..BAD, or --good G --bad B")
+    number = start_bisection(
+        session.lab,
+        tree_name=tree_name,
+        good=good,
+        bad=bad,
+        job_files=read_jobs(jobs, session.settings.paths.jobs),
+        overrides=read_overrides(overrides),
+        metric=metric,
+        testbox=testbox,
+        unit_job=unit_job,
+    )
+    _answer(session, ids.show("bisection", number), wait_=wait_ or exit_code, exit_code=exit_code, json_=json_)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after so many seconds (exit status 1).")
+@exit_code_option
+@as_json
+@pass_session
+@guarded
+def wait(session: Session, id_: str, timeout: float | None, exit_code: bool, json_: bool) -> None:
+    """Wait for the end of a comparison or bisection.
+
+    \b
+    Example:
+      swingbot wait c5 --timeout 3600
+    """
+    _answer(session, id_, wait_=True, exit_code=exit_code, json_=json_, timeout=timeout)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@pass_session
+@guarded
+def cancel(session: Session, id_: str) -> None:
+    """Call off a comparison or bisection; work that nobody else wants is stopped.
+
+    \b
+    Example:
+      swingbot cancel c5
+    """
+    kind, number = ids.read(id_)
+    if kind == "comparison":
+        done = cancel_comparison(session.lab, number)
+    elif kind == "bisection":
+        done = cancel_bisection(session.lab, number)
+    else:
+        raise RequestError(f"a {kind} cannot be cancelled; comparisons (c5) and bisections (b2) can")
+    click.echo(f"{id_} is cancelled" if done else f"{id_} was over already")
+
+
+def _answer(session: Session, id_: str, *, wait_: bool, exit_code: bool, json_: bool, timeout: float | None = None) -> None:
+    load, say = _reader(id_)
+    facts = _wait(session, id_, load, timeout) if wait_ else _load(session, load, id_)
+    if json_:
+        say_json(facts)
+    elif wait_:
+        click.echo(say(facts))
+    else:
+        click.echo(f"{id_} is {facts['status']}: {session.settings.web_url}/{ids.read(id_)[0]}/{id_}  (swingbot wait {id_})")
+    if exit_code:
+        sys.exit(verdict_status(facts))
+    if wait_ and facts["status"] in ("failed", "cancelled"):
+        sys.exit(1)
+
+
+def _reader(id_: str) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
+    kind, _ = ids.read(id_)
+    if kind == "comparison":
+        return read.comparison, text.comparison
+    if kind == "bisection":
+        return read.bisection, text.bisection
+    raise RequestError(f"there is nothing to wait for in a {kind}; comparisons (c5) and bisections (b2) end")
+
+
+def _load(session: Session, load: Callable[..., Facts], id_: str) -> Facts:
+    with session.reading() as conn:
+        return load(conn, id_)
+
+
+def _is_over(facts: Facts) -> bool:
+    return facts["status"] in _OVER or (facts["id"].startswith("b") and facts["status"] != "running")
+
+
+def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float | None) -> Facts:
+    began, told = time.monotonic(), ""
+    while True:
+        facts = _load(session, load, id_)
+        if _is_over(facts):
+            return facts
+        line = _progress(facts)
+        if line != told:
+            click.echo(f"[{text.seconds(time.monotonic() - began)}] {line}", err=True)
+            told = line
+        if timeout is not None and time.monotonic() - began > timeout:
+            raise TimeoutError(0, f"{id_} is not over after {text.seconds(timeout)}; it goes on, `swingbot wait {id_}` waits again")
+        time.sleep(_POLL_SECONDS)
+
+
+def _progress(facts: Facts) -> str:
+    left = f"about {text.seconds(round(facts['eta_seconds'], -1))} left" if facts.get("eta_seconds") is not None else "time left unknown"
+    if facts["id"].startswith("b"):
+        best = max((c["probability"] or 0.0 for c in facts["candidates"]), default=0.0)
+        return f"{facts['id']} {facts.get('phase') or 'start'}: {facts['boots']} boots, best candidate {100 * best:.0f} %; {left}"
+    done = facts["progress"]
+    return f"{facts['id']} {done['builds']}/{done['builds_total']} kernels, {done['boots']}/{done['boots_total']} boots; {left}"
+
+
+def verdict_status(facts: Facts) -> int:
+    """The exit status of --exit-code: 3 something got worse, 4 unclear or invalid, 0 otherwise; 1 if it failed."""
+    if facts["status"] in ("failed", "cancelled"):
+        return 1
+    if facts["id"].startswith("b"):
+        return {"culprit": 3, "several": 3, "not_reproduced": 0}.get(facts["status"], 4)
+    verdicts = {row["verdict"] for row in facts["rows"] if row.get("class") == "benchmark"}
+    if "worse" in verdicts:
+        return 3
+    return 4 if verdicts & {"unclear", "invalid"} or not verdicts else 0

@@ -1,0 +1,111 @@
+"""`swingbot up`, `loop`, `web`, `smtpd`, `db`, `settings`, `describe`: the service and its parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.settings import SECTIONS, with_place
+from swingbot.app.wiring import connect
+
+
+@click.command()
+@click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="State directory (paths.state).")
+@click.option("--port", type=click.IntRange(1, 65000), help="First of the four ports used (web.port).")
+@pass_session
+@guarded
+def up(session: Session, state: Path | None, port: int | None) -> None:
+    """Run the embedded service in the foreground: database, Buildbot, workers, loop, pages, local mail. Ctrl-C stops it.
+
+    \b
+    Example:
+      swingbot up --state /srv/swingbot --port 8010
+    """
+    from swingbot.app import embedded
+
+    sys.exit(embedded.up(with_place(session.settings, state, port), click.echo))
+
+
+@click.command()
+@pass_session
+@guarded
+def loop(session: Session) -> None:
+    """Run the brain alone, as a process manager starts it."""
+    from swingbot.app.loop import run
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    run(session.settings, session.engine, session.lab)
+
+
+@click.command()
+@pass_session
+@guarded
+def web(session: Session) -> None:
+    """Run pages, API and artifact store alone."""
+    from swingbot.app.web import serve
+
+    serve(session.settings, session.engine)
+
+
+@click.command()
+@pass_session
+@guarded
+def smtpd(session: Session) -> None:
+    """Run the local mail server, which delivers into a Maildir under the state directory."""
+    from swingbot.app import smtpd as server
+
+    server.serve(session.settings)
+
+
+@click.group()
+def db() -> None:
+    """The database."""
+
+
+@db.command()
+@pass_session
+@guarded
+def upgrade(session: Session) -> None:
+    """Bring the database to the newest schema. Safe to repeat."""
+    from swingbot_db import migrate
+
+    migrate.upgrade(connect(session.settings))
+    click.echo("the database is up to date")
+
+
+@click.command("settings")
+@as_json
+@pass_session
+@guarded
+def settings_(session: Session, json_: bool) -> None:
+    """Every setting: what is in force, where it came from, what it means."""
+    rows: list[dict[str, Any]] = []
+    for section in SECTIONS:
+        values = getattr(session.settings, section)
+        for field in dataclasses.fields(values):
+            key = f"{section}.{field.name}"
+            rows.append(
+                {"key": key, "value": getattr(values, field.name), "source": session.settings.sources.get(key, "default"), "doc": field.metadata["doc"]}
+            )
+    if json_:
+        say_json({"state": str(session.settings.state), "cache": str(session.settings.cache), "settings": rows})
+    else:
+        click.echo(f"state {session.settings.state}\ncache {session.settings.cache}\n")
+        click.echo(text.table([(r["key"], repr(r["value"]), r["source"], r["doc"]) for r in rows], ("KEY", "VALUE", "FROM", "MEANING")))
+
+
+@click.command("describe")
+@pass_session
+@guarded
+def describe_(session: Session) -> None:
+    """What Buildbot is told to be: builders, schedulers, workers, locks and testboxes, as YAML."""
+    from swingbot.app.describe import describe
+
+    click.echo(describe(session.settings), nl=False)

@@ -1,0 +1,112 @@
+"""Facts as plain text for a terminal: the same dicts that `--json` prints, laid out for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Facts = Mapping[str, Any]
+
+
+def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
+    """Columns as wide as they need; numbers are given as text already."""
+    body = [[("-" if cell is None or cell == "" else str(cell)) for cell in row] for row in rows]
+    if not body:
+        return "(none)"
+    grid = [list(heads), *body]
+    widths = [max(len(row[i]) for row in grid) for i in range(len(heads))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid)
+
+
+def seconds(value: float | None) -> str:
+    """A duration as people say it: 45 s, 3 min 20 s, 2 h 5 min."""
+    if value is None:
+        return "unknown"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+def change(row: Facts) -> str:
+    """`18.0% worse`: direction in words, never a bare sign."""
+    pct, verdict = row["change_pct"], row["verdict"]
+    if pct is None:
+        return str(verdict)
+    if verdict in ("worse", "better"):
+        return f"{abs(pct):.1f}% {verdict}"
+    return f"{pct:+.2f}%"
+
+
+def interval(row: Facts) -> str:
+    bounds = row["interval_pct"]
+    return f"{bounds[0]:+.2f} .. {bounds[1]:+.2f} %" if bounds else "-"
+
+
+def side(facts: Facts) -> str:
+    spread = f" +- {number(facts['stddev'])}" if facts["stddev"] is not None else ""
+    return f"{number(facts['mean'])}{spread} ({facts['boots']} boots, {facts['runs']} runs)"
+
+
+def comparison(facts: Facts, *, counters: bool = False) -> str:
+    """A comparison with its rows; counters only where asked for, or where they changed."""
+    lines = [f"{facts['id']}  {facts['base'][:12]} -> {facts['head'][:12]}  {facts['status']}" + (f": {facts['reason']}" if facts.get("reason") else "")]
+    hidden = 0
+    for row in facts["rows"]:
+        if row["metric"].startswith("perf-stat.") and not counters:
+            hidden += 1
+            continue
+        lines += ["", f"{row['testbox']}  {row['unit_job']}  {row['metric']} [{row['unit'] or 'count'}]: {change(row)}"]
+        if row["base"]["mean"] is not None or row["head"]["mean"] is not None:
+            lines += [f"  base {side(row['base'])}", f"  head {side(row['head'])}", f"  verdict {row['verdict']}, 95 % interval {interval(row)}"]
+        if row.get("reason"):
+            lines.append(f"  {row['reason']}")
+        if row.get("label"):
+            lines.append(f"  [{row['label']}]")
+    if hidden:
+        lines += ["", f"{hidden} counters of perf stat not shown; --counters shows them"]
+    return "\n".join(lines)
+
+
+def bisection(facts: Facts) -> str:
+    """A bisection: how it stands, and the posterior of each commit."""
+    lines = [f"{facts['id']}  {facts['metric']} of {facts['unit_job']} on {facts['testbox']}  {facts['status']}"]
+    if facts.get("reason"):
+        lines.append(f"  {facts['reason']}")
+    if facts.get("culprit"):
+        lines.append(f"  culprit {facts['culprit']['commit'][:12]} ({facts['culprit']['subject']})")
+    if facts.get("change_pct") is not None:
+        bounds = facts.get("interval_pct")
+        lines.append(f"  change {facts['change_pct']:+.2f} %" + (f" (95 % interval {bounds[0]:+.2f} .. {bounds[1]:+.2f} %)" if bounds else ""))
+    if facts["status"] == "running" and facts.get("why"):
+        lines.append(f"  {facts.get('phase') or 'start'}: {facts['why']}; about {seconds(facts.get('eta_seconds'))} left")
+    lines.append(f"  {facts['boots']} boots, {facts['builds']} kernels built")
+    rows = [(f"{100 * (c['probability'] or 0):.1f} %", c["commit"][:12], c["state"], c["subject"][:70]) for c in facts["candidates"]]
+    return "\n".join([*lines, "", table(rows, ("P", "COMMIT", "STATE", "SUBJECT"))])
+
+
+def status(facts: Facts) -> str:
+    """`swingbot status`."""
+    queue = facts["queue"]
+    lines = ["queue     " + "; ".join(f"{kind}s: {n['running']} running, {n['ready']} ready, {n['waiting']} waiting" for kind, n in queue.items())]
+    for box in facts["testboxes"]:
+        lines.append(f"testbox   {box['name']}  {box['state']}" + (f"  {box['label']}" if box.get("label") else ""))
+    for job in facts["running"]:
+        lines.append(f"running   {job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}  {(job.get('commit') or '')[:12]}")
+    for tree in facts["trees"]:
+        lines.append(f"tree      {tree['name']}  {tree['branch']}  tip {(tree['tip_commit'] or 'not looked at yet')[:12]}")
+    for open_ in [*facts["comparisons"], *facts["bisections"]]:
+        lines.append(f"open      {open_['id']}  {open_['status']}, about {seconds(open_.get('eta_seconds'))} left")
+    for problem in facts["problems"]:
+        lines.append(f"PROBLEM   {problem['text']}")
+    if not facts["problems"]:
+        lines.append("nothing is wrong")
+    return "\n".join(lines)

@@ -1,0 +1,124 @@
+"""`swingbot tree`: which branches are watched."""
+
+from __future__ import annotations
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_jobs, say_json
+from swingbot.service.ports import RequestError
+from swingbot.service.request_comparison import known_tree
+from swingbot.service.watch_trees import add_tree, poll_tree
+from swingbot_db import read
+
+
+@click.group()
+def tree() -> None:
+    """Watch branches of git trees.
+
+    \b
+    Example:
+      swingbot tree add linus /srv/linux.git --branch master --base v6.1 --job vm-netperf.yaml
+    """
+
+
+@tree.command()
+@click.argument("name")
+@click.argument("url")
+@click.option("--branch", required=True, help="Branch to watch.")
+@click.option("--base", required=True, help="Commit, tag or branch that the branch grew from; the first comparison is base..tip.")
+@click.option("--job", "jobs", multiple=True, metavar="FILE", help="Job file: a path, or the name of a shipped one. May be given several times.")
+@click.option("--testbox", "testboxes", multiple=True, metavar="ID|GROUP", help="Where to measure; default: watch.testbox.")
+@click.option("--paths", multiple=True, metavar="GLOB", help="Only changes of these paths matter, such as 'mm/*'.")
+@click.option("--kconfig", metavar="NAME", help="Kernel configuration; default: build.kconfig.")
+@click.option("--compiler", metavar="CC", help="Compiler; default: build.compiler.")
+@as_json
+@pass_session
+@guarded
+def add(
+    session: Session,
+    name: str,
+    url: str,
+    branch: str,
+    base: str,
+    jobs: tuple[str, ...],
+    testboxes: tuple[str, ...],
+    paths: tuple[str, ...],
+    kconfig: str | None,
+    compiler: str | None,
+    json_: bool,
+) -> None:
+    """Measure BASE..tip of a branch at once, then watch it.
+
+    \b
+    Example:
+      swingbot tree add mm /srv/linux.git --branch mm-unstable --base v6.1 --job vm-netperf.yaml --job vm-hackbench.yaml --paths 'mm/*'
+    """
+    settings = session.settings
+    click.echo(f"fetching {branch} of {url} (minutes for a whole kernel history, seconds when it is there)", err=True)
+    added = add_tree(
+        session.lab,
+        name=name,
+        url=url,
+        branch=branch,
+        base=base,
+        job_files=read_jobs(jobs, settings.paths.jobs),
+        testboxes=testboxes,
+        paths=paths,
+        kconfig=kconfig or settings.build.kconfig,
+        compiler=compiler or settings.build.compiler,
+    )
+    problem = poll_tree(session.lab, known_tree(session.lab, name))
+    if problem is not None:
+        raise RequestError(problem)
+    with session.reading() as conn:
+        facts = read.tree(conn, added.name)
+    if json_:
+        say_json(facts)
+    else:
+        click.echo(f"tree {added.name} is watched: {added.base_commit[:12]}..{(facts['tip_commit'] or '')[:12]} on {', '.join(added.testboxes)}")
+
+
+@tree.command("list")
+@as_json
+@pass_session
+@guarded
+def list_(session: Session, json_: bool) -> None:
+    """Trees that are watched, and what is wrong with them."""
+    with session.reading() as conn:
+        rows = read.list_trees(conn, {"state": "watched"})
+    if json_:
+        say_json(rows)
+    else:
+        heads = ("NAME", "BRANCH", "BASE", "TIP", "URL", "PROBLEM")
+        click.echo(text.table([(r["name"], r["branch"], r["base_commit"][:12], (r["tip_commit"] or "")[:12], r["url"], r["problem"]) for r in rows], heads))
+
+
+@tree.command()
+@click.argument("name")
+@as_json
+@pass_session
+@guarded
+def poll(session: Session, name: str, json_: bool) -> None:
+    """Look at a branch now instead of at the next `watch.poll_seconds`."""
+    problem = poll_tree(session.lab, known_tree(session.lab, name))
+    if problem is not None:
+        raise RequestError(problem)
+    with session.reading() as conn:
+        facts = read.tree(conn, name)
+    if json_:
+        say_json(facts)
+    else:
+        click.echo(f"tree {name} is at {facts['tip_commit'][:12]}")
+
+
+@tree.command()
+@click.argument("name")
+@pass_session
+@guarded
+def remove(session: Session, name: str) -> None:
+    """Stop watching a tree. What was measured stays; what is under way goes on."""
+    found = known_tree(session.lab, name)
+    with session.lab.transaction("remove tree") as store:
+        store.remove_tree(found.id)
+    click.echo(f"tree {name} is not watched any more; its results stay")

@@ -1,0 +1,93 @@
+"""`swingbot loop`: the brain's process. It wakes on notifications and on a timer, and has no memory of its own."""
+
+from __future__ import annotations
+
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+import psycopg2
+import sqlalchemy as sa
+
+from swingbot.app.settings import Settings
+from swingbot.app.wiring import mail_ways, sync_testboxes
+from swingbot.service.ports import Lab
+from swingbot.service.send_reports import send_due
+from swingbot.service.tick import tick
+from swingbot.service.watch_trees import poll_tree
+from swingbot_db.reports import PostgresOutbox
+
+# After a round that failed (database away, disk full), wait this long: the reason is in the log, and work waits.
+PAUSE_SECONDS = 5.0
+
+
+class _Alarm:
+    """Sleeps until somebody notifies channel `swingbot`, or for a while."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._listener: sa.PoolProxiedConnection | None = None
+
+    def sleep(self, seconds: float) -> None:
+        try:
+            raw = self._listening()
+            if select.select([raw], [], [], seconds)[0]:
+                raw.poll()
+                raw.notifies.clear()
+        except (psycopg2.Error, sa.exc.DBAPIError):
+            self._listener = None
+            time.sleep(min(seconds, PAUSE_SECONDS))
+
+    def _listening(self) -> psycopg2.extensions.connection:
+        if self._listener is None:
+            listener = self._engine.raw_connection()
+            listener.detach()  # ours for good: the pool must not hand it to somebody else
+            raw = listener.driver_connection
+            assert isinstance(raw, psycopg2.extensions.connection)
+            raw.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
+            with raw.cursor() as cursor:
+                cursor.execute("LISTEN swingbot")
+            self._listener = listener
+        raw = self._listener.driver_connection
+        assert isinstance(raw, psycopg2.extensions.connection)
+        return raw
+
+
+def run(settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], bool] = lambda: False) -> None:
+    """Go round until SIGTERM or `until()`; every failure is logged and tried again."""
+    stopped: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: stopped.append(received))
+    sync_testboxes(lab)
+    mailer, archive = mail_ways(settings)
+    outbox, alarm = PostgresOutbox(engine), _Alarm(engine)
+    polled: dict[int, float] = {}
+    last_problem = ""
+    while not stopped and not until():
+        try:
+            _poll_due(settings, lab, polled)
+            tick(lab)
+            send_due(outbox, mailer, archive, lab.now())
+            last_problem = ""
+        except Exception:
+            problem = traceback.format_exc()
+            if problem != last_problem:  # a database that is away would fill the log
+                print(problem, file=sys.stderr, flush=True)  # noqa: T201 - the log of this process
+            last_problem = problem
+            time.sleep(PAUSE_SECONDS)
+            continue
+        alarm.sleep(settings.loop.tick_seconds)
+
+
+def _poll_due(settings: Settings, lab: Lab, polled: dict[int, float]) -> None:
+    """Poll each tree when it is new and then every `watch.poll_seconds`."""
+    with lab.transaction("list trees") as store:
+        trees = store.trees()
+    for tree in trees:
+        now = time.monotonic()
+        if now - polled.get(tree.id, float("-inf")) >= settings.watch.poll_seconds:
+            polled[tree.id] = now
+            poll_tree(lab, tree)

@@ -1,0 +1,20 @@
+"""`swingbot web`: pages, API and artifact exchange in one process."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+import uvicorn
+
+from swingbot.adapters.artifacts import Artifacts, secret
+from swingbot.app.settings import Settings
+from swingbot.web import exchange
+from swingbot.web.app import make_app
+from swingbot_db import read
+from swingbot_db.attempts import Attempts
+
+
+def serve(settings: Settings, engine: sa.Engine) -> None:
+    """Serve until SIGTERM."""
+    store = Artifacts(settings.artifacts)
+    app = make_app(settings, engine, read, store.path, exchange.routes(store, Attempts(engine), secret(settings.secret_file)))
+    uvicorn.run(app, host=settings.web.host, port=settings.web.port, log_level="warning", access_log=False)

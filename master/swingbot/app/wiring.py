@@ -1,0 +1,94 @@
+"""Put the parts together for one process: settings in, a Lab out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.git import Mirror
+from swingbot.adapters.maildir import MaildirArchive
+from swingbot.adapters.smtp import SmtpMailer
+from swingbot.app.embedded import database_url
+from swingbot.app.settings import Settings, SettingsError
+from swingbot.core.report import addresses
+from swingbot.service.ports import Lab, Policies, Store
+from swingbot.service.send_reports import Archive
+from swingbot_db.engine import make_engine, transaction
+from swingbot_db.store import PgStore
+from swingbot_jobs import testbox
+from swingbot_jobs.program import load_programs
+
+
+class NotRunning(Exception):
+    """The service that a command needs is not there; the message says how to start it."""
+
+
+def connect(settings: Settings) -> sa.Engine:
+    """An engine whose server answers. Raises NotRunning."""
+    engine = make_engine(database_url(settings))
+    try:
+        with engine.connect():
+            return engine
+    except sa.exc.OperationalError as error:
+        what = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
+        where = "" if settings.db.url else f" on {settings.state}"
+        raise NotRunning(f"no swingbot runs{where}: start it with `swingbot up`, or name its state directory with --state ({what})") from None
+
+
+def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
+    """Everything a use case may reach. Raises for testbox, program or settings files that are wrong."""
+
+    @contextmanager
+    def begin(name: str) -> Iterator[Store]:
+        with transaction(engine, name) as conn:
+            yield PgStore(conn)
+
+    workers = Path(settings.paths.workers)
+    recipients = tuple(addresses(settings.mail.to))
+    if not recipients:
+        raise SettingsError("mail.to: name at least one recipient of reports")
+    return Lab(
+        transaction=begin,
+        git=Mirror(settings.mirror),
+        artifacts=Artifacts(settings.artifacts),
+        testboxes=testbox.load_all(workers / "testboxes"),
+        programs=load_programs(Path(settings.paths.jobs) / "programs"),
+        fragments={file.stem: file.read_text() for file in sorted((workers / "kconfig").glob("*.config"))},
+        policies=_policies(settings, recipients),
+        now=lambda: datetime.now(UTC),
+    )
+
+
+def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
+    return Policies(
+        watch_boots=settings.watch.boots,
+        watch_testbox=settings.watch.testbox,
+        bisect_improvements=settings.watch.bisect_improvements,
+        confidence=settings.bisect.confidence,
+        max_boots=settings.bisect.max_boots,
+        release=settings.mail.release == "release",
+        sender=settings.mail.sender,
+        recipients=recipients,
+        contact=settings.mail.contact,
+        domain=settings.mail.domain,
+        web_url=settings.web_url,
+        deadline_build=settings.build.deadline_seconds,
+        deadline_boot=settings.boot.deadline_seconds,
+    )
+
+
+def sync_testboxes(lab: Lab) -> None:
+    """Make the database agree with `workers/testboxes/*.yaml`."""
+    with lab.transaction("sync testboxes") as store:
+        store.sync_testboxes((box, box.to_json()) for box in lab.testboxes.values())
+
+
+def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:
+    """How reports leave, and where copies of them are."""
+    embedded = not settings.mail.host
+    return SmtpMailer(host=settings.mail.host or "127.0.0.1", port=settings.smtp_port), MaildirArchive(path=settings.maildir, authoritative=embedded)

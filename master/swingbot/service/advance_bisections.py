@@ -1,0 +1,208 @@
+"""Bring each bisection one step on: learn from what came back, decide, record what it wants next.
+
+What a step asked for is recorded (`bisection_want`) in the same transaction as the orders for it, so a crash
+at any line loses nothing and asks nothing twice. The belief is recomputed from observations each time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from swingbot.core.bisect.state import (
+    EMULATED,
+    NOISY,
+    BisectionState,
+    Conclude,
+    Conclusion,
+    InFlight,
+    Measure,
+    Observation,
+    PointState,
+    Policy,
+)
+from swingbot.core.bisect.step import belief as believe
+from swingbot.core.bisect.step import step
+from swingbot.core.model.records import Bisection, BootKey, KernelBuild, Variant
+from swingbot.core.plan.relevance import build_share
+from swingbot.service.judge_comparisons import metric_of
+from swingbot.service.place_orders import PRIORITY, want_boot
+from swingbot.service.ports import Lab, Store
+
+FULL_BUILD_SECONDS = 300.0  # of the shipped VM configuration, until this lab's own builds say better
+USUAL_BOOT_SECONDS = 10.0
+
+
+def advance_bisections(lab: Lab) -> None:
+    """One step of every running bisection, each in a transaction of its own."""
+    with lab.transaction("find bisections") as store:
+        running = store.running_bisections()
+    for bisection in running:
+        with lab.transaction("advance bisection") as store:
+            advance_bisection(lab, store, bisection)
+
+
+def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
+    points = store.points(bisection.id)
+    builds = store.kernel_builds([variant.build_key for variant, _, _ in points])
+    lost = _observe(store, bisection, [variant for variant, _, _ in points], builds)
+    if lost is not None:
+        _end(lab, store, bisection, points, "failed", None, f"the lab could not measure a kernel: {lost}; start it again when the lab is well")
+        return
+    state = state_of(lab, store, bisection, points, builds)
+    policy = Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots)
+    action = step(state, policy)
+    if isinstance(action, Conclude):
+        conclusion = action.conclusion
+        _end(lab, store, bisection, points, conclusion.kind, conclusion, conclusion.reason)
+    else:
+        if isinstance(action, Measure):
+            for idx, k in action.requests:
+                store.add_want(bisection.id, idx, k, action.phase)
+                variant = points[idx][0]
+                want_boot(lab, store, variant, _boot_key(bisection, variant, k), PRIORITY["bisection"], bisection=bisection.id)
+        _remember_belief(store, bisection, state, policy, action.why)
+
+
+def _boot_key(bisection: Bisection, variant: Variant, k: int) -> BootKey:
+    return BootKey(build_key=variant.build_key, testbox=bisection.testbox, spec=bisection.spec, series=bisection.series, k=k)
+
+
+def _observe(store: Store, bisection: Bisection, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]) -> str | None:
+    """Turn what has come back into observations. Returns why the lab failed us, if it did."""
+    seen = {(idx, k) for idx, k, _, _, _ in store.observations(bisection.id)}
+    orders = {order.key: order for order in store.wanted(bisection=bisection.id)}
+    for idx, k, _ in store.wants(bisection.id):
+        if (idx, k) in seen:
+            continue
+        variant = variants[idx]
+        build = builds.get(variant.build_key)
+        if build is not None and build.image_sha256 is None:
+            store.add_observation(bisection.id, idx, k, None, (), f"does not build: {build.errors[0] if build.errors else 'see build.log'}")
+            continue
+        boots = store.boots(build.image_sha256, bisection.testbox, bisection.spec, bisection.series, [k]) if build and build.image_sha256 else []
+        if boots:
+            _learn(store, bisection, idx, k, boots[0].id, boots[0].outcome, boots[0].reason)
+            continue
+        order = orders.get(str(_boot_key(bisection, variant, k)))
+        if order is not None and order.state == "failed":
+            return order.reason or "an order was given up"
+    return None
+
+
+def _learn(store: Store, bisection: Bisection, idx: int, k: int, boot: int, outcome: str, reason: str | None) -> None:
+    if outcome != "up":
+        store.add_observation(bisection.id, idx, k, boot, (), f"{outcome.replace('_', ' ')}" + (f": {reason}" if reason else ""))
+        return
+    values = store.boot_values(boot).get((bisection.unit_job, bisection.metric), [])
+    problems = store.run_problems(boot, bisection.unit_job)
+    store.add_observation(bisection.id, idx, k, boot, values, None if values else (problems[0] if problems else f"no run gave {bisection.metric}"))
+
+
+def state_of(
+    lab: Lab, store: Store, bisection: Bisection, points: Sequence[tuple[Variant, float, str | None]], builds: Mapping[str, KernelBuild]
+) -> BisectionState:
+    """All that the next step depends on, from stored facts."""
+    box = lab.testboxes[bisection.testbox]
+    metric = metric_of(lab, bisection.metric)
+    job = store.spec(bisection.spec)[0]
+    observed = store.observations(bisection.id)
+    seen = {(idx, k) for idx, k, _, _, _ in observed}
+    build_seconds, boot_seconds = store.usual_seconds()
+    return BisectionState(
+        points=tuple(_points(lab, points, builds, build_seconds or FULL_BUILD_SECONDS * build_share(()))),
+        observations=tuple(Observation(idx=i, k=k, values=values, skip=skip, phase=phase) for i, k, values, skip, phase in observed),  # type: ignore[arg-type]  # checked by the table
+        in_flight=tuple(InFlight(idx=i, k=k, phase=phase) for i, k, phase in store.wants(bisection.id) if (i, k) not in seen),  # type: ignore[arg-type]  # checked by the table
+        paired=box.repeatable,
+        better=metric.better,
+        min_effect_pct=metric.min_effect(job.params),
+        noise=EMULATED if box.repeatable else NOISY,
+        boot_cost_seconds=boot_seconds or USUAL_BOOT_SECONDS,
+    )
+
+
+def _points(lab: Lab, points: Sequence[tuple[Variant, float, str | None]], builds: Mapping[str, KernelBuild], usual_build: float) -> list[PointState]:
+    """Points with what is known of their kernels. A commit whose image equals its parent's cannot be the culprit: weight 0."""
+    first_with: dict[str, int] = {}
+    made: list[PointState] = []
+    previous: str | None = None
+    for idx, (variant, weight, skipped) in enumerate(points):
+        build = builds.get(variant.build_key)
+        image = build.image_sha256 if build else None
+        same_as = first_with.setdefault(image, idx) if image else None
+        if build is not None and image is None:
+            skipped = skipped or f"does not build: {build.errors[0] if build.errors else 'see build.log'}"
+        made.append(
+            PointState(
+                idx=idx,
+                weight=0.0 if image is not None and image == previous else weight,
+                build_cost_seconds=0.0 if build else usual_build,
+                built=image is not None,
+                skipped=skipped,
+                same_as=same_as if same_as != idx else None,
+            )
+        )
+        previous = image
+    return made
+
+
+def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, policy: Policy, why: str) -> None:
+    known = believe(state, policy)
+    store.set_belief(
+        bisection.id,
+        {
+            "posterior": [{"idx": c.idx, "probability": round(c.probability, 6), "state": c.state} for c in known.candidates],
+            "p_none": round(known.p_none, 6),
+            "phase": known.phase,
+            "why": why,
+            "change_pct": known.change_pct,
+            "points": [dataclasses.asdict(point) for point in known.points],
+        },
+    )
+
+
+def _end(
+    lab: Lab, store: Store, bisection: Bisection, points: Sequence[tuple[Variant, float, str | None]], status: str, conclusion: Conclusion | None, reason: str
+) -> None:
+    """Record how it ended, in the words of DESIGN section 8, and what follows for swings and incidents."""
+    observed = store.observations(bisection.id)
+    builds = store.kernel_builds([points[idx][0].build_key for idx in {idx for idx, *_ in observed}])
+    store.conclude(bisection.id, status, _words(bisection, points, status, conclusion, observed, builds), reason)
+    swings = store.swings_of_bisection(bisection.id)
+    for swing in swings:
+        store.set_swing(swing.id, "explained" if status in ("culprit", "several") else "not_found")
+    for culprit in conclusion.culprits if conclusion is not None else ():
+        if status in ("culprit", "several"):
+            store.add_incident(bisection.tree, points[culprit.idx][0].id, bisection.id)
+
+
+def _words(
+    bisection: Bisection,
+    points: Sequence[tuple[Variant, float, str | None]],
+    status: str,
+    conclusion: Conclusion | None,
+    observed: Sequence[tuple[int, int, tuple[float, ...], str | None, str]],
+    builds: Mapping[str, KernelBuild],
+) -> dict[str, Any]:
+    def named(idx: int) -> dict[str, str]:
+        return {"commit": points[idx][0].commit, "subject": points[idx][0].subject}
+
+    culprits = [
+        {**named(c.idx), "probability": c.probability, "change_pct": c.change_pct, "interval_pct": c.interval_pct, "parent": points[c.parent_idx][0].commit}
+        for c in (conclusion.culprits if conclusion else ())
+    ]
+    return {
+        "status": status,
+        "culprit": named(conclusion.culprits[0].idx) if status == "culprit" and conclusion and conclusion.culprits else None,
+        "culprits": culprits,
+        "members": [named(idx) for idx in (conclusion.members if conclusion else ())],
+        "probability": conclusion.probability if conclusion else None,
+        "change_pct": conclusion.change_pct if conclusion else None,
+        "interval_pct": list(conclusion.interval_pct) if conclusion and conclusion.interval_pct else None,
+        "boots": len({(points[idx][0].build_key, k) for idx, k, _, _, _ in observed}),
+        "kernels": len({idx for idx, *_ in observed}),
+        "builds": sum(not build.cached for build in builds.values()),
+        "build_seconds": sum(build.seconds for build in builds.values()),
+        "candidates": [{**named(c.idx), "probability": c.probability, "state": c.state} for c in (conclusion.candidates if conclusion else ())],
+    }

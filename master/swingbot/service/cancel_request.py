@@ -1,0 +1,28 @@
+"""Call off what somebody asked for. Orders that nobody else wants fall with the next tick."""
+
+from __future__ import annotations
+
+from swingbot.service.ports import Lab, RequestError
+
+
+def cancel_comparison(lab: Lab, number: int) -> bool:
+    """False if it was over already. Raises RequestError if there is none."""
+    with lab.transaction("cancel comparison") as store:
+        comparison = store.comparison(number)
+        if comparison is None:
+            raise RequestError(f"there is no comparison c{number}; `swingbot list comparisons` shows those there are")
+        store.set_comparison(number, "cancelled", "cancelled by hand")
+        return comparison.status in ("waiting", "running")
+
+
+def cancel_bisection(lab: Lab, number: int) -> bool:
+    """False if it was over already. Raises RequestError if there is none."""
+    with lab.transaction("cancel bisection") as store:
+        bisection = store.bisection(number)
+        if bisection is None:
+            raise RequestError(f"there is no bisection b{number}; `swingbot list bisections` shows those there are")
+        store.conclude(number, "cancelled", {}, "cancelled by hand")
+        for swing in store.swings_of_bisection(number):
+            if swing.state == "bisecting":
+                store.set_swing(swing.id, "noted")
+        return bisection.status == "running"

@@ -1,0 +1,158 @@
+"""Write the first mail about each incident whose culprit has been measured against its parent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from swingbot.core.model import ids
+from swingbot.core.model.records import Bisection, Comparison, Variant
+from swingbot.core.report import Bisection as BisectionFacts
+from swingbot.core.report import Commit, ReportFacts, Row, Side, encode, mail, message_id
+from swingbot.core.report.facts import BadFacts
+from swingbot.service.judge_comparisons import metric_of
+from swingbot.service.ports import Lab, Store
+from swingbot_jobs.unit_job import UnitJob
+
+# Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
+_FACTS: Final = ("uname", "rootfs", "perf", "qemu", "cmdline", "thp_enabled", "governor", "clocksource", "mitigations")
+
+
+def draft_reports(lab: Lab, store: Store) -> None:
+    """Draft a report for each incident that is ready for one; queue it or hold it, as the settings say."""
+    for incident, attributed in store.incidents_to_report():
+        comparison = store.comparison(attributed)
+        assert comparison is not None
+        _draft(lab, store, incident, comparison, lab.now())
+
+
+def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: datetime) -> None:
+    bisection = store.bisection(store.bisections_of_incident(incident)[0])
+    assert bisection is not None
+    number = store.reserve_report()
+    rows = store.rows(comparison.id)
+    headline = next((row for row in rows if _is_headline(row, bisection)), None)
+    shown = headline is not None and headline["verdict"] in ("worse", "better", "changed")
+    if headline is None or headline["change_pct"] is None:
+        return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
+    facts = _facts(lab, store, number, comparison, bisection, rows, headline)
+    letter = mail(facts)
+    policies = lab.policies
+    identity = message_id(ids.show("incident", incident), "first", 1, policies.domain)
+    message = encode(letter, policies.sender, policies.recipients, (), identity, now)
+    store.add_report(
+        number=number,
+        incident=incident,
+        kind="first",
+        revision=1,
+        message_id=identity,
+        to=policies.recipients,
+        subject=letter.subject,
+        body=letter.body,
+        message=message,
+        # A culprit that does not show against its parent in fresh boots goes to a person, whatever the setting.
+        state="queued" if policies.release and shown else "held",
+    )
+
+
+def _is_headline(row: Mapping[str, Any], bisection: Bisection) -> bool:
+    return (row["testbox"], row["unit_job"], row["metric"]) == (bisection.testbox, bisection.unit_job, bisection.metric)
+
+
+def _facts(
+    lab: Lab, store: Store, number: int, comparison: Comparison, bisection: Bisection, rows: Sequence[Mapping[str, Any]], headline: Mapping[str, Any]
+) -> ReportFacts:
+    culprit, parent, tree = store.variant(comparison.head), store.variant(comparison.base), store.tree_by_id(comparison.tree)
+    build = store.kernel_builds([culprit.build_key])[culprit.build_key]
+    box_facts = store.boot_facts(str(build.image_sha256), bisection.testbox)
+    job = next(job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job)
+    report, url = ids.show("report", number), lab.policies.web_url
+    return ReportFacts(
+        report=report,
+        tree=tree.name,
+        url=tree.url,
+        branch=tree.branch,
+        culprit=Commit(sha=culprit.commit, subject=culprit.subject, author=culprit.author),
+        parent=parent.commit,
+        base=bisection.good,
+        head=bisection.bad,
+        headline=_row(lab, headline),
+        rows=tuple(_row(lab, row) for row in rows if row["class"] == "benchmark" and (row["headline"] or row["verdict"] in ("worse", "better"))),
+        bisection=_bisection(store, bisection, culprit),
+        kconfig=f"{culprit.kconfig}" + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
+        compiler_version=build.compiler_version,
+        facts={name.replace("_", " "): str(box_facts[name]) for name in _FACTS if box_facts.get(name) not in (None, "")},
+        command=_command(job),
+        reproduce=_reproduce(tree.name, tree.url, culprit, parent, bisection, job, number, url),
+        not_checked=_not_checked(headline),
+        links={
+            "page": f"{url}/report/{report}",
+            "comparison": f"{url}/comparison/{ids.show('comparison', comparison.id)}",
+            "bisection": f"{url}/bisection/{ids.show('bisection', bisection.id)}",
+            "raw": f"{url}/raw/{ids.show('comparison', comparison.id)}/",
+        },
+        reporter=lab.policies.sender,
+        contact=lab.policies.contact,
+    )
+
+
+def _bisection(store: Store, bisection: Bisection, culprit: Variant) -> BisectionFacts:
+    told = store.conclusion(bisection.id)
+    own = next(c for c in told["culprits"] if c["commit"] == culprit.commit)
+    return BisectionFacts(
+        id=ids.show("bisection", bisection.id),
+        candidates=len(told["candidates"]),
+        boots=told["boots"],
+        kernels=told["kernels"],
+        builds=told["builds"],
+        probability=own["probability"],
+    )
+
+
+def _row(lab: Lab, row: Mapping[str, Any]) -> Row:
+    return Row(
+        testbox=row["testbox"],
+        label=row["label"],
+        unit_job=row["unit_job"],
+        metric=row["metric"],
+        unit=row["unit"],
+        sentence=metric_of(lab, row["metric"]).describe,
+        better=row["better"],
+        base=_side(row["base"]),
+        head=_side(row["head"]),
+        change_pct=row["change_pct"],
+        interval_pct=tuple(row["interval_pct"]) if row["interval_pct"] else None,
+        verdict=row["verdict"],
+    )
+
+
+def _side(side: Mapping[str, Any]) -> Side:
+    if set(side) != {"boots", "runs", "mean", "stddev"}:
+        raise BadFacts(f"a side of a comparison row has keys {sorted(side)}")
+    return Side(**side)
+
+
+def _command(job: UnitJob) -> str:
+    """The job's program with its parameters as the environment its `run` script found."""
+    return " ".join([*(f"{name}={value}" for name, value in sorted(job.params.items())), f"jobs/programs/{job.program}/run"])
+
+
+def _reproduce(tree: str, url: str, culprit: Variant, parent: Variant, bisection: Bisection, job: UnitJob, number: int, web: str) -> tuple[str, ...]:
+    raw = f"{web}/raw/{ids.show('report', number)}"
+    return (
+        f"swingbot-worker build --repo {url} --commit {parent.commit[:12]} --out base",
+        f"swingbot-worker build --repo {url} --commit {culprit.commit[:12]} --out head",
+        f"curl -fsSO {raw}/boot.yaml",
+        "swingbot-worker boot --order boot.yaml --image base/bzImage --out base",
+        "swingbot-worker boot --order boot.yaml --image head/bzImage --out head",
+    )
+
+
+def _not_checked(headline: Mapping[str, Any]) -> tuple[str, ...]:
+    told = [
+        "other memory layouts of the same kernels (one build per commit)",
+        "whether reverting the commit on the tip restores the number",
+        "whether the changed code runs in this test",
+    ]
+    return (*(["real hardware: the testbox is emulated"] if headline["label"].startswith("emulated") else []), *told)

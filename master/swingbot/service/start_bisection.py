@@ -1,0 +1,110 @@
+"""Open a bisection: by hand, or for the strongest swing of a watched branch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from swingbot.core.model.records import Comparison, JobFile, Tree, Variant
+from swingbot.core.plan import swings as plan
+from swingbot.core.plan.relevance import weight
+from swingbot.service.judge_comparisons import metric_of
+from swingbot.service.make_variants import resolve_commit, variant_of
+from swingbot.service.place_orders import series_of
+from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot.service.request_comparison import known_tree
+from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot_jobs.program import find_metric
+from swingbot_jobs.unit_job import UnitJob
+
+
+def start_bisection(
+    lab: Lab,
+    *,
+    tree_name: str,
+    good: str,
+    bad: str,
+    job_files: Sequence[JobFile],
+    overrides: Mapping[str, str],
+    metric: str,
+    testbox: str | None,
+    unit_job: str | None = None,
+) -> int:
+    """Record the wish to find the commit between `good` and `bad` (in any order) that moved `metric`. Raises RequestError."""
+    tree = known_tree(lab, tree_name)
+    ends = [resolve_commit(lab, tree, ref) for ref in (good, bad)]
+    if not lab.git.is_ancestor(*ends):
+        ends.reverse()
+    if not lab.git.is_ancestor(*ends) or ends[0] == ends[1]:
+        raise RequestError(f"{good} and {bad} are not on one line of history: one must be an ancestor of the other")
+    boxes = pick_testboxes(lab, [testbox] if testbox else tree.testboxes)
+    with lab.transaction("start bisection") as store:
+        (_, spec) = resolve_parts(lab, store, job_files or tree.job_files, boxes[:1], overrides)[0]
+        job = _unit_job_of(lab, store.spec(spec), metric, unit_job)
+        request = json.dumps([tree.id, *ends, tree.kconfig, tree.compiler, boxes[0], job.to_json(), metric])
+        key = f"asked:{hashlib.sha256(request.encode()).hexdigest()}"
+        return _open(lab, store, tree, "asked", ends[0], ends[1], boxes[0], job, metric, key)
+
+
+def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str | None) -> UnitJob:
+    """The one unit job that gives `metric`."""
+    if find_metric(lab.programs, metric) is None:
+        known = sorted(m for job in unit_jobs for m in lab.programs[job.program].metrics)
+        raise RequestError(f"there is no metric {metric!r}; these jobs give {', '.join(dict.fromkeys(known))}")
+    fitting = [job for job in unit_jobs if name in (None, job.name) and (metric.startswith(("perf-stat.", f"{job.program}.")))]
+    if not fitting:
+        raise RequestError(f"none of the unit jobs gives {metric!r}; they are {', '.join(job.name for job in unit_jobs)}")
+    if len(fitting) > 1:
+        raise RequestError(f"{len(fitting)} unit jobs give {metric!r}: {', '.join(job.name for job in fitting)}; choose one with --unit-job")
+    return fitting[0]
+
+
+def _open(lab: Lab, store: Store, tree: Tree, origin: str, good: str, bad: str, testbox: str, job: UnitJob, metric: str, key: str) -> int:
+    """Record a bisection of `good..bad` along first parents; one boot runs the one unit job that matters."""
+    try:
+        commits = [good, *lab.git.first_parents(good, bad)]
+        if not lab.git.is_ancestor(good, bad):
+            raise RequestError(f"{good[:12]} is not an ancestor of {bad[:12]}")
+        points: list[tuple[Variant, float]] = []
+        for commit in commits:
+            lab.git.keep(commit)
+            points.append((variant_of(lab, store, tree, commit), weight(lab.git.changed_paths(commit)) if points else 0.0))
+    except GitError as error:
+        raise RequestError(str(error)) from None
+    found = metric_of(lab, metric)
+    return store.add_bisection(
+        tree=tree.id,
+        origin=origin,
+        good=good,
+        bad=bad,
+        testbox=testbox,
+        spec=store.add_spec([job]),
+        series=series_of(lab, testbox, "") if lab.testboxes[testbox].repeatable else None,
+        unit_job=job.name,
+        metric=metric,
+        policy={"unit": found.unit, "better": found.better},
+        points=points,
+        request_key=key,
+    )
+
+
+def bisect_swings(lab: Lab, store: Store) -> None:
+    """For each comparison with open swings and none being bisected: bisect the strongest. The others wait, for the same commit mostly explains them."""
+    busy = {swing.comparison for swing in store.swings("bisecting")} | set(store.comparisons_being_attributed())
+    waiting = [swing for swing in store.swings("open") if swing.comparison not in busy]
+    for number in sorted({swing.comparison for swing in waiting}):
+        comparison = store.comparison(number)
+        assert comparison is not None
+        swings = {(s.testbox, s.unit_job, s.metric): s for s in waiting if s.comparison == number}
+        rows = [row for row in store.rows(number) if (row["testbox"], row["unit_job"], row["metric"]) in swings]
+        _bisect(lab, store, comparison, plan.strongest(rows), swings)
+
+
+def _bisect(lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, Any], swings: Mapping[tuple[str, str, str], Any]) -> None:
+    tree, swing = store.tree_by_id(comparison.tree), swings[(row["testbox"], row["unit_job"], row["metric"])]
+    base, head = store.variant(comparison.base), store.variant(comparison.head)
+    job = next(job for job in store.spec(row["spec"]) if job.name == row["unit_job"])
+    number = _open(lab, store, tree, "watch", base.commit, head.commit, row["testbox"], job, row["metric"], f"swing:{swing.id}")
+    store.set_swing(swing.id, "bisecting", number)

@@ -1,0 +1,43 @@
+"""One round of the brain: load, decide, record. Safe to stop at any line and to start again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swingbot.service.advance_bisections import advance_bisections
+from swingbot.service.attribute_incidents import attribute_incidents, explain_swings
+from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
+from swingbot.service.draft_reports import draft_reports
+from swingbot.service.ingest_outcomes import ingest_outcomes
+from swingbot.service.judge_comparisons import judge_comparisons
+from swingbot.service.place_orders import place_comparisons, settle_orders
+from swingbot.service.ports import Lab, Store
+from swingbot.service.request_comparison import compare_changes
+from swingbot.service.start_bisection import bisect_swings
+
+Step = Callable[[Lab, Store], None]
+
+# In the order in which one round can carry a thing furthest.
+STEPS: tuple[tuple[str, Step], ...] = (
+    ("judge comparisons", judge_comparisons),
+    ("compare changes", compare_changes),
+    ("explain swings", explain_swings),  # before the report: an incident is explained once, between its comparison and its mail
+    ("draft reports", draft_reports),
+    ("attribute incidents", attribute_incidents),
+    ("bisect swings", bisect_swings),
+    ("place comparisons", place_comparisons),
+    ("settle orders", settle_orders),
+    ("follow dispatches", follow_dispatches),
+    ("dispatch orders", dispatch_orders),
+)
+
+
+def tick(lab: Lab) -> None:
+    """Everything that can be decided now. Each step is a transaction of its own."""
+    ingest_outcomes(lab)
+    with lab.transaction("settle orders") as store:
+        settle_orders(lab, store)
+    advance_bisections(lab)
+    for name, step in STEPS:
+        with lab.transaction(name) as store:
+            step(lab, store)
