@@ -22,12 +22,13 @@ SKELETON = Path(__file__).parent / "skeleton"
 START_SPEED = 100
 
 # What a commit changes:
-#   code        something in the image that has no effect
+#   code        the speed, if it says one; else something in the image that has no effect
 #   comment     nothing in the image
 #   header      a header that most files include
 #   broken      it does not compile (mended by the next commit that is not broken)
 #   unbootable  the image says boots=no (mended likewise)
-Kind = Literal["code", "comment", "header", "broken", "unbootable"]
+#   slow        each object is half-written for half a minute before it is compiled (mended likewise): for killing builds
+Kind = Literal["code", "comment", "header", "broken", "unbootable", "slow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class _State:
     header: int = 0
     broken: bool = False
     boots: bool = True
+    slow: bool = False
 
 
 def make_fakelinux(path: Path, commits: Sequence[FakeCommit] | int = 3) -> list[str]:
@@ -90,11 +92,12 @@ def _after(state: _State, commit: FakeCommit) -> _State:
         state,
         number=state.number + 1,
         speed=state.speed if commit.speed is None else commit.speed,
-        code=state.code + (commit.kind == "code"),
+        code=state.code + (commit.kind == "code" and commit.speed is None),
         comment=state.comment + (commit.kind == "comment"),
         header=state.header + (commit.kind == "header"),
         broken=commit.kind == "broken",
         boots=commit.kind != "unbootable",
+        slow=commit.kind == "slow",
     )
 
 
@@ -105,6 +108,7 @@ def _state_of(path: Path) -> _State:
 def _commit(path: Path, state: _State, title: str) -> None:
     values: dict[str, object] = {"SPEED": state.speed, "CODE": state.code, "COMMENT": state.comment, "HEADER": state.header}
     values |= {"BROKEN": "this does not compile" if state.broken else "", "BOOTS": "yes" if state.boots else "no"}
+    values |= {"SLOW": "echo half-written > $@; exec sleep 30" if state.slow else ":"}
     for template in sorted(SKELETON.rglob("*")):
         if template.is_file():
             text = template.read_text()

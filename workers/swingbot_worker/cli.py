@@ -112,7 +112,7 @@ def _read_order(path: Path, kind: str) -> Order:
     try:
         order = check_order(yaml.safe_load(path.read_text()))  # JSON is YAML
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ContractError) as error:
-        _wrong(f"{path}: {error}")
+        _wrong(f"{path}: {' '.join(str(error).split())}")
     if order["kind"] != kind:
         _wrong(f"{path} is a {order['kind']} order; use `swingbot-worker {order['kind']}`")
     return order

@@ -17,6 +17,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 # Our lab's fault, whatever the commit: what the log holds, and what to do.
 _LAB = (
     ("No space left on device", "The disk of the build cache is full; make room or lower what is kept."),
+    ("Input/output error", "The disk of the build cache fails; see the worker's kernel log."),
     ("Disk quota exceeded", "The disk quota of the build cache is used up; make room."),
     ("Killed signal terminated program", "The compiler was killed, most likely for lack of memory; give the worker more, or lower SWINGBOT_BUILD_JOBS."),
     ("virtual memory exhausted", "The compiler ran out of memory; give the worker more, or lower SWINGBOT_BUILD_JOBS."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from swingbot_worker.kbuild import log, recipe
 
 Progress = Callable[[str], None]
 PROGRESS_SECONDS = 10.0
+# A kernel's link alone needs more than this.
+FULL_BYTES = 64 << 20
 
 
 class BuildFailed(Exception):
@@ -69,6 +72,9 @@ class Make:
             text = file.read().decode(errors="replace")
         if fault := log.lab_fault(text):
             raise InfraError(fault)
+        free = shutil.disk_usage(self.source).free
+        if free < FULL_BYTES:  # not every tool says why it could not write
+            raise InfraError(f"The disk of the build cache is full ({free >> 20} MiB left at {self.source}); make room.")
         if rc < 0:  # make itself, not something it ran: nothing in a kernel tree does that
             raise InfraError(f"`{what}` was ended from outside by signal {-rc}; see what ends processes on this worker.")
         lines = log.error_lines(text)

@@ -1,0 +1,271 @@
+"""Kernel builds on a miniature tree: real git, real make, real compiler."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swingbot_jobs.contract import check_order, check_outcome
+from swingbot_worker import kbuild
+from swingbot_worker.kbuild.lock import locked
+from swingbot_worker.site import Site
+from tests.fakelinux import FakeCommit, boots, make_fakelinux, speed_of
+
+Document = dict[str, Any]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return make_site(tmp_path, "cache")
+
+
+def make_site(tmp_path: Path, cache: str) -> Site:
+    kconfig = tmp_path / "workers" / "kconfig"
+    kconfig.mkdir(parents=True, exist_ok=True)
+    (kconfig / "tiny.config").write_text("CONFIG_64BIT=y\nCONFIG_SMP=y\n# CONFIG_SLUB is not set\n")
+    return Site(cache=tmp_path / cache, workers=tmp_path / "workers", jobs=tmp_path / "jobs", benchmarks=None, make_jobs=2)
+
+
+def build(site: Site, repo: Path | str, commit: str, out: Path, *, layout: int = 0, compiler: str = "gcc", **more: Any) -> Document:
+    order = kbuild.order_by_hand(site, repo=str(repo), commit=commit, kconfig="tiny", compiler=compiler, layout=layout)
+    return check_outcome(kbuild.build(check_order({**order, **more}), out, site))
+
+
+def compiled(out: Path) -> set[str]:
+    return {line.split()[1] for line in (out / "build.log").read_text().splitlines() if line.startswith("  CC ")}
+
+
+def work_tree(site: Site) -> Path:
+    return site.cache / "work" / "linux-0.1" / "src"
+
+
+def test_a_build_leaves_image_config_map_log_and_object_hashes(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
+    out = tmp_path / "out"
+    outcome = build(site, tmp_path / "linux", ids[1], out)
+    assert outcome["status"] == "built" and outcome["reason"] is None
+    assert set(outcome["files"]) == {"bzImage", "config", "System.map", "build.log", "objects.json"}
+    assert outcome["files"]["bzImage"]["sha256"] == outcome["kernel_build"]["image_sha256"]
+    assert outcome["files"]["config"]["sha256"] == outcome["kernel_build"]["config_sha256"]
+    assert outcome["kernel_build"]["compiler_version"].startswith("gcc ")
+    assert outcome["kernel_build"]["sizes"]["text"] > 50
+    assert set(json.loads((out / "objects.json").read_text())) == {"init/main.o", "kernel/sched.o", "mm/memory.o", "mm/page_alloc.o"}
+    assert speed_of((out / "bzImage").read_bytes()) == 82 and boots((out / "bzImage").read_bytes())
+    assert "CONFIG_SMP=y" in (out / "config").read_text() and "# CONFIG_SLUB is not set" in (out / "config").read_text()
+
+
+def test_the_next_commit_compiles_only_what_it_changed(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82), FakeCommit(kind="header")])
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    build(site, tmp_path / "linux", ids[1], tmp_path / "out")
+    assert compiled(tmp_path / "out") == {"mm/page_alloc.o"}
+    build(site, tmp_path / "linux", ids[2], tmp_path / "out")
+    assert compiled(tmp_path / "out") == {"init/main.o", "kernel/sched.o", "mm/memory.o", "mm/page_alloc.o"}
+
+
+def test_an_incremental_build_gives_the_image_of_a_clean_one(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(), FakeCommit(kind="header", speed=90), FakeCommit()])
+    images = [build(site, tmp_path / "linux", commit, tmp_path / "out")["kernel_build"]["image_sha256"] for commit in ids]
+    clean = build(make_site(tmp_path, "another/cache"), tmp_path / "linux", ids[3], tmp_path / "clean")
+    assert clean["kernel_build"]["image_sha256"] == images[3]
+    assert len(set(images)) == 4
+
+
+def test_a_comment_gives_the_same_image_under_another_build_key(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(kind="comment")])
+    before = build(site, tmp_path / "linux", ids[0], tmp_path / "out")["kernel_build"]
+    after = build(site, tmp_path / "linux", ids[1], tmp_path / "out")["kernel_build"]
+    assert after["image_sha256"] == before["image_sha256"]
+    assert after["build_key"] != before["build_key"]
+
+
+def test_a_kernel_is_not_built_twice(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 1)
+    first = build(site, tmp_path / "linux", ids[1], tmp_path / "out")
+    shutil.rmtree(site.cache / "work")  # what is kept needs no work tree
+    second = build(site, tmp_path / "linux", ids[1], tmp_path / "again")
+    assert (first["kernel_build"]["cached"], second["kernel_build"]["cached"]) == (False, True)
+    assert second["files"] == first["files"]
+    assert second["seconds"] < 0.5
+    assert not (site.cache / "work" / "linux-0.1" / "src").exists()
+
+
+def test_a_damaged_kept_kernel_is_built_again(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    first = build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    (image,) = (site.cache / "kernels").glob("*/bzImage")
+    image.write_bytes(b"\0" * image.stat().st_size)
+    second = build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    assert second["kernel_build"] == first["kernel_build"]
+
+
+def test_an_order_with_a_wrong_build_key_cannot_get_another_kernel(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=50)])
+    base = build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    order = kbuild.order_by_hand(site, repo=str(tmp_path / "linux"), commit=ids[1], kconfig="tiny", compiler="gcc", layout=0)
+    order["kernel"]["build_key"] = base["kernel_build"]["build_key"]
+    outcome = kbuild.build(order, tmp_path / "out", site)
+    assert not outcome["kernel_build"]["cached"]
+    assert speed_of((tmp_path / "out" / "bzImage").read_bytes()) == 50
+
+
+def test_a_changed_kconfig_fragment_is_another_kernel(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    first = build(site, tmp_path / "linux", ids[0], tmp_path / "out")["kernel_build"]
+    site.kconfig("tiny").write_text("CONFIG_64BIT=y\nCONFIG_NOWHERE=y\n")
+    second = build(site, tmp_path / "linux", ids[0], tmp_path / "out")["kernel_build"]
+    assert not second["cached"] and second["build_key"] != first["build_key"] and second["config_sha256"] != first["config_sha256"]
+    assert "this kernel does not take: CONFIG_NOWHERE=y" in (tmp_path / "out" / "build.log").read_text()
+
+
+def test_another_layout_is_another_kernel_of_the_same_commit(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    images = {build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=layout)["kernel_build"]["image_sha256"] for layout in (0, 1, 2)}
+    assert len(images) == 3
+    outcome = build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=99)
+    assert outcome["status"] == "infra" and "Layout 99 is not known" in outcome["reason"]
+
+
+def test_a_commit_that_does_not_compile_is_an_outcome_with_its_error_lines(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(kind="broken"), FakeCommit()])
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    outcome = build(site, tmp_path / "linux", ids[1], tmp_path / "out")
+    assert outcome["status"] == "failed"
+    assert outcome["reason"].startswith("`make bzImage` failed: mm/memory.c:3:1: error: unknown type name 'this'")
+    assert outcome["kernel_build"]["errors"][0] == "mm/memory.c:3:1: error: unknown type name 'this'"
+    assert outcome["kernel_build"]["errors"][-1].startswith("make: *** ")
+    assert set(outcome["files"]) == {"build.log", "config"}, "no image of an earlier build may be shown"
+    assert build(site, tmp_path / "linux", ids[1], tmp_path / "out")["kernel_build"]["cached"]
+    assert build(site, tmp_path / "linux", ids[2], tmp_path / "out")["status"] == "built"
+
+
+def test_a_build_that_takes_too_long_fails_and_may_be_tried_again(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(kind="slow"), FakeCommit()])
+    outcome = build(site, tmp_path / "linux", ids[1], tmp_path / "out", deadline_seconds=1)
+    assert (outcome["status"], outcome["reason"]) == ("failed", "The build took longer than 1 s and was stopped.")
+    assert not (site.cache / "kernels").exists()
+    assert build(site, tmp_path / "linux", ids[2], tmp_path / "out")["status"] == "built"
+
+
+@pytest.mark.parametrize(
+    ("commit", "sentence"),
+    [("0" * 40, "is not in"), ("HEAD", "is not a Linux kernel tree")],
+    ids=["no such commit", "no kernel"],
+)
+def test_what_is_no_kernel_fails_with_a_sentence(site: Site, tmp_path: Path, commit: str, sentence: str) -> None:
+    repo = tmp_path / "novel"
+    subprocess.run(["git", "init", "-q", repo], check=True)
+    subprocess.run(["git", "-C", repo, "-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    order = kbuild.order_by_hand(site, repo=str(repo), commit="HEAD", kconfig="tiny", compiler="gcc", layout=0)
+    if commit != "HEAD":
+        order["kernel"]["commit"] = commit
+    outcome = check_outcome(kbuild.build(order, tmp_path / "out", site))
+    assert outcome["status"] == "failed" and sentence in outcome["reason"]
+    assert not (site.cache / "kernels").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"repo": "/nowhere/linux"}, "There is no repository at /nowhere/linux"),
+        ({"compiler": "gcc-99"}, "install package gcc-99"),
+        ({"compiler": "sh -c"}, "is not a compiler"),
+        ({"kconfig": "../../etc/passwd"}, "it takes a plain name"),
+        ({"kconfig": "huge"}, "it takes tiny"),
+    ],
+)
+def test_what_only_the_lab_can_mend_is_infra(site: Site, tmp_path: Path, change: Document, sentence: str) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    order = kbuild.order_by_hand(site, repo=str(tmp_path / "linux"), commit=ids[0], kconfig="tiny", compiler="gcc", layout=0)
+    order["kernel"].update(change)
+    outcome = check_outcome(kbuild.build(order, tmp_path / "out", site))
+    assert outcome["status"] == "infra" and sentence in outcome["reason"]
+
+
+def test_a_full_disk_is_infra_and_the_next_build_is_good(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    objects = work_tree(site) / "o-tiny-gcc-0"
+    objects.mkdir(parents=True)
+    (objects / ".merged").symlink_to("/dev/full")
+    outcome = build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    assert outcome["status"] == "infra" and "full" in outcome["reason"]
+    (objects / ".merged").unlink()
+    assert build(site, tmp_path / "linux", ids[0], tmp_path / "out")["status"] == "built"
+
+
+def test_a_half_finished_checkout_is_repaired(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 2)
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    source = work_tree(site)
+    (source.parent / "git" / "index.lock").write_text("")
+    (source / "mm" / "memory.c").unlink()
+    (source / "mm" / "page_alloc.c").write_text("half")
+    (source / "include" / "stray.h").write_text("#error stray\n")
+    outcome = build(site, tmp_path / "linux", ids[1], tmp_path / "out")
+    clean = build(make_site(tmp_path, "clean"), tmp_path / "linux", ids[1], tmp_path / "clean-out")
+    assert outcome["kernel_build"]["image_sha256"] == clean["kernel_build"]["image_sha256"]
+    assert not (source / "include" / "stray.h").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"rubbish" * 100], ids=["empty", "rubbish"])
+def test_a_damaged_index_is_made_anew(site: Site, tmp_path: Path, damage: bytes) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 1)
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    (work_tree(site).parent / "git" / "index").write_bytes(damage)
+    assert build(site, tmp_path / "linux", ids[1], tmp_path / "out")["status"] == "built"
+
+
+def test_a_repository_that_has_moved_shares_the_work_tree(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    (tmp_path / "linux").rename(tmp_path / "moved")
+    build(site, tmp_path / "moved", ids[1], tmp_path / "out")
+    assert compiled(tmp_path / "out") == {"mm/page_alloc.o"}
+
+
+def test_two_builds_in_one_work_tree_wait_for_each_other(site: Site, tmp_path: Path) -> None:
+    speeds = [100, 90, 80, 70]
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=speed) for speed in speeds[1:]])
+    outs = [tmp_path / f"out{speed}" for speed in speeds]
+    threads = [threading.Thread(target=build, args=(site, tmp_path / "linux", *each)) for each in zip(ids, outs, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [speed_of((out / "bzImage").read_bytes()) for out in outs] == speeds
+
+
+def test_who_waits_for_a_work_tree_says_for_whom_and_not_for_ever(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    order = kbuild.order_by_hand(site, repo=str(tmp_path / "linux"), commit=ids[0], kconfig="tiny", compiler="gcc", layout=0)
+    said: list[str] = []
+    with locked(work_tree(site).parent / "lock", 1):
+        outcome = kbuild.build({**order, "deadline_seconds": 0.3}, tmp_path / "out", site, progress=said.append)
+    assert said == [f"waiting for process {os.getpid()}, which builds in the same work tree"]
+    assert outcome["status"] == "infra" and f"held by process {os.getpid()}" in outcome["reason"]
+
+
+def test_nothing_of_our_environment_reaches_make(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    monkeypatch.setenv("MAKEFLAGS", "n")  # what a calling make leaves behind; -n would build nothing
+    monkeypatch.setenv("KCFLAGS", "--no-such-flag")
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    assert build(site, tmp_path / "linux", ids[0], tmp_path / "out")["status"] == "built"
+
+
+def test_object_directories_that_nobody_uses_are_removed(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    for number in range(9):
+        old = work_tree(site) / f"o-old-gcc-{number}"
+        old.mkdir(parents=True)
+        os.utime(old, (number, number))
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    left = sorted(path.name for path in work_tree(site).glob("o-*"))
+    assert left == [*(f"o-old-gcc-{number}" for number in range(4, 9)), "o-tiny-gcc-0"]
