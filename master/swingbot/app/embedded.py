@@ -344,7 +344,7 @@ def _watch(
             continue
         try:
             states = supervisor.states()
-        except Exception:
+        except Supervisor.ERRORS:
             continue  # it is busy or dying; the next look tells
         now_down = {name for name, (word, _) in states.items() if word in ("BACKOFF", "FATAL", "EXITED", "UNKNOWN")}
         for name in sorted(now_down - down):

