@@ -33,8 +33,8 @@ def spread(k: int, run: int = 0) -> float:
 
 def _insert(conn: sa.Connection, table: str, row: Mapping[str, Any], returning: str | None = "id") -> Any:
     columns = ", ".join(f'"{name}"' for name in row)
-    values = ", ".join(f"CAST(:{name} AS jsonb)" if isinstance(value, (dict, _Json)) else f":{name}" for name, value in row.items())
-    plain = {name: json.dumps(value.value if isinstance(value, _Json) else value) if isinstance(value, (dict, _Json)) else value for name, value in row.items()}
+    values = ", ".join(f"CAST(:{name} AS jsonb)" if isinstance(value, (dict, Json)) else f":{name}" for name, value in row.items())
+    plain = {name: json.dumps(value.value if isinstance(value, Json) else value) if isinstance(value, (dict, Json)) else value for name, value in row.items()}
     tail = f" RETURNING {returning}" if returning else ""
     result = conn.execute(sa.text(f"INSERT INTO {table} ({columns}) VALUES ({values}){tail}"), plain)
     return result.scalar_one() if returning else None
@@ -48,7 +48,7 @@ class Asker(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class _Json:
+class Json:
     """A list that goes into a jsonb column (a plain list goes into an array column)."""
 
     value: list[Any]

@@ -1,0 +1,120 @@
+"""The web service: a Starlette application of pages, JSON, plots and raw results. It reads and never writes.
+
+Everything is made on the server. Nothing on a page runs a script, and the headers say so: what a kernel, a patch or a mail says is shown
+as text, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+
+import sqlalchemy as sa
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from swingbot.core.model.ids import BadId
+from swingbot.core.model.lookup import NotFound
+
+from .mail import MailPages
+from .pages import Pages
+from .ports import ArtifactPath, ReadModels, Settings
+from .raw import RawPages
+from .render import Renderer, is_json
+from .source import Source
+
+STATIC = Path(__file__).parent / "static"
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-robots-tag": "noindex",
+}
+
+
+class SafeHeaders:
+    """Adds the headers above to every answer that does not set its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+def make_app(settings: Settings, engine: sa.Engine, read: ReadModels, artifact: ArtifactPath, extra_routes: Sequence[BaseRoute] = ()) -> Starlette:
+    """The application. `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).path`; `extra_routes` come first."""
+    source, renderer = Source(engine, read), Renderer(settings)
+    pages, raw, mail = Pages(source, renderer, artifact), RawPages(source, renderer, artifact), MailPages(settings.maildir, renderer)
+    routes: list[BaseRoute] = [
+        *extra_routes,
+        Route("/", pages.overview),
+        Route("/status.json", pages.overview),
+        Route("/healthz", _healthz(source)),
+        Route("/robots.txt", _robots),
+        Mount("/static", StaticFiles(directory=STATIC), name="static"),
+        Route("/mailbox", mail.listing),
+        Route("/mailbox/{key}", mail.message),
+        Route("/raw/{id}/{path:path}", raw.file),
+        Route("/raw/{id}", raw.listing),
+        Route("/plot/{id}.svg", pages.bisection_plot),
+        Route("/plot/{id}/{number:int}.svg", pages.comparison_plot),
+        Route("/variant/{id}", pages.variant),
+        Route("/{kind}/{id}", pages.one),
+        Route("/{plural}", pages.listing),
+    ]
+    handlers = {
+        NotFound: _failure(renderer, HTTPStatus.NOT_FOUND),
+        BadId: _failure(renderer, HTTPStatus.BAD_REQUEST),
+        sa.exc.OperationalError: _failure(renderer, HTTPStatus.SERVICE_UNAVAILABLE, "The database cannot be reached just now; try again in a moment."),
+        HTTPException: _failure(renderer, None),
+        Exception: _failure(renderer, HTTPStatus.INTERNAL_SERVER_ERROR, "The page could not be made: this is a mistake in swingbot, its log says more."),
+    }
+    return Starlette(routes=routes, middleware=[Middleware(SafeHeaders)], exception_handlers=handlers)
+
+
+def _failure(renderer: Renderer, status: HTTPStatus | None, sentence: str | None = None) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """A handler that answers with one sentence: `sentence`, or what the exception says."""
+
+    async def handle(request: Request, error: Exception) -> Response:
+        code, words = (error.status_code, error.detail) if isinstance(error, HTTPException) else (status or 500, sentence or str(error))
+        if isinstance(error, HTTPException) and words == HTTPStatus(code).phrase:
+            words = {404: "There is no such page.", 405: "Pages are for reading; use the command line to change something."}.get(code, words)
+        if is_json(request):
+            return JSONResponse({"error": words}, status_code=int(code), headers=_HEADERS)
+        page = renderer.page("error.html", status=int(code), phrase=HTTPStatus(code).phrase, sentence=words, code=int(code))
+        page.headers.update(_HEADERS)  # the answer to an unforeseen error is made outside of the middleware
+        return page
+
+    return handle
+
+
+def _healthz(source: Source) -> Callable[[Request], Response]:
+    def healthz(request: Request) -> Response:
+        try:
+            with source.reading() as conn:
+                return JSONResponse({"status": "ok", **source.read.reachable(conn)})
+        except sa.exc.SQLAlchemyError as error:
+            reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+            return JSONResponse({"status": "failed", "reason": f"the database does not answer: {reason}"}, status_code=503)
+
+    return healthz
+
+
+async def _robots(request: Request) -> Response:
+    return PlainTextResponse("User-agent: *\nDisallow: /\n")

@@ -1,0 +1,194 @@
+"""Pages and JSON at `/<kind>/<id>`, lists at `/<plural>`, plots at `/plot/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from swingbot.core.model.lookup import NotFound
+
+from . import plot
+from .ports import ArtifactPath, Row
+from .render import Renderer, is_json
+from .source import Source
+
+_TAIL_BYTES, _TAIL_LINES = 16_384, 40
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")  # colours and other controls of a console
+_LIMIT = 1000  # rows of a list at most
+PLURALS = ("comparisons", "bisections", "incidents", "reports", "orders", "testboxes", "trees", "metrics")
+_RUNNING = ("waiting", "ready", "running")
+_PLOTS = 12  # on one page
+
+
+class Pages:
+    def __init__(self, source: Source, renderer: Renderer, artifact: ArtifactPath) -> None:
+        self._source, self._renderer, self._artifact = source, renderer, artifact
+        read = source.read
+        self._kinds: Mapping[str, Callable[[sa.Connection, str], Row]] = {
+            "comparison": read.comparison,
+            "bisection": read.bisection,
+            "incident": read.incident,
+            "report": read.report,
+            "order": read.order,
+            "boot": read.boot,
+            "tree": read.tree,
+            "testbox": read.testbox,
+            "kernel": read.kernel,
+            "variant": read.variant,
+        }
+        self._extra: Mapping[str, Callable[[sa.Connection, Row], Row]] = {
+            "comparison": self._comparison,
+            "order": self._order,
+            "boot": self._boot,
+            "kernel": self._kernel,
+        }
+
+    def overview(self, request: Request) -> Response:
+        with self._source.reading() as conn:
+            found = self._source.read.status(conn)
+        if is_json(request):
+            return JSONResponse(found)
+        return self._renderer.page("overview.html", refresh=True, status_now=found)
+
+    def one(self, request: Request) -> Response:
+        """The page of one thing, or with `.json` at the end its JSON."""
+        kind, id = request.path_params["kind"], request.path_params["id"].removesuffix(".json")
+        if kind not in self._kinds:
+            raise HTTPException(404, f"There are no pages of kind {kind!r}; there are {', '.join(self._kinds)}.")
+        with self._source.reading() as conn:
+            found = self._kinds[kind](conn, id)
+            if is_json(request):
+                return JSONResponse(found)
+            more = self._extra[kind](conn, found) if kind in self._extra else {}
+        refresh = found.get("status") in _RUNNING or (kind == "order" and found["state"] in _RUNNING)
+        return self._renderer.page(f"{kind}.html", refresh=refresh, this=found, **more)
+
+    def variant(self, request: Request) -> Response:
+        """A variant's page is that of its kernel, or of the order that will build it."""
+        if is_json(request):
+            request.path_params["kind"] = "variant"
+            return self.one(request)
+        with self._source.reading() as conn:
+            found = self._source.read.variant(conn, request.path_params["id"])
+        if found["build"] is None and found["build_order"] is None:
+            raise NotFound(f"variant {found['id']} (commit {found['commit'][:12]}) has no kernel yet, and none was asked for")
+        return RedirectResponse(f"/kernel/{found['build_key']}" if found["build"] else f"/order/{found['build_order']}")
+
+    def listing(self, request: Request) -> Response:
+        plural = request.path_params["plural"].removesuffix(".json")
+        if plural not in PLURALS:
+            raise HTTPException(404, f"There is no page /{plural}; lists are {', '.join('/' + name for name in PLURALS)}.")
+        filters = dict(request.query_params)
+        limit = _limit(filters.pop("limit", None))
+        with self._source.reading() as conn:
+            try:
+                found = getattr(self._source.read, f"list_{plural}")(conn, filters, limit)
+            except ValueError as error:
+                raise HTTPException(400, f"{error}") from error
+        if is_json(request):
+            return JSONResponse(found)
+        return self._renderer.page(f"list_{plural}.html", rows=found, filters=filters, limit=limit)
+
+    def _comparison(self, conn: sa.Connection, found: Row) -> Row:
+        samples = self._source.read.samples_of_comparison(conn, found["id"])
+        shown = _plotted(found, samples)
+        return {"plots": [_title(key) for key in shown[:_PLOTS]], "values": _values(found, samples)}
+
+    def comparison_plot(self, request: Request) -> Response:
+        with self._source.reading() as conn:
+            found = self._source.read.comparison(conn, request.path_params["id"])
+            samples = self._source.read.samples_of_comparison(conn, found["id"])
+        keys = _plotted(found, samples)
+        number = request.path_params["number"]
+        if number >= len(keys):
+            raise NotFound(f"comparison {found['id']} has {len(keys)} plots; there is none with number {number}")
+        mine = [row for row in samples if (row["testbox"], row["unit_job"], row["metric"]) == keys[number]]
+        return _svg(plot.comparison_plot(_shown(found, keys[number]), mine))
+
+    def bisection_plot(self, request: Request) -> Response:
+        with self._source.reading() as conn:
+            found = self._source.read.bisection(conn, request.path_params["id"])
+        return _svg(plot.bisection_plot(found))
+
+    def _order(self, conn: sa.Connection, found: Row) -> Row:
+        name = "build.log" if found["kind"] == "build" else "console.log"
+        return {"tails": {attempt["id"]: self._tail(attempt["files"], name) for attempt in found["attempts"]}}
+
+    def _boot(self, conn: sa.Connection, found: Row) -> Row:
+        metrics = sorted({metric for run in found["runs"] for metric in run["samples"]}, key=lambda metric: (metric.startswith("perf-stat."), metric))
+        return {"metrics": metrics, "tail": self._tail(found["files"], "console.log")}
+
+    def _kernel(self, conn: sa.Connection, found: Row) -> Row:
+        return {"tail": self._tail(found["files"], "build.log") if found["status"] == "failed" else None}
+
+    def _tail(self, files: Mapping[str, Any], name: str) -> Row | None:
+        """The last lines of a log from the artifact store; None when it is not there (yet)."""
+        if name not in (files or {}):
+            return None
+        try:
+            with self._artifact(files[name]["sha256"]).open("rb") as log:
+                log.seek(max(0, log.seek(0, 2) - _TAIL_BYTES))
+                text = log.read().decode("utf-8", "replace")
+        except (OSError, ValueError):
+            return None
+        lines = _CONTROL.sub("", text).splitlines()[-_TAIL_LINES:]
+        return {"name": name, "text": "\n".join(line[:500] for line in lines)}
+
+
+def _limit(given: str | None) -> int:
+    if given is None:
+        return 100
+    if not (given.isascii() and given.isdigit() and 0 < int(given[:9]) <= _LIMIT):
+        raise HTTPException(400, f"limit must be a number from 1 to {_LIMIT}, not {given!r}")
+    return int(given)
+
+
+def _svg(text: str) -> Response:
+    # The style stands inside the picture; a picture runs nothing and loads nothing.
+    headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'", "cache-control": "no-cache"}
+    return Response(text, media_type="image/svg+xml", headers=headers)
+
+
+Key = tuple[str, str, str]  # testbox, unit job, metric
+
+
+def _key(row: Row) -> Key:
+    return row["testbox"], row["unit_job"], row["metric"]
+
+
+def _plotted(found: Row, samples: list[Row]) -> list[Key]:
+    """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed."""
+    rows = found["rows"]
+    keys = [_key(row) for row in rows if not row["metric"].startswith("perf-stat.") or row["verdict"] in ("worse", "better", "changed")]
+    measured = sorted({_key(row) for row in samples if not row["metric"].startswith("perf-stat.")})
+    return keys + [key for key in measured if key not in {_key(row) for row in rows}]
+
+
+def _title(key: Key) -> str:
+    return f"{key[2]} of {key[1]} on {key[0]}: every run of base and head, grouped by boot"
+
+
+def _shown(found: Row, key: Key) -> plot.Shown:
+    row: Row = next((row for row in found["rows"] if _key(row) == key), {})
+    label = next((part["label"] for part in found["parts"] if part["testbox"] == key[0]), None)
+    return plot.Shown(testbox=key[0], unit_job=key[1], metric=key[2], unit=row.get("unit") or "", better=row.get("better"), label=label)
+
+
+def _values(found: Row, samples: list[Row]) -> list[Row]:
+    """The numbers behind the plots, as a table: for each key and boot the values of its runs."""
+    tables: dict[Key, dict[tuple[int, str], Row]] = {}
+    for sample in samples:
+        if not sample["metric"].startswith("perf-stat."):
+            boot = tables.setdefault(_key(sample), {}).setdefault(
+                (sample["k"], sample["side"]), {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []}
+            )
+            boot["values"].append(sample["value"])
+    order = [_key(row) for row in found["rows"]]
+    keys = sorted(tables, key=lambda key: (order.index(key) if key in order else len(order), key))
+    return [{"key": key, "boots": [tables[key][place] for place in sorted(tables[key])]} for key in keys]

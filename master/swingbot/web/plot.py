@@ -1,0 +1,218 @@
+"""Plots of measured values: every run of both sides of a comparison; every boot of a bisection over its belief."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from statistics import fmean, stdev
+from typing import Any
+
+from . import svg
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 16, 44, 46
+_HEIGHT = 300
+_MARKS = {"base": svg.disc, "head": svg.diamond}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one plot of a comparison is about."""
+
+    testbox: str
+    unit_job: str
+    metric: str
+    unit: str
+    better: str | None
+    label: str | None
+
+    @property
+    def direction(self) -> str:
+        return f"{self.better} is better" if self.better else "neither direction is better"
+
+
+def comparison_plot(shown: Shown, samples: Sequence[Mapping[str, Any]]) -> str:
+    """Every run of base and head, grouped by boot (one column a boot number k), with boot means, side means and their spread.
+
+    `samples` are rows of `read.samples_of_comparison` of one testbox, unit job and metric.
+    """
+    boots = _boots(samples)
+    ks = sorted({k for _, k in boots})
+    width = max(520, min(1100, _LEFT + _RIGHT + 34 * max(1, len(ks)) + 130))
+    title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}"
+    if not boots:
+        return svg.document(width, 80, title, [svg.text(_LEFT, 44, "No run has given a value of this metric yet.", "soft")])
+    y = svg.scale_for([value for _, values in boots.values() for value in values], _HEIGHT - _BOTTOM, _TOP)
+    step = (width - _LEFT - _RIGHT - 120) / len(ks)
+    parts = [*_frame(shown, y, width - 120), *_legend(width, boots)]
+    for side in ("base", "head"):
+        parts += _side(side, {k: boots[side, k][1] for k in ks if (side, k) in boots}, y, width - 120)
+    for column, k in enumerate(ks):
+        middle = _LEFT + step * (column + 0.5)
+        parts.append(svg.text(middle, _HEIGHT - _BOTTOM + 16, str(k), "soft small", "middle"))
+        for side, shift in (("base", -0.2), ("head", 0.2)):
+            if (side, k) in boots:
+                parts.append(_boot(side, k, *boots[side, k], middle + shift * step, min(0.3 * step, 12.0), y, shown.unit))
+    return svg.document(width, _HEIGHT, title, parts)
+
+
+def _boots(samples: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[str, list[float]]]:
+    """(side, k) -> boot id and its values, a run each."""
+    found: dict[tuple[str, int], tuple[str, list[float]]] = {}
+    for sample in samples:
+        found.setdefault((sample["side"], sample["k"]), (sample["boot"], []))[1].append(sample["value"])
+    return found
+
+
+def _frame(shown: Shown, y: svg.Scale, right: float) -> list[str]:
+    marks = svg.ticks(y.low, y.high)
+    parts = [
+        svg.text(_LEFT, 18, shown.metric, "title"),
+        svg.text(_LEFT, 33, f"{shown.unit_job} on {shown.testbox}" + (f" ({shown.label})" if shown.label else ""), "soft small"),
+    ]
+    for value in marks:
+        parts += [
+            svg.line(_LEFT, y(value), right, y(value), "grid"),
+            svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, marks[1] - marks[0] if len(marks) > 1 else 1.0), "soft small", "end"),
+        ]
+    parts.append(svg.line(_LEFT, _TOP, _LEFT, _HEIGHT - _BOTTOM, "axis"))
+    parts.append(svg.line(_LEFT, _HEIGHT - _BOTTOM, right, _HEIGHT - _BOTTOM, "axis"))
+    parts.append(svg.text(16, (_TOP + _HEIGHT - _BOTTOM) / 2, f"{shown.unit or 'value'} ({shown.direction})", "small", "middle", rotate=-90))
+    parts.append(
+        svg.text(
+            (_LEFT + right) / 2,
+            _HEIGHT - 10,
+            "boot number k (base and head of one k share their perturbation); the axis does not begin at 0",
+            "soft small",
+            "middle",
+        )
+    )
+    return parts
+
+
+def _side(side: str, by_boot: Mapping[int, list[float]], y: svg.Scale, right: float) -> list[str]:
+    """The mean of boot means as a dashed line, one standard deviation between boots as a band."""
+    means = [fmean(values) for values in by_boot.values()]
+    if not means:
+        return []
+    middle = fmean(means)
+    parts = []
+    if len(means) > 1:
+        spread = stdev(means)
+        top, bottom = max(_TOP, y(middle + spread)), min(_HEIGHT - _BOTTOM, y(middle - spread))
+        parts.append(svg.element("rect", x=_LEFT, y=top, width=right - _LEFT, height=max(0.0, bottom - top), class_=f"{side} band"))
+    return [*parts, svg.line(_LEFT, y(middle), right, y(middle), f"{side} level")]
+
+
+def _boot(side: str, k: int, boot: str, values: list[float], x: float, half: float, y: svg.Scale, unit: str) -> str:
+    """One boot: a mark for each run, spread over the column in order, and the boot's mean as a bar."""
+    count = len(values)
+    marks = [
+        _MARKS[side](x + (half * 1.4 * (index / (count - 1) - 0.5) if count > 1 else 0.0), y(value), 4.0, f"{side} run") for index, value in enumerate(values)
+    ]
+    middle = fmean(values)
+    bar = svg.line(x - half, y(middle), x + half, y(middle), f"{side} mean")
+    return svg.link(f"/boot/{boot}", f"{side}, boot {boot} (k={k}): mean {middle:.6g} {unit} of {count} run{'s' * (count != 1)}", *marks, bar)
+
+
+def _legend(width: int, boots: Mapping[tuple[str, int], tuple[str, list[float]]]) -> list[str]:
+    parts, x, y = [], width - 108.0, float(_TOP + 6)
+    for side in ("base", "head"):
+        of_side = [values for (of, _), (_, values) in boots.items() if of == side]
+        parts += [_MARKS[side](x, y, 4.0, f"{side} run"), svg.text(x + 12, y + 4, f"{side}: a run", "small")]
+        parts += [svg.line(x - 7, y + 18, x + 7, y + 18, f"{side} mean"), svg.text(x + 12, y + 22, "mean of a boot", "small")]
+        parts += [svg.line(x - 7, y + 36, x + 7, y + 36, f"{side} level"), svg.text(x + 12, y + 40, "mean, ± sd", "small")]
+        parts.append(svg.text(x + 12, y + 56, f"{len(of_side)} boots, {sum(map(len, of_side))} runs", "soft small"))
+        y += 82
+    return parts
+
+
+def bisection_plot(bisection: Mapping[str, Any]) -> str:
+    """Boot means over commits (a disc for search, a diamond for confirmation, a cross for a boot that says nothing) above the belief per commit."""
+    points = bisection["points"]
+    last = max(1, len(points) - 1)
+    width, height = max(640, min(1180, _LEFT + _RIGHT + 30 * len(points) + 60)), 440
+    floor, base_of_bars = 270.0, 400.0
+    x = svg.Scale(-0.6, last + 0.6, _LEFT, width - _RIGHT)
+    values = [entry["mean"] for entry in bisection["log"] if entry["mean"] is not None]
+    title = f"bisection {bisection['id']}: {bisection['metric']} over {last} commits"
+    y = svg.scale_for(values or [0.0, 1.0], floor, _TOP + 8)
+    parts = [
+        svg.text(_LEFT, 18, bisection["metric"], "title"),
+        svg.text(
+            _LEFT, 33, f"{bisection['unit_job']} on {bisection['testbox']}" + (f" ({bisection['label']})" if bisection.get("label") else ""), "soft small"
+        ),
+    ]
+    parts += _highlight(points, x, floor, base_of_bars)
+    parts += _value_axis(bisection, y, width - _RIGHT, floor) if values else [svg.text(_LEFT + 12, 150, "No boot has answered yet.", "soft")]
+    parts += [_observation(entry, x, y, floor) for entry in bisection["log"] if entry["seen_at"]]
+    parts += _belief(points, x, width - _RIGHT, base_of_bars)
+    for point in points:
+        if last <= 34 or point["idx"] % 5 == 0:
+            parts.append(svg.text(x(point["idx"]), base_of_bars + 15, {0: "good", last: "bad"}.get(point["idx"], str(point["idx"])), "soft small", "middle"))
+    parts.append(svg.text((_LEFT + width - _RIGHT) / 2, height - 8, "commit, oldest first (the table below names them)", "soft small", "middle"))
+    return svg.document(width, height, title, parts)
+
+
+def _highlight(points: Sequence[Mapping[str, Any]], x: svg.Scale, floor: float, bottom: float) -> list[str]:
+    half = (x(1) - x(0)) / 2
+    found = [point for point in points if point["state"] == "culprit"]
+    return [svg.element("rect", x=x(point["idx"]) - half, y=float(_TOP), width=2 * half, height=bottom - _TOP, class_="mark") for point in found]
+
+
+def _value_axis(bisection: Mapping[str, Any], y: svg.Scale, right: float, floor: float) -> list[str]:
+    marks = svg.ticks(y.low, y.high)
+    parts = []
+    for value in marks:
+        parts += [
+            svg.line(_LEFT, y(value), right, y(value), "grid"),
+            svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, marks[1] - marks[0] if len(marks) > 1 else 1.0), "soft small", "end"),
+        ]
+    better = f", {bisection['better']} is better" if bisection.get("better") else ""
+    parts.append(svg.text(16, (_TOP + floor) / 2, f"{bisection.get('unit') or 'value'}, mean of a boot{better}", "small", "middle", rotate=-90))
+    parts.append(svg.line(_LEFT, _TOP, _LEFT, floor, "axis"))
+    legend_x = right - 330
+    parts += [svg.disc(legend_x, 14, 4.0, "base run"), svg.text(legend_x + 9, 18, "boot, search", "small")]
+    parts += [svg.diamond(legend_x + 98, 14, 5.0, "head run"), svg.text(legend_x + 108, 18, "boot, confirmation", "small")]
+    return [*parts, svg.cross(legend_x + 232, 14, 4.0), svg.text(legend_x + 241, 18, "boot, no value", "small")]
+
+
+def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: float) -> str:
+    at = x(entry["idx"]) + ((entry["k"] * 37 % 11) - 5) * 0.6 * min(1.0, (x(1) - x(0)) / 24)  # boots of a commit side by side, always in the same place
+    what = f"commit {entry['idx']}, k={entry['k']}, {entry['phase']}"
+    if entry["mean"] is None:
+        mark = svg.cross(at, floor - 8, 4.0)
+        what += f": {entry['skip'] or 'no value'}"
+    else:
+        confirmed = entry["phase"] == "confirm"
+        mark = svg.diamond(at, y(entry["mean"]), 5.0, "head run") if confirmed else svg.disc(at, y(entry["mean"]), 4.0, "base run")
+        what += f": mean {entry['mean']:.6g} of {len(entry['values'])} runs"
+    return svg.link(f"/boot/{entry['boot']}", what, mark) if entry["boot"] else svg.element("g", svg.element("title", escape(what)), mark)
+
+
+def _belief(points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, base: float) -> list[str]:
+    """A bar for each commit: the probability that it is the culprit."""
+    top = base - 88
+    height = svg.Scale(0.0, 1.0, base, top)
+    parts = []
+    for value in (0.0, 0.5, 1.0):
+        parts += [
+            svg.line(_LEFT, height(value), right, height(value), "grid"),
+            svg.text(_LEFT - 7, height(value) + 4, f"{value:.0%}".replace("%", " %"), "soft small", "end"),
+        ]
+    parts.append(svg.text(16, (top + base) / 2, "P(culprit)", "small", "middle", rotate=-90))
+    width = 0.7 * (x(1) - x(0))
+    for point in points:
+        if point["probability"]:
+            up = height(min(1.0, point["probability"]))
+            bar = svg.element(
+                "rect",
+                svg.element("title", f"commit {point['idx']}: {point['probability']:.4f}"),
+                x=x(point["idx"]) - width / 2,
+                y=up,
+                width=width,
+                height=base - up,
+                class_="probability",
+            )
+            parts.append(bar)
+    return [*parts, svg.line(_LEFT, base, right, base, "axis")]

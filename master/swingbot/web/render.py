@@ -1,0 +1,40 @@
+"""From plain dicts to pages: Jinja with autoescape, and the few things that every page knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from .ports import Settings
+from .words import FILTERS
+
+TEMPLATES = Path(__file__).parent / "templates"
+_REFRESH_SECONDS = 10  # a page about something that runs looks again this often
+
+
+def is_json(request: Request) -> bool:
+    return request.url.path.endswith(".json")
+
+
+def bb_build_url(buildbot: str, builder: int | None, number: int | None) -> str | None:
+    """The Buildbot page of a dispatch, once there is one."""
+    return f"{buildbot}#/builders/{builder}/builds/{number}" if builder is not None and number is not None else None
+
+
+class Renderer:
+    def __init__(self, settings: Settings) -> None:
+        loader = jinja2.FileSystemLoader(TEMPLATES)
+        self._jinja = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        self._jinja.filters |= FILTERS | {"path": lambda text: quote(str(text), safe="")}
+        host = urlsplit(settings.web_url)
+        buildbot = f"{host.scheme}://{host.hostname or '127.0.0.1'}:{settings.buildbot_www_port}/"
+        self._jinja.globals |= {"buildbot": buildbot, "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number)}
+
+    def page(self, template: str, *, status: int = 200, refresh: bool = False, **context: Any) -> Response:
+        text = self._jinja.get_template(template).render(refresh=_REFRESH_SECONDS if refresh else None, **context)
+        return HTMLResponse(text, status_code=status, headers={"cache-control": "no-cache"})

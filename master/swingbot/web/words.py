@@ -1,0 +1,107 @@
+"""How numbers, times and names look on a page: Jinja filters, all pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+MISSING = "–"  # missing is shown as missing, never as 0
+
+
+def number(value: float | None) -> str:
+    """Five significant digits, thousands apart: enough to recompute a percentage that is printed with one decimal."""
+    if value is None:
+        return MISSING
+    size = abs(value)
+    if size >= 1e7 or 0 < size < 1e-3:
+        mantissa, exponent = f"{value:.4e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    if size >= 10_000:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.5g}" if size >= 1 else f"{value:.4g}"
+
+
+def percent(value: float | None, signed: bool = True) -> str:
+    """A change in per cent: `-18.0 %`."""
+    if value is None:
+        return MISSING
+    return f"{value:+.1f}\u00a0%".replace("-", "\u2212") if signed else f"{value:.1f}\u00a0%"
+
+
+def interval(value: list[float | None] | None) -> str:
+    if not value or None in value:
+        return MISSING
+    return f"{percent(value[0])} … {percent(value[1])}"
+
+
+def probability(value: float | None) -> str:
+    """A probability in per cent that never rounds up to certainty."""
+    if value is None:
+        return MISSING
+    if value > 0.9995:
+        return "> 99.9\u00a0%" if value < 1 else "100\u00a0%"
+    return "< 0.1\u00a0%" if 0 < value < 0.0005 else f"{100 * value:.1f}\u00a0%"
+
+
+def duration(seconds: float | None) -> str:
+    """`75` is `1 min 15 s`; two units at most."""
+    if seconds is None:
+        return MISSING
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s" if total < 600 else f"{total // 60} min"
+    return f"{total // 3600} h {total % 3600 // 60} min" if total < 86400 else f"{total // 86400} d {total % 86400 // 3600} h"
+
+
+def when(moment: str | None) -> str:
+    """`2026-03-02T09:00:00Z` as `2026-03-02 09:00:00`; the pages are in UTC."""
+    return moment.replace("T", " ").removesuffix("Z") if moment else MISSING
+
+
+def ago(moment: str | None, now: datetime | None = None) -> str:
+    if not moment:
+        return MISSING
+    then = datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return f"{duration(max(0, round(((now or datetime.now(UTC)) - then).total_seconds())))} ago"
+
+
+def size(bytes_: int | None) -> str:
+    if bytes_ is None:
+        return MISSING
+    if bytes_ < 1000:
+        return f"{bytes_} B"
+    power = 1 if bytes_ < 999_500 else 2 if bytes_ < 999_500_000 else 3
+    value = bytes_ / 1000**power
+    return f"{value:.1f} {'kMG'[power - 1]}B" if value < 99.5 else f"{value:.0f} {'kMG'[power - 1]}B"
+
+
+def short(commit: str | None) -> str:
+    return commit[:12] if commit else MISSING
+
+
+def fact(value: Any) -> str:
+    """A value of a JSON document on one line."""
+    if value is None:
+        return MISSING
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {fact(inner)}" for key, inner in value.items())
+    return ", ".join(map(fact, value)) if isinstance(value, list) else str(value)
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "number": number,
+    "percent": percent,
+    "interval": interval,
+    "probability": probability,
+    "duration": duration,
+    "when": when,
+    "ago": ago,
+    "bytes": size,
+    "short": short,
+    "fact": fact,
+}
