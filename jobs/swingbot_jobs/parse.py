@@ -58,8 +58,8 @@ def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dic
     files = _files_at(path, PERF_STAT if program == PERF_STAT else "stdout")
     if program == PERF_STAT:
         samples, problem = _counters(files)
-        if problem:
-            raise ParseError(f"{path}: {problem}")
+        if not samples:
+            raise ParseError(f"{path}: {problem or 'holds no counter of perf stat'}")
     else:
         samples = _benchmark(known, files, {}) | _counters(files)[0]
     return {"program": program, "samples": samples}
@@ -101,7 +101,7 @@ def _counters(files: Mapping[str, str]) -> tuple[Samples, str | None]:
         return {}, None
     try:
         counts = {re.sub(r"[^-A-Za-z0-9_.:/%=,+@]", "_", event): [count.value] for event, count in read_perf_stat(text).items()}
-        return {f"{PERF_STAT}.{event}": values for event, values in _checked(PERF_STAT, counts).items()}, None
+        return {f"{PERF_STAT}.{event}": values for event, values in _checked(PERF_STAT, counts).items()} if counts else {}, None
     except ParseError as error:
         return {}, str(error)
 

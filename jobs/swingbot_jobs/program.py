@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
@@ -59,6 +59,7 @@ class Metric:
     klass: MetricClass
     min_effect_pct: float
     describe: str
+    headline: bool = False  # what the program is run for: its swings are judged and bisected, the other numbers are shown beside it
     min_effect_when: tuple[tuple[str, str, float], ...] = ()  # (parameter, pattern of its value, per cent); the first that fits wins
 
     def min_effect(self, params: Mapping[str, str]) -> float:
@@ -90,7 +91,7 @@ class Program:
         known = self.metrics.get(full_name)
         if known is not None:
             return known
-        return next((_member(family, full_name) for family in self._families if fnmatchcase(full_name, family.name)), None)
+        return next((replace(family, name=full_name) for family in self._families if fnmatchcase(full_name, family.name)), None)
 
 
 def find_metric(programs: Mapping[str, Program], full_name: str) -> Metric | None:
@@ -131,18 +132,6 @@ def load_program(path: Path) -> Program:
     return program
 
 
-def _member(family: Metric, full_name: str) -> Metric:
-    return Metric(
-        name=full_name,
-        unit=family.unit,
-        better=family.better,
-        klass=family.klass,
-        min_effect_pct=family.min_effect_pct,
-        describe=family.describe,
-        min_effect_when=family.min_effect_when,
-    )
-
-
 def _parameters(meta: _Table) -> Iterator[Parameter]:
     for name, table in meta.tables("parameters"):
         if not PARAMETER_NAME.fullmatch(name):
@@ -174,6 +163,7 @@ def _metrics(meta: _Table, program: str) -> Iterator[Metric]:
             klass=klass,
             min_effect_pct=floor,
             describe=table.text("describe"),
+            headline=table.truth("headline"),
             min_effect_when=when,
         )
         table.done()
