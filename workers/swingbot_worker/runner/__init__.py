@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 
 from swingbot_jobs.unit_job import UnitJob
-from swingbot_worker.runner.prologue import PROLOGUE
+from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 
 END = "facts/ended"
 # Guest seconds of a run whose job does not say how long it takes (hackbench, page-fault).
@@ -20,9 +20,13 @@ UNSAID_SECONDS = 20.0
 EXTRA_SECONDS = 10.0
 
 
-def script(unit_jobs: Sequence[UnitJob]) -> str:
-    """The text of /job/run.sh: unit jobs in the order given, the runs of each in sequence."""
-    return "\n".join((PROLOGUE, *(line for job in unit_jobs for line in _lines(job)), "finish", ""))
+def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
+    """The text of /job/run.sh: unit jobs in the order given, the runs of each in sequence.
+
+    `alone`: it runs in a guest of its own, where after each run every process may be killed.
+    """
+    runs = "\n".join(line for job in unit_jobs for line in _lines(job))
+    return f"{PROLOGUE}{SWEEP_ALL if alone else SWEEP_NOTHING}\nfacts\n{runs}\nfinish\n"
 
 
 def seconds_of(job: UnitJob) -> float:

@@ -39,9 +39,14 @@ chosen() {
 
 # clock: sb_now becomes the uptime in hundredths of a second
 clock() {
-	read -r sb_now sb_rest </proc/uptime
+	read -r sb_now _ </proc/uptime
 	sb_now=${sb_now%.*}${sb_now#*.}
 	while [ "${sb_now#0}" != "$sb_now" ] && [ "$sb_now" != 0 ]; do sb_now=${sb_now#0}; done
+}
+
+# seconds HUNDREDTHS: as a decimal fraction
+seconds() {
+	printf '%d.%02d\n' $(($1 / 100)) $(($1 % 100))
 }
 
 # counted EVENTS...: those that perf can count here, joined by commas
@@ -58,6 +63,7 @@ counted() {
 }
 
 facts() {
+	# shellcheck disable=SC2086 # words on purpose
 	sb_events=$(counted $sb_software $sb_hardware)
 	fact perf_events "${sb_events:-none}"
 	fact kernel_release "$(uname -r)"
@@ -73,7 +79,7 @@ facts() {
 	fact microcode "$(sed -n 's/^microcode[^:]*: //p' /proc/cpuinfo | head -n 1)"
 	fact mitigations "$(cd /sys/devices/system/cpu/vulnerabilities 2>/dev/null && grep . -- * | grep -v ':Not affected$' | tr '\n' ';')"
 	clock
-	fact ready_seconds "$((sb_now / 100))"
+	fact ready_seconds "$(seconds "$sb_now")"
 	send facts
 	rm -f facts/*
 }
@@ -95,9 +101,8 @@ one_run() {
 	fi
 	echo $? >"$sb_at/rc"
 	clock
-	[ -n "$SWINGBOT_NO_SWEEP" ] || kill -KILL -1 # all but PID 1 and this shell: nothing of a run may live on in the next
-	sb_took=$((sb_now - sb_began))
-	printf '%d.%02d\n' $((sb_took / 100)) $((sb_took % 100)) >"$sb_at/seconds"
+	sweep
+	seconds "$((sb_now - sb_began))" >"$sb_at/seconds"
 	send "$sb_at"
 	rm -rf "${sb_at%/*}"
 }
@@ -105,9 +110,20 @@ one_run() {
 finish() {
 	fact kernel_errors "$(dmesg -r 2>/dev/null | grep -c '^<[0-3]>')"
 	clock
-	fact ended "$((sb_now / 100))"
+	fact ended "$(seconds "$sb_now")"
 	send facts
 }
 
-facts
+# sweep: nothing of a run may live on in the next
+"""
+
+# Only where init started us and nobody else lives: this ends everything but PID 1 and this shell.
+SWEEP_ALL: Final = """sweep() {
+	[ "$PPID" != 1 ] || kill -KILL -1
+}
+"""
+# On a machine that others use too; the driver cleans up its own way.
+SWEEP_NOTHING: Final = """sweep() {
+	:
+}
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import socket
 import sys
 import time
@@ -109,7 +110,9 @@ def _facts(request: Request, made: Boot, results: Results) -> Iterator[tuple[str
 
 def _value(text: str) -> Fact:
     plain = "".join(char if char.isprintable() else " " for char in text[:FACT_LENGTH]).strip()
-    return int(plain) if plain.isdecimal() and plain.isascii() and len(plain) < 16 else plain
+    if not re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,6})?", plain):
+        return plain
+    return float(plain) if "." in plain else int(plain)
 
 
 def _run(job: UnitJob, number: int, results: Results) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def boot(request: Request) -> Boot:
 def _environment(request: Request, work: Path) -> dict[str, str]:
     order = work / "order.json"
     order.write_text(json.dumps({key: value for key, value in request.order.items() if key != "exchange"}))  # the token is not for it
-    for entry in virtual.job_entries(request.unit_jobs, request.site):
+    for entry in virtual.job_entries(request.unit_jobs, request.site, alone=False):
         path = work / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.content)

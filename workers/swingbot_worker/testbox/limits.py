@@ -14,6 +14,8 @@ ICOUNT_PACE = 2.5
 # What a shared host may slow a boot down by before we call the kernel slow.
 PATIENCE = 3.0
 START_SECONDS = 30.0
+# A boot that is alive prints something every second or two, on a busy host a little less often.
+QUIET_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +38,8 @@ def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -
     longest = max((_run_seconds(box, job) for job in unit_jobs), default=0.0)
     return Limits(
         wall=wall if deadline is None else min(wall, deadline),
-        quiet_boot=START_SECONDS + PATIENCE * box.boot_seconds,
-        quiet_job=START_SECONDS + PATIENCE * longest,
+        quiet_boot=QUIET_SECONDS + PATIENCE * box.boot_seconds,
+        quiet_job=QUIET_SECONDS + PATIENCE * longest,
     )
 
 

@@ -19,6 +19,8 @@ from swingbot_worker.testbox.request import Boot, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import CONSOLE_BYTES, LOOK_SECONDS, Stop, Watch, ended, tail
 
+# What QEMU 7.2 says of an image that is no kernel; where it names the file, that is what it could not load.
+REFUSED_IMAGE = ("linux kernel too old", "without PVH ELF Note", "invalid kernel header")
 # Leftovers of killed boots older than this are removed.
 SCRATCH_SECONDS = 24 * 3600.0
 
@@ -30,7 +32,7 @@ def boot(request: Request) -> Boot:
     made, version, delay = rootfs.prepare(request.unit_jobs, site), _version(), box.perturbation(request.k)
     with tempfile.TemporaryDirectory(dir=_scratch(site), prefix="boot-") as work:
         files = qemu.Files(image=request.image, initrd=Path(work, "initrd"), console=request.console, results=request.results)
-        rootfs.with_job(made, job_entries(request.unit_jobs, site), files.initrd)
+        rootfs.with_job(made, job_entries(request.unit_jobs, site, alone=True), files.initrd)
         with _leases(request) as locks:
             if box.driver.accel == "kvm":
                 kvm.check(box.name, site)
@@ -38,11 +40,11 @@ def boot(request: Request) -> Boot:
     return Boot(verdict=verdict, facts={**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key})
 
 
-def job_entries(unit_jobs: Sequence[UnitJob], site: Site) -> list[cpio.Entry]:
+def job_entries(unit_jobs: Sequence[UnitJob], site: Site, *, alone: bool) -> list[cpio.Entry]:
     """What the job adds to the root file system: the generated script and each program's `run`."""
     programs = sorted({job.program for job in unit_jobs})
     runs = [cpio.file(f"job/programs/{name}/run", (site.jobs / "programs" / name / "run").read_bytes(), executable=True) for name in programs]
-    return [cpio.file("job/run.sh", runner.script(unit_jobs).encode(), executable=True), *runs]
+    return [cpio.file("job/run.sh", runner.script(unit_jobs, alone=alone).encode(), executable=True), *runs]
 
 
 @contextlib.contextmanager
@@ -92,12 +94,9 @@ def _judge(request: Request, log: Path, done: process.Completed | None, stopped:
 def _qemu_failed(request: Request, log: Path, rc: int) -> Verdict:
     """QEMU gave up: an image that it cannot load is the kernel's fault, all else is ours."""
     said = console.last_line(tail(log))
-    if _REFUSED_IMAGE in said or str(request.image) in said:
+    if any(words in said for words in (*REFUSED_IMAGE, str(request.image))):
         return Verdict(status=BootStatus.PANICKED, reason=f"QEMU cannot load this image: {said}")
     raise InfraError(f"QEMU failed with status {rc} ({said or 'it said nothing'}); see {log} and the qemu settings of testbox {request.box.name}.")
-
-
-_REFUSED_IMAGE = "linux kernel too old"
 
 
 def _cut(path: Path) -> None:

@@ -11,8 +11,8 @@ from swingbot_worker.testbox.limits import Limits
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 LOOK_SECONDS = 0.2
-# A boot prints a few kB, an oops some more. What comes above this is a flood and would fill the disk.
-CONSOLE_BYTES = 16 << 20
+# A boot prints 13 kB, an oops some more. What comes above this is a flood and would fill the disk.
+CONSOLE_BYTES = 1 << 20
 RESULTS_BYTES = 256 << 20
 # A guest that has sent its end marker powers off within this, or is ended.
 POWER_OFF_SECONDS = 15.0
