@@ -8,7 +8,7 @@ not understand is refused with file and line: a key that is silently dropped cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
@@ -20,7 +20,7 @@ from swingbot_jobs.program import Program
 REMARKS: Final = frozenset({"suite", "testcase", "category", "description", "title", "author"})
 # One box plays both roles; the only cluster there is.
 CLUSTERS: Final = ("cs-localhost",)
-# LKP's keys that would change what is measured, if we acted on them. Saying so beats measuring something else.
+# Keys that LKP acts upon and we do not. Saying so beats measuring something else.
 NOT_HERE: Final = {
     "kconfig": "the tree's settings choose the kernel configuration",
     "commit": "swingbot chooses the commits",
@@ -28,6 +28,7 @@ NOT_HERE: Final = {
     "rootfs": "the testbox's root file system is always the same",
     "cpufreq_governor": "testboxes keep their own governor",
     "nr_instances": "several instances of a program are not supported yet",
+    "perf-profile": "profiles are not recorded yet",
     "kernel_cmdline": "the testbox's file sets the kernel command line",
 }
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
@@ -63,8 +64,8 @@ def load_job(text: str, file_name: str, programs: Mapping[str, Program]) -> list
         raise JobError(f"{file_name}:{text.count(chr(10), 0, erb.start()) + 1}: ERB (<% %>) is not taken: job files are data, not programs")
     name = _job_name(file_name)
     documents = read_documents(text, file_name, JobError)
-    tables = [_flat(document, file_name) for document in documents]
-    jobs = [_document(table, file_name, name, programs) for table in _merged(tables, file_name)]
+    flat = [_flat(document, file_name) for document in documents]
+    jobs = [_document(table, file_name, name, programs) for table in _merged(flat, file_name)]
     found = [job for job in jobs if job is not None]
     if not found:
         benchmarks = ", ".join(sorted(program.name for program in programs.values() if program.kind == "benchmark"))
@@ -82,28 +83,39 @@ def _job_name(file_name: str) -> str:
 # --- shape: control blocks, dotted keys, documents ---------------------------------------------------------------------
 
 
-def _flat(document: Value, file_name: str) -> dict[str, Value]:
-    """The top-level entries of one document, with the contents of `if role ...:` blocks in the place of the block."""
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """One document without its control blocks: entries by key, and the `if role ...` block that a key stood in."""
+
+    entries: dict[str, Value]
+    block_of: dict[str, str]
+
+    def without(self, blocks: Iterable[str]) -> dict[str, Value]:
+        return {key: value for key, value in self.entries.items() if self.block_of.get(key) not in set(blocks)}
+
+
+def _flat(document: Value, file_name: str) -> _Flat:
+    """The contents of `if role ...:` blocks in the place of the block: one box plays both roles."""
     if document.table is None:
         raise JobError(f"{file_name}:{document.line}: a job must be a table of 'key: value' lines")
-    flat: dict[str, Value] = {}
-    for key, value in _entries(document.table, file_name):
-        if key in flat:
-            raise JobError(f"{file_name}:{value.line}: {key!r} stands twice, first in line {flat[key].line}")
-        flat[key] = value
+    flat = _Flat({}, {})
+    for block, key, value in _entries(document.table, file_name):
+        if key in flat.entries:
+            raise JobError(f"{file_name}:{value.line}: {key!r} stands twice, first in line {flat.entries[key].line}")
+        flat.entries[key] = value
+        if block:
+            flat.block_of[key] = block
     return flat
 
 
-def _entries(table: Mapping[str, Value], file_name: str) -> Iterator[tuple[str, Value]]:
+def _entries(table: Mapping[str, Value], file_name: str, block: str = "") -> Iterator[tuple[str, str, Value]]:
     for key, value in table.items():
         role = _ROLE.fullmatch(key)
         if role and role[1] in ("server", "client"):
-            yield from _entries(value.table or {}, file_name)
-        elif key.startswith(("#", ":")):  # LKP's way to switch a key off without deleting it
-            continue
-        else:
+            yield from _entries(value.table or {}, file_name, block or role[1])
+        elif not key.startswith(("#", ":")):  # LKP's way to switch a key off without deleting it
             _refuse_shape(key, value, file_name)
-            yield key, value
+            yield block, key, value
 
 
 def _refuse_shape(key: str, value: Value, file_name: str) -> None:
@@ -116,22 +128,22 @@ def _refuse_shape(key: str, value: Value, file_name: str) -> None:
         raise JobError(f"{where}: adding to or taking from a key ({key}) is not supported yet; write the whole value")
 
 
-def _merged(tables: list[dict[str, Value]], file_name: str) -> Iterator[dict[str, Value]]:
-    """The base as it is, then the base under each later document."""
-    base = tables[0] if tables else {}
-    yield _dotted({}, base, file_name)
-    for table in tables[1:]:
-        yield _dotted(base, table, file_name)
+def _merged(documents: list[_Flat], file_name: str) -> Iterator[dict[str, Value]]:
+    """The base as it is, then the base under each later document, where a block replaces the same block as a whole."""
+    if not documents:
+        return
+    base = _Flat(_laid_over({}, documents[0].entries, file_name), documents[0].block_of)
+    yield base.entries
+    for document in documents[1:]:
+        yield _laid_over(base.without(document.block_of.values()), document.entries, file_name)
 
 
-def _dotted(base: Mapping[str, Value], over: Mapping[str, Value], file_name: str) -> dict[str, Value]:
-    """`base` with `over` laid over it by top-level key; `a.b: v` sets b inside a instead."""
-    merged: dict[str, Value] = {}
-    plain = dict(base) | {key: value for key, value in over.items() if "." not in key}
-    dotted = {key: value for key, value in plain.items() if "." in key} | {key: value for key, value in over.items() if "." in key}
-    merged.update((key, value) for key, value in plain.items() if "." not in key)
-    for key, value in dotted.items():
-        _set(merged, key.split("."), value, file_name)
+def _laid_over(base: Mapping[str, Value], over: Mapping[str, Value], file_name: str) -> dict[str, Value]:
+    """`base` with `over` laid over it by top-level key; `a.b: v` sets b inside a and leaves the rest of a."""
+    merged = dict(base) | {key: value for key, value in over.items() if "." not in key}
+    for key, value in over.items():
+        if "." in key:
+            _set(merged, key.split("."), value, file_name)
     return merged
 
 
@@ -209,7 +221,7 @@ def _refuse_unknown(key: str, value: Value, file_name: str, program: Program | N
         return
     where = f"{file_name}:{value.line}"
     if key in NOT_HERE:
-        raise JobError(f"{where}: {key} has no effect here: {NOT_HERE[key]}; remove it")
+        raise JobError(f"{where}: {key} would have no effect here: {NOT_HERE[key]}; remove it")
     what = "no program is called" if value.table is not None else "unknown key"
     listed = ", ".join(sorted(programs) if value.table is not None else sorted(parameters | {"runs", "cluster"}))
     raise JobError(f"{where}: {what} {key!r}{suggest(key, known)}; known are {listed}")

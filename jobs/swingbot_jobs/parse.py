@@ -91,7 +91,11 @@ def _text_at(path: Path) -> str:
 def _benchmark(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
     if program.kind != "benchmark":
         raise ParseError(f"{program.name} is a monitor, it gives no result of its own")
-    return {f"{program.name}.{name}": values for name, values in _checked(program.name, _parser(program.directory / "parse.py")(files, params)).items()}
+    try:
+        found = _parser(program.directory / "parse.py")(files, params)
+    except ParseError as error:
+        raise ParseError(_printable(str(error))) from error  # it may quote what the guest wrote
+    return {f"{program.name}.{name}": values for name, values in _checked(program.name, found).items()}
 
 
 def _counters(files: Mapping[str, str]) -> tuple[Samples, str | None]:
@@ -150,8 +154,7 @@ def _parsed(job: UnitJob, number: int, results: Results, programs: Mapping[str, 
         why = f" ({results.notes[0]})" if results.notes else ""
         return _run(job, number, "missing", f"nothing came back from this run: the boot ended before it{why}", {}, None)
     try:
-        remark, program = _exit(job, files, programs), _known(job.program, programs)
-        samples = _benchmark(program, files, job.params)
+        remark, samples = _result(job, files, _known(job.program, programs))
     except ParseError as error:
         return _run(job, number, "failed", str(error), {}, seconds)
     counters, problem = _counters(files)
@@ -163,22 +166,33 @@ def _run(job: UnitJob, number: int, status: RunStatus, reason: str | None, sampl
     return ParsedRun(unit_job=job.name, number=number, status=status, reason=reason[:2000] if reason else None, samples=samples, seconds=seconds)
 
 
-def _exit(job: UnitJob, files: Mapping[str, str], programs: Mapping[str, Program]) -> str | None:
-    """A remark about how the run ended; ParseError if its result can't count."""
-    status = files.get("rc", "").strip()
-    if not re.fullmatch(r"[0-9]{1,3}", status):
+def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[str | None, Samples]:
+    """A remark and the benchmark's samples; ParseError if the run ended in a way that its result can't count."""
+    rc = files.get("rc", "").strip()
+    if not re.fullmatch(r"[0-9]{1,3}", rc):
         raise ParseError("the run did not end: the boot was over before its exit status came")
-    if int(status) == 0:
-        return None
-    if int(status) in _TIMED_OUT and job.program in programs and programs[job.program].result_before_timeout:
-        return f"{job.program} printed its result and was then stopped by its time limit"
-    last = next((line.strip() for line in reversed((files.get("stderr", "") or files.get("stdout", "")).splitlines()) if line.strip()), "")
-    how = f"{job.program} was stopped by its time limit" if int(status) in _TIMED_OUT else f"{job.program} ended with exit status {int(status)}"
-    raise ParseError(f"{how}: {_printable(last)}" if last else how)
+    status = int(rc)
+    if status == 0:
+        return None, _benchmark(program, files, job.params)
+    how = f"{program.name} was stopped by its time limit" if status in _TIMED_OUT else f"{program.name} ended with exit status {status}"
+    try:
+        samples = _benchmark(program, files, job.params)
+    except ParseError as error:
+        raise ParseError(f"{how}: {error}{_last_words(files)}") from error
+    if status in _TIMED_OUT and program.result_before_timeout:
+        return f"{program.name} printed its result and was then stopped by its time limit", samples
+    raise ParseError(f"{how}{_last_words(files)}")
+
+
+def _last_words(files: Mapping[str, str]) -> str:
+    """The last line that a program complained with."""
+    lines = [line.strip() for line in files.get("stderr", "").splitlines() if line.strip()]
+    return f"; its last words: {_printable(lines[-1])}" if lines else ""
 
 
 def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text[:300])
+    """One line that is safe to show on a terminal and in a mail."""
+    return "".join(char if char.isprintable() else "?" for char in text[:500])
 
 
 def _seconds(text: str) -> float | None:

@@ -46,6 +46,15 @@ def test_a_dotted_key_of_one_document_does_not_reach_the_next() -> None:
     assert settings("hackbench:\n  ipc: pipe\n---\nhackbench.ipc: socket\n---\nloops: 3\n")[2] == {"ipc": ["pipe"], "loops": ["3"]}
 
 
+def test_a_later_role_block_replaces_the_same_block_as_a_whole() -> None:
+    base = "runtime: 1s\nif role client:\n  ip: ipv4\n  netperf:\n    test: TCP_RR\n"
+    assert settings(base + "---\nif role client:\n  netperf:\n    test: UDP_RR\n")[1] == {"runtime": ["1s"], "test": ["UDP_RR"]}
+
+
+def test_a_dotted_key_of_the_base_gives_way_to_a_later_block() -> None:
+    assert settings("hackbench.ipc: pipe\n---\nhackbench:\n  mode: threads\n") == [{"ipc": ["pipe"]}, {"mode": ["threads"]}]
+
+
 def test_a_base_without_a_benchmark_is_no_job_by_itself() -> None:
     assert settings("runs: 2\nnr_threads: 1\n---\nhackbench:\n---\nnetperf:\n  test: TCP_RR\n") == [
         {"nr_threads": ["1"]},
@@ -80,7 +89,7 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("hackbench:\nif role other:\n  x: 1\n", "jobs/j.yaml:2: 'if role other' is not supported"),
         ("hackbench:\nwhile true:\n  x: 1\n", "jobs/j.yaml:2: 'while true' is not supported"),
         ("hackbench:\nloops+: [3]\n", "jobs/j.yaml:2: adding to or taking from a key (loops+) is not supported yet"),
-        ("hackbench:\nkconfig: [a, b]\n", "jobs/j.yaml:2: kconfig has no effect here"),
+        ("hackbench:\nkconfig: [a, b]\n", "jobs/j.yaml:2: kconfig would have no effect here"),
         ("hackbench:\n  loops: 1\nloops: 2\n", "jobs/j.yaml:3: loops is set twice, first in line 2"),
         ("hackbench:\nruns: 2\nruns: 3\n", "jobs/j.yaml:3: 'runs' stands twice, first in line 2"),
         ("hackbench: 3\n", "jobs/j.yaml:1: hackbench must be empty or a table of its parameters"),

@@ -137,6 +137,11 @@ def test_a_netperf_receiver_that_said_nothing_is_no_result() -> None:
         parse_run("netperf", {"stdout": udp(100, 50) + udp(100, None)}, {"nr_threads": "2"}, PROGRAMS)
 
 
+def test_what_a_program_said_is_quoted_without_control_characters() -> None:
+    with pytest.raises(ParseError, match=r"netperf said: no\?\[31m server$"):
+        parse_run("netperf", {"stdout": "\n--- netperf 1 of 1\nno\x1b[31m server\n"}, {}, PROGRAMS)
+
+
 def test_a_mode_of_will_it_scale_that_did_not_run_is_missing_and_not_zero() -> None:
     table = "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n4,1000,0.0,0,0.0,0\n"
     assert parse_run("will-it-scale", {"stdout": table}, {}, PROGRAMS) == {"will-it-scale.per_process_ops": [250.0], "will-it-scale.workload": [1000.0]}

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from swingbot_jobs.result import ParseError
 
 ROW = re.compile(r"\s*\d+(?:\s+-?\d+(?:\.\d+)?)+\s*")
+# Banner, header and our own dividers: what is none of these and no row is a complaint.
+KNOWN = re.compile(r"MIGRATED |.* TEST from |(?:Local /Remote|Recv |Socket |Size |Send |bytes )|--- |Iterations:")
 MAX_INSTANCES = 10_000
 
 
@@ -72,11 +74,13 @@ def read_row(reading: Reading, words: list[str]) -> None:
 def check_complete(reading: Reading, text: str, params: Mapping[str, str]) -> None:
     count = len(reading.sent)
     expected = int(params["nr_threads"]) * reading.iterations if params.get("nr_threads", "").isdecimal() else None
+    said = next(
+        (f"; netperf said: {line.strip()[:200]}" for line in text.splitlines() if line.strip() and not KNOWN.match(line) and not ROW.fullmatch(line)), ""
+    )
     if count == 0:
-        said = next((line.strip() for line in text.splitlines() if line.strip() and " TEST from " not in line), "")
-        raise ParseError(f"no netperf instance gave a result; netperf said: {said[:200]}" if said else "netperf printed nothing")
+        raise ParseError(f"no netperf instance gave a result{said}" if text.strip() else "netperf printed nothing")
     if expected is not None and count != expected:
-        raise ParseError(f"{count} of {expected} netperf instances gave a result")
+        raise ParseError(f"{count} of {expected} netperf instances gave a result{said}")
     if reading.received and len(reading.received) != count:
         raise ParseError(f"{len(reading.received)} of {count} netperf receivers gave a result")
     if count > MAX_INSTANCES or not reading.unit:
