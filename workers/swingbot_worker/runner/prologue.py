@@ -94,12 +94,14 @@ one_run() {
 	clock
 	sb_began=$sb_now
 	if [ -n "$sb_events" ]; then
-		timeout -s KILL "$sb_limit" perf stat -x, -o "$sb_at/perf-stat" -e "$sb_events" \
-			env "$@" "$sb_run" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
+		set -- perf stat -x, -o "$sb_at/perf-stat" -e "$sb_events" env "$@"
 	else
-		timeout -s KILL "$sb_limit" env "$@" "$sb_run" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
+		set -- env "$@"
 	fi
-	echo $? >"$sb_at/rc"
+	# perf ends with 0 when its command is killed, so the status is noted inside; none is there when the limit ends it all
+	# shellcheck disable=SC2016 # expanded by that shell
+	timeout -s KILL "$sb_limit" "$@" sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
+	[ -s "$sb_at/rc" ] || echo 137 >"$sb_at/rc"
 	clock
 	sweep
 	seconds "$((sb_now - sb_began))" >"$sb_at/seconds"

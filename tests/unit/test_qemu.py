@@ -1,0 +1,68 @@
+"""The QEMU command line and the decisions about a virtual boot that need no QEMU."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from swingbot_jobs.testbox import Testbox, load_all
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker.testbox import kvm, qemu
+from swingbot_worker.testbox.limits import estimate, limits
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "testbox"
+BOXES = load_all(ROOT / "workers" / "testboxes")
+FILES = qemu.Files(image=Path("/b/bzImage"), initrd=Path("/b/initrd"), console=Path("/o/console.log"), results=Path("/o/results.tar"))
+
+
+def a_job(runs: int = 2, **params: str) -> UnitJob:
+    return UnitJob(name="a-job", program="hackbench", params=params, runs=runs)
+
+
+def shown(argv: list[str]) -> str:
+    return "".join(f"{' ' if not word.startswith('-') else chr(10)}{word}" for word in argv).strip() + "\n"
+
+
+@pytest.mark.parametrize("name", sorted(BOXES))
+def test_the_command_line_is_the_golden_one(name: str) -> None:
+    made = shown(qemu.qemu_argv(BOXES[name], FILES, delay_us=4656))
+    golden = GOLDEN / f"{name}.argv"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(made)
+    assert made == golden.read_text()
+
+
+def test_a_comma_in_a_path_does_not_end_the_option() -> None:
+    files = qemu.Files(image=FILES.image, initrd=FILES.initrd, console=Path("/a,b/console.log"), results=FILES.results)
+    assert "file,id=console,path=/a,,b/console.log" in qemu.qemu_argv(BOXES["vm-icount"], files, 1)
+
+
+def test_only_the_perturbation_tells_two_boots_of_a_testbox_apart() -> None:
+    first, second = (qemu.qemu_argv(BOXES["vm-icount"], FILES, delay) for delay in (11, 12))
+    assert [(a, b) for a, b in zip(first, second, strict=True) if a != b] == [
+        tuple(qemu.kernel_cmdline(BOXES["vm-icount"], delay) for delay in (11, 12)),
+    ]
+
+
+def test_limits_leave_a_slow_kernel_room_but_never_pass_the_deadline() -> None:
+    box, jobs = BOXES["vm-icount"], [a_job()]
+    assert limits(box, jobs, None).wall > 3 * estimate(box, jobs)
+    assert limits(box, jobs, 12.0).wall == 12.0
+
+
+def test_a_silent_kernel_is_given_up_before_the_whole_time_is_gone() -> None:
+    for box in BOXES.values():
+        allowed = limits(box, [a_job(runs=3, runtime="10")], None)
+        assert allowed.quiet_boot < allowed.quiet_job < allowed.wall
+
+
+def test_a_longer_job_may_take_longer() -> None:
+    box: Testbox = BOXES["vm-tcg"]
+    assert estimate(box, [a_job(runtime="300")]) > estimate(box, [a_job(runtime="3")]) > estimate(box, [])
+
+
+def test_the_boot_sector_is_one_sector_that_a_bios_boots() -> None:
+    assert len(kvm.boot_sector()) == 512
+    assert kvm.boot_sector().endswith(b"\x55\xaa")

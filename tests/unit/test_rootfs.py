@@ -1,0 +1,181 @@
+"""The root file system: the archive, where binaries come from, and what is said when they can't come."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker import InfraError, rootfs
+from swingbot_worker.rootfs import cpio, debian, libraries, programs
+from swingbot_worker.site import Site
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    (tmp_path / "bench").mkdir()
+    return Site(cache=tmp_path / "cache", workers=ROOT / "workers", jobs=ROOT / "jobs", benchmarks=tmp_path / "bench", make_jobs=1)
+
+
+def a_job(program: str, **params: str) -> UnitJob:
+    return UnitJob(name="a-job", program=program, params=params, runs=1)
+
+
+def put(path: Path, content: str = "#!/bin/sh\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    path.chmod(0o755)
+    return path
+
+
+# --- archive
+
+
+def test_the_archive_is_what_cpio_reads(tmp_path: Path) -> None:
+    made = cpio.archive(cpio.with_parents([cpio.file("a/b/run", b"#!/bin/sh\n", executable=True), cpio.link("a/l", "b/run"), cpio.file("z", b"")]))
+    subprocess.run(["cpio", "-i", "--quiet"], input=made, cwd=tmp_path, check=True, timeout=20)
+    assert (tmp_path / "a" / "l").read_text() == "#!/bin/sh\n"
+    assert (tmp_path / "a" / "b" / "run").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "z").read_bytes() == b""
+
+
+def test_another_archive_can_follow_at_once() -> None:
+    for size in range(8):
+        assert len(cpio.archive([cpio.file("f", bytes(size))])) % 4 == 0
+
+
+def test_equal_entries_in_any_order_make_equal_bytes() -> None:
+    entries = [cpio.file("b", b"2"), cpio.file("a/c", b"1")]
+    assert cpio.archive(cpio.with_parents(entries)) == cpio.archive(cpio.with_parents(reversed(entries)))
+
+
+def test_two_libraries_of_one_name_are_refused() -> None:
+    tree = libraries.Tree()
+    tree.add(cpio.file("usr/lib/libx.so", b"one"))
+    tree.add(cpio.file("/usr/lib/libx.so", b"one"))
+    with pytest.raises(InfraError, match=r"/usr/lib/libx\.so"):
+        tree.add(cpio.file("usr/lib/libx.so", b"two"))
+
+
+def test_a_root_file_system_is_made_once_and_depends_on_the_programs_alone(site: Site) -> None:
+    first = rootfs.prepare([a_job("page-fault", nr_task="1")], site)
+    stamp = first.archive.stat().st_mtime_ns
+    again = rootfs.prepare([a_job("page-fault", nr_task="2")], site)
+    other = rootfs.prepare([a_job("page-fault"), a_job("hackbench")], site)
+    assert (first.key, first.archive.name) == (again.key, "rootfs.cpio")
+    assert again.archive.stat().st_mtime_ns == stamp
+    assert other.key != first.key
+    assert {"sha256.page-fault", "sha256.perf", "sha256.busybox", "version.perf"} <= set(first.facts)
+
+
+# --- programs
+
+
+def test_what_the_operator_built_wins(site: Site) -> None:
+    assert site.benchmarks is not None
+    own = put(site.benchmarks / "hackbench")
+    assert [binary.source for binary in programs.needed([a_job("hackbench")], site)] == [own]
+
+
+def test_will_it_scale_takes_each_test_in_its_mode(site: Site) -> None:
+    assert site.benchmarks is not None
+    for name in ("page_fault1_processes", "page_fault1_threads"):
+        put(site.benchmarks / "will-it-scale" / name)
+    jobs = [a_job("will-it-scale", test="page_fault1", mode=mode) for mode in ("process", "thread")]
+    targets = {binary.target for binary in programs.needed(jobs, site)}
+    assert {"usr/share/will-it-scale/page_fault1_processes", "usr/share/will-it-scale/page_fault1_threads", "usr/bin/stdbuf"} <= targets
+
+
+@pytest.mark.parametrize(
+    ("job", "own", "says"),
+    [
+        (a_job("nonsense"), [], "program nonsense is unknown .* hackbench, netperf"),
+        (
+            a_job("will-it-scale", test="page_fault1", mode="thread"),
+            [],
+            r"build it from its upstream source and set benchmarks\.dir .*page_fault1_threads is not there",
+        ),
+        (a_job("netperf", test="TCP_RR"), ["netperf"], "not the other half"),
+        (a_job("netperf", test="SCTP_RR"), ["netperf", "netserver"], "no SCTP_RR .* --enable-sctp"),
+    ],
+)
+def test_a_program_that_cannot_be_provided_says_what_to_do(site: Site, job: UnitJob, own: list[str], says: str) -> None:
+    assert site.benchmarks is not None
+    for name in own:
+        put(site.benchmarks / name)
+    with pytest.raises(InfraError, match=says):
+        programs.needed([job], site)
+
+
+@pytest.mark.parametrize(("program", "package"), [("hackbench", "rt-tests")])
+def test_a_missing_package_is_named(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, package: str) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InfraError, match=package):
+        programs.needed([a_job(program)], site)
+
+
+def test_a_source_that_does_not_compile_says_why(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs" / "programs" / "broken"
+    put(folder / "run")
+    put(folder / "broken.c", "int main(void) { return nothing; }\n")
+    broken = Site(cache=site.cache, workers=site.workers, jobs=tmp_path / "jobs", benchmarks=None, make_jobs=1)
+    with pytest.raises(InfraError, match=r"could not compile broken\.c .*nothing"):
+        programs.needed([a_job("broken")], broken)
+
+
+# --- Debian's own sources
+
+ONE_LINE = """\
+# comment
+deb [signed-by=/usr/share/keyrings/k.gpg trusted=yes] http://mirror.example/debian bookworm main contrib # here
+deb-src http://mirror.example/debian bookworm main
+deb http://mirror.example/security bookworm-security main
+"""
+DEB822 = """\
+Types: deb deb-src
+# a comment
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/k.gpg
+
+Types: deb
+URIs: http://other.example/
+Suites: bookworm
+Components: main
+Enabled: no
+
+Types: deb
+URIs: http://embedded.example/debian
+Suites: bookworm
+Components: main
+Signed-By:
+ -----BEGIN PGP PUBLIC KEY BLOCK-----
+ .
+ abc
+"""
+
+
+def test_both_formats_of_apt_name_the_mirror() -> None:
+    signed = "deb [signed-by=/usr/share/keyrings/k.gpg{}] http://mirror.example/debian bookworm non-free\n"
+    assert debian.non_free_list(list(debian.one_line_sources(ONE_LINE)), "bookworm") == signed.format(" trusted=yes")
+    assert debian.non_free_list(list(debian.deb822_sources(DEB822)), "bookworm") == signed.format("") + "deb http://embedded.example/debian bookworm non-free\n"
+
+
+def test_sources_are_found_where_a_bare_root_or_an_image_keeps_them(tmp_path: Path) -> None:
+    assert debian.system_sources(tmp_path) == []
+    put(tmp_path / "sources.list", ONE_LINE)
+    put(tmp_path / "sources.list.d" / "debian.sources", DEB822)
+    assert {source.uri for source in debian.system_sources(tmp_path)} == {
+        "http://mirror.example/debian",
+        "http://mirror.example/security",
+        "http://embedded.example/debian",
+    }
+
+
+def test_a_machine_without_a_debian_mirror_is_told_so() -> None:
+    with pytest.raises(InfraError, match="bookworm main"):
+        debian.non_free_list(list(debian.one_line_sources("deb http://x.example/ stable main\n")), "bookworm")
