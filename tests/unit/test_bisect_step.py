@@ -193,3 +193,18 @@ def test_a_metric_with_zeros_is_bisected_by_difference() -> None:
 def test_a_point_outside_the_range_is_refused() -> None:
     with pytest.raises(ValueError, match="outside the range"):
         BisectionState(points=(PointState(idx=0), PointState(idx=1)), observations=(Observation(idx=2, k=0, values=(1.0,), phase="ends"),))
+
+
+@pytest.mark.parametrize(("second", "effect"), [(12, -0.1), (12, 0.06), (5, -0.05), (15, -0.04)])
+def test_two_culprits_are_both_found_and_confirmed(second: int, effect: float) -> None:
+    ended = bisected(emulated(culprit=4, effect=-0.1, others={second: effect}))
+    assert ended.conclusion.kind == "several"
+    assert ended.conclusion.members == (4, second)
+    assert [c.change_pct for c in ended.conclusion.culprits] == [pytest.approx(-10.0, abs=1.5), pytest.approx(100 * effect, abs=1.5)]
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_probabilities_sum_to_one_at_every_step(steps: int) -> None:
+    bench = emulated(culprit=4, others={12: -0.1}, unbuildable=(8,), identical={10: 9, 9: 9})
+    seen = belief(halfway(bench, steps))
+    assert sum(c.probability for c in seen.candidates) + seen.p_none == pytest.approx(1.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from swingbot.core.bisect.state import BisectionState, Phase, Policy
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    points: tuple[int, ...]  # position -> the point that is asked for when this position is measured
-    position: tuple[int, ...]  # point -> position
-    commits: tuple[int, ...]  # position -> commit that leads to it; commits[0] is 0 and means none
+    points: tuple[int, ...]  # position -> the point that is asked for when it is measured, also the commit that leads to it
+    position: tuple[int, ...]  # point -> position in the whole range
     mass: Floats  # position -> prior mass of that commit, sum 1, mass[0] = 0
     measurable: tuple[bool, ...]
     cost: Floats  # position -> seconds of its next boot
@@ -72,6 +72,25 @@ class Evidence:
     def at(self, position: int, phase: Phase | None = None) -> list[Boot]:
         return [b for b in self.boots if b.position == position and phase in (None, b.phase)]
 
+    def between(self, low: int, high: int) -> Evidence:
+        """The part of the range from position `low` to `high`, which become its ends."""
+
+        def inside(position: int) -> bool:
+            return low <= position <= high
+
+        mass = self.mass[low : high + 1].copy()
+        mass[0] = 0.0
+        return replace(
+            self,
+            points=self.points[low : high + 1],
+            mass=mass / mass.sum() if mass.sum() > 0 else mass,
+            measurable=self.measurable[low : high + 1],
+            cost=self.cost[low : high + 1],
+            boots=tuple(replace(b, position=b.position - low) for b in self.boots if inside(b.position)),
+            pending=tuple(replace(p, position=p.position - low) for p in self.pending if inside(p.position)),
+            failed=tuple((p - low, k) for p, k in self.failed if inside(p)),
+        )
+
     def next_k(self) -> int:
         """A k that no boot here has used, for confirmation."""
         return 1 + max((k for k in self._all_k()), default=-1)
@@ -101,7 +120,6 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     return Evidence(
         points=points,
         position=position,
-        commits=points,
         mass=_mass(state, points),
         measurable=tuple(
             not any(state.points[i].skipped for i in members[p])

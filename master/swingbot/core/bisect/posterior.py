@@ -14,15 +14,16 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from scipy.special import logsumexp, stdtr
+from scipy.special import expit, logsumexp, stdtr
 
-from swingbot.core.bisect.evidence import Evidence, Floats
+from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.state import NoisePrior, Policy
 
 # Grid over each ratio: factors in sd and their weights. Layout is known worst and gets the widest.
 _BOOT_GRID: Final = ((0.45, 0.25), (1.0, 0.5), (2.2, 0.25))
 _LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
 _SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
+_MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
 FLOOR: Final = 1e-4  # spread of a boot mean: below, one digit would be proof
 
 
@@ -31,8 +32,8 @@ class Sums:
     """Boots reduced to one row each, and which measured positions and blocks (values of k) they belong to."""
 
     at: Floats  # measured positions, ascending
-    point: np.ndarray[tuple[int], np.dtype[np.intp]]  # boot -> index into `at`
-    block: np.ndarray[tuple[int], np.dtype[np.intp]]  # boot -> index of its k
+    point: Indices  # boot -> index into `at`
+    block: Indices  # boot -> index of its k
     runs: Floats
     mean: Floats  # centred on `centre`
     within: Floats  # squares of runs about their boot's mean
@@ -56,39 +57,37 @@ class Posterior:
     sd_layout: float
     boot_var: float  # of a boot mean
     df: float  # degrees of freedom behind boot_var
+    two: float  # P(two steps | data); all else here assumes at most one
+    middle: tuple[int, int] | None  # first and last measured position between the two likeliest steps
 
     def behind(self) -> Floats:
         """Position -> P(step at or before it | there is one)."""
         return np.cumsum(self.commit) / max(1.0 - self.none, 1e-300)
 
 
-def summarise(ev: Evidence, offsets: Floats, paired: bool) -> Sums:
-    """`offsets` (per position) are steps already found; they are taken off. On a paired testbox a boot is one number: runs within
-    an emulated boot differ by habit (the first is always fastest), not by chance."""
+def summarise(ev: Evidence, paired: bool) -> Sums:
+    """On a paired testbox a boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
     at = sorted({b.position for b in ev.boots})
     index, ks = {p: i for i, p in enumerate(at)}, {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))}
     rows = []
     for b in ev.boots:
         values = [math.fsum(b.values) / len(b.values)] if paired else list(b.values)
         logs = np.array([ev.of(v) for v in values])
-        rows.append((index[b.position], ks[b.k], len(logs), float(logs.mean()) - offsets[b.position], float(((logs - logs.mean()) ** 2).sum())))
+        rows.append((index[b.position], ks[b.k], len(logs), float(logs.mean()), float(((logs - logs.mean()) ** 2).sum())))
     table = np.array(rows, dtype=float).reshape(-1, 5)
     centre = float(table[:, 3].mean()) if len(rows) else 0.0
     return Sums(np.array(at, float), table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2], table[:, 3] - centre, table[:, 4], centre)
 
 
-def posterior(
-    ev: Evidence, noise: NoisePrior, policy: Policy, *, paired: bool, min_effect: float, offsets: Floats | None = None, mass: Floats | None = None
-) -> Posterior:
-    """Needs boots of both ends. `mass` replaces the prior (positions of steps already found have none)."""
-    mass = ev.mass if mass is None else mass
-    sums = summarise(ev, np.zeros(ev.last + 1) if offsets is None else offsets, paired)
+def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, paired: bool, min_effect: float) -> Posterior:
+    """Needs boots of both ends."""
+    sums = summarise(ev, paired)
     sd_run, df = _pooled_noise(sums, noise, paired)
-    ln_prior = _gap_prior(sums, mass, policy)
+    ln_prior = _gap_prior(sums, ev.mass, policy)
     cells = [_cell(sums, ratios, noise, sd_run, paired, policy) for ratios in _grid(noise, sd_run, paired)]
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior  # (grid, gaps + 1), the last column is "none"
-    weight = np.exp(ln - logsumexp(ln))
-    return _collect(sums, cells, weight, mass, min_effect, df, paired)
+    one = float(logsumexp(ln))
+    return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, paired, *_two_steps(sums, cells, ln_prior, one, policy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,7 @@ class _Cell:
     cov: Floats  # (gaps + 1, 3): variances of mu and D and their covariance, in units of scale2
     rho: float
     lam: float
+    two: Floats  # (pairs of gaps,): ln likelihood of a step in each of the two, in the order of `_pairs`
 
 
 def _grid(noise: NoisePrior, sd_run: float, paired: bool) -> list[tuple[float, float, float]]:
@@ -167,11 +167,13 @@ def _cell(sums: Sums, ratios: tuple[float, float, float], noise: NoisePrior, sd_
     matrix, g = both[:, :-1], both[:, -1]
     square -= lam * float(vector @ g)
     ln_det += float(np.linalg.slogdet(mixed)[1])
+    gaps = points - 1
     prior_d = 1.0 / max(4.0, (policy.prior_effect / sd_run) ** 2)
     # Sums over the points behind each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 behind the gap.
     columns = matrix.sum(axis=0)
     b11, b12 = float(columns.sum()), np.cumsum(columns[::-1])[::-1][1:]
-    b22 = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1).diagonal()[::-1][1:] + prior_d
+    corner = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1)[::-1, ::-1][1:, 1:]  # h_i'G h_j
+    b22 = corner.diagonal() + prior_d
     r1, r2 = float(g.sum()), np.cumsum(g[::-1])[::-1][1:]
     det = np.maximum(b11 * b22 - b12**2, 1e-300)
     low, effect = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
@@ -189,10 +191,45 @@ def _cell(sums: Sums, ratios: tuple[float, float, float], noise: NoisePrior, sd_
         cov=np.column_stack([np.append(b22 / det, 1 / b11), np.append(b11 / det, 0.0), np.append(-b12 / det, 0.0)]),
         rho=rho,
         lam=lam,
+        two=_two_in_cell(b11, b12, corner + prior_d * np.eye(gaps), r1, r2, (square, ln_det, prior_d, runs, a, b0)) if gaps <= _MOST_GAPS else np.empty(0),
     )
 
 
-def _collect(sums: Sums, cells: list[_Cell], weight: Floats, mass: Floats, min_effect: float, df: float, paired: bool) -> Posterior:
+def _pairs(gaps: int) -> tuple[Indices, Indices]:
+    return np.triu_indices(gaps, 1)
+
+
+def _two_in_cell(b11: float, b12: Floats, corner: Floats, r1: float, r2: Floats, rest: tuple[float, float, float, float, float, float]) -> Floats:
+    """The same marginal likelihood with two steps of independent size: a 3 by 3 system for each pair of gaps."""
+    square, ln_det, prior_d, runs, a, b0 = rest
+    i, j = _pairs(len(r2))
+    system = np.empty((len(i), 3, 3))
+    system[:, 0, 0] = b11
+    system[:, 0, 1] = system[:, 1, 0] = b12[i]
+    system[:, 0, 2] = system[:, 2, 0] = b12[j]
+    system[:, 1, 1], system[:, 2, 2] = corner[i, i], corner[j, j]
+    system[:, 1, 2] = system[:, 2, 1] = corner[i, j]
+    right = np.column_stack([np.full(len(i), r1), r2[i], r2[j]])
+    solved = np.linalg.solve(system, right[:, :, None])[:, :, 0] if len(i) else right
+    q = np.maximum(square - (solved * right).sum(axis=1), 0.0) + runs * FLOOR**2
+    ln_dets = ln_det + np.linalg.slogdet(system)[1] - 2.0 * math.log(prior_d)
+    return np.asarray(-0.5 * ln_dets - a * np.log(b0 + q / 2))
+
+
+def _two_steps(sums: Sums, cells: list[_Cell], ln_prior: Floats, one: float, policy: Policy) -> tuple[float, tuple[int, int] | None]:
+    """P(two steps against one or none), and the first and last measured position between them at the likeliest pair."""
+    i, j = _pairs(len(sums.at) - 1)
+    if not len(i) or not len(cells[0].two) or policy.prior_two <= 0:
+        return 0.0, None
+    ln_pair = ln_prior[i] + ln_prior[j] + math.log(2.0)
+    ln = logsumexp(np.array([c.ln_weight + c.two for c in cells]), axis=0) + ln_pair + math.log(policy.prior_two / (1 - policy.prior_two))
+    best = int(np.argmax(ln))
+    return float(expit(logsumexp(ln) - one)), (int(sums.at[i[best] + 1]), int(sums.at[j[best]]))
+
+
+def _collect(
+    sums: Sums, cells: list[_Cell], weight: Floats, mass: Floats, min_effect: float, df: float, paired: bool, two: float, middle: tuple[int, int] | None
+) -> Posterior:
     scale2, effect, low = (np.array([getattr(c, name) for c in cells]) for name in ("scale2", "effect", "low"))
     cov = np.array([c.cov for c in cells])
     rho, lam = np.array([c.rho for c in cells])[:, None], np.array([c.lam for c in cells])[:, None]
@@ -218,6 +255,8 @@ def _collect(sums: Sums, cells: list[_Cell], weight: Floats, mass: Floats, min_e
         sd_boot=math.sqrt(float((weight * scale2 * rho).sum())),
         sd_layout=math.sqrt(float((weight * scale2 * lam).sum())),
         boot_var=float((weight * scale2 * (rho + 1.0 / runs)).sum()),
+        two=two,
+        middle=middle,
         df=df if paired else max(len(sums.mean) - len(sums.at), 0),
     )
 

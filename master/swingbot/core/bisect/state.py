@@ -86,6 +86,8 @@ class Policy:
     no_change: float = 0.95  # P(no change that matters) at which the swing counts as not reproduced; lower: true small swings are dropped
     reproduced: float = 0.90  # P(a change that matters) at which the search begins; higher: more end boots, lower: searches for nothing
     prior_no_change: float = 0.1  # somebody saw a swing before we started; 0 would make "not reproduced" impossible
+    prior_two: float = 0.05  # that two commits of the range changed the metric; 0: one is named and the other missed
+    two: float = 0.5  # P(two steps) at which both sides are searched on their own; the one without a step then ends by itself
     prior_effect: float = 0.1  # sd of the log effect; far too small hides large steps, far too large hides small ones
     confirm_boots: int = 2  # pairs; 1 would let one odd boot confirm
     max_confirm: int = 6  # pairs, before boots that deny the step end the bisection

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy.special import stdtr
@@ -37,6 +38,19 @@ class _Case:
     policy: Policy
     ev: Evidence
     post: Posterior | None  # None until both ends have given a value
+    root: _Case | None = None  # the whole range, when this is a part of it
+
+    def part(self, low: int, high: int) -> _Case:
+        """A stretch of the range as a bisection of its own; its ends have been measured."""
+        ev = self.ev.between(low, high)
+        return _Case(self.state, self.policy, ev, _posterior(self.state, self.policy, ev), self.root or self)
+
+    def sides(self) -> tuple[_Case, _Case] | None:
+        """The stretches up to and from between two steps, if the boots say that there are two."""
+        if self.post is None or self.post.middle is None or self.post.two < self.policy.two:
+            return None
+        first, last = self.post.middle
+        return self.part(0, last), self.part(first, self.ev.last)
 
     def fresh(self, left: int, right: int) -> Fresh:
         assert self.post is not None
@@ -58,7 +72,7 @@ def step(state: BisectionState, policy: Policy) -> Action:
     ends = _ends(case)
     if ends is not None:
         return ends
-    return _search(case)
+    return _solve(case)
 
 
 def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
@@ -69,7 +83,7 @@ def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
     phase: Phase = next((p for p in ("confirm", "search") if p in phases), "ends")
     return Belief(
         candidates=_candidates(case),
-        p_none=_p_none(case),
+        p_none=_suspicion(case)[1],
         points=tuple(_point(case, i) for i in range(len(state.points))),
         change_pct=ev.pct(post.effect) if post else None,
         good_level=ev.level(post.low) if post else None,
@@ -84,8 +98,8 @@ def _look(state: BisectionState, policy: Policy) -> _Case:
     return _Case(state, policy, ev, post)
 
 
-def _posterior(state: BisectionState, policy: Policy, ev: Evidence, offsets: Floats | None = None, mass: Floats | None = None) -> Posterior:
-    return posterior(ev, state.noise, policy, paired=state.paired, min_effect=ev.threshold(state.min_effect_pct), offsets=offsets, mass=mass)
+def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
+    return posterior(ev, state.noise, policy, paired=state.paired, min_effect=ev.threshold(state.min_effect_pct))
 
 
 # --- the ends ---------------------------------------------------------------------------------------------------------------
@@ -152,6 +166,36 @@ def _no_change_reason(case: _Case, p: float) -> str:
 
 
 # --- the search -------------------------------------------------------------------------------------------------------------
+
+
+def _solve(case: _Case) -> Action:
+    """Search the range, or both sides one after the other if there are two steps in it."""
+    post = case.post
+    assert post is not None
+    if case.root and post.none_or_small >= case.policy.no_change:
+        return _conclude(case, "not_reproduced", "there is no step")
+    sides = case.sides()
+    if sides is None:
+        return _search(case)
+    ended: list[Conclusion] = []
+    for part in sides:
+        action = _solve(part)
+        if not isinstance(action, Conclude):
+            return action
+        ended.append(action.conclusion)
+    return _together(case, ended)
+
+
+def _together(case: _Case, ended: list[Conclusion]) -> Conclude:
+    found = [c for c in ended if c.kind in ("culprit", "credible_set", "several")]
+    if not found:
+        return _conclude(case, "inconclusive", "two changes were suspected, neither could be confirmed: " + "; ".join(c.reason for c in ended))
+    if len(found) == 1:
+        rest = "; ".join(c.reason for c in ended if c is not found[0])
+        return Conclude(conclusion=replace(found[0], reason=f"{found[0].reason}; elsewhere in the range: {rest}", candidates=_candidates(case)))
+    culprits, members = tuple(x for c in found for x in c.culprits), tuple(x for c in found for x in c.members)
+    reason = f"{len(found)} changes in the range, each confirmed: " + "; ".join(f"commit {c.members[-1]} {c.change_pct or 0:+.1f} %" for c in found)
+    return _conclude(case, "several", reason, culprits=culprits, members=members, probability=math.prod(c.probability or 0.0 for c in found))
 
 
 def _search(case: _Case) -> Action:
@@ -270,14 +314,14 @@ def _denies(seen: Fresh, post: Posterior) -> bool:
 
 def _found(case: _Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Conclude:
     ev, row = case.ev, seen.row
-    members = tuple(ev.commits[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0)
+    members = tuple(ev.points[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0)
     p = _share(post, seen.left, seen.right)
     change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
     if len(members) == 1 and kind is None:
         only = Culprit(idx=members[0], parent_idx=case.name(seen.left), probability=p, change_pct=change, interval_pct=interval)
         return _conclude(case, "culprit", _share_reason(case, seen), culprits=(only,), members=members, probability=p, change_pct=change, interval_pct=interval)
     culprits = tuple(
-        Culprit(idx=c, parent_idx=case.name(seen.left), probability=float(post.commit[ev.position[c]]), change_pct=change, interval_pct=interval)
+        Culprit(idx=c, parent_idx=case.name(seen.left), probability=float(post.commit[ev.points.index(c)]), change_pct=change, interval_pct=interval)
         for c in members
     )
     reason = _set_reason(case, seen, members)
@@ -317,15 +361,16 @@ def _set_reason(case: _Case, seen: Fresh, members: tuple[int, ...]) -> str:
 
 
 def _why_not(case: _Case, position: int) -> str:
-    said = [p.skipped for p in case.state.points if case.ev.position[p.idx] == position and p.skipped]
-    failed = [o.skip for o in case.state.observations if case.ev.position[o.idx] == position and o.skip]
+    whole, point = case.ev.position, case.name(position)
+    said = [p.skipped for p in case.state.points if whole[p.idx] == whole[point] and p.skipped]
+    failed = [o.skip for o in case.state.observations if whole[o.idx] == whole[point] and o.skip]
     return (said or failed or ["no boot gave a value"])[0]
 
 
 def _out_of_boots(case: _Case) -> Conclude:
     assert case.post is not None
     left, right = _hull(case.ev, case.post, 0.9)
-    members = tuple(case.ev.commits[p] for p in range(left + 1, right + 1) if case.post.commit[p] > 0)
+    members = tuple(case.ev.points[p] for p in range(left + 1, right + 1) if case.post.commit[p] > 0)
     reason = f"{case.ev.used} boots did not settle it; the step is most likely in one of {len(members)} commits, not confirmed"
     return _conclude(case, "inconclusive", reason, members=members, probability=_share(case.post, left, right))
 
@@ -363,7 +408,7 @@ def _conclude(
         probability=probability,
         change_pct=change_pct,
         interval_pct=interval_pct,
-        candidates=_candidates(case),
+        candidates=_candidates(case.root or case),
     )
     return Conclude(conclusion=conclusion)
 
@@ -371,27 +416,33 @@ def _conclude(
 # --- for pages --------------------------------------------------------------------------------------------------------------
 
 
-def _p_none(case: _Case) -> float:
-    if case.ev.last == 0:
-        return 1.0
-    return case.post.none if case.post else case.policy.prior_no_change
+def _suspicion(case: _Case) -> tuple[Floats, float]:
+    """P(step) per position and P(none), together one. With two steps each side has half a say."""
+    if case.post is None:
+        none = case.policy.prior_no_change if case.ev.last else 1.0
+        return case.ev.mass * (1.0 - none), none
+    sides = case.sides()
+    if sides is None:
+        return case.post.commit, case.post.none
+    (left, left_none), (right, right_none) = (_suspicion(part) for part in sides)
+    both = np.zeros(case.ev.last + 1)
+    both[: len(left)] += left / 2
+    both[-len(right) :] += right / 2
+    return both, (left_none + right_none) / 2
 
 
 def _candidates(case: _Case) -> tuple[CandidateBelief, ...]:
     ev = case.ev
-    per_position = case.post.commit if case.post else ev.mass * (1.0 - _p_none(case))
-    found = []
-    for i in range(1, len(case.state.points)):
-        p = ev.position[i]
-        is_step = ev.commits[p] == i
-        if not is_step:
-            found.append(CandidateBelief(idx=i, probability=0.0, state="same"))
-        else:
-            measured: bool = bool(ev.at(p))
-            found.append(
-                CandidateBelief(idx=i, probability=float(per_position[p]), state="skipped" if not ev.measurable[p] else "measured" if measured else "candidate")
-            )
-    return tuple(found)
+    per_position, _ = _suspicion(case)
+    return tuple(_candidate(ev, i, per_position) for i in range(1, len(case.state.points)))
+
+
+def _candidate(ev: Evidence, idx: int, per_position: Floats) -> CandidateBelief:
+    position = ev.position[idx]
+    if ev.points[position] != idx:
+        return CandidateBelief(idx=idx, probability=0.0, state="same")
+    measured: Literal["measured", "candidate"] = "measured" if ev.at(position) else "candidate"
+    return CandidateBelief(idx=idx, probability=float(per_position[position]), state=measured if ev.measurable[position] else "skipped")
 
 
 def _point(case: _Case, idx: int) -> PointBelief:
