@@ -202,6 +202,20 @@ def test_every_job_file_expands_on_a_box_of_two_cpus_and_says_what_it_is_for(pat
     assert expand(path.read_text(), f"jobs/{path.name}", TWO, PROGRAMS)
 
 
+def test_the_example_of_the_documentation_expands() -> None:
+    text = (JOBS.parent / "docs" / "jobs.md").read_text().split("```yaml\n")[1].split("```")[0]
+    assert [job.name for job in expand(text, "jobs/netperf.yaml", TWO, PROGRAMS)] == [
+        "netperf-cs-localhost-1-300s-UDP_STREAM",
+        "netperf-cs-localhost-1-300s-TCP_STREAM",
+        "netperf-cs-localhost-50%-300s-UDP_STREAM",
+        "netperf-cs-localhost-50%-300s-TCP_STREAM",
+        "netperf-cs-localhost-1-300s-10K-UDP_STREAM",
+        "netperf-cs-localhost-1-300s-10K-TCP_STREAM",
+        "netperf-cs-localhost-50%-300s-10K-UDP_STREAM",
+        "netperf-cs-localhost-50%-300s-10K-TCP_STREAM",
+    ]
+
+
 @pytest.mark.parametrize("path", sorted(JOBS.glob("vm-*.yaml")), ids=lambda path: path.stem)
 def test_the_jobs_for_virtual_machines_expand_on_one_cpu_to_equal_work(path: Path) -> None:
     assert expand(path.read_text(), path.name, ONE, PROGRAMS) == expand(path.read_text(), path.name, TWO, PROGRAMS)
