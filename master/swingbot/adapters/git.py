@@ -79,9 +79,9 @@ class Mirror:
         return CommitFacts(commit=fields[0], tree_hash=fields[1], parents=tuple(fields[2].split()), subject=fields[3], author=fields[4])
 
     def is_kernel(self, commit: str) -> bool:
-        """A kernel tree has a Makefile and a Kconfig at its top, and an arch directory."""
+        """A kernel tree has a Makefile, a Kconfig and an init directory at its top."""
         names = set(self._git("ls-tree", "--name-only", commit).splitlines())
-        return {"Makefile", "Kconfig", "arch"} <= names
+        return {"Makefile", "Kconfig", "init"} <= names
 
     def is_ancestor(self, old: str, new: str) -> bool:
         return self._run("merge-base", "--is-ancestor", old, new).rc == 0

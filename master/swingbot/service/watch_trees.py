@@ -36,7 +36,7 @@ def add_tree(
         tip = lab.git.fetch_branch(name, url, branch)
         base_commit = lab.git.resolve_remote(name, url, base)
         if not lab.git.is_kernel(tip):
-            raise RequestError(f"branch {branch!r} of {url} is not a kernel: it has no Makefile, Kconfig and arch/ at its top")
+            raise RequestError(f"branch {branch!r} of {url} is not a kernel: it has no Makefile, Kconfig and init/ at its top")
         if not lab.git.is_ancestor(base_commit, tip):
             raise RequestError(
                 f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {branch!r}; give a --base that the branch grew from"

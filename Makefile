@@ -1,0 +1,60 @@
+# Everything a developer or operator types. `make help` lists it.
+SHELL := /bin/bash
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+STAGE := @.ci/stage
+
+.PHONY: help setup lint quick test-db test-boot calibrate test-e2e test demo seeds golden dashboards lock base-kernel
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: ## Debian packages and .venv; then .venv/bin/swingbot works
+	@.ci/setup
+
+lint: setup ## formatting, types, imports, shell and YAML
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests
+	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
+	@$(BIN)/shellcheck .ci/setup .ci/run .ci/stage jobs/programs/*/run
+	@$(BIN)/yamllint --strict -c .yamllint.yaml jobs workers dashboards
+
+quick: setup ## unit tests and goldens, in seconds
+	@$(PYTEST) tests/unit
+
+test-db: setup ## stores, views, dashboards, Buildbot with real processes, crashes at every point
+	@$(PYTEST) tests/db tests/buildbot tests/contract
+
+base-kernel: setup ## kernel repository and base build in the cache; the one full build
+	@$(BIN)/python -m tests.kernels
+
+test-boot: base-kernel ## kernels that really build and boot in QEMU
+	@$(PYTEST) tests/boot
+
+calibrate: setup ## are stated probabilities true?
+	@$(PYTEST) tests/calibration
+
+test-e2e: base-kernel ## the demo with another seed, judged by its exit status
+	@$(PYTEST) tests/e2e
+
+test: ## all gates and tests, from a fresh clone, set-up included
+	$(STAGE) set-up make --no-print-directory setup
+	$(STAGE) lint make --no-print-directory lint
+	$(STAGE) quick make --no-print-directory quick
+	$(STAGE) base-kernel make --no-print-directory base-kernel
+	$(STAGE) database-and-buildbot make --no-print-directory test-db
+	$(STAGE) boots make --no-print-directory test-boot
+	$(STAGE) calibration make --no-print-directory calibrate
+	$(STAGE) end-to-end make --no-print-directory test-e2e
+
+demo: setup ## the whole loop on this machine: a planted regression, and the mail that names it
+	@$(BIN)/python -m tests.demo.demo
+
+seeds: setup ## make seeds N=20 [PLANT=none]: the demo with seeds 1..N, one line each; goes on where it stopped
+	@$(BIN)/python -m tests.demo.seeds $(or $(N),20)
+
+golden: setup ## rewrite the goldens; read the diff as its recipient would
+	@$(BIN)/python -m tests.golden.remake
+
+lock: setup ## requirements.lock anew from pyproject.toml
+	@$(BIN)/uv pip compile --extra master --extra worker --extra test --generate-hashes --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock pyproject.toml

@@ -1,0 +1,110 @@
+"""A lab that answers at once: it stands where Buildbot and the workers are, for tests of the brain.
+
+It takes the dispatches that the brain made, invents outcomes from what a fakelinux commit says of itself, puts files into
+the real artifact store and delivers through the real database functions. Its samples say that they are simulated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot_db.attempts import Attempts
+
+_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, v.commit, s.unit_jobs,
+  b.image_sha256 FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
+  LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
+  WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
+
+
+@dataclass(kw_only=True)
+class FakeLab:
+    """Carries out orders of page-fault jobs on fakelinux kernels in `repo`.
+
+    `infra` names how many attempts in all are lost to the lab before things work; `noise` is the relative shift of boot k.
+    """
+
+    engine: sa.Engine
+    artifacts: Path
+    repo: Path
+    infra: int = 0
+    done: list[tuple[str, str, int | None]] = field(default_factory=list)  # (kind, commit, k) of every execution
+
+    def work(self) -> int:
+        """Carry out everything that is handed out; says how much that was."""
+        with self.engine.connect() as conn:
+            wanted = conn.execute(sa.text(_WANTED)).all()
+        for row in wanted:
+            outcome = self._outcome(row)
+            Attempts(self.engine).deliver(row.attempt, outcome)
+            with self.engine.begin() as conn:
+                conn.execute(sa.text("UPDATE dispatch SET state = 'over', result = 'success', ended_at = now() WHERE id = :id"), {"id": row.dispatch})
+        return len(wanted)
+
+    def _outcome(self, row: Any) -> dict[str, Any]:
+        head = {"version": 1, "kind": row.kind, "order": f"o{row.order_id}", "attempt": f"a{row.attempt}", "seconds": 1.0, "origin": "simulated", "files": {}}
+        if self.infra > 0:
+            self.infra -= 1
+            return {**head, "status": "infra", "reason": "the disk is full"}
+        self.done.append((row.kind, row.commit, row.k))
+        return {**head, **(self._build(row) if row.kind == "build" else self._boot(row))}
+
+    def _state(self, commit: str) -> dict[str, Any]:
+        shown = subprocess.run(["git", "-C", str(self.repo), "show", f"{commit}:state.json"], check=True, stdout=subprocess.PIPE).stdout
+        found: dict[str, Any] = json.loads(shown)
+        return found
+
+    def _build(self, row: Any) -> dict[str, Any]:
+        state = self._state(row.commit)
+        build: dict[str, Any] = {"build_key": row.build_key, "compiler_version": "fakecc 1.0", "cached": False}
+        if state["broken"]:
+            return {"status": "failed", "reason": "mm/x.c:1: error: this does not compile", "kernel_build": {**build, "errors": ["mm/x.c:1: error: this does not compile"]}}
+        image = json.dumps({key: state[key] for key in ("speed", "code", "header", "boots")}).encode()
+        stored = self._store(image)
+        return {"status": "built", "files": {"bzImage": stored}, "kernel_build": {**build, "image_sha256": stored["sha256"]}}
+
+    def _boot(self, row: Any) -> dict[str, Any]:
+        image = json.loads(Artifacts(self.artifacts).open(row.image_sha256).read())
+        if not image["boots"]:
+            return {"status": "panicked", "reason": "Kernel panic - not syncing: no init found"}
+        shift = 1 + 0.002 * ((row.k * 7919) % 11 - 5)  # the same for all kernels at the same k
+        files: dict[str, bytes] = {}
+        runs = []
+        for job in row.unit_jobs:
+            for number in range(job["runs"]):
+                rate = 1000.0 * image["speed"] * shift * (1 + 0.0003 * number)
+                files |= _run_files(f"{job['name']}/{number}", rate, int(job["params"].get("nr_task", "1")))
+                runs.append({"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0})
+        return {"status": "up", "facts": {"uname": "6.1.0-fake"}, "runs": runs, "files": {"results.tar": self._store(_tar(files)), "console.log": self._store(b"booted\n")}}
+
+    def _store(self, content: bytes) -> dict[str, Any]:
+        sha256 = hashlib.sha256(content).hexdigest()
+        Artifacts(self.artifacts).put(io.BytesIO(content), sha256)
+        return {"sha256": sha256, "size": len(content)}
+
+
+def _run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:
+    faults = 32768 * tasks
+    seconds = faults / tasks / rate
+    line = f"page-fault: mode=process tasks={tasks} cycles=1 bytes=134217728 faults={faults} seconds={seconds:.9f} faults_per_second={rate * tasks:.2f}\n"
+    counters = "1000.00,msec,task-clock,1000000000,100.00,0.990,CPUs utilized\n120,,context-switches,1000000000,100.00,120.0,/sec\n"
+    return {f"{directory}/stdout": line.encode(), f"{directory}/stderr": b"", f"{directory}/perf-stat": counters.encode(), f"{directory}/rc": b"0\n", f"{directory}/seconds": b"1.0\n"}
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
