@@ -82,8 +82,8 @@ def a_change(conn: sa.Connection, tree: int, old: str, new: str, kind: str = "ad
     return int(_insert(conn, "change", {"tree": tree, "kind": kind, "old_commit": old, "new_commit": new, "seen_at": seen_at}))
 
 
-def a_testbox(conn: sa.Connection, name: str = "vm-icount", *, unit_job: str = UNIT_JOB, runs: int = 3, **more: Any) -> Box:
-    """A testbox and one boot spec with one unit job of `runs` runs; called twice for a name, it adds a spec."""
+def a_testbox(conn: sa.Connection, name: str = "vm-icount", *, unit_job: str = UNIT_JOB, also: Sequence[str] = (), runs: int = 3, **more: Any) -> Box:
+    """A testbox and one boot spec: `unit_job` and those in `also`, `runs` runs each; called twice for a name, it adds a spec."""
     facts = {
         "name": name,
         "model": "QEMU q35",
@@ -95,14 +95,16 @@ def a_testbox(conn: sa.Connection, name: str = "vm-icount", *, unit_job: str = U
     exists = conn.execute(sa.text("SELECT 1 FROM testbox WHERE name = :name"), {"name": name}).first()
     if exists is None:
         _insert(conn, "testbox", {"name": name, "tbox_group": name, "facts": facts} | more, returning=None)
-    spec = a_spec(conn, unit_job, runs)
+    spec = a_spec(conn, unit_job, *also, runs=runs)
     return Box(name=name, spec=spec, unit_job=unit_job)
 
 
-def a_spec(conn: sa.Connection, unit_job: str = UNIT_JOB, runs: int = 3) -> str:
-    unit_jobs = [{"name": unit_job, "program": "page-fault", "params": {"faults": "1"}, "runs": runs}]
-    sha256 = hex_of(unit_job, runs, digits=64)
-    row = {"sha256": sha256, "unit_jobs": json.dumps(unit_jobs)}
+def a_spec(conn: sa.Connection, *unit_jobs: str, runs: int = 3) -> str:
+    """What one boot runs, by content."""
+    names = unit_jobs or (UNIT_JOB,)
+    jobs = [{"name": name, "program": name.split("-")[0], "params": {"faults": "1"}, "runs": runs} for name in names]
+    sha256 = hex_of(*names, runs, digits=64)
+    row = {"sha256": sha256, "unit_jobs": json.dumps(jobs)}
     conn.execute(sa.text("INSERT INTO boot_spec VALUES (:sha256, CAST(:unit_jobs AS jsonb)) ON CONFLICT DO NOTHING"), row)
     return sha256
 
@@ -240,7 +242,7 @@ def a_boot(
     *,
     k: int = 0,
     series: str = "",
-    values: Mapping[str, Sequence[float]] | None = None,
+    values: Mapping[str, Sequence[float]] | Mapping[tuple[str, str], Sequence[float]] | None = None,
     outcome: str = "up",
     seconds: float = 21.0,
     at: datetime = START,
@@ -248,7 +250,10 @@ def a_boot(
     facts: Mapping[str, Any] | None = None,
     **asker: Unpack[Asker],
 ) -> int:
-    """One boot with its order, attempt and dispatch. `values` maps a metric to one value a run; None: a boot without runs."""
+    """One boot with its order, attempt and dispatch.
+
+    `values` maps a metric, or (unit job, metric), to one value a run; None: a boot without runs.
+    """
     if order is None:
         order = an_order(conn, kernel, box, k=k, series=series, state="done", at=at, **asker)
     files = {name: _file(name, order) for name in ("console.log", "results.tar", "qemu.log")}
@@ -284,8 +289,13 @@ def a_boot(
         "booted_at": at,
     }
     boot = int(_insert(conn, "boot", row))
-    for number in range(max((len(of_metric) for of_metric in (values or {}).values()), default=0)):
-        a_run(conn, boot, box.unit_job, number, {metric: of_metric[number] for metric, of_metric in (values or {}).items() if number < len(of_metric)})
+    by_job: dict[str, dict[str, Sequence[float]]] = {}
+    for key, of_metric in (values or {}).items():
+        unit_job, metric = (box.unit_job, key) if isinstance(key, str) else key
+        by_job.setdefault(unit_job, {})[metric] = of_metric
+    for unit_job, metrics in by_job.items():
+        for number in range(max(map(len, metrics.values()))):
+            a_run(conn, boot, unit_job, number, {metric: of_metric[number] for metric, of_metric in metrics.items() if number < len(of_metric)})
     return boot
 
 
@@ -350,12 +360,13 @@ def a_row(
     better: str | None = "higher",
     unit: str = "ops/s",
     reason: str | None = None,
+    unit_job: str | None = None,
 ) -> None:
     """One row of a comparison, in the shape of DESIGN section 8."""
     a, b = side(base), side(head)
     change = (b["mean"] / a["mean"] - 1) * 100
     detail = {
-        "unit_job": box.unit_job,
+        "unit_job": unit_job or box.unit_job,
         "testbox": box.name,
         "metric": metric,
         "unit": unit,
@@ -371,7 +382,7 @@ def a_row(
         "comparison": comparison,
         "testbox": box.name,
         "spec": box.spec,
-        "unit_job": box.unit_job,
+        "unit_job": unit_job or box.unit_job,
         "metric": metric,
         "verdict": verdict,
         "change_pct": change,

@@ -16,6 +16,7 @@ from tests import builders as make
 
 COMMITS, CULPRIT, UNBUILDABLE = 20, 13, 6
 HACKBENCH, NETPERF = "hackbench.throughput", "netperf.Throughput_Mbps"
+HACKBENCH_JOB = "hackbench-process-pipe-100%"
 SUBJECTS = (
     "Linux 6.1.112",
     "mm: rename a local in rmqueue_bulk()",
@@ -75,14 +76,14 @@ class _World:
     tree: int
     at: Callable[[float], datetime]
 
-    def values(self, idx: int, k: int) -> dict[str, list[float]]:
+    def values(self, idx: int, k: int) -> dict[tuple[str, str], list[float]]:
         """What commit `idx` measures in its k-th boot: worse from the culprit on."""
         fault = 246_000.0 * (0.819 if idx >= CULPRIT else 1.0) * (1 + 0.0015 * make.spread(k))
         hack = 9_120.0 * (0.985 if idx >= CULPRIT else 1.0) * (1 + 0.004 * make.spread(k + 3))
         return {
-            make.METRIC: [round(fault * (1 + 0.0008 * make.spread(k, run)), 1) for run in range(3)],
-            HACKBENCH: [round(hack * (1 + 0.003 * make.spread(k, run + 5)), 2) for run in range(3)],
-            "perf-stat.instructions": [round(5.1e9 / fault * 246_000 * (1 + 1e-4 * make.spread(k, run))) for run in range(3)],
+            (make.UNIT_JOB, make.METRIC): [round(fault * (1 + 0.0008 * make.spread(k, run)), 1) for run in range(3)],
+            (HACKBENCH_JOB, HACKBENCH): [round(hack * (1 + 0.003 * make.spread(k, run + 5)), 2) for run in range(3)],
+            (make.UNIT_JOB, "perf-stat.instructions"): [round(5.1e9 / fault * 246_000 * (1 + 1e-4 * make.spread(k, run))) for run in range(3)],
         }
 
 
@@ -97,7 +98,7 @@ def a_lab(conn: sa.Connection, now: datetime | None = None) -> Lab:
         polled_at=start + timedelta(minutes=119),
         job_files=make.Json([{"name": "page-fault.yaml", "text": ""}]),
     )
-    world = _World(conn, make.a_testbox(conn), tree, lambda minutes: start + timedelta(minutes=minutes))
+    world = _World(conn, make.a_testbox(conn, also=[HACKBENCH_JOB]), tree, lambda minutes: start + timedelta(minutes=minutes))
     kernels = _kernels(world)
     conn.execute(sa.text("UPDATE tree SET base_commit = :base, tip_commit = :tip"), {"base": kernels[0].commit, "tip": kernels[-1].commit})
     comparison = _comparison(world, kernels)
@@ -135,22 +136,21 @@ def _comparison(world: _World, kernels: list[make.Kernel]) -> int:
     base, head = kernels[0], kernels[-1]
     change = make.a_change(conn, world.tree, base.commit, head.commit, seen_at=world.at(0))
     comparison = make.a_comparison(conn, world.tree, base, head, [box], kind="watch", change=change, at=world.at(0))
-    means: dict[tuple[str, str], list[float]] = {}
+    means: dict[tuple[tuple[str, str], str], list[float]] = {}
     for k in range(3):
         for side, kernel, idx in (("base", base, 0), ("head", head, COMMITS)):
             values = world.values(idx, k)
             make.a_boot(conn, box, kernel, k=k, values=values, at=world.at(22 + k), seconds=19.0 + k, comparison=comparison)
-            for metric, of_metric in values.items():
-                means.setdefault((metric, side), []).append(sum(of_metric) / len(of_metric))
-    for metric, verdict, unit, better in (
-        (make.METRIC, "worse", "ops/s", "higher"),
-        (HACKBENCH, "worse", "ops/s", "higher"),
-        ("perf-stat.instructions", "changed", "", None),
-    ):
-        make.a_row(conn, comparison, box, metric, base=means[metric, "base"], head=means[metric, "head"], verdict=verdict, unit=unit, better=better)
+            for key, of_metric in values.items():
+                means.setdefault((key, side), []).append(sum(of_metric) / len(of_metric))
+    verdicts = {make.METRIC: ("worse", "ops/s", "higher"), HACKBENCH: ("worse", "ops/s", "higher"), "perf-stat.instructions": ("changed", "", None)}
+    for job, metric in world.values(0, 0):
+        verdict, unit, better = verdicts[metric]
+        base_means, head_means = means[(job, metric), "base"], means[(job, metric), "head"]
+        make.a_row(conn, comparison, box, metric, base=base_means, head=head_means, verdict=verdict, unit=unit, better=better, unit_job=job)
     make.a_row(conn, comparison, box, "perf-stat.page-faults", base=(81_000.0, 81_002.0), head=(81_001.0, 81_002.0), verdict="same", unit="", better=None)
     make.a_swing(conn, comparison, box, change_pct=-18.1, state="bisecting")
-    make.a_swing(conn, comparison, box, HACKBENCH, change_pct=-1.5, state="noted")
+    make.a_swing(conn, comparison, box, HACKBENCH, change_pct=-1.5, state="noted", unit_job=HACKBENCH_JOB)
     return comparison
 
 
@@ -199,7 +199,7 @@ def _bisection(world: _World, kernels: list[make.Kernel]) -> tuple[int, int]:
             boot = conn.execute(seen, {"image": kernels[idx].image, "k": k}).scalar() or make.a_boot(
                 conn, box, kernels[idx], k=k, values=values, at=at, bisection=bisection
             )
-            make.an_observation(conn, bisection, idx, k, boot=boot, values=values[make.METRIC], phase=phase, at=at)
+            make.an_observation(conn, bisection, idx, k, boot=boot, values=values[make.UNIT_JOB, make.METRIC], phase=phase, at=at)
     return bisection, panicked
 
 
@@ -223,12 +223,19 @@ def _under_way(world: _World, kernels: list[make.Kernel]) -> dict[str, int]:
         "phase": "search",
         "why": "commit 10 halves the four commits that are left",
     }
-    bisection = make.a_bisection(conn, world.tree, world.box, kernels, metric=HACKBENCH, belief=belief, at=world.at(110))
+    bisection = make.a_bisection(conn, world.tree, world.box, kernels, metric=HACKBENCH, unit_job=HACKBENCH_JOB, belief=belief, at=world.at(110))
     for idx, k in ((0, 0), (20, 0), (12, 0), (13, 0)):
         seen = sa.text("SELECT id FROM boot WHERE image_sha256 = :image AND k = :k")
         boot = conn.execute(seen, {"image": kernels[idx].image, "k": k}).scalar_one()
         make.an_observation(
-            conn, bisection, idx, k, boot=boot, values=world.values(idx, k)[HACKBENCH], phase="ends" if idx in (0, 20) else "search", at=world.at(111)
+            conn,
+            bisection,
+            idx,
+            k,
+            boot=boot,
+            values=world.values(idx, k)[HACKBENCH_JOB, HACKBENCH],
+            phase="ends" if idx in (0, 20) else "search",
+            at=world.at(111),
         )
     waiting = make.an_order(conn, kernels[10], world.box, k=1, state="ready", at=world.at(118), bisection=bisection)
     make.an_observation(conn, bisection, 10, 1, at=world.at(118))

@@ -19,7 +19,7 @@ WHERE b.id = :id
 """
 _POINTS = """
 SELECT p.idx, p.variant, p.skipped, p.weight, v.commit, v.subject, v.build_key, kb.status AS build, kb.image_sha256,
-       kb.seconds AS build_seconds, kb.errors AS build_errors, kb.cached AS build_cached
+       kb.seconds AS build_seconds, kb.errors AS build_errors
 FROM bisection_point p JOIN variant v ON v.id = p.variant LEFT JOIN kernel_build kb ON kb.build_key = v.build_key
 WHERE p.bisection = :id ORDER BY p.idx
 """
@@ -41,6 +41,10 @@ WHERE metric = :metric AND unit_job = :unit_job ORDER BY comparison DESC LIMIT 1
 """
 _FROM = """
 SELECT s.comparison, s.change_pct FROM swing s WHERE s.bisection = :id ORDER BY s.id LIMIT 1
+"""
+_BUILDS = """
+SELECT count(*) AS builds FROM want w JOIN orders o ON o.id = w.order_id JOIN attempt a ON a.order_id = o.id
+WHERE w.bisection = :id AND o.kind = 'build' AND a.state = 'ended' AND a.outcome->>'status' <> 'infra'
 """
 _INCIDENT = "SELECT incident FROM incident_bisection WHERE bisection = :id"
 _LIST = """
@@ -75,7 +79,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
         "change_pct": None,
         "interval_pct": None,
         "boots": len({entry["boot"] for entry in log if entry["boot"]}),
-        "builds": sum(1 for point in points if point["build"] and not point["build_cached"]),
+        "builds": rows(conn, _BUILDS, id=number)[0]["builds"],
         "candidates": [{key: point[key] for key in ("commit", "subject", "probability", "state")} for point in points[1:]],
         "p_none": belief.get("p_none"),
         "phase": belief.get("phase"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
+
 from swingbot.core.model import ids
 
 from .bisections import bisection

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import sqlalchemy as sa
+
 from swingbot.core.model import ids
 from swingbot.core.model.lookup import NotFound
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
+
 from swingbot.core.model.lookup import NotFound
 
 from .comparisons import list_comparisons

@@ -10,8 +10,8 @@ from typing import Any
 
 from . import svg
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 16, 44, 46
-_HEIGHT = 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 16, 60, 46
+_HEIGHT = 316
 _MARKS = {"base": svg.disc, "head": svg.diamond}
 
 
@@ -38,7 +38,7 @@ def comparison_plot(shown: Shown, samples: Sequence[Mapping[str, Any]]) -> str:
     """
     boots = _boots(samples)
     ks = sorted({k for _, k in boots})
-    width = max(520, min(1100, _LEFT + _RIGHT + 34 * max(1, len(ks)) + 130))
+    width = max(556, min(1130, _LEFT + _RIGHT + 34 * max(1, len(ks)) + 130))
     title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}"
     if not boots:
         return svg.document(width, 80, title, [svg.text(_LEFT, 44, "No run has given a value of this metric yet.", "soft")])
@@ -64,30 +64,28 @@ def _boots(samples: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[
     return found
 
 
-def _frame(shown: Shown, y: svg.Scale, right: float) -> list[str]:
+def _heading(metric: str, where: str, label: str | None) -> list[str]:
+    """Three lines: what, where, and what kind of machine that is, wherever its numbers show."""
+    return [svg.text(_LEFT, 18, metric, "title"), svg.text(_LEFT, 33, where, "soft small"), *([svg.text(_LEFT, 47, label, "soft small")] if label else [])]
+
+
+def _value_axis(y: svg.Scale, right: float, bottom: float, words: str) -> list[str]:
     marks = svg.ticks(y.low, y.high)
-    parts = [
-        svg.text(_LEFT, 18, shown.metric, "title"),
-        svg.text(_LEFT, 33, f"{shown.unit_job} on {shown.testbox}" + (f" ({shown.label})" if shown.label else ""), "soft small"),
-    ]
+    step = marks[1] - marks[0] if len(marks) > 1 else 1.0
+    parts = []
     for value in marks:
-        parts += [
-            svg.line(_LEFT, y(value), right, y(value), "grid"),
-            svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, marks[1] - marks[0] if len(marks) > 1 else 1.0), "soft small", "end"),
-        ]
-    parts.append(svg.line(_LEFT, _TOP, _LEFT, _HEIGHT - _BOTTOM, "axis"))
-    parts.append(svg.line(_LEFT, _HEIGHT - _BOTTOM, right, _HEIGHT - _BOTTOM, "axis"))
-    parts.append(svg.text(16, (_TOP + _HEIGHT - _BOTTOM) / 2, f"{shown.unit or 'value'} ({shown.direction})", "small", "middle", rotate=-90))
-    parts.append(
-        svg.text(
-            (_LEFT + right) / 2,
-            _HEIGHT - 10,
-            "boot number k (base and head of one k share their perturbation); the axis does not begin at 0",
-            "soft small",
-            "middle",
-        )
-    )
-    return parts
+        parts += [svg.line(_LEFT, y(value), right, y(value), "grid"), svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, step), "soft small", "end")]
+    parts.append(svg.text(16, (_TOP + bottom) / 2, words, "small", "middle", rotate=-90))
+    return [*parts, svg.line(_LEFT, _TOP, _LEFT, bottom, "axis"), svg.line(_LEFT, bottom, right, bottom, "axis")]
+
+
+def _frame(shown: Shown, y: svg.Scale, right: float) -> list[str]:
+    words = "boot number k (the value axis does not begin at 0)"
+    return [
+        *_heading(shown.metric, f"{shown.unit_job} on {shown.testbox}", shown.label),
+        *_value_axis(y, right, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"),
+        svg.text((_LEFT + right) / 2, _HEIGHT - 10, words, "soft small", "middle"),
+    ]
 
 
 def _side(side: str, by_boot: Mapping[int, list[float]], y: svg.Scale, right: float) -> list[str]:
@@ -131,20 +129,18 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     """Boot means over commits (a disc for search, a diamond for confirmation, a cross for a boot that says nothing) above the belief per commit."""
     points = bisection["points"]
     last = max(1, len(points) - 1)
-    width, height = max(640, min(1180, _LEFT + _RIGHT + 30 * len(points) + 60)), 440
-    floor, base_of_bars = 270.0, 400.0
+    width, height = max(640, min(1136, _LEFT + _RIGHT + 48 * len(points) + 60)), 456
+    floor, base_of_bars = 286.0, 416.0
     x = svg.Scale(-0.6, last + 0.6, _LEFT, width - _RIGHT)
     values = [entry["mean"] for entry in bisection["log"] if entry["mean"] is not None]
     title = f"bisection {bisection['id']}: {bisection['metric']} over {last} commits"
     y = svg.scale_for(values or [0.0, 1.0], floor, _TOP + 8)
-    parts = [
-        svg.text(_LEFT, 18, bisection["metric"], "title"),
-        svg.text(
-            _LEFT, 33, f"{bisection['unit_job']} on {bisection['testbox']}" + (f" ({bisection['label']})" if bisection.get("label") else ""), "soft small"
-        ),
-    ]
+    parts = _heading(bisection["metric"], f"{bisection['unit_job']} on {bisection['testbox']}", bisection.get("label"))
     parts += _highlight(points, x, floor, base_of_bars)
-    parts += _value_axis(bisection, y, width - _RIGHT, floor) if values else [svg.text(_LEFT + 12, 150, "No boot has answered yet.", "soft")]
+    parts += _bisection_legend(width - _RIGHT)
+    better = f", {bisection['better']} is better" if bisection.get("better") else ""
+    words = f"{bisection.get('unit') or 'value'}, mean of a boot{better}"
+    parts += _value_axis(y, width - _RIGHT, floor, words) if values else [svg.text(_LEFT + 12, 150, "No boot has answered yet.", "soft")]
     parts += [_observation(entry, x, y, floor) for entry in bisection["log"] if entry["seen_at"]]
     parts += _belief(points, x, width - _RIGHT, base_of_bars)
     for point in points:
@@ -160,21 +156,16 @@ def _highlight(points: Sequence[Mapping[str, Any]], x: svg.Scale, floor: float, 
     return [svg.element("rect", x=x(point["idx"]) - half, y=float(_TOP), width=2 * half, height=bottom - _TOP, class_="mark") for point in found]
 
 
-def _value_axis(bisection: Mapping[str, Any], y: svg.Scale, right: float, floor: float) -> list[str]:
-    marks = svg.ticks(y.low, y.high)
-    parts = []
-    for value in marks:
-        parts += [
-            svg.line(_LEFT, y(value), right, y(value), "grid"),
-            svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, marks[1] - marks[0] if len(marks) > 1 else 1.0), "soft small", "end"),
-        ]
-    better = f", {bisection['better']} is better" if bisection.get("better") else ""
-    parts.append(svg.text(16, (_TOP + floor) / 2, f"{bisection.get('unit') or 'value'}, mean of a boot{better}", "small", "middle", rotate=-90))
-    parts.append(svg.line(_LEFT, _TOP, _LEFT, floor, "axis"))
-    legend_x = right - 330
-    parts += [svg.disc(legend_x, 14, 4.0, "base run"), svg.text(legend_x + 9, 18, "boot, search", "small")]
-    parts += [svg.diamond(legend_x + 98, 14, 5.0, "head run"), svg.text(legend_x + 108, 18, "boot, confirmation", "small")]
-    return [*parts, svg.cross(legend_x + 232, 14, 4.0), svg.text(legend_x + 241, 18, "boot, no value", "small")]
+def _bisection_legend(right: float) -> list[str]:
+    x = right - 330
+    return [
+        svg.disc(x, 14, 4.0, "base run"),
+        svg.text(x + 9, 18, "boot, search", "small"),
+        svg.diamond(x + 98, 14, 5.0, "head run"),
+        svg.text(x + 108, 18, "boot, confirmation", "small"),
+        svg.cross(x + 232, 14, 4.0),
+        svg.text(x + 241, 18, "boot, no value", "small"),
+    ]
 
 
 def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: float) -> str:

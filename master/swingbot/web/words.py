@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup, escape
+
 MISSING = "–"  # missing is shown as missing, never as 0
 
 
@@ -14,12 +16,20 @@ def number(value: float | None) -> str:
     if value is None:
         return MISSING
     size = abs(value)
-    if size >= 1e7 or 0 < size < 1e-3:
+    if size >= 1e6 or 0 < size < 1e-3:
         mantissa, exponent = f"{value:.4e}".split("e")
         return f"{mantissa}e{int(exponent)}"
     if size >= 10_000:
         return f"{value:,.0f}".replace(",", "\u202f")
     return f"{value:.5g}" if size >= 1 else f"{value:.4g}"
+
+
+def spread(value: float | None) -> str:
+    """A standard deviation: three significant digits are more than it deserves."""
+    if value is None or abs(value) < 1e6:
+        return number(None if value is None else float(f"{value:.3g}"))
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
 
 
 def percent(value: float | None, signed: bool = True) -> str:
@@ -67,7 +77,11 @@ def ago(moment: str | None, now: datetime | None = None) -> str:
     if not moment:
         return MISSING
     then = datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    return f"{duration(max(0, round(((now or datetime.now(UTC)) - then).total_seconds())))} ago"
+    seconds = max(0.0, ((now or datetime.now(UTC)) - then).total_seconds())
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"
 
 
 def size(bytes_: int | None) -> str:
@@ -93,8 +107,18 @@ def fact(value: Any) -> str:
     return ", ".join(map(fact, value)) if isinstance(value, list) else str(value)
 
 
+def code(sentence: str) -> Markup:
+    """A sentence in which `words in backticks` are set as code; everything else is escaped."""
+    parts = str(sentence).split("`")
+    if len(parts) % 2 == 0:  # an odd backtick is only a backtick
+        return escape(sentence)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts))
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "number": number,
+    "spread": spread,
+    "code": code,
     "percent": percent,
     "interval": interval,
     "probability": probability,
