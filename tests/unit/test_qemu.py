@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from swingbot_jobs.testbox import Testbox, load_all
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker.testbox import kvm, qemu

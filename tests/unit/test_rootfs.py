@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import InfraError, rootfs
 from swingbot_worker.rootfs import cpio, debian, libraries, programs

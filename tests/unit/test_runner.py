@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from swingbot_jobs.parse import read_results
 from swingbot_jobs.result import Results
 from swingbot_jobs.unit_job import UnitJob
