@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 import errno
 import fcntl
+import http.client
+import importlib.metadata
 import json
 import os
 import signal
@@ -20,13 +22,12 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 from swingbot.adapters import artifacts
 from swingbot.adapters import process as commands
@@ -41,6 +42,7 @@ Announce = Callable[[str], None]
 START_SECONDS: Final = 120.0  # a loaded machine has been seen to need 28 s for the Buildbot master alone
 STOP_SECONDS: Final = 40.0
 LOG_LINES: Final = 5
+TELL_AGAIN_SECONDS: Final = 60.0
 
 
 class UpError(Exception):
@@ -227,11 +229,15 @@ def prepare_buildbot(settings: Settings, env: Mapping[str, str]) -> None:
     """Directories of master and workers, and Buildbot's tables brought up to its version. Raises UpError."""
     prepare_buildbot_directories(settings)
     master = supervision.master_directory(settings)
+    stamp, now = master / "upgraded", f"{importlib.metadata.version('buildbot')} {settings.db.url}\n"
+    if stamp.exists() and stamp.read_text() == now:
+        return  # it takes seconds, and Buildbot itself refuses to start on tables of another version
     done = commands.run([str(Path(sys.executable).with_name("buildbot")), "upgrade-master", "--quiet", str(master)], timeout=300, env=env, cwd=master)
     if done.rc != 0:
         last = (done.err or done.out).strip().splitlines()[-1:] or ["it said nothing"]
         (settings.log / "upgrade-master.log").write_text(done.out + done.err)
         raise UpError(f"Buildbot's tables could not be made: {last[0]}; see {settings.log / 'upgrade-master.log'}")
+    stamp.write_text(now)
 
 
 def prepare_buildbot_directories(settings: Settings) -> None:
@@ -257,28 +263,27 @@ _MASTER_CFG: Final = Path(__file__).resolve().parents[2] / "master.cfg"
 # -- health ---------------------------------------------------------------------------------------------------------
 
 
-def _get_json(url: str) -> Any:
-    """The JSON behind `url`; None if nobody answers or the answer is no JSON."""
+def _get(url: str) -> bytes | None:
+    """What stands behind `url`; None if nobody answers, or not with success."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy: it is this host
     try:
         with opener.open(url, timeout=5) as answer:
-            return json.load(answer)
-    except (OSError, ValueError):
+            return bytes(answer.read())
+    except (OSError, http.client.HTTPException):
         return None
 
 
 def web_answers(settings: Settings) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"http://{settings.web.host}:{settings.web.port}/healthz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (OSError, ValueError):
-        return False
+    return _get(f"http://{settings.web.host}:{settings.web.port}/healthz") is not None
 
 
 def attached_workers(settings: Settings) -> set[str] | None:
     """Names of the workers that are connected to Buildbot; None if Buildbot does not answer."""
-    answer = _get_json(f"http://127.0.0.1:{settings.buildbot_www_port}/api/v2/workers")
+    body = _get(f"http://127.0.0.1:{settings.buildbot_www_port}/api/v2/workers")
+    try:
+        answer = json.loads(body or b"")
+    except ValueError:
+        return None
     if not isinstance(answer, dict):
         return None
     return {worker["name"] for worker in answer.get("workers", []) if worker.get("connected_to")}
@@ -328,28 +333,37 @@ def _announce_addresses(settings: Settings, announce: Announce) -> None:
 def _watch(
     settings: Settings, wanted: list[Program], env: Mapping[str, str], child: subprocess.Popen[bytes], supervisor: Supervisor, announce: Announce
 ) -> None:
-    """Until a signal comes: tell once when a part is down and when it is back; a supervisor that died is replaced."""
-    down: set[str] = set()
+    """Until a signal comes: tell when a part died, and no more than once a minute for each; a supervisor that died is replaced."""
+    started: dict[str, int] = {}
+    told: dict[str, float] = {}
     while True:
         time.sleep(1.0)
         if child.poll() is not None:
             announce("the supervisor died; starting everything again")
-            process.stop_members(settings.state, STOP_SECONDS)
-            if settings.db.url == postgres.url(settings.state):
-                postgres.prepare(settings.state)
-            supervision.socket(settings.state).unlink(missing_ok=True)
-            child, supervisor = _start_supervisor(settings, wanted, env)
-            for program in sorted(wanted, key=lambda program: program.order):
-                supervisor.start(program.name)
+            child, supervisor = _start_again(settings, wanted, env)
+            started = {}
             continue
         try:
             states = supervisor.states()
         except Supervisor.ERRORS:
             continue  # it is busy or dying; the next look tells
-        now_down = {name for name, (word, _) in states.items() if word in ("BACKOFF", "FATAL", "EXITED", "UNKNOWN")}
-        for name in sorted(now_down - down):
-            announce(f"{name} is down ({states[name][1]}) and will be started again; the end of its log:\n{log_tail(settings, name)}")
-        down = {name for name in down | now_down if states.get(name, ("", ""))[0] != "RUNNING"}
+        for name, (word, words, start) in states.items():
+            died = start != started.get(name, start) or word in ("BACKOFF", "FATAL", "UNKNOWN")
+            if died and time.monotonic() - told.get(name, float("-inf")) > TELL_AGAIN_SECONDS:
+                announce(f"{name} died and is started again ({words}); the end of its log:\n{log_tail(settings, name)}")
+                told[name] = time.monotonic()
+            started[name] = start
+
+
+def _start_again(settings: Settings, wanted: list[Program], env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Supervisor]:
+    process.stop_members(settings.state, STOP_SECONDS)
+    if settings.db.url == postgres.url(settings.state):
+        postgres.prepare(settings.state)
+    supervision.socket(settings.state).unlink(missing_ok=True)
+    child, supervisor = _start_supervisor(settings, wanted, env)
+    for program in sorted(wanted, key=lambda program: program.order):
+        supervisor.start(program.name)
+    return child, supervisor
 
 
 def _stop(state: Path, announce: Announce) -> None:

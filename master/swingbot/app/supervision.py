@@ -166,7 +166,7 @@ class Supervisor:
     def start(self, name: str) -> None:
         self._call("startProcess", name, False)
 
-    def states(self) -> dict[str, tuple[str, str]]:
-        """Of each program, the state (RUNNING, STARTING, BACKOFF, FATAL, ...) and the supervisor's words about it."""
+    def states(self) -> dict[str, tuple[str, str, int]]:
+        """Of each program, its state (RUNNING, STARTING, BACKOFF, ...), the supervisor's words about it, and when it was started last (UNIX time)."""
         rows = cast("list[dict[str, Any]]", self._call("getAllProcessInfo"))
-        return {row["name"]: (row["statename"], row["spawnerr"] or row["description"]) for row in rows}
+        return {row["name"]: (row["statename"], row["spawnerr"] or row["description"], row["start"]) for row in rows}

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.core.model.dispatch import Delivery, attempt_of_token, token
+from swingbot.web import exchange
+
+SECRET = b"s" * 32
+LOG = b"console\n"
+
+
+class Attempts:
+    """Attempt 12 runs, 13 was declared dead; what is delivered is kept in `taken`."""
+
+    def __init__(self) -> None:
+        self.taken: dict[int, Mapping[str, Any]] = {}
+
+    def wanted(self, attempt: int) -> bool | None:
+        return {12: True, 13: False}.get(attempt)
+
+    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
+        if attempt not in (12, 13):
+            return Delivery.UNKNOWN
+        if attempt in self.taken:
+            return Delivery.SAME if self.taken[attempt] == outcome else Delivery.OTHER
+        self.taken[attempt] = outcome
+        return Delivery.STORED if attempt == 12 else Delivery.LATE
+
+
+@pytest.fixture
+def attempts() -> Attempts:
+    return Attempts()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Artifacts:
+    return Artifacts(tmp_path / "artifacts", limit=1000)
+
+
+@pytest.fixture
+def client(store: Artifacts, attempts: Attempts) -> TestClient:
+    return TestClient(Starlette(routes=list(exchange.routes(store, attempts, SECRET))))
+
+
+def sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def bearer(attempt: int = 12) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token(SECRET, attempt)}"}
+
+
+def outcome(attempt: int = 12, **more: Any) -> dict[str, Any]:
+    document = {"version": 1, "kind": "build", "order": "o7", "attempt": f"a{attempt}", "status": "failed", "reason": "error: x", "seconds": 2.5}
+    return document | {"files": {"build.log": {"sha256": sha(LOG), "size": len(LOG)}}} | more
+
+
+def put_log(client: TestClient) -> None:
+    assert client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers=bearer()).status_code == 201
+
+
+def test_a_file_comes_in_with_a_token_and_goes_out_to_everyone(client: TestClient) -> None:
+    put_log(client)
+    assert client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers=bearer()).status_code == 200
+    answer = client.get(f"/artifacts/{sha(LOG)}")
+    assert answer.content == LOG
+    assert client.head(f"/artifacts/{sha(LOG)}").status_code == 200
+    assert client.head(f"/artifacts/{sha(b'other')}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "authorization", ["", "Bearer", "Bearer a12.00", "Basic " + token(SECRET, 12), "Bearer " + token(b"other secret", 12), "Bearer " + token(SECRET, 99)]
+)
+def test_without_the_token_of_an_attempt_nothing_comes_in(client: TestClient, store: Artifacts, authorization: str) -> None:
+    assert client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers={"Authorization": authorization}).status_code == 401
+    assert not store.has(sha(LOG))
+
+
+def test_a_token_is_good_for_its_own_attempt_only(client: TestClient, attempts: Attempts) -> None:
+    put_log(client)
+    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer(13)).status_code == 401
+    assert client.get("/attempts/a12", headers=bearer(13)).status_code == 401
+    assert attempts.taken == {}
+
+
+def test_a_token_is_recognised_and_a_forged_one_is_not() -> None:
+    assert attempt_of_token(SECRET, token(SECRET, 12)) == 12
+    assert attempt_of_token(SECRET, token(SECRET, 12).replace("a12", "a13")) is None
+    assert attempt_of_token(SECRET, token(SECRET, 12) + "0") is None
+
+
+def test_wrong_bytes_too_many_bytes_and_wrong_names_are_refused(client: TestClient, store: Artifacts) -> None:
+    assert client.put(f"/artifacts/{sha(LOG)}", content=b"other", headers=bearer()).status_code == 400
+    assert client.put(f"/artifacts/{sha(b'x' * 2000)}", content=b"x" * 2000, headers=bearer()).status_code == 413
+    assert client.put("/artifacts/zz", content=b"x", headers=bearer()).status_code == 400
+    assert client.get("/artifacts/zz").status_code == 400
+    assert not store.has(sha(LOG))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "kind"),
+    [
+        ("console.log", 'inline; filename="console.log"', "text/plain; charset=utf-8"),
+        ("results.tar", 'attachment; filename="results.tar"', "application/octet-stream"),
+        ("x.html", 'attachment; filename="x.html"', "application/octet-stream"),
+        ('a"b.log', f'attachment; filename="{sha(LOG)}"', "application/octet-stream"),
+    ],
+)
+def test_a_browser_never_runs_what_a_kernel_printed(client: TestClient, name: str, shown: str, kind: str) -> None:
+    put_log(client)
+    answer = client.get(f"/artifacts/{sha(LOG)}", params={"name": name})
+    assert answer.headers["content-disposition"] == shown
+    assert answer.headers["content-type"] == kind
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in answer.headers["content-security-policy"]
+
+
+def test_an_outcome_is_taken_once_and_the_first_one_stands(client: TestClient, attempts: Attempts) -> None:
+    put_log(client)
+    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code == 201
+    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code == 200
+    assert client.put("/attempts/a12/outcome.json", json=outcome(seconds=3), headers=bearer()).status_code == 409
+    assert attempts.taken[12] == outcome()
+
+
+def test_what_comes_after_an_attempt_was_given_up_is_kept_as_late(client: TestClient) -> None:
+    put_log(client)
+    assert client.put("/attempts/a13/outcome.json", json=outcome(13), headers=bearer(13)).status_code == 202
+
+
+def test_the_files_come_first(client: TestClient, attempts: Attempts) -> None:
+    answer = client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer())
+    assert answer.status_code == 409
+    assert answer.json()["missing"] == ["build.log"]
+    assert attempts.taken == {}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[1]",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        json.dumps(outcome(status="up")).encode(),
+        json.dumps(outcome(reason="x\0y")).encode(),
+        json.dumps(outcome(reason="\ud800")).encode(),
+        json.dumps(outcome(seconds=float("nan"))).encode(),
+        json.dumps(outcome()).replace("2.5", "1e999").encode(),
+    ],
+)
+def test_rubbish_is_refused_with_a_reason(client: TestClient, attempts: Attempts, body: bytes) -> None:
+    put_log(client)
+    answer = client.put("/attempts/a12/outcome.json", content=body, headers=bearer())
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+    assert attempts.taken == {}
+
+
+def test_an_outcome_has_a_size_limit(client: TestClient) -> None:
+    assert client.put("/attempts/a12/outcome.json", content=b" " * (exchange.OUTCOME_LIMIT_BYTES + 1), headers=bearer()).status_code == 413
+
+
+def test_an_executor_can_ask_whether_it_is_still_wanted(client: TestClient) -> None:
+    assert client.get("/attempts/a12", headers=bearer()).json() == {"attempt": "a12", "wanted": True}
+    assert client.get("/attempts/a13", headers=bearer(13)).json()["wanted"] is False
+
+
+def test_a_full_disk_is_answered_with_507(client: TestClient, store: Artifacts, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swingbot.core.model.artifact import NoSpace
+
+    def full(sha256: str) -> None:
+        raise NoSpace("the disk is full")
+
+    monkeypatch.setattr(store, "sink", full)
+    answer = client.put(f"/artifacts/{sha(LOG)}", content=io.BytesIO(LOG).read(), headers=bearer())
+    assert (answer.status_code, answer.json()) == (507, {"error": "the disk is full"})
