@@ -203,7 +203,7 @@ def test_two_culprits_are_both_found_and_confirmed(second: int, effect: float) -
     assert [c.change_pct for c in ended.conclusion.culprits] == [pytest.approx(-10.0, abs=1.5), pytest.approx(100 * effect, abs=1.5)]
 
 
-@pytest.mark.parametrize("steps", range(12))
+@pytest.mark.parametrize("steps", range(10))
 def test_probabilities_sum_to_one_at_every_step(steps: int) -> None:
     bench = emulated(culprit=4, others={12: -0.1}, unbuildable=(8,), identical={10: 9, 9: 9})
     seen = belief(halfway(bench, steps))
