@@ -25,8 +25,9 @@ class Letter:
 
 def deliver(maildir: Path, message: bytes) -> Path:
     """Put `message` into `maildir` (made if need be): whole or not at all, on disk when this returns. Raises OSError."""
-    maildir.parent.mkdir(parents=True, exist_ok=True)
-    box = mailbox.Maildir(maildir, create=True)
+    for name in ("tmp", "new", "cur"):  # each of them, always: `create=True` would trust a directory whose making was interrupted
+        (maildir / name).mkdir(parents=True, exist_ok=True)
+    box = mailbox.Maildir(maildir, create=False)
     key = box.add(message.replace(b"\r\n", b"\n"))
     folder = os.open(maildir / "new", os.O_RDONLY | os.O_DIRECTORY)
     try:

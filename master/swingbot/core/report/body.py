@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from swingbot.core.report.facts import ReportFacts, Row, Side
-from swingbot.core.report.words import change, change_with_interval, clean, count, cut, levels, shell, spread, sure, wrap
+from swingbot.core.report.words import WIDTH, change, change_with_interval, clean, columns, count, cut, levels, shell, spreads, sure, wrap
 
 BODY_BYTES = 9_000  # headers add less than 1 KB: the mail stays under 10 KB
 _MOST_ROWS = 12  # other rows shown in full; the page has them all
@@ -44,7 +44,7 @@ def subsystem(subject: str) -> str:
 def _subject(facts: ReportFacts) -> str:
     row, prefix = facts.headline, subsystem(facts.culprit.subject)
     where = f"[{cut(facts.tree, 24)}:{cut(facts.branch, 24)}]" + (f" [{prefix}]" if prefix else "")
-    return f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {change(row.change_pct, row.better)}"
+    return clean(f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {change(row.change_pct, row.better)}")
 
 
 def _short(sha: str) -> str:
@@ -109,11 +109,12 @@ def _change(row: Row) -> str:
 
 def _sides(row: Row, indent: str) -> list[str]:
     """Both sides in two lines with aligned columns: mean, standard deviation, unit, boots, runs."""
-    means, spreads = levels(row.base.mean, row.head.mean), [spread(row.base.stddev), spread(row.head.stddev)]
-    widths = max(map(len, means)), max(map(len, spreads))
     unit = cut(row.unit, 20)
-    sides = zip(("parent", "commit"), means, spreads, (row.base, row.head), strict=True)
-    return [f"{indent}{name}  {mean:>{widths[0]}} +- {sd:>{widths[1]}} {unit}   {_n(side)}" for name, mean, sd, side in sides]
+    sides = zip(("parent", "commit"), levels(row.base.mean, row.head.mean), spreads(row.base.stddev, row.head.stddev), (row.base, row.head), strict=True)
+    lines = [(f"{indent}{name}  {mean} +- {sd} {unit}", _n(side)) for name, mean, sd, side in sides]
+    if all(columns(f"{left}   {n}") <= WIDTH for left, n in lines):
+        return [f"{left}   {n}" for left, n in lines]
+    return [line for left, n in lines for line in (left, f"{indent}        {n}")]
 
 
 def _n(side: Side) -> str:

@@ -51,13 +51,18 @@ def _checked(address: str) -> str:
     return address
 
 
+def _header(text: str, limit: int) -> str:
+    """A stranger's text for a header. "=?" would begin an encoded word, in which line breaks can hide: it is taken apart."""
+    return cut(text, limit).replace("=?", "= ?")
+
+
 def _address(text: str) -> Address:
     """One `Name <name@example.org>` as a header value; the name is a stranger's text and is cleaned."""
     pairs = getaddresses([clean(text)])
     if len(pairs) != 1 or not pairs[0][1]:
         raise BadAddress(f"{text!r} is not one mail address")
     name, address = pairs[0]
-    return Address(display_name=cut(name, 80), addr_spec=_checked(address))
+    return Address(display_name=_header(name, 80), addr_spec=_checked(address))
 
 
 def encode(mail: Mail, sender: str, to: Sequence[str], cc: Sequence[str], message_id: str, date: datetime) -> bytes:
@@ -75,7 +80,7 @@ def encode(mail: Mail, sender: str, to: Sequence[str], cc: Sequence[str], messag
     message["To"] = [_address(text) for text in to]
     if cc:
         message["Cc"] = [_address(text) for text in cc]
-    message["Subject"] = cut(mail.subject, _LONGEST_SUBJECT)
+    message["Subject"] = _header(mail.subject, _LONGEST_SUBJECT)
     message["Date"] = format_datetime(date)
     message["Message-ID"] = message_id
     message["Auto-Submitted"] = "auto-generated"

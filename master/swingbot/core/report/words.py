@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 
 WIDTH = 78  # columns of a mail; two quotations ("> > ") still fit an 80-column terminal nearly whole
+_LONGEST_NUMBER = 15  # characters; numbers that would be longer are printed with an exponent
 _DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format (bidi, zero width), surrogates, private, unassigned, separators
 
 
@@ -71,19 +73,22 @@ def levels(*values: float | None) -> list[str]:
 
     So a percentage printed beside two levels can be recomputed from them to 0.01 %.
     """
-    decimals = [_decimals(value, 5) for value in values if value]
-    if None in decimals:
-        return ["missing" if value is None else f"{value:.4e}" for value in values]
+    return _aligned(values, 5, "missing")
+
+
+def spreads(*values: float | None) -> list[str]:
+    """Standard deviations that stand under each other, three significant digits of the smallest; one boot has none."""
+    return _aligned(values, 3, "n/a")
+
+
+def _aligned(values: Sequence[float | None], digits: int, none: str) -> list[str]:
+    decimals = [_decimals(value, digits) for value in values if value]
     most = max((d for d in decimals if d is not None), default=0)
-    return ["missing" if value is None else f"{value:.{most}f}" for value in values]
-
-
-def spread(value: float | None) -> str:
-    """A standard deviation, three digits; one boot has none."""
-    if value is None:
-        return "n/a"
-    decimals = _decimals(value, 3)
-    return "0" if value == 0 else f"{value:.2e}" if decimals is None else f"{value:.{decimals}f}"
+    texts = [none if value is None else f"{value:.{most}f}" for value in values]
+    if None in decimals or max(map(len, texts)) > _LONGEST_NUMBER:
+        texts = [none if value is None else f"{value:.{digits - 1}e}" if value else "0" for value in values]
+    width = max(map(len, texts))
+    return [text.rjust(width) for text in texts]
 
 
 def percent(value: float, digits: int = 1) -> str:

@@ -1,0 +1,293 @@
+"""The mail's words: goldens, and what holds for whatever strangers write into a commit."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from swingbot.core.report import BODY_BYTES, BadFacts, Bisection, Commit, ReportFacts, Row, Side, mail, subsystem, words
+from tests.golden.remake import REPORTS, report_facts, report_text, text_of
+
+DOCUMENTS = sorted(REPORTS.glob("*.in.yaml"))
+# No shrinking: these facts are large, and a failure names the line that broke the rule.
+QUICK = settings(
+    max_examples=60, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_mail_reads_as_its_golden(document: Path) -> None:
+    assert report_text(document) == text_of(document).read_text(encoding="utf-8"), "run `make golden` and read the diff"
+
+
+def test_there_is_no_golden_without_facts() -> None:
+    assert {text_of(document) for document in DOCUMENTS} == set(REPORTS.glob("*.txt"))
+    assert len(DOCUMENTS) >= 4
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_printed_percentage_can_be_recomputed_from_the_printed_levels(document: Path) -> None:
+    shown = re.findall(
+        r"^ +parent +(\S+) \+- .*\n +commit +(\S+) \+- .*\n(?: +change +([\d.]+)% )?", text_of(document).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert shown
+    for parent, commit, printed in shown:
+        if printed:
+            assert 100 * abs(float(commit) / float(parent) - 1) == pytest.approx(float(printed), abs=0.06)
+
+
+A_SIDE = Side(boots=3, runs=9, mean=100.0, stddev=1.5)
+
+
+def a_row(**changes: Any) -> Row:
+    row = Row(
+        testbox="box",
+        label="",
+        unit_job="job-1",
+        metric="program.metric",
+        unit="ops/s",
+        sentence="What it is.",
+        better="higher",
+        base=A_SIDE,
+        head=replace(A_SIDE, mean=90.0),
+        change_pct=-10.0,
+        interval_pct=(-11.0, -9.0),
+        verdict="worse",
+    )
+    return replace(row, **changes)
+
+
+def the_facts(**changes: Any) -> ReportFacts:
+    facts = ReportFacts(
+        report="r1",
+        tree="tree",
+        url="https://git.example.org/linux.git",
+        branch="master",
+        culprit=Commit(sha="a" * 40, subject="mm: break it", author="A <a@example.org>"),
+        parent="b" * 40,
+        base="c" * 40,
+        head="d" * 40,
+        headline=a_row(),
+        bisection=Bisection(id="b1", candidates=20, boots=9, kernels=6, builds=5, probability=0.992),
+        kconfig="vm-x86_64",
+        compiler_version="gcc 12",
+        links={"page": "https://bot.example.org/report/r1"},
+        reporter="swingbot <bot@example.org>",
+        contact="Otto <otto@example.org>",
+    )
+    return replace(facts, **changes)
+
+
+def test_a_lower_latency_is_better_and_a_lower_throughput_is_worse() -> None:
+    assert words.change(-18.0, "higher") == "18.0% worse"
+    assert words.change(-18.0, "lower") == "18.0% better"
+    assert words.change(18.0, "higher") == "18.0% better"
+    assert words.change(18.0, "lower") == "18.0% worse"
+    assert words.change(-3.24, None) == "3.2% lower"
+
+
+def test_an_interval_repeats_its_words_only_where_a_bound_goes_another_way() -> None:
+    assert words.change_with_interval(-18.0, (-18.8, -17.2), "higher") == "18.0% worse (95% interval 17.2% to 18.8%)"
+    assert words.change_with_interval(-0.5, (-1.3, 0.4), "higher") == "0.5% worse (95% interval 0.4% better to 1.3% worse)"
+    assert words.change_with_interval(5.0, None, "higher") == "5.0% better (95% interval unknown)"
+    assert words.change_with_interval(-18.0, (-18.02, -17.98), "higher") == "18.0% worse (95% interval 17.98% to 18.02%)"
+
+
+@pytest.mark.parametrize("probability", [0.95, 0.98, 0.9899, 0.9968, 0.99949, 0.99999, 1.0])
+def test_a_claim_never_grows_by_being_printed(probability: float) -> None:
+    text = words.sure(probability)
+    number = re.search(r"[\d.]+", text)
+    assert number is not None
+    assert float(number[0]) <= 100 * probability
+    assert "100" not in text
+
+
+def test_a_missing_number_is_called_missing_and_never_zero() -> None:
+    row = a_row(base=Side(boots=0, runs=0, mean=None, stddev=None), change_pct=None, interval_pct=None, verdict="changed")
+    body = mail(the_facts(headline=row)).body
+    assert "missing +- n/a" in body.replace("missing +-  n/a", "missing +- n/a")
+    assert "0 boots, 0 runs" in body
+
+
+def test_boots_runs_and_deviation_of_both_sides_stand_in_every_row() -> None:
+    rows = tuple(a_row(metric=f"m.{n}", head=Side(boots=2, runs=5, mean=90.0, stddev=0.25)) for n in range(5))
+    body = mail(the_facts(rows=rows)).body
+    assert body.count("+- 1.500 ops/s   3 boots, 9 runs") == 5
+    assert body.count("+- 0.250 ops/s   2 boots, 5 runs") == 5
+
+
+def test_the_label_of_an_emulated_testbox_stands_wherever_its_numbers_do() -> None:
+    label = "emulated; path length only"
+    rows = (a_row(testbox="vm", label=label, metric="m.1"), a_row(testbox="vm", label=label, metric="m.2", unit_job="job-2"))
+    body = mail(the_facts(rows=rows)).body
+    assert body.count(f"On vm ({label}):") == 1
+    assert f"Measured on vm ({label})" in mail(the_facts(headline=a_row(testbox="vm", label=label))).body.replace("\n", " ")
+
+
+def test_the_headline_is_not_repeated_among_the_other_rows() -> None:
+    assert "Also changed" not in mail(the_facts(rows=(a_row(),))).body
+    assert "Also changed" in mail(the_facts(rows=(a_row(), a_row(testbox="other")))).body
+
+
+def test_what_got_worse_stands_before_what_got_better() -> None:
+    rows = (a_row(metric="m.better", change_pct=50.0, verdict="better"), a_row(metric="m.worse", change_pct=-2.0), a_row(metric="m.worst", change_pct=-20.0))
+    body = mail(the_facts(rows=rows)).body
+    assert body.index("m.worst:") < body.index("m.worse:") < body.index("m.better:")
+
+
+def test_rows_that_did_not_change_are_named_and_their_numbers_left_to_the_page() -> None:
+    rows = (a_row(metric="m.same", verdict="same"), a_row(metric="m.unclear", verdict="unclear"), a_row(metric="m.invalid", verdict="invalid"))
+    body = mail(the_facts(rows=rows)).body
+    assert "no change seen: m.same on box" in body
+    assert "few boots): m.unclear on box" in body
+    assert "Not comparable: m.invalid on box" in body
+
+
+def test_a_reported_by_line_is_offered_for_a_regression_only() -> None:
+    assert "Reported-by: swingbot <bot@example.org>" in mail(the_facts()).body
+    assert "Reported-by" not in mail(the_facts(headline=a_row(change_pct=10.0, interval_pct=(9, 11), verdict="better"))).body
+
+
+@pytest.mark.parametrize(
+    ("subject", "prefix"),
+    [
+        ("mm/page_alloc: drain", "mm/page_alloc"),
+        ("mm: memcg: charge", "mm"),
+        ("x86/mm, sched: both", "x86/mm, sched"),
+        ('Revert "mm: x"', ""),
+        ("no prefix", ""),
+        ("\r\nBcc: x@y", "Bcc"),
+        (":", ""),
+        ("https://example.org", ""),
+    ],
+)
+def test_the_subsystem_is_what_stands_before_the_first_colon(subject: str, prefix: str) -> None:
+    assert subsystem(subject) == prefix
+
+
+HOSTILE = st.one_of(
+    st.text(max_size=200),
+    st.text(alphabet="a漢\u0301\u202e\x1b\r\n\t :/-'\"\\#", max_size=200),
+    st.sampled_from(["", "x" * 1500, "漢" * 700, "\u0301" * 700, "\U0001f600" * 700, "a " * 700]),
+    st.sampled_from(["\r\nBcc: a@b\r\n\r\n", "\ud800", "https://e.org/" + "x" * 700, "https://e.org/r1"]),
+)
+NUMBER = st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False), st.floats(min_value=-100, max_value=1000))
+COUNT = st.integers(0, 10**6)
+SIDE = st.builds(Side, boots=COUNT, runs=COUNT, mean=NUMBER, stddev=NUMBER)
+ROW = st.builds(
+    Row,
+    testbox=HOSTILE,
+    label=HOSTILE,
+    unit_job=HOSTILE,
+    metric=HOSTILE,
+    unit=HOSTILE,
+    sentence=HOSTILE,
+    better=st.sampled_from(["higher", "lower", None]),
+    base=SIDE,
+    head=SIDE,
+    change_pct=st.one_of(st.none(), st.floats(-100, 1e6)),
+    interval_pct=st.one_of(st.none(), st.tuples(st.floats(-100, 1e6), st.floats(-100, 1e6))),
+    verdict=st.sampled_from(["worse", "better", "changed", "same", "unclear", "invalid"]),
+)
+FACTS = st.builds(
+    ReportFacts,
+    report=HOSTILE,
+    tree=HOSTILE,
+    url=HOSTILE,
+    branch=HOSTILE,
+    culprit=st.builds(Commit, sha=HOSTILE, subject=HOSTILE, author=HOSTILE),
+    parent=HOSTILE,
+    base=HOSTILE,
+    head=HOSTILE,
+    headline=ROW,
+    rows=st.one_of(st.lists(ROW, max_size=3).map(tuple), ROW.map(lambda row: tuple(replace(row, testbox=f"{n}{row.testbox}") for n in range(60)))),
+    bisection=st.builds(Bisection, id=HOSTILE, candidates=COUNT, boots=COUNT, kernels=COUNT, builds=COUNT, probability=st.floats(0, 1)),
+    kconfig=HOSTILE,
+    compiler_version=HOSTILE,
+    facts=st.dictionaries(HOSTILE, HOSTILE, max_size=30),
+    command=HOSTILE,
+    reproduce=st.lists(HOSTILE, max_size=4).map(tuple),
+    not_checked=st.lists(HOSTILE, max_size=30).map(tuple),
+    links=st.dictionaries(st.one_of(st.just("page"), HOSTILE), HOSTILE, max_size=30),
+    reporter=HOSTILE,
+    contact=HOSTILE,
+)
+
+
+@QUICK
+@given(FACTS)
+def test_whatever_the_facts_hold_the_mail_is_narrow_short_and_of_printable_lines(facts: ReportFacts) -> None:
+    made = mail(facts)
+    assert len(made.body.encode()) <= BODY_BYTES
+    assert made.body.endswith("\n")
+    assert words.clean(made.subject) == made.subject
+    for line in made.body.split("\n")[:-1]:
+        assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in line)
+        assert words.columns(line) <= words.WIDTH or "://" in line or _is_of_a_command(line, facts), line
+
+
+def _is_of_a_command(line: str, facts: ReportFacts) -> bool:
+    """A quoted word of a command cannot be broken without changing what it says."""
+    return any(line.strip().removesuffix(" \\") in command for command in (facts.command, *facts.reproduce))
+
+
+@QUICK
+@given(FACTS)
+def test_facts_survive_json(facts: ReportFacts) -> None:
+    assert ReportFacts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+
+
+def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
+    good = yaml.safe_load((REPORTS / "one_metric.in.yaml").read_text(encoding="utf-8"))
+    assert ReportFacts.from_json(good) == report_facts(REPORTS / "one_metric.in.yaml")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"colour": "red"}, "report: unknown key 'colour'"),
+        ({"kconfig": None}, "report.kconfig: None is not text"),
+        ({"headline": {**good["headline"], "better": "up"}}, "headline.better: 'up' is none of"),
+        ({"headline": {**good["headline"], "verdict": "bad"}}, "headline.verdict: 'bad' is none of"),
+        ({"headline": {**good["headline"], "change_pct": float("nan")}}, "headline.change_pct: nan is not a finite number"),
+        ({"rows": [3]}, r"rows\[0\]: is not a mapping"),
+        ({"bisection": {**good["bisection"], "boots": -1}}, "bisection.boots: -1 is not a count"),
+    ]
+    for change, message in wrong:
+        with pytest.raises(BadFacts, match=message):
+            ReportFacts.from_json({**good, **change})
+    del good["contact"]
+    with pytest.raises(BadFacts, match=r"report.contact: is missing"):
+        ReportFacts.from_json(good)
+
+
+@QUICK
+@given(st.lists(st.text(alphabet=st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=60), min_size=1, max_size=12))
+def test_a_wrapped_command_means_the_same_to_a_shell(arguments: list[str]) -> None:
+    command = shlex.join(arguments)
+    lines = words.shell(command)
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == arguments
+    assert all(words.columns(line) <= words.WIDTH or len(shlex.split(line.removesuffix(" \\"))) == 1 for line in lines)
+
+
+def test_commands_that_a_mail_would_change_are_left_to_the_page() -> None:
+    body = mail(the_facts(reproduce=("printf 'two  blanks'",))).body
+    assert "two" not in body
+    assert "they are here: https://bot.example.org/report/r1" in body.replace("\n", " ")
+    body = mail(the_facts(reproduce=("x" * 2000,))).body
+    assert "xxx" not in body
+
+
+@QUICK
+@given(HOSTILE, st.integers(4, 80))
+def test_a_cut_text_keeps_its_limit_in_columns_and_characters(text: str, limit: int) -> None:
+    shown = words.cut(text, limit)
+    assert words.columns(shown) <= limit
+    assert len(shown) <= limit
+    assert shown == words.clean(text) or shown.endswith("...")
