@@ -6,7 +6,7 @@ import ast
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Protocol
 
@@ -36,6 +36,15 @@ class Box(Protocol):
     def nr_cpu(self) -> int: ...
     @property
     def memory_mb(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NominalBox:
+    """A box that no machine is: for looking at a job file without one (`swingbot jobs lint`)."""
+
+    name: str = "nominal"
+    nr_cpu: int = 100
+    memory_mb: int = 100 * 1024
 
 
 def expand(text: str, file_name: str, testbox: Box, programs: Mapping[str, Program], overrides: Mapping[str, str] | None = None) -> list[UnitJob]:

@@ -7,6 +7,7 @@ number make it `failed` with a reason; nothing is averaged over survivors and no
 from __future__ import annotations
 
 import importlib.util
+import io
 import math
 import re
 import sys
@@ -26,6 +27,7 @@ from swingbot_jobs.unit_job import NAME, UnitJob
 MAX_MEMBERS: Final = 100_000
 MAX_FILE_BYTES: Final = 1024 * 1024
 MAX_TOTAL_BYTES: Final = 128 * 1024 * 1024
+MAX_ARCHIVE_BYTES: Final = 256 * 1024 * 1024
 MAX_NOTES: Final = 20
 MAX_VALUES: Final = 10_000  # of one metric of one run
 MAX_METRICS: Final = 2_000
@@ -225,6 +227,9 @@ class _Reader:
         self._total = 0
 
     def read(self, file: IO[bytes]) -> Results:
+        if file.seek(0, io.SEEK_END) > MAX_ARCHIVE_BYTES:
+            return Results(runs={}, notes=(f"the results have more than {MAX_ARCHIVE_BYTES} bytes: none was read",))
+        file.seek(0)
         try:
             with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True, errors="replace") as archive:
                 self._read_members(archive)
@@ -234,10 +239,12 @@ class _Reader:
         return Results(runs=self._runs, facts=self._facts, notes=tuple(self._notes))
 
     def _read_members(self, archive: tarfile.TarFile) -> None:
-        for count, member in enumerate(archive, start=1):
+        count = 0
+        while (member := archive.next()) is not None:
+            count += 1
             if count > MAX_MEMBERS:
                 return self._note(f"more than {MAX_MEMBERS} files: the rest was not read")
-            # tarfile keeps every header for extraction by name; a stream of a hundred thousand does not need that.
+            # tarfile keeps every header to extract by name later; for a hundred thousand of them that is a lot of memory.
             archive.members = []  # type: ignore[attr-defined]
             if member.isdir():
                 continue

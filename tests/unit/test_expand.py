@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs.expand import expand, path_params
+from swingbot_jobs.expand import NominalBox, expand, path_params
 from swingbot_jobs.job import JobError
 from swingbot_jobs.program import load_programs
 from swingbot_jobs.unit_job import UnitJob
@@ -197,8 +197,9 @@ def test_an_override_that_can_not_be_is_refused(key: str, value: str, message: s
 
 
 @pytest.mark.parametrize("path", sorted(JOBS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_job_file_expands_on_a_box_of_two_cpus_and_says_what_it_is_for(path: Path) -> None:
+def test_every_job_file_says_what_it_is_for_and_expands_on_two_cpus_and_on_the_nominal_box(path: Path) -> None:
     assert path.read_text().startswith("# ")
+    assert expand(path.read_text(), f"jobs/{path.name}", NominalBox(), PROGRAMS)
     assert expand(path.read_text(), f"jobs/{path.name}", TWO, PROGRAMS)
 
 

@@ -182,6 +182,12 @@ def test_size_and_number_of_members_are_limited(monkeypatch: pytest.MonkeyPatch)
     assert set(results_of(tar({"facts/a": "", "facts/b": ""})).facts) == {"a"}
 
 
+def test_an_archive_that_is_too_large_is_not_read_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "MAX_ARCHIVE_BYTES", 1000)
+    results = results_of(a_run(0))
+    assert (results.runs, results.notes) == ({}, ("the results have more than 1000 bytes: none was read",))
+
+
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:
     assert results_of(tar({"facts/x": b"\xff\xfe"})).facts == {"x": "\ufffd\ufffd"}
 
