@@ -21,7 +21,7 @@ def check(name: str, site: Site) -> None:
     known = site.cache / "kvm" / boot_id
     if not known.exists():
         known.parent.mkdir(parents=True, exist_ok=True)
-        known.write_text("works" if _probe() else "fails")
+        known.write_text("works" if runs("kvm") else "fails")
     if known.read_text() != "works":
         raise InfraError(f"Testbox {name} wants KVM, but a probe boot under KVM failed on this host; give it `accel: tcg`, or mend KVM and remove {known}.")
 
@@ -50,7 +50,8 @@ def probe_argv(accel: str, disk: Path) -> list[str]:
     ]
 
 
-def _probe(accel: str = "kvm") -> bool:
+def runs(accel: str) -> bool:
+    """Whether a tiny guest reaches its end with `accel`, within PROBE_SECONDS."""
     with tempfile.TemporaryDirectory() as work:
         disk = Path(work, "disk")
         disk.write_bytes(boot_sector().ljust(1 << 20, b"\0"))

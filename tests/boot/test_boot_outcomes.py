@@ -1,0 +1,145 @@
+"""Each outcome from a real kernel that was provoked to it, and boots that repeat exactly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from swingbot_jobs.parse import parse_results
+from swingbot_jobs.program import load_programs
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker.testbox import kvm
+from tests.boot.lab import virtual_lab
+from tests.contract.test_testbox import ROOT, a_job
+
+SMALL: list[dict[str, Any]] = [
+    a_job("page-fault", mode="process", nr_task="1", cycles="1", size="33554432"),
+    a_job("hackbench", runs=2, mode="process", ipc="pipe", nr_threads="1", iterations="1", loops="20", fds="20", datasize="100"),
+]
+
+
+def samples(results: Path, unit_jobs: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Every sample of a boot, by `unit job/run metric`."""
+    runs = parse_results(results, [UnitJob.from_json(job) for job in unit_jobs], load_programs(ROOT / "jobs" / "programs"))
+    return {f"{run.unit_job}/{run.number} {metric}": values for run in runs for metric, values in run.samples.items()}
+
+
+def test_equal_boots_give_equal_bytes_and_another_perturbation_other_numbers(tmp_path: Path, base_kernel: Path) -> None:
+    raw, seen = [], []
+    for number, k in enumerate((0, 0, 1)):
+        lab = virtual_lab(tmp_path / str(number), base_kernel)
+        assert lab.boot(SMALL, k=k)["status"] == "up"
+        raw.append((lab.out / "results.tar").read_bytes())
+        seen.append(samples(lab.out / "results.tar", SMALL))
+    assert raw[0] == raw[1]
+    metrics = set(seen[0])
+    assert {"page-fault-job/0 page-fault.per_process_ops", "hackbench-job/1 hackbench.throughput", "hackbench-job/1 perf-stat.task-clock"} <= metrics
+    assert seen[2].keys() == metrics
+    assert seen[0] != seen[2]
+    for metric in metrics:
+        if metric.endswith(("per_process_ops", "throughput", "task-clock")):
+            assert seen[2][metric] == pytest.approx(seen[0][metric], rel=0.25)  # hackbench this short is rough
+
+
+@pytest.mark.parametrize("box", ["vm-icount", "vm-tcg"])
+def test_the_shipped_programs_run_and_their_samples_are_read(tmp_path: Path, base_kernel: Path, box: str) -> None:
+    jobs = [*SMALL, a_job("netperf", test="UDP_STREAM", ip="ipv4", nr_threads="1", runtime="1")]
+    lab = virtual_lab(tmp_path, base_kernel, box=box)
+    outcome = lab.boot(jobs)
+    assert (outcome["status"], outcome["reason"]) == ("up", None)
+    assert {run["status"] for run in outcome["runs"]} == {"ok"}
+    assert "netperf-job/0 netperf.Throughput_Mbps" in samples(lab.out / "results.tar", jobs)
+    assert outcome["facts"]["nr_cpu"] == {"vm-icount": 1, "vm-tcg": 2}[box]
+    assert {"rootfs", "sha256.netperf", "version.netperf", "qemu_version", "perturbation_us", "thp_enabled"} <= set(outcome["facts"])
+
+
+def test_a_kernel_that_complains_is_oopsed_although_its_job_ended(tmp_path: Path, base_kernel: Path) -> None:
+    outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("complains")])
+    assert (outcome["status"], outcome["reason"]) == ("oopsed", "BUG: Bad page state in process complains")
+    assert outcome["runs"][0]["status"] == "ok"
+
+
+def test_a_machine_that_resets_without_a_word_is_no_success(tmp_path: Path, base_kernel: Path) -> None:
+    outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("resets")])
+    assert outcome["status"] == "panicked"
+    assert outcome["reason"].startswith("the machine reset or switched itself off")
+
+
+def test_a_kernel_that_never_reaches_its_job_is_hung_and_says_where(tmp_path: Path, base_kernel: Path) -> None:
+    outcome = virtual_lab(tmp_path, base_kernel, cmdline="rdinit=/usr/bin/cat", boot_seconds=0.2).boot(SMALL)
+    assert outcome["status"] == "hung"
+    assert "before the job began; last on the console: " in outcome["reason"]
+    assert outcome["seconds"] < 40
+
+
+def test_a_job_without_end_costs_its_own_time_only(tmp_path: Path, base_kernel: Path) -> None:
+    outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("prints", word="1"), a_job("spins")], deadline_seconds=20)
+    assert outcome["status"] == "timed_out"
+    assert outcome["reason"].startswith("not done after 20 s; ")
+    assert [run["status"] for run in outcome["runs"]] == ["ok", "missing"]
+
+
+def test_a_flooded_console_ends_the_boot_and_fills_no_disk(tmp_path: Path, base_kernel: Path) -> None:
+    lab = virtual_lab(tmp_path, base_kernel)
+    outcome = lab.boot([a_job("floods")])
+    assert outcome["status"] == "timed_out"
+    assert outcome["reason"].startswith("the console was flooded")
+    assert outcome["files"]["console.log"]["size"] <= 1 << 20
+
+
+@pytest.mark.parametrize("kind", ["empty", "garbage", "cut short", "another program"])
+def test_an_image_that_is_no_kernel_is_the_kernel_s_fault(tmp_path: Path, base_kernel: Path, kind: str) -> None:
+    image = tmp_path / "bzImage"
+    contents = {
+        "empty": b"",
+        "garbage": bytes(range(256)) * 4096,
+        "cut short": base_kernel.read_bytes()[: base_kernel.stat().st_size // 2],
+        "another program": Path("/bin/busybox").read_bytes(),
+    }
+    image.write_bytes(contents[kind])
+    outcome = virtual_lab(tmp_path / "lab", image).boot(SMALL)
+    assert outcome["status"] in ("panicked", "hung")
+    assert outcome["reason"]
+
+
+def children_of(pid: int) -> list[psutil.Process]:
+    return [child for child in psutil.Process(pid).children(recursive=True) if child.name().startswith("qemu")]
+
+
+def test_a_killed_driver_leaves_no_machine_behind(tmp_path: Path, base_kernel: Path) -> None:
+    lab = virtual_lab(tmp_path, base_kernel)
+    order = tmp_path / "order.yaml"
+    order.write_text(yaml.safe_dump(lab.order([a_job("spins")])))
+    env = os.environ | {"SWINGBOT_PATHS_WORKERS": str(lab.site.workers), "SWINGBOT_PATHS_JOBS": str(lab.site.jobs)}
+    driver = subprocess.Popen([Path(sys.executable).parent / "swingbot-worker", "boot", "--order", order, "--out", lab.out], env=env)
+    try:
+        machines = wait_for(lambda: children_of(driver.pid), 30)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    _, alive = psutil.wait_procs(machines, timeout=15)
+    assert machines
+    assert not alive
+
+
+def wait_for(look: Any, seconds: float) -> Any:
+    give_up = time.monotonic() + seconds
+    while not (found := look()) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    return found
+
+
+def test_the_kvm_probe_tells_a_guest_that_runs_from_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kvm.runs("tcg")
+    monkeypatch.setattr(kvm, "boot_sector", lambda: b"\xfa\xf4".ljust(510, b"\0") + b"\x55\xaa")  # cli; hlt: hangs
+    monkeypatch.setattr(kvm, "PROBE_SECONDS", 3.0)
+    assert not kvm.runs("tcg")

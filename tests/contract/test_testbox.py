@@ -1,0 +1,242 @@
+"""What every way to drive a testbox promises. Here with a command that plays the machine; tests/boot repeats it in QEMU."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swingbot_jobs.contract import check_order, check_outcome
+from swingbot_jobs.parse import read_results
+from swingbot_worker import testbox
+from swingbot_worker.site import Site
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = {
+    "prints": 'echo "result: $word"\n',
+    "fails": "echo result: 1; echo it broke >&2; exit 3\n",
+    "silent": "exit 0\n",
+    "rubbish": "head -c 5000 /dev/urandom\n",
+    # Without memory and told not to go on, a kernel panics; a machine that is only played says so itself.
+    "panics": "grep -q swingbot. /proc/cmdline || exit 1; echo 1 >/proc/sys/vm/panic_on_oom; echo 4000000 >/proc/sys/vm/min_free_kbytes; head -c 100000000 /dev/zero | tail -c 90000000 | wc -c\n",
+}
+JOBS: list[dict[str, Any]] = [{"name": "prints-7", "program": "prints", "params": {"word": "it's 7"}, "runs": 2}]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """A testbox to try, and an image that it can boot."""
+
+    site: Site
+    box: str
+    image: Path
+    out: Path
+
+    def order(self, unit_jobs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        return check_order(
+            {
+                "version": 1,
+                "kind": "boot",
+                "order": "o1",
+                "attempt": "a1",
+                "kernel": {"build_key": "0" * 64, "image": str(self.image)},
+                "testbox": self.box,
+                "k": 3,
+                "unit_jobs": unit_jobs,
+                **more,
+            }
+        )
+
+    def boot(self, unit_jobs: list[dict[str, Any]] = JOBS, **more: Any) -> dict[str, Any]:
+        """Boot by an order with these unit jobs; the outcome is known to fit its schema."""
+        return check_outcome(testbox.boot(self.order(unit_jobs, **more), self.out, self.site))
+
+
+def a_job(program: str, runs: int = 1, **params: str) -> dict[str, Any]:
+    return {"name": f"{program}-job", "program": program, "params": params, "runs": runs}
+
+
+def programs_in(folder: Path, programs: Mapping[str, str] = PROGRAMS) -> Path:
+    """A jobs directory with these programs, by name and shell text."""
+    for name, text in programs.items():
+        path = folder / "programs" / name / "run"
+        path.parent.mkdir(parents=True)
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+    return folder
+
+
+PLAYED = """\
+import os, subprocess, sys, pathlib
+out = pathlib.Path(os.environ["SWINGBOT_OUT"])
+said = pathlib.Path(os.environ["SWINGBOT_IMAGE"]).read_text().split()
+console = (out / "console.log").open("w")
+console.write("[    0.0] Linux version 6.1 k=" + os.environ["SWINGBOT_K"] + "\\n")
+if "panics" in pathlib.Path(os.environ["SWINGBOT_JOB"], "run.sh").read_text().split():
+    console.write("[    9.0] Kernel panic - not syncing: Out of memory\\n")
+    sys.exit(10)
+if said[0] != "up":
+    console.write("[    1.0] the last words\\n")
+    print(" ".join(said[1:]))
+    sys.exit(int(said[0]))
+job, work = os.environ["SWINGBOT_JOB"], str(out / "work")
+env = os.environ | {"SWINGBOT_PROGRAMS": job + "/programs", "SWINGBOT_WORK": work}
+sys.exit(subprocess.run(["sh", "-c", 'exec sh "$SWINGBOT_JOB/run.sh" 3>"$SWINGBOT_OUT/results.tar"'], env=env).returncode)
+"""
+
+
+def played_lab(tmp_path: Path) -> Lab:
+    (tmp_path / "workers" / "testboxes").mkdir(parents=True)
+    (tmp_path / "machine.py").write_text(PLAYED)
+    facts = {
+        "name": "played",
+        "tbox_group": "played",
+        "driver": "command",
+        "model": "a machine that is only played",
+        "nr_cpu": 1,
+        "memory_mb": 64,
+        "label": "played",
+        "command": {"argv": [sys.executable, str(tmp_path / "machine.py")]},
+    }
+    (tmp_path / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(facts))
+    (tmp_path / "image").write_text("up")
+    site = Site(cache=tmp_path / "cache", workers=tmp_path / "workers", jobs=programs_in(tmp_path / "jobs"), benchmarks=None, make_jobs=1)
+    return Lab(site=site, box="played", image=tmp_path / "image", out=tmp_path / "out")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return played_lab(tmp_path)
+
+
+# --- rules for every driver
+
+
+def test_a_boot_that_comes_up_brings_every_run_and_its_facts(lab: Lab) -> None:
+    outcome = lab.boot()
+    assert (outcome["status"], outcome["reason"]) == ("up", None)
+    assert [(run["unit_job"], run["number"], run["status"]) for run in outcome["runs"]] == [("prints-7", 0, "ok"), ("prints-7", 1, "ok")]
+    assert {"kernel_release", "nr_cpu", "memory_kb", "testbox_label", "image_sha256"} <= set(outcome["facts"])
+    results = read_results(lab.out / "results.tar")
+    assert results.runs["prints-7", 1]["stdout"] == "result: it's 7\n"
+
+
+def test_every_file_is_listed_with_its_sha256(lab: Lab) -> None:
+    outcome = lab.boot()
+    assert {"console.log", "results.tar"} <= set(outcome["files"])
+    for name, listed in outcome["files"].items():
+        content = (lab.out / name).read_bytes()
+        assert listed == {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+
+
+def test_a_run_that_fails_or_says_nothing_spoils_no_other(lab: Lab) -> None:
+    outcome = lab.boot([a_job("fails"), a_job("silent"), a_job("rubbish"), a_job("prints", word="8")])
+    assert outcome["status"] == "up"
+    assert [(run["status"], run.get("reason")) for run in outcome["runs"]] == [
+        ("failed", "fails ended with status 3: it broke"),
+        ("failed", "silent printed nothing"),
+        ("ok", None),
+        ("ok", None),
+    ]
+
+
+def test_a_panic_is_a_result_and_the_runs_before_it_are_kept(lab: Lab) -> None:
+    outcome = lab.boot([a_job("prints", word="8"), a_job("panics")])
+    assert outcome["status"] == "panicked"
+    assert outcome["reason"].startswith("Kernel panic - not syncing: Out of memory")
+    assert outcome["runs"][1]["status"] == "missing"
+
+
+def test_an_image_that_is_not_the_ordered_one_is_our_fault(lab: Lab) -> None:
+    wrong = {"build_key": "0" * 64, "image": str(lab.image), "image_sha256": "1" * 64}
+    for kernel in (wrong, wrong | {"image": "/nowhere/bzImage"}, {"build_key": "0" * 64, "image_sha256": "1" * 64}):
+        outcome = lab.boot(kernel=kernel)
+        assert outcome["status"] == "infra"
+        assert "image" in outcome["reason"]
+
+
+def test_an_unknown_testbox_is_told_with_the_known_ones(lab: Lab) -> None:
+    for name in ("nobox", "../testboxes/nobox"):
+        outcome = lab.boot(testbox=name)
+        assert outcome["status"] == "infra"
+        assert lab.box in outcome["reason"]
+
+
+def test_an_unknown_program_is_told_before_anything_boots(lab: Lab) -> None:
+    outcome = lab.boot([a_job("nonsense")])
+    assert outcome["status"] == "infra"
+    assert "nonsense" in outcome["reason"]
+    assert "console.log" not in outcome["files"]
+
+
+def test_a_second_attempt_shows_nothing_of_the_first(lab: Lab) -> None:
+    assert lab.boot()["status"] == "up"
+    outcome = lab.boot([a_job("nonsense")])
+    assert outcome["files"] == {}
+
+
+# --- rules of the command driver
+
+
+@pytest.mark.parametrize(("status", "exit_status"), [("panicked", 10), ("oopsed", 11), ("hung", 12), ("timed_out", 13)])
+def test_a_command_s_exit_status_says_what_the_kernel_did(tmp_path: Path, status: str, exit_status: int) -> None:
+    played = played_lab(tmp_path)
+    played.image.write_text(str(exit_status))
+    outcome = played.boot()
+    assert (outcome["status"], outcome["reason"]) == (status, "the last words")
+
+
+def test_a_command_that_fails_is_our_fault_and_is_quoted(tmp_path: Path) -> None:
+    played = played_lab(tmp_path)
+    played.image.write_text("1 no route to the box")
+    outcome = played.boot()
+    assert outcome["status"] == "infra"
+    assert "status 1 (no route to the box)" in outcome["reason"]
+
+
+def test_a_command_that_brings_no_results_is_not_up(tmp_path: Path) -> None:
+    played = played_lab(tmp_path)
+    played.image.write_text("0")
+    outcome = played.boot()
+    assert outcome["status"] == "infra"
+    assert "no results.tar" in outcome["reason"]
+
+
+def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
+    played = played_lab(tmp_path)
+    path = played.site.workers / "testboxes" / "played.yaml"
+    path.write_text(path.read_text().replace(sys.executable, "no-such-command"))
+    outcome = played.boot()
+    assert outcome["status"] == "infra"
+    assert "no-such-command" in outcome["reason"]
+
+
+def test_a_command_over_its_time_is_ended(tmp_path: Path) -> None:
+    played = played_lab(tmp_path)
+    (tmp_path / "machine.py").write_text("import time\ntime.sleep(60)\n")
+    outcome = played.boot(deadline_seconds=0.5)
+    assert (outcome["status"], outcome["reason"]) == ("timed_out", "not done after 0 s")
+    assert outcome["seconds"] < 20
+
+
+def test_a_command_never_sees_the_token(tmp_path: Path) -> None:
+    played = played_lab(tmp_path)
+    (tmp_path / "machine.py").write_text("import os, shutil\nshutil.copy(os.environ['SWINGBOT_ORDER'], os.environ['SWINGBOT_OUT'] + '/results.tar')\n")
+    played.boot(exchange={"url": "http://x.example/", "token": "secret"})
+    seen = (played.out / "results.tar").read_text()
+    assert json.loads(seen)["order"] == "o1"
+    assert "secret" not in seen
+
+
+def test_a_wrong_testbox_file_is_told_with_its_line(tmp_path: Path) -> None:
+    played = played_lab(tmp_path)
+    (played.site.workers / "testboxes" / "bad.yaml").write_text("name: bad\ncolour: red\n")
+    outcome = replace(played, box="bad").boot()
+    assert outcome["status"] == "infra"
+    assert "bad.yaml: line 1: driver is missing" in outcome["reason"]
