@@ -14,8 +14,8 @@ from typing import Final
 
 import click
 import yaml
-from swingbot_jobs.contract import ContractError, check_order
 
+from swingbot_jobs.contract import ContractError, check_order
 from swingbot_worker.executor.place import Document, Place, infra, open_place, prune, write, write_outcome
 from swingbot_worker.executor.process import start_executor
 
@@ -52,7 +52,7 @@ def start_or_attach(order: Document, state: Path) -> Place:
             write_outcome(place, infra(order, "The executor died before it had an outcome (killed, out of memory, or the host went down).", seconds))
         write(place.order, json.dumps(order))
         write(place.started, f"{time.time():.3f}\n") if not place.started.exists() else None
-        start_executor(place.root, state, lock, place.log)
+        start_executor(place.root, lock, place.log)
     finally:
         os.close(lock)  # the executor has its own copy, and with it the lock
     return place
@@ -98,7 +98,7 @@ def _summary(place: Place) -> str:
     "Exit status: 0 an outcome was delivered, whatever it says; 1 none was; 2 wrong usage or order.",
 )
 @click.option("--order", "order_file", required=True, type=click.Path(path_type=Path), help="The order, JSON or YAML.")
-@click.option("--state", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory that keeps attempts until they are delivered.")
+@click.option("--state", required=True, type=click.Path(path_type=Path), help="Directory that keeps attempts until they are delivered.")
 def command(order_file: Path, state: Path) -> None:
     """Execute an order once, however often this is called: later calls attach to the first."""
     state = state.absolute()

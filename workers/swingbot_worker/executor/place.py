@@ -20,8 +20,6 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,14 +109,6 @@ def infra(order: Document, reason: str, seconds: float) -> Document:
 
 def write_outcome(place: Place, outcome: Document) -> None:
     write(place.outcome, json.dumps(outcome, indent=2, sort_keys=True) + "\n")
-
-
-@contextmanager
-def testbox_lock(state: Path, testbox: str) -> Iterator[None]:
-    """Hold one testbox of this host: whatever is asked of us, it runs one boot at a time."""
-    with (state / f"testbox-{testbox}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def prune(state: Path, now: float | None = None) -> list[str]:

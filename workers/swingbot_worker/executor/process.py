@@ -11,12 +11,12 @@ from pathlib import Path
 INSTANCE_VARIABLE = "SWINGBOT_INSTANCE"
 
 
-def start_executor(place: Path, state: Path, lock: int, log: Path) -> None:
+def start_executor(place: Path, lock: int, log: Path) -> None:
     """Start `python -m swingbot_worker.executor` in a session of its own; it inherits the descriptor `lock` and with it the lock."""
     environment = {name: value for name, value in os.environ.items() if name != INSTANCE_VARIABLE}
     with log.open("ab") as sink:
         subprocess.Popen(
-            [sys.executable, "-m", "swingbot_worker.executor", str(place), str(state), str(lock)],
+            [sys.executable, "-m", "swingbot_worker.executor", str(place), str(lock)],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,

@@ -15,7 +15,7 @@ from swingbot.adapters.buildbot.deferred import deferred
 
 # Relative to a build's directory: the attempts of a worker outlive its builds and are shared by its builders.
 ATTEMPTS_STATE = "../../state"
-# After its deadline the executor still ends what it started, hashes and uploads; then the build is given up (the executor is not).
+# The executor waits for its testbox, works until its deadline, hashes and uploads; then the build is given up (the executor is not).
 MARGIN_SECONDS = 600
 
 OrderText = Callable[[int], "dict[str, Any] | None"]
@@ -54,7 +54,7 @@ def _still_running(step: Any) -> bool:
 
 def factory(make_order: OrderText, deadline_seconds: float) -> BuildFactory:
     """Steps for one order. `make_order(attempt)` gives the order document, or None if the attempt is over already."""
-    seconds = int(deadline_seconds) + MARGIN_SECONDS
+    seconds = 2 * int(deadline_seconds) + MARGIN_SECONDS
     return BuildFactory(
         [
             DownloadOrder(make_order, haltOnFailure=True),
