@@ -432,11 +432,11 @@ def make_series(
         for name in dropped:
             progress(f"left out: {name} does not apply to this tree")
         given = book["plants"][recipe.plant]["given"]
-        base = start if given in dropped else _apply(git, start, given)
+        base = start if given in dropped else applied(git, start, given)
         commits = []
         parent = base
         for slot in slots:
-            parent = _apply(git, parent, slot.patch)
+            parent = applied(git, parent, slot.patch)
             subject = patch_text(slot.patch)[0].partition("\n")[0]
             commits.append(Commit(sha=parent, subject=subject, role=slot.role, patch=slot.patch))
     git = Repository(repo)
@@ -444,7 +444,8 @@ def make_series(
     return _series(recipe, base, commits, dropped)
 
 
-def _apply(git: Repository, parent: str, name: str) -> str:
+def applied(git: Repository, parent: str, name: str) -> str:
+    """Commit patch `name` on `parent`; the index has to hold `parent`."""
     message, diff = patch_text(name)
     status, said = git.attempt("apply", "--cached", stdin=diff)
     if status != 0:

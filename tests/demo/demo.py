@@ -1,0 +1,257 @@
+"""`make demo`: a branch gets twenty commits, one of which slows a benchmark down; swingbot finds it and a mail names it.
+
+Only the inputs are the demo's own: a repository and a moment at which its branch moves. Everything else is the service as
+anyone runs it, started by `swingbot up` and asked through the ordinary command line.
+
+Environment: SEED (1), PLANT (small, medium, large, none; by seed), TREE and BASE (another kernel to put the series on),
+DEMO_EXIT=1 (stop at the end), DEMO_PORT (8010), DEMO_STATE (a directory that is emptied first), DEMO_RESULT (file for one line of JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.parser import BytesParser
+from email.policy import default
+from pathlib import Path
+from typing import Any, Final
+
+from swingbot_worker.site import from_environment
+from tests.demo.ports import free_ports
+from tests.demo.tree import Series, TreeError, make_base, make_series, use_tree
+from tests.kernels import demo_repository
+
+JOBS: Final = ("vm-netperf.yaml", "vm-page-fault.yaml", "vm-hackbench.yaml")
+TREE_NAME: Final = "demo"
+UP_SECONDS: Final = 180.0
+GIVE_UP_SECONDS: Final = 5400.0
+SWINGBOT: Final = [sys.executable, "-m", "swingbot.app.cli"]
+
+
+class DemoError(Exception):
+    """The demo cannot go on; one sentence."""
+
+
+@dataclass
+class Clock:
+    """Wall time per stage, and lines with the time elapsed in front."""
+
+    began: float = field(default_factory=time.monotonic)
+    stages: list[tuple[str, float]] = field(default_factory=list)
+    told: str = ""
+
+    def say(self, line: str) -> None:
+        if line != self.told:
+            elapsed = int(time.monotonic() - self.began)
+            print(f"[{elapsed // 60:2}:{elapsed % 60:02}] {line}", flush=True)
+            self.told = line
+
+    def stage(self, name: str) -> None:
+        """End the stage that has been going on since the last call, under this name."""
+        spent = sum(seconds for _, seconds in self.stages)
+        self.stages.append((name, time.monotonic() - self.began - spent))
+
+
+@dataclass
+class Service:
+    """The embedded service in a child process, and the command line that talks to it."""
+
+    state: Path
+    port: int
+    environment: Mapping[str, str]
+    child: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        log = (self.state.parent / f"{self.state.name}.log").open("w")
+        self.child = subprocess.Popen([*SWINGBOT, "up"], env=self.environment, stdout=log, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        end = time.monotonic() + UP_SECONDS
+        while "swingbot is up" not in (said := Path(log.name).read_text()):
+            if self.child.poll() is not None or time.monotonic() > end:
+                raise DemoError(f"the service did not come up:\n{said}")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        if self.child is not None and self.child.poll() is None:
+            self.child.send_signal(signal.SIGTERM)
+            try:
+                self.child.wait(60)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.child.pid, signal.SIGKILL)
+
+    def ask(self, *words: str) -> str:
+        done = subprocess.run([*SWINGBOT, *words], env=self.environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise DemoError(f"swingbot {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def facts(self, *words: str) -> Any:
+        return json.loads(self.ask(*words, "--json"))
+
+
+def main() -> int:
+    """0 if the mail names the planted commit and no other (PLANT=none: if there is no mail)."""
+    clock = Clock()
+    service: Service | None = None
+    try:
+        repo, series = make_inputs(clock)
+        service = make_service(clock)
+        return run(clock, service, repo, series)
+    except (DemoError, TreeError, OSError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if service is not None:
+            service.stop()
+
+
+def make_inputs(clock: Clock) -> tuple[Path, Series]:
+    site, seed = from_environment(), int(os.environ.get("SEED") or "1")
+    plant, url = os.environ.get("PLANT") or None, os.environ.get("TREE")
+    if url:
+        if not os.environ.get("BASE"):
+            raise DemoError("TREE needs BASE=<branch, tag or commit> to put the series on")
+        repo = site.cache / "demo-tree" / "other.git"
+        use_tree(repo, url, os.environ["BASE"], clock.say)
+    else:
+        repo = demo_repository(site)
+        make_base(repo, site.cache, clock.say)
+    series = make_series(repo, seed, plant, progress=clock.say)
+    clock.say(f"the series: {len(series.commits)} commits on {series.base[:12]}, seed {seed}, plant {series.plant}")
+    clock.stage("repository and series")
+    return repo, series
+
+
+def make_service(clock: Clock) -> Service:
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    state = Path(os.environ.get("DEMO_STATE") or home / "swingbot-demo").absolute()
+    if state.exists():
+        if not (state / "artifacts").exists() and any(state.iterdir()):
+            raise DemoError(f"{state} is not empty and not a swingbot state directory; give another DEMO_STATE")
+        shutil.rmtree(state)
+    state.mkdir(parents=True)
+    port = free_ports(int(os.environ.get("DEMO_PORT") or "8010"), 4)
+    wanted = {"SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_WEB_PORT": str(port), "SWINGBOT_MAIL_RELEASE": "release", "SWINGBOT_WATCH_POLL_SECONDS": "30"}
+    service = Service(state=state, port=port, environment={**os.environ, **wanted})
+    clock.say("starting the service")
+    service.start()
+    clock.stage("service start")
+    return service
+
+
+def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
+    branch = f"watched-{series.branch}"
+    _set_branch(repo, branch, series.base)
+    clock.say("registering the tree, with its branch still at the base")
+    jobs = [word for job in JOBS for word in ("--job", job)]
+    service.ask("tree", "add", TREE_NAME, str(repo), "--branch", branch, "--base", series.base, *jobs)
+    follow(clock, service, "base", lambda: _comparison_over(service, 0))
+    clock.stage("base: build and boots")
+    _set_branch(repo, branch, series.tip)
+    clock.say(f"the branch moves to {series.tip[:12]}, {len(series.commits)} commits further")
+    service.ask("tree", "poll", TREE_NAME)
+    follow(clock, service, "tip", lambda: _comparison_over(service, 1))
+    clock.stage("tip: build, boots, comparison")
+    follow(clock, service, "search", lambda: _at_rest(service))
+    clock.stage("bisection, proof and mail")
+    return judge(clock, service, series)
+
+
+def _set_branch(repo: Path, branch: str, commit: str) -> None:
+    subprocess.run(["git", "-c", "safe.directory=*", "-C", str(repo), "update-ref", f"refs/heads/{branch}", commit], check=True)
+
+
+def _comparison_over(service: Service, number: int) -> bool:
+    watched = sorted((c for c in service.facts("list", "comparisons") if c["kind"] == "watch"), key=lambda c: int(c["id"][1:]))
+    if len(watched) <= number:
+        return False
+    if watched[number]["status"] == "failed":
+        raise DemoError(f"comparison {watched[number]['id']} failed: {watched[number]['reason']}")
+    return bool(watched[number]["status"] == "done")
+
+
+def _at_rest(service: Service) -> bool:
+    """Nothing is open: no comparison, no bisection, no swing that waits, no report on its way."""
+    status = service.facts("status")
+    if status["comparisons"] or status["bisections"] or any(swing["state"] in ("open", "bisecting") for swing in status["swings"]):
+        return False
+    if any(report["state"] in ("draft", "queued", "sending") for report in status["reports"]):
+        return False
+    incidents = service.facts("list", "incidents")
+    return all(incident["reports"] for incident in incidents)
+
+
+def follow(clock: Clock, service: Service, what: str, over: Callable[[], bool]) -> None:
+    """Show what goes on until it is over."""
+    end = time.monotonic() + GIVE_UP_SECONDS
+    while not over():
+        if time.monotonic() > end:
+            raise DemoError(f"{what}: not over after {GIVE_UP_SECONDS:.0f} s; look at http://127.0.0.1:{service.port}/")
+        clock.say(f"{what}: {_progress(service)}")
+        time.sleep(1)
+
+
+def _progress(service: Service) -> str:
+    status = service.facts("status")
+    parts = []
+    for job in status["running"]:
+        where = "building" if job["kind"] == "build" else f"booting on {job.get('testbox')}"
+        parts.append(f"{where} {(job.get('commit') or '')[:12]}")
+    for c in status["comparisons"]:
+        done = c["progress"]
+        parts.append(f"{c['id']} {done['builds']}/{done['builds_total']} kernels {done['boots']}/{done['boots_total']} boots{_left(c)}")
+    for b in status["bisections"]:
+        best = max(b["candidates"], key=lambda c: c["probability"] or 0)
+        parts.append(f"{b['id']} {b.get('phase') or 'start'}: {b['boots']} boots, best {best['commit'][:12]} {100 * (best['probability'] or 0):.0f} %{_left(b)}")
+    return "; ".join(parts) or "waiting"
+
+
+def _left(facts: Mapping[str, Any]) -> str:
+    return f", about {round(facts['eta_seconds'] / 10) * 10} s left" if facts.get("eta_seconds") else ""
+
+
+def judge(clock: Clock, service: Service, series: Series) -> int:
+    """Print the mail, where to look, what it took; say whether the right commit was named."""
+    mails = [BytesParser(policy=default).parsebytes(path.read_bytes()) for path in sorted((service.state / "maildir" / "new").glob("*"))]
+    for mail in mails:
+        body = mail.get_body(preferencelist=("plain",))
+        print(f"\n{'-' * 78}\nSubject: {mail['Subject']}\nTo: {mail['To']}\nMessage-ID: {mail['Message-ID']}\n\n{body.get_content() if body else ''}{'-' * 78}")
+    incidents = service.facts("list", "incidents")
+    named = {incident["culprit"]["commit"] for incident in incidents}
+    right = named == ({series.culprit} if series.culprit else set()) and len(mails) == (1 if series.culprit else 0)
+    right = right and all(str(series.culprit)[:12] in str(mail["Subject"]) for mail in mails)
+    bisections = [service.facts("show", b["id"]) for b in service.facts("list", "bisections")]
+    numbers = _numbers(service, bisections)
+    print(f"\npages     http://127.0.0.1:{service.port}/\nBuildbot  http://127.0.0.1:{service.port + 1}/\nmailbox   http://127.0.0.1:{service.port}/mailbox\n")
+    for name, seconds in [*clock.stages, ("in all", sum(s for _, s in clock.stages))]:
+        print(f"{name:32}{seconds:8.0f} s")
+    print(f"{'kernels built / from the cache':32}{numbers['built']:8} / {numbers['cached']}\n{'boots':32}{numbers['boots']:8}\n{'runs':32}{numbers['runs']:8}")
+    for b in bisections:
+        print(f"{b['id']} {b['metric']}: {b['status']}" + (f", culprit {b['culprit']['commit'][:12]} with probability {b['probability']:.4f}" if b.get("culprit") else ""))
+    verdict = "as planted" if right else "WRONG"
+    print(f"\nplanted: {series.culprit[:12] if series.culprit else 'nothing'}; named: {', '.join(c[:12] for c in sorted(named)) or 'nothing'}; mails: {len(mails)}: {verdict}")
+    if path := os.environ.get("DEMO_RESULT"):
+        line = {"seed": series.seed, "plant": series.plant, "right": right, "mails": len(mails), "seconds": round(sum(s for _, s in clock.stages)), **numbers}
+        Path(path).write_text(json.dumps({**line, "bisections": [b["status"] for b in bisections], "stages": dict(clock.stages)}) + "\n")
+    if os.environ.get("DEMO_EXIT") != "1":
+        print("\nthe service goes on; Ctrl-C stops it", flush=True)
+        signal.pause()
+    return 0 if right else 3
+
+
+def _numbers(service: Service, bisections: list[Any]) -> dict[str, int]:
+    orders = service.facts("list", "orders", "--limit", "10000")
+    counted = service.facts("status")["totals"]
+    return {**counted, "orders": len(orders), "bisection_boots": sum(b["boots"] for b in bisections)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
