@@ -1,0 +1,114 @@
+"""Plots are well-formed pictures that hold every value, whatever the names in them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swingbot.web import plot, svg
+
+SHOWN = plot.Shown(testbox="vm-icount", unit_job="page-fault", metric="page-fault.ops", unit="ops/s", better="higher", label="emulated")
+TAG = "{http://www.w3.org/2000/svg}"
+
+
+def samples(values: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
+    """side -> boots -> runs, as the read model has them."""
+    return [{"side": side, "boot": f"x{k}{side}", "k": k, "value": value} for side, boots in values.items() for k, runs in enumerate(boots) for value in runs]
+
+
+def elements(text: str, class_: str) -> list[ElementTree.Element]:
+    return [element for element in ElementTree.fromstring(text).iter() if element.get("class") == class_]
+
+
+def test_every_run_of_both_sides_is_a_mark_and_every_boot_a_mean() -> None:
+    text = plot.comparison_plot(SHOWN, samples({"base": [[1.0, 2.0], [3.0, 4.0]], "head": [[5.0], [6.0, 7.0, 8.0]]}))
+    assert len(elements(text, "base run")) == 4 + 1  # and the legend
+    assert len(elements(text, "head run")) == 4 + 1
+    assert len(elements(text, "base mean")) == 2 + 1
+    assert "2 boots, 4 runs" in text
+
+
+def test_a_larger_value_stands_higher() -> None:
+    text = plot.comparison_plot(SHOWN, samples({"base": [[10.0, 20.0]]}))
+    low, high = (float(mark.attrib["cy"]) for mark in elements(text, "base run")[1:])
+    assert high < low
+
+
+def test_equal_values_and_no_values_still_make_a_picture() -> None:
+    assert elements(plot.comparison_plot(SHOWN, samples({"base": [[5.0, 5.0]], "head": [[5.0]]})), "head run")
+    assert "No run has given a value" in plot.comparison_plot(SHOWN, [])
+
+
+def test_the_label_of_an_emulated_testbox_stands_in_the_picture() -> None:
+    assert "emulated" in plot.comparison_plot(SHOWN, samples({"base": [[5.0]]}))
+
+
+HOSTILE = '</text><script>alert("1")</script>&'
+
+
+def test_names_from_outside_are_text() -> None:
+    shown = plot.Shown(testbox=HOSTILE, unit_job=HOSTILE, metric=HOSTILE, unit=HOSTILE, better=None, label=HOSTILE)
+    text = plot.comparison_plot(shown, samples({"base": [[5.0]]}))
+    assert not [element for element in ElementTree.fromstring(text).iter() if element.tag == f"{TAG}script"]
+    assert any(HOSTILE in (element.text or "") for element in ElementTree.fromstring(text).iter(f"{TAG}text"))
+
+
+def a_bisection(**more: Any) -> dict[str, Any]:
+    points = [{"idx": idx, "state": "culprit" if idx == 2 else "measured", "probability": 0.9 if idx == 2 else 0.05 if idx else None} for idx in range(4)]
+    entry = {"k": 0, "phase": "search", "seen_at": "2026-03-02T09:00:00Z", "skip": None, "boot": "x1"}
+    log = [
+        entry | {"idx": 0, "values": [100.0], "mean": 100.0},
+        entry | {"idx": 2, "values": [80.0], "mean": 80.0, "phase": "confirm"},
+        entry | {"idx": 1, "values": [], "mean": None, "skip": HOSTILE},
+        entry | {"idx": 3, "values": None, "mean": None, "seen_at": None, "boot": None},
+    ]
+    return {
+        "id": "b1",
+        "metric": "m",
+        "unit_job": "j",
+        "testbox": "t",
+        "label": "emulated",
+        "unit": "ops",
+        "better": "higher",
+        "points": points,
+        "log": log,
+    } | more
+
+
+def test_a_bisection_shows_each_boot_that_came_and_a_bar_for_each_belief() -> None:
+    text = plot.bisection_plot(a_bisection())
+    assert len(elements(text, "base run")) == 1 + 1
+    assert len(elements(text, "head run")) == 1 + 1
+    assert len(elements(text, "cross")) == 1 + 1
+    bars = elements(text, "probability")
+    assert [bar.findtext(f"{TAG}title") for bar in bars] == ["commit 1: 0.0500", "commit 2: 0.9000", "commit 3: 0.0500"]
+    heights = [float(bar.attrib["height"]) for bar in bars]
+    assert heights[1] == pytest.approx(18 * heights[0], rel=0.05)
+
+
+def test_a_bisection_that_has_seen_nothing_says_so() -> None:
+    assert "No boot has answered yet" in plot.bisection_plot(a_bisection(log=[]))
+
+
+@given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12))
+def test_ticks_are_round_and_within(low: float, width: float) -> None:
+    high = low + width
+    if high - low < 1e-9 * max(abs(low), abs(high)):
+        return
+    found = svg.ticks(low, high)
+    assert 2 <= len(found) <= 12
+    assert all(low - 1e-6 * width <= value <= high + 1e-6 * width for value in found)
+    step = found[1] - found[0]
+    assert re.fullmatch(r"[125]\.0*e[+-]\d+|9\.9+\de[+-]\d+", f"{step:.2e}") or step < 1e-9 * abs(low)
+
+
+@pytest.mark.parametrize(
+    ("value", "step", "shown"), [(0.0, 5.0, "0"), (0.25, 0.05, "0.25"), (20000.0, 5000.0, "20k"), (240500.0, 500.0, "240.5k"), (5.5e9, 5e8, "5.5G")]
+)
+def test_tick_labels_have_the_digits_of_their_step(value: float, step: float, shown: str) -> None:
+    assert svg.tick_label(value, step) == shown
