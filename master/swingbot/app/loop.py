@@ -29,30 +29,27 @@ class _Alarm:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._listener: sa.PoolProxiedConnection | None = None
+        self._listener: psycopg2.extensions.connection | None = None
 
     def sleep(self, seconds: float) -> None:
         try:
-            raw = self._listening()
-            if select.select([raw], [], [], seconds)[0]:
-                raw.poll()
-                raw.notifies.clear()
+            if self._listener is None:
+                self._listener = self._listen()
+            if select.select([self._listener], [], [], seconds)[0]:
+                self._listener.poll()
+                self._listener.notifies.clear()
         except (psycopg2.Error, sa.exc.DBAPIError):
             self._listener = None
             time.sleep(min(seconds, PAUSE_SECONDS))
 
-    def _listening(self) -> psycopg2.extensions.connection:
-        if self._listener is None:
-            listener = self._engine.raw_connection()
-            listener.detach()  # ours for good: the pool must not hand it to somebody else
-            raw = listener.driver_connection
-            assert isinstance(raw, psycopg2.extensions.connection)
-            raw.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
-            with raw.cursor() as cursor:
-                cursor.execute("LISTEN swingbot")
-            self._listener = listener
-        raw = self._listener.driver_connection
+    def _listen(self) -> psycopg2.extensions.connection:
+        pooled = self._engine.raw_connection()
+        raw = pooled.driver_connection
         assert isinstance(raw, psycopg2.extensions.connection)
+        pooled.detach()  # ours for good: the pool must not hand it to somebody else
+        raw.set_isolation_level(psycopg2.extensions.ISOLATION_LEVEL_AUTOCOMMIT)
+        with raw.cursor() as cursor:
+            cursor.execute("LISTEN swingbot")
         return raw
 
 

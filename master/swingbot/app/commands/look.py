@@ -93,7 +93,7 @@ def _cell(value: object) -> object:
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@click.option("--counters", is_flag=True, help="Comparisons: also the rows of perf stat.")
+@click.option("--counters", is_flag=True, help="Comparisons: every row, counters of perf stat too.")
 @as_json
 @pass_session
 @guarded

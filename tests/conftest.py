@@ -1,0 +1,32 @@
+"""Fixtures for all tests: the real kernel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from swingbot_worker.site import Site, from_environment
+from tests import kernels
+
+# The tests of real kernels never skip: what they need is made on first use.
+os.environ.setdefault("SWINGBOT_TEST_KERNEL", "cache")
+
+
+@pytest.fixture(scope="session")
+def site() -> Site:
+    """This host's own cache: the base build is made once for all tests and the demo."""
+    return from_environment()
+
+
+@pytest.fixture(scope="session")
+def kernel_repo(site: Site) -> tuple[Path, str]:
+    """(bare repository, base commit) of the demo's kernel."""
+    return kernels.kernel_repository(site)
+
+
+@pytest.fixture(scope="session")
+def base_kernel(site: Site) -> Path:
+    """A bootable bzImage: the base commit with the embedded testbox's configuration."""
+    return kernels.base_image(site)
