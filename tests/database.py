@@ -9,7 +9,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +62,21 @@ def db_url(server_url: sa.URL, template: str) -> Iterator[str]:
     _sql(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield server_url.set(database=name).render_as_string(hide_password=False)
     _sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def fresh_databases(server_url: sa.URL, template: str) -> Iterator[Callable[[], str]]:
+    """A function that makes one more fresh, migrated, empty database and gives its URL."""
+    made = []
+
+    def make() -> str:
+        made.append(f"swingbot_test_{os.getpid()}_{next(_NUMBERS)}")
+        _sql(server_url, f"CREATE DATABASE {made[-1]} TEMPLATE {template}")
+        return server_url.set(database=made[-1]).render_as_string(hide_password=False)
+
+    yield make
+    for name in made:
+        _sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -67,7 +67,11 @@ class FakeLab:
         state = self._state(row.commit)
         build: dict[str, Any] = {"build_key": row.build_key, "compiler_version": "fakecc 1.0", "cached": False}
         if state["broken"]:
-            return {"status": "failed", "reason": "mm/x.c:1: error: this does not compile", "kernel_build": {**build, "errors": ["mm/x.c:1: error: this does not compile"]}}
+            return {
+                "status": "failed",
+                "reason": "mm/x.c:1: error: this does not compile",
+                "kernel_build": {**build, "errors": ["mm/x.c:1: error: this does not compile"]},
+            }
         image = json.dumps({key: state[key] for key in ("speed", "code", "header", "boots")}).encode()
         stored = self._store(image)
         return {"status": "built", "files": {"bzImage": stored}, "kernel_build": {**build, "image_sha256": stored["sha256"]}}
@@ -84,7 +88,12 @@ class FakeLab:
                 rate = 1000.0 * image["speed"] * shift * (1 + 0.0003 * number)
                 files |= _run_files(f"{job['name']}/{number}", rate, int(job["params"].get("nr_task", "1")))
                 runs.append({"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0})
-        return {"status": "up", "facts": {"uname": "6.1.0-fake"}, "runs": runs, "files": {"results.tar": self._store(_tar(files)), "console.log": self._store(b"booted\n")}}
+        return {
+            "status": "up",
+            "facts": {"uname": "6.1.0-fake"},
+            "runs": runs,
+            "files": {"results.tar": self._store(_tar(files)), "console.log": self._store(b"booted\n")},
+        }
 
     def _store(self, content: bytes) -> dict[str, Any]:
         sha256 = hashlib.sha256(content).hexdigest()
@@ -97,7 +106,13 @@ def _run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:
     seconds = faults / tasks / rate
     line = f"page-fault: mode=process tasks={tasks} cycles=1 bytes=134217728 faults={faults} seconds={seconds:.9f} faults_per_second={rate * tasks:.2f}\n"
     counters = "1000.00,msec,task-clock,1000000000,100.00,0.990,CPUs utilized\n120,,context-switches,1000000000,100.00,120.0,/sec\n"
-    return {f"{directory}/stdout": line.encode(), f"{directory}/stderr": b"", f"{directory}/perf-stat": counters.encode(), f"{directory}/rc": b"0\n", f"{directory}/seconds": b"1.0\n"}
+    return {
+        f"{directory}/stdout": line.encode(),
+        f"{directory}/stderr": b"",
+        f"{directory}/perf-stat": counters.encode(),
+        f"{directory}/rc": b"0\n",
+        f"{directory}/seconds": b"1.0\n",
+    }
 
 
 def _tar(files: dict[str, bytes]) -> bytes:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from swingbot.app.settings import Settings
 
@@ -30,3 +31,11 @@ def running_smtpd(settings: Settings) -> Iterator[None]:
     finally:
         server.terminate()
         server.wait(10)
+
+
+def brain_environment(state: Path, db_url: str) -> dict[str, str]:
+    """Settings of a brain that mails at once, on a free port for the local mail server (three above the web service's)."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1] - 3
+    return {"SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_DB_URL": db_url, "SWINGBOT_WEB_PORT": str(port), "SWINGBOT_MAIL_RELEASE": "release"}

@@ -38,6 +38,10 @@ ORDER BY r.id DESC LIMIT 10
 """
 
 
+_TOTALS = """SELECT (SELECT count(*) FROM kernel_build WHERE NOT cached) AS built, (SELECT count(*) FROM kernel_build WHERE cached) AS cached,
+  (SELECT count(*) FROM boot) AS boots, (SELECT count(*) FROM run) AS runs"""
+
+
 def reachable(conn: sa.Connection) -> Row:
     """What /healthz says when the database answers and our tables are there."""
     return rows(conn, "SELECT count(*) AS orders_open FROM orders WHERE state IN ('waiting', 'ready', 'running')")[0]
@@ -53,6 +57,7 @@ def status(conn: sa.Connection) -> Row:
     return {
         "now": rows(conn, "SELECT now() AS now")[0]["now"],
         "queue": _queue(conn),
+        "totals": rows(conn, _TOTALS)[0],
         "running": running,
         "testboxes": testboxes,
         "trees": trees,

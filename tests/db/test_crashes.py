@@ -1,0 +1,81 @@
+"""Kill the brain before and after every database commit and every call to the outside: the same culprit, nothing twice.
+
+The points are numbered by `swingbot.service.checkpoint`; a sample of them is tried on each run, all of them with
+SWINGBOT_CRASH_ALL=1. Which sample is picked depends on the number of points alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from swingbot.adapters.maildir import letters
+from swingbot.app.settings import load
+from swingbot_db.engine import make_engine
+from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.mail import brain_environment, running_smtpd
+
+SAMPLE = 6
+CULPRIT = 4
+COMMITS = [*[FakeCommit()] * (CULPRIT - 1), FakeCommit(speed=88), *[FakeCommit()] * 3]
+
+
+def run(repo: Path, base: str, environment: dict[str, str], **more: str) -> int:
+    return subprocess.run([sys.executable, "-m", "tests.fakes.brain", str(repo), base], env={**os.environ, **environment, **more}).returncode
+
+
+def what_happened(db_url: str) -> dict[str, object]:
+    """Everything that must be the same wherever the brain died."""
+    engine = make_engine(db_url)
+    try:
+        with engine.connect() as conn:
+            return {
+                "culprits": conn.execute(sa.text("SELECT v.commit FROM incident i JOIN variant v ON v.id = i.culprit")).scalars().all(),
+                "bisections": [tuple(row) for row in conn.execute(sa.text("SELECT status, metric FROM bisection"))],
+                "boots": sorted(tuple(row) for row in conn.execute(sa.text("SELECT build_key, spec, k FROM boot"))),
+                "runs": conn.execute(sa.text("SELECT count(*) FROM run")).scalar(),
+                "reports": conn.execute(sa.text("SELECT state FROM report")).scalars().all(),
+                "leases": conn.execute(sa.text("SELECT count(*) FROM lease")).scalar(),
+                "open orders": conn.execute(sa.text("SELECT count(*) FROM orders WHERE state IN ('waiting', 'ready', 'running')")).scalar(),
+            }
+    finally:
+        engine.dispose()
+
+
+def points(length: int) -> list[int]:
+    """The points to die at: all, or an even sample with a different remainder for each length."""
+    if os.environ.get("SWINGBOT_CRASH_ALL"):
+        return list(range(1, length + 1))
+    step = max(1, length // SAMPLE)
+    return list(range(1 + length % step, length + 1, step))
+
+
+def test_a_brain_killed_at_any_point_comes_to_the_same_end(tmp_path: Path, fresh_databases: Callable[[], str]) -> None:
+    repo = tmp_path / "linux"
+    base, *made = make_fakelinux(repo, COMMITS)
+    log = tmp_path / "points"
+    url = fresh_databases()
+    environment = brain_environment(tmp_path / "undisturbed", url)
+    with running_smtpd(load(environ=environment)):
+        assert run(repo, base, environment, SWINGBOT_CRASH_LOG=str(log)) == 0
+    expected = what_happened(url)
+    assert expected["culprits"] == [made[CULPRIT - 1]]
+    assert expected["reports"] == ["sent"]
+    length = len(log.read_text().splitlines())
+    assert length > 50
+    for point in points(length):
+        url = fresh_databases()
+        environment = brain_environment(tmp_path / f"killed-{point}", url)
+        settings = load(environ=environment)
+        with running_smtpd(settings):
+            assert run(repo, base, environment, SWINGBOT_CRASH_AT=str(point)) == -signal.SIGKILL, f"point {point} was not reached"
+            assert run(repo, base, environment) == 0
+        name = log.read_text().splitlines()[point - 1]
+        assert what_happened(url) == expected, f"killed at {name}"
+        assert len(letters(settings.maildir)) == 1, f"killed at {name}"

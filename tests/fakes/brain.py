@@ -1,0 +1,109 @@
+"""A loop without its process: the brain ticks and a fake lab works until nothing moves any more.
+
+As a program (`python -m tests.fakes.brain REPO BASE`) it registers the tree and runs to rest, so that a test can kill it anywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from swingbot.adapters.maildir import letters
+from swingbot.app.settings import Settings, load
+from swingbot.app.wiring import connect, mail_ways, make_lab, sync_testboxes
+from swingbot.core.model.records import JobFile
+from swingbot.service.ports import Lab
+from swingbot.service.send_reports import send_due
+from swingbot.service.tick import tick
+from swingbot.service.watch_trees import add_tree, poll_tree
+from swingbot_db import read
+from swingbot_db.reports import PostgresOutbox
+from tests.fakes.lab import FakeLab
+
+JOB = JobFile(name="vm-page-fault.yaml", text=(Path(__file__).parents[2] / "jobs" / "vm-page-fault.yaml").read_text())
+METRIC = "page-fault.per_process_ops"
+
+
+@dataclasses.dataclass(kw_only=True)
+class Brain:
+    """A loop without its process: `run` ticks and lets the fake lab work until nothing moves any more."""
+
+    settings: Settings
+    engine: sa.Engine
+    lab: Lab
+    fake: FakeLab
+    repo: Path
+
+    def run(self) -> None:
+        mailer, archive = mail_ways(self.settings)
+        for _ in range(400):
+            tick(self.lab)
+            send_due(PostgresOutbox(self.engine), mailer, archive, self.lab.now())
+            if self.fake.work() == 0 and self._quiet():
+                return
+        raise AssertionError("the brain does not come to rest")
+
+    def _quiet(self) -> bool:
+        with self.engine.connect() as conn:
+            open_ = (
+                "SELECT (SELECT count(*) FROM comparison WHERE status IN ('waiting', 'running')) + (SELECT count(*) FROM bisection WHERE status = 'running')"
+                " + (SELECT count(*) FROM report WHERE state IN ('queued', 'sending'))"
+                " + (SELECT count(*) FROM orders WHERE state IN ('waiting', 'ready', 'running'))"
+                " + (SELECT count(*) FROM swing WHERE state IN ('open', 'bisecting'))"
+                " + (SELECT count(*) FROM incident i JOIN comparison c ON c.id = i.comparison LEFT JOIN report r ON r.incident = i.id WHERE r.id IS NULL)"
+            )
+            return conn.execute(sa.text(open_)).scalar() == 0
+
+    def watch(self, base: str, **more: Any) -> None:
+        tree = add_tree(
+            self.lab,
+            **{
+                "name": "fake",
+                "url": str(self.repo),
+                "branch": "main",
+                "base": base,
+                "job_files": [JOB],
+                "testboxes": ["vm-icount"],
+                "paths": [],
+                "kconfig": "vm-x86_64",
+                "compiler": "gcc",
+                **more,
+            },
+        )
+        assert poll_tree(self.lab, tree) is None
+
+    def poll(self) -> None:
+        with self.lab.transaction("read") as store:
+            (tree,) = store.trees()
+        assert poll_tree(self.lab, tree) is None
+
+    def facts(self, kind: str, number: int = 1) -> dict[str, Any]:
+        with self.engine.connect() as conn:
+            found: dict[str, Any] = {"c": read.comparison, "b": read.bisection, "i": read.incident, "r": read.report}[kind](conn, f"{kind}{number}")
+            return found
+
+    def count(self, table: str) -> int:
+        with self.engine.connect() as conn:
+            return int(conn.execute(sa.text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+    @property
+    def mails(self) -> list[str]:
+        return [letter.subject for letter in letters(self.settings.maildir)]
+
+
+def make_brain(settings: Settings, engine: sa.Engine, repo: Path) -> Brain:
+    lab = make_lab(settings, engine)
+    sync_testboxes(lab)
+    return Brain(settings=settings, engine=engine, lab=lab, fake=FakeLab(engine=engine, artifacts=settings.artifacts, repo=repo), repo=repo)
+
+
+if __name__ == "__main__":
+    found = load(environ=os.environ)
+    brain = make_brain(found, connect(found), Path(sys.argv[1]))
+    brain.watch(sys.argv[2])
+    brain.run()
