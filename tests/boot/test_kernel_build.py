@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not os.environ.get("SWINGBOT_TEST_KERNEL"), reas
 
 KernelRepo = tuple[Path, str]
 # Replaced by a text of the same lines, in a file whose messages know their line numbers.
-COMMENT = "/* Free one page"
+COMMENT = "Manages the free list"
 FILE = "mm/page_alloc.c"
 
 
@@ -64,7 +64,7 @@ def test_equal_code_gives_a_byte_identical_image_and_a_change_back_does_too(repo
     assert first["status"] == "built", first["reason"]
     image = first["kernel_build"]["image_sha256"]
 
-    comment = edited(path, base, FILE, COMMENT, "/* Free 1 page")
+    comment = edited(path, base, FILE, COMMENT, "Manages all free lists")
     with_comment = build(path, comment, tmp_path / "comment", site)
     assert with_comment["kernel_build"]["image_sha256"] == image
     assert with_comment["kernel_build"]["build_key"] != first["kernel_build"]["build_key"]

@@ -230,6 +230,14 @@ def test_a_repository_that_has_moved_shares_the_work_tree(site: Site, tmp_path: 
     assert compiled(tmp_path / "out") == {"mm/page_alloc.o"}
 
 
+def test_a_copied_cache_still_compiles_only_what_changed(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    subprocess.run(["cp", "-a", site.cache, tmp_path / "copy"], check=True)
+    build(make_site(tmp_path, "copy"), tmp_path / "linux", ids[1], tmp_path / "out")
+    assert compiled(tmp_path / "out") == {"mm/page_alloc.o"}
+
+
 def test_two_builds_in_one_work_tree_wait_for_each_other(site: Site, tmp_path: Path) -> None:
     speeds = [100, 90, 80, 70]
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=speed) for speed in speeds[1:]])

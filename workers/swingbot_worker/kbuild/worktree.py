@@ -55,20 +55,26 @@ class WorkTree:
         (git_dir / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (git_dir / "objects" / "info" / "alternates").write_text(f"{to.objects}\n")
         try:
-            self._git("read-tree", "--reset", "-u", to.commit)
+            self._read_tree(to.commit)
         except InfraError:
             (git_dir / "index").unlink(missing_ok=True)  # a damaged index: without one every file is written anew
-            self._git("read-tree", "--reset", "-u", to.commit)
+            self._read_tree(to.commit)
         self._git("clean", "-ffdxq", "-e", "/o-*/")
+
+    def _read_tree(self, commit: str) -> None:
+        # A copied or restored work tree has other inodes than its index says: without a refresh, git would
+        # write every file anew and make would build everything. Files that really differ are reported and left.
+        self._git("update-index", "-q", "--really-refresh", allowed=(0, 1))
+        self._git("read-tree", "--reset", "-u", commit)
 
     def listing(self, *patterns: str) -> str:
         """Contents of the tracked files that match `patterns`, as git ids: changes if and only if one of them does."""
         return self._git("ls-files", "-s", "--", *patterns)
 
-    def _git(self, *arguments: str) -> str:
+    def _git(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
         where = ["git", f"--git-dir={self.root / 'git'}", f"--work-tree={self.source}", "-c", "checkout.workers=0", "-c", "gc.auto=0"]
         answer = process.output([*where, *arguments], timeout=SWITCH_SECONDS, cwd=self.source, env=GIT_ENVIRONMENT)
-        if answer.rc != 0:
+        if answer.rc not in allowed:
             why = "it took too long" if answer.timed_out else answer.text.strip()[-300:]
             raise InfraError(f"git {arguments[0]} in {self.source} failed: {why}.")
         return answer.text
