@@ -24,6 +24,7 @@ class Box:
     memory_mb: int = 1000
 
 
+SIX_HUNDRED, SIX_HUNDRED_MORE = [*range(1001, 1601)], [*range(2001, 2601)]
 ONE, TWO = Box("one", 1), Box("two", 2)
 
 
@@ -157,11 +158,17 @@ def test_other_arithmetic_is_refused(expression: str) -> None:
         ("hackbench:\n  loops: []\n", "jobs/j.yaml:1: the job expands to 0 unit jobs"),
         ("hackbench:\n  ipc: [pipe, '']\n", "jobs/j.yaml:2: ipc '': must be one of"),
         (f"hackbench:\n  loops: [{', '.join(map(str, range(1, 1100)))}]\n", "the job expands to 1099 unit jobs"),
+        ("page-fault:\n  size: big\n", "jobs/j.yaml:2: size 'big': must be a size, such as"),
+        (f"hackbench:\n  loops: {SIX_HUNDRED}\n---\nhackbench:\n  fds: {SIX_HUNDRED_MORE}\n", "jobs/j.yaml:4: the job expands to more than 1000 unit jobs"),
         ("hackbench:\nruns: 1\n---\nruns: 2\n", "this job and the one of line 1 are both called j-defaults but differ"),
     ],
 )
 def test_a_value_that_can_not_be_is_refused_with_file_and_line(text: str, message: str) -> None:
     assert message in refused(text)
+
+
+def test_a_value_that_is_worked_out_from_itself_is_refused() -> None:
+    assert "is worked out from itself (loops from fds from loops)" in refused("hackbench:\n  loops: '{{ fds }}'\n  fds: '{{ loops }}'\n")
 
 
 def test_equal_unit_jobs_of_two_documents_are_one() -> None:

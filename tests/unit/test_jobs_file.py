@@ -92,6 +92,9 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("hackbench:\nkconfig: [a, b]\n", "jobs/j.yaml:2: kconfig would have no effect here"),
         ("hackbench:\n  loops: 1\nloops: 2\n", "jobs/j.yaml:3: loops is set twice, first in line 2"),
         ("hackbench:\nruns: 2\nruns: 3\n", "jobs/j.yaml:3: 'runs' stands twice, first in line 2"),
+        ("netserver:\nif role server:\n  netserver:\n", "jobs/j.yaml:3: 'netserver' stands twice, first in line 1"),
+        ("hackbench:\n.ipc: pipe\n", "jobs/j.yaml:2: a dotted key has an empty part"),
+        ("hackbench: x\nhackbench.ipc: pipe\n", "jobs/j.yaml:2: 'hackbench.ipc' sets a key inside 'hackbench', which is a plain value in line 1"),
         ("hackbench: 3\n", "jobs/j.yaml:1: hackbench must be empty or a table of its parameters"),
         ("hackbench:\n  loops: {a: 1}\n", "jobs/j.yaml:2: loops must be a value or a list of values"),
         ("netperf:\n  test: TCP_RR\ncluster: cs-s100\n", "jobs/j.yaml:3: cluster 'cs-s100' needs several machines"),
@@ -103,6 +106,11 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
 )
 def test_what_is_not_understood_is_refused_with_file_and_line(text: str, message: str) -> None:
     assert message in refused(text)
+
+
+def test_a_file_name_that_can_not_be_part_of_a_results_name_is_refused() -> None:
+    with pytest.raises(JobError, match=r"my job\.yaml:1: a job file's name becomes part of every result's"):
+        load_job("hackbench:\n", "jobs/my job.yaml", PROGRAMS)
 
 
 def test_aliases_that_stand_for_billions_of_values_are_refused() -> None:
