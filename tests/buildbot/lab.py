@@ -100,13 +100,14 @@ class Lab:
     def start(self, name: str, **more: str) -> subprocess.Popen[bytes]:
         """Start a program of the embedded service by its name, with more environment."""
         program = next(one for one in supervision.programs(self.settings) if one.name == name)
+        env = supervision.environment(self.settings, os.environ) | more
         with (self.settings.log / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 program.argv,
                 cwd=program.directory,
                 stdout=log,
                 stderr=log,
-                env=supervision.environment(self.settings, os.environ) | more,
+                env=env,
                 start_new_session=True,
             )
         return self.processes[name]

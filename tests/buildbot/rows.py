@@ -13,7 +13,8 @@ def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT) -> int:
     """A kernel to build, its first attempt and a wanted dispatch of it; returns the attempt."""
     tree = lab.sql("INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || gen_random_uuid(), 'u', 'b', :c) RETURNING id", c=commit)[0].id
     variant = lab.sql(
-        "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin) VALUES (:t, :c, 's', :c, 'k', 'gcc', :k, 'branch') RETURNING id",
+        "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)"
+        " VALUES (:t, :c, 's', :c, 'k', 'gcc', :k, 'branch') RETURNING id",
         t=tree,
         c=commit,
         k=key,
@@ -30,7 +31,8 @@ def add_boot_order(lab: Lab, testbox: str, image: str) -> int:
     lab.sql("UPDATE dispatch SET state = 'over', ended_at = now() WHERE attempt = :a", a=built)
     lab.sql("UPDATE attempt SET state = 'dead', ended_at = now() WHERE id = :a", a=built)
     lab.sql(
-        "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, seconds, attempt, origin) VALUES (:k, 'built', :i, 'gcc', 1, :a, 'measured')",
+        "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, seconds, attempt, origin)"
+        " VALUES (:k, 'built', :i, 'gcc', 1, :a, 'measured')",
         k=KEY,
         i=image,
         a=built,

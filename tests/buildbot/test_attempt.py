@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,8 @@ class Worker:
         image.write_bytes(IMAGE)
         jobs = [{"name": "hackbench-1", "program": "hackbench", "params": {}, "runs": 1}]
         kernel = {"build_key": "a" * 64, "image": str(image), "image_sha256": hashlib.sha256(IMAGE).hexdigest()}
-        self.order: dict[str, Any] = {
-            "version": 1,
-            "kind": "boot",
-            "order": "o1",
-            "attempt": "a1",
-            "kernel": kernel,
-            "testbox": NAME,
-            "k": 0,
-            "unit_jobs": jobs,
-        }
+        ids = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1"}
+        self.order: dict[str, Any] = ids | {"kernel": kernel, "testbox": NAME, "k": 0, "unit_jobs": jobs}
         self.running: list[subprocess.Popen[str]] = []
 
     def attempt(self) -> subprocess.Popen[str]:
@@ -71,10 +64,8 @@ class Worker:
         for one in self.running:
             one.kill()
             one.communicate()
-        try:
+        with suppress(AssertionError):
             self.executor().kill()
-        except AssertionError:
-            pass
 
 
 @pytest.fixture

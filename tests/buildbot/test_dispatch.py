@@ -1,15 +1,155 @@
 from __future__ import annotations
 
+import hashlib
+import json
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swingbot.adapters import artifacts
+from swingbot.core.model.dispatch import token
 from tests.buildbot.lab import Lab, eventually
-from tests.buildbot.rows import add_build_order, attempt_row, dispatch_row
+from tests.buildbot.rows import add_boot_order, add_build_order, attempt_row, dispatch_row
+from tests.buildbot.stubbox import NAME, StubBox
+
+IMAGE = b"not a kernel, but the driver does not look"
+BOX_WORKER = f"worker-box-{NAME}"
 
 
-def test_a_wanted_dispatch_becomes_a_build_whose_outcome_ends_the_attempt(lab: Lab) -> None:
-    attempt = add_build_order(lab)
+@pytest.fixture
+def boxed(make_lab: Callable[..., Lab], tmp_path: Path) -> tuple[Lab, StubBox, int]:
+    """A lab with a stub testbox, its image in the artifact store, and one boot order handed out; only its own worker is needed."""
+    box = StubBox(tmp_path / "box")
+    lab = make_lab(testboxes={NAME: box.yaml})
+    image = hashlib.sha256(IMAGE).hexdigest()
+    sink = artifacts.Artifacts(lab.settings.artifacts).sink(image)
+    sink.write(IMAGE)
+    sink.commit()
+    return lab, box, add_boot_order(lab, NAME, image)
+
+
+def api(lab: Lab, path: str) -> Any:
+    with urllib.request.urlopen(f"http://127.0.0.1:{lab.settings.buildbot_www_port}/api/v2/{path}", timeout=20) as answer:
+        return json.load(answer)
+
+
+def raw_logs(lab: Lab) -> str:
+    """Everything that Buildbot shows of all steps."""
+    steps = api(lab, "builds/1/steps")["steps"]
+    texts = [json.dumps(steps), json.dumps(api(lab, "builds?property=*"))]
+    for step in steps:
+        for log in api(lab, f"steps/{step['stepid']}/logs")["logs"]:
+            texts.append(json.dumps(api(lab, f"logs/{log['logid']}/contents")))
+    return "\n".join(texts)
+
+
+def wait_for_end(lab: Lab, attempt: int) -> None:
+    eventually("the attempt has ended", lambda: attempt_row(lab, attempt).state == "ended")
+    eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
+
+
+def buildsets(lab: Lab) -> int:
+    return int(lab.sql("SELECT count(*) AS n FROM public.buildsets")[0].n)
+
+
+def test_an_order_goes_out_and_its_outcome_comes_back(boxed: tuple[Lab, StubBox, int]) -> None:
+    lab, box, attempt = boxed
+    box.let_go()
     with lab.exchange():
         lab.start_all()
-        eventually("attempt has ended", lambda: attempt_row(lab, attempt).state == "ended")
-        eventually("dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
-    assert dispatch_row(lab, attempt).result == "success"
-    assert dispatch_row(lab, attempt).bb_number == 1
-    assert attempt_row(lab, attempt).outcome["status"] == "infra"  # there is no such repository
+        wait_for_end(lab, attempt)
+    assert (dispatch_row(lab, attempt).result, box.starts()) == ("success", 1)
+    assert attempt_row(lab, attempt).outcome["status"] == "up"
+    assert artifacts.Artifacts(lab.settings.artifacts).has(attempt_row(lab, attempt).outcome["files"]["results.tar"]["sha256"])
+    assert token(artifacts.secret(lab.settings.secret_file), attempt) not in raw_logs(lab)
+    assert f"a{attempt}: up in" in raw_logs(lab)
+    for path, method in [("builds/1", "stop"), ("builds/1", "rebuild"), ("forceschedulers/__Janitor_force", "force")]:
+        assert control(lab, path, method) == 403
+
+
+def control(lab: Lab, path: str, method: str) -> int:
+    """Try to give Buildbot a command without having logged in; returns the HTTP status."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}).encode()
+    url = f"http://127.0.0.1:{lab.settings.buildbot_www_port}/api/v2/{path}"
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"}), timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_a_master_killed_at_any_point_of_placing_places_once(boxed: tuple[Lab, StubBox, int]) -> None:
+    lab, box, attempt = boxed
+    box.let_go()
+    names = lab.root / "checkpoints"
+    # In its first life the master dies before it asks Buildbot; then after that; then, having found the buildset, around its own commit.
+    for crash_at in (1, 2, 1, 2):
+        master = lab.start("buildbot-master", SWINGBOT_CRASH_AT=str(crash_at), SWINGBOT_CRASH_LOG=str(names))
+        assert master.wait(90) == -signal.SIGKILL
+    last = [name.split(" ", 1)[1] for name in names.read_text().splitlines()]
+    assert last == [
+        "dispatcher: before addBuildset",
+        "dispatcher: before addBuildset",
+        "dispatcher: after addBuildset",
+        "dispatch placed: before commit",
+        "dispatch placed: before commit",
+        "dispatch placed: after commit",
+    ]
+    with lab.exchange():
+        lab.start_all()
+        wait_for_end(lab, attempt)
+    assert (buildsets(lab), box.starts()) == (1, 1)
+
+
+def test_a_worker_killed_in_mid_boot_is_replaced_and_the_boot_goes_on(boxed: tuple[Lab, StubBox, int]) -> None:
+    lab, box, attempt = boxed
+    with lab.exchange():
+        lab.start_all()
+        eventually("the boot has begun", lambda: box.starts() == 1)
+        lab.kill(BOX_WORKER)
+        lab.start(BOX_WORKER)
+        eventually("the request is tried again", lambda: dispatch_row(lab, attempt).bb_number == 2)
+        box.let_go()
+        wait_for_end(lab, attempt)
+    assert (dispatch_row(lab, attempt).result, box.starts(), buildsets(lab)) == ("success", 1, 1)
+    assert attempt_row(lab, attempt).outcome["status"] == "up"
+
+
+def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(boxed: tuple[Lab, StubBox, int]) -> None:
+    lab, box, attempt = boxed
+    with lab.exchange():
+        lab.start_all()
+        eventually("the boot has begun", lambda: box.starts() == 1)
+        lab.kill("buildbot-master", signal.SIGTERM)
+        box.let_go()
+        eventually("the attempt has ended", lambda: attempt_row(lab, attempt).state == "ended")
+        lab.start("buildbot-master")
+        eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
+    assert (attempt_row(lab, attempt).outcome["status"], box.starts()) == ("up", 1)
+    assert dispatch_row(lab, attempt).result in ("cancelled", "success")
+
+
+def test_a_cancelled_order_stops_its_build_and_its_executor(boxed: tuple[Lab, StubBox, int]) -> None:
+    lab, box, attempt = boxed
+    with lab.exchange():
+        lab.start_all()
+        eventually("the boot has begun", lambda: box.starts() == 1)
+        lab.sql("UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id FROM attempt WHERE id = :a)", a=attempt)
+        eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
+        place = lab.settings.state / "workers" / f"box-{NAME}" / "state" / "attempts" / f"a{attempt}"
+        eventually("the executor gave up", lambda: (place / "outcome.json").exists())
+    assert dispatch_row(lab, attempt).result == "cancelled"
+    assert json.loads((place / "outcome.json").read_text())["status"] == "infra"
+
+
+def test_a_dispatch_of_a_cancelled_order_that_was_not_placed_is_over_at_once(lab: Lab) -> None:
+    attempt = add_build_order(lab)
+    lab.sql("UPDATE orders SET state = 'cancelled', ended_at = now()")
+    lab.start("buildbot-master")
+    eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
+    assert (dispatch_row(lab, attempt).result, buildsets(lab)) == ("cancelled", 0)

@@ -11,12 +11,13 @@ import sqlalchemy as sa
 from swingbot.adapters import artifacts
 from swingbot.app.settings import Settings
 from swingbot.core.model.dispatch import Terms, order_document
+from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import attempts
 from swingbot_db.engine import make_engine
 from swingbot_jobs import testbox
 
 BUILD_WORKER: Final = "builder"
-KERNEL_BUILDER: Final = "kernel"
+SCHEDULER: Final = "swingbot"
 LOG_BYTES: Final = 2 << 20  # of one step; whole build logs come as artifacts
 LOGS_KEPT: Final = datetime.timedelta(weeks=8)
 
@@ -115,7 +116,7 @@ def config(settings: Settings) -> dict[str, Any]:
             for name, entry in table.items()
         ],
         # Never triggered: Buildbot wants a scheduler for each builder, and the dispatcher's buildsets bear this one's name.
-        "schedulers": [schedulers.Triggerable(name="swingbot", builderNames=list(table))],
+        "schedulers": [schedulers.Triggerable(name=SCHEDULER, builderNames=list(table))],
         "services": [dispatcher.Dispatcher(attempts.Attempts(engine))],
         "configurators": [util.JanitorConfigurator(logHorizon=LOGS_KEPT, hour=4, dayOfWeek=6)],
         "logMaxSize": LOG_BYTES,

@@ -221,7 +221,7 @@ from twisted.application import service
 
 application = service.Application('buildbot-worker')
 password = bytes.fromhex(Path({password_file!r}).read_text().strip()).hex()
-Worker('127.0.0.1', {port}, {name!r}, password, {basedir!r}, keepalive=30, umask=0o022, maxdelay=5, allow_shutdown=None).setServiceParent(application)
+Worker('127.0.0.1', {port}, {name!r}, password, {basedir!r}, keepalive=30, umask=0o022, maxdelay=1, allow_shutdown=None).setServiceParent(application)
 """
 
 

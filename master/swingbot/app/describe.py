@@ -1,0 +1,44 @@
+"""`swingbot describe`: what Buildbot is made to do, as YAML. Its text is a golden, so that a change of configuration is reviewed as its effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from swingbot.app import buildmaster
+from swingbot.app.settings import Settings
+from swingbot_jobs.testbox import Testbox
+
+PLAIN_FACTS = ("tbox_group", "model", "nr_cpu", "memory_mb", "repeatable", "boot_seconds", "label")
+
+
+def describe(settings: Settings) -> str:
+    """Builders, schedulers, workers, locks and testboxes in force. Raises TestboxError for a testbox file that is wrong."""
+    boxes = buildmaster.testboxes(settings)
+    document = {
+        "builders": _builders(settings),
+        "schedulers": {buildmaster.SCHEDULER: {"builders": list(buildmaster.builders(settings)), "started_by": "the dispatcher, one buildset a dispatch"}},
+        "workers": {name: {"max_builds": 1} for name in buildmaster.worker_names(settings)},
+        "locks": {name: _locks(box) for name, box in sorted(boxes.items())},
+        "testboxes": {name: _facts(box) for name, box in sorted(boxes.items())},
+    }
+    return str(yaml.safe_dump(document, sort_keys=False, width=160, allow_unicode=True))
+
+
+def _builders(settings: Settings) -> dict[str, Any]:
+    return {
+        name: {"workers": [entry["worker"]], "collapse_requests": False, "deadline_seconds": entry["deadline_seconds"], "steps": ["order", "attempt"]}
+        for name, entry in buildmaster.builders(settings).items()
+    }
+
+
+def _locks(box: Testbox) -> list[str]:
+    """What a boot of `box` holds while it runs."""
+    host = [] if box.repeatable else ["host alone: no kernel build and no other such boot beside it"]
+    return ["row in table lease: one attempt at a time", "file lock on the worker's host: one boot at a time", *host]
+
+
+def _facts(box: Testbox) -> dict[str, Any]:
+    facts = box.to_json()
+    return {"driver": facts["driver"], facts["driver"]: facts[facts["driver"]]} | {key: facts[key] for key in PLAIN_FACTS}

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from swingbot.adapters.buildbot.dispatcher import result_word
+from swingbot.core.model.dispatch import OrderFacts, Terms, attempt_of_token, order_document
+from swingbot_jobs.contract import check_order
+
+TERMS = Terms(exchange_url="http://127.0.0.1:8010", repo="/srv/mirror.git", build_deadline_seconds=3600, boot_deadline_seconds=900)
+BUILD = OrderFacts(
+    attempt=12,
+    attempt_state="running",
+    order=7,
+    order_state="running",
+    kind="build",
+    build_key="a" * 64,
+    commit="1" * 40,
+    kconfig="vm-x86_64",
+    compiler="gcc",
+    layout=0,
+    image_sha256=None,
+    testbox=None,
+    k=None,
+    unit_jobs=[],
+)
+JOB = {"name": "hackbench-1", "program": "hackbench", "params": {"nr_threads": "4"}, "runs": 3}
+BOOT = dataclasses.replace(BUILD, kind="boot", image_sha256="b" * 64, testbox="vm-icount", k=2, unit_jobs=[JOB])
+
+
+@pytest.mark.parametrize("facts", [BUILD, BOOT])
+def test_order_documents_fit_the_contract_and_carry_their_attempts_token(facts: OrderFacts) -> None:
+    document = check_order(order_document(facts, TERMS, b"secret"))
+    assert (document["kind"], document["order"], document["attempt"]) == (facts.kind, "o7", "a12")
+    assert attempt_of_token(b"secret", document["exchange"]["token"]) == 12
+
+
+def test_a_boot_order_names_image_testbox_and_perturbation_and_no_repository() -> None:
+    document = order_document(BOOT, TERMS, b"secret")
+    assert document["kernel"] == {"build_key": "a" * 64, "image_sha256": "b" * 64}
+    assert (document["testbox"], document["k"], document["unit_jobs"], document["deadline_seconds"]) == ("vm-icount", 2, [JOB], 900)
+
+
+def test_a_kernel_without_image_cannot_be_booted() -> None:
+    with pytest.raises(ValueError, match="no image"):
+        order_document(dataclasses.replace(BOOT, image_sha256=None), TERMS, b"secret")
+
+
+def test_buildbots_results_become_our_words() -> None:
+    words = ["success", "success", "failure", "success", "exception", "retry", "cancelled"]
+    assert [result_word(code) for code in range(7)] == words
+    assert result_word(None) == result_word(99) == "exception"
