@@ -189,11 +189,9 @@ def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(e
         assert run_sender(db_url, server.port, copies, False, LATER, None) == 0
         ends.append((state_of(engine, number), len(maildir.find(server.inbox, mid))))
         crash_at += 1
-    assert ("sent", 0) not in ends
-    assert all(arrived <= 1 for _, arrived in ends)
-    assert {state for state, _ in ends} == {"sent", "unknown"}
-    assert ("unknown", 0) in ends and ("unknown", 1) in ends, "both are possible, which is why a person must look"
-    assert ends[-1] == ("sent", 1)
+    not_taken_out, in_doubt = [("sent", 1)], [("unknown", 0), ("unknown", 0), ("unknown", 1)]
+    copy_kept = [("sent", 1), ("sent", 1), ("sent", 1)]
+    assert ends == [*not_taken_out, *in_doubt, *copy_kept, ("sent", 1)]
 
 
 def test_an_unknown_report_is_sent_again_when_a_person_releases_it(engine: sa.Engine, db_url: str, server: Server, tmp_path: Path) -> None:
