@@ -10,10 +10,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+
 from swingbot_db.engine import make_engine
 from swingbot_db.migrate import upgrade
 
@@ -31,8 +33,13 @@ def server_url() -> Iterator[sa.URL]:
     place = Path(tempfile.mkdtemp(prefix="swingbot-test-pg-"))
     place.chmod(0o755)
     server = get_server(place / "data", cleanup_mode="stop")
+    url = sa.make_url(server.get_uri())
+    # Nothing here must survive a power cut, and waiting for the disk is most of the time of a small database.
+    for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+        _sql(url, f"ALTER SYSTEM SET {setting} = off")
+    _sql(url, "SELECT pg_reload_conf()")
     try:
-        yield sa.make_url(server.get_uri())
+        yield url
     finally:
         server.cleanup()
         shutil.rmtree(place, ignore_errors=True)
@@ -55,13 +62,20 @@ def template(server_url: sa.URL) -> Iterator[str]:
     _sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture
-def db_url(server_url: sa.URL, template: str) -> Iterator[str]:
-    """The URL of a fresh, migrated, empty database."""
+@contextmanager
+def fresh(server_url: sa.URL, template: str) -> Iterator[str]:
+    """The URL of a copy of `template` that is gone afterwards."""
     name = f"swingbot_test_{os.getpid()}_{next(_NUMBERS)}"
     _sql(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
     yield server_url.set(database=name).render_as_string(hide_password=False)
     _sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def db_url(server_url: sa.URL, template: str) -> Iterator[str]:
+    """The URL of a fresh, migrated, empty database."""
+    with fresh(server_url, template) as url:
+        yield url
 
 
 @pytest.fixture

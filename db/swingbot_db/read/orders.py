@@ -27,7 +27,8 @@ FROM dispatch d JOIN attempt a ON a.id = d.attempt WHERE a.order_id = :id ORDER 
 """
 _WANTED_BY = "SELECT comparison, bisection FROM want WHERE order_id = :id ORDER BY comparison, bisection"
 _BUILD = """
-SELECT kb.build_key, kb.status, kb.image_sha256, kb.compiler_version, kb.sizes, kb.errors, kb.files, kb.seconds, kb.cached, kb.origin, kb.built_at, a.order_id
+SELECT kb.build_key, kb.status, kb.image_sha256, kb.compiler_version, kb.sizes, kb.errors, kb.files, kb.seconds,
+       kb.cached, kb.origin, kb.built_at, a.order_id, a.id AS attempt
 FROM kernel_build kb JOIN attempt a ON a.id = kb.attempt WHERE kb.build_key = :key
 """
 _BOOT = """
@@ -71,7 +72,7 @@ def order(conn: sa.Connection, id: int | str) -> Row:
 
 def _build(conn: sa.Connection, key: str) -> Row | None:
     found = first(conn, _BUILD, key=key)
-    return found and found | {"order": shown("order", found.pop("order_id"))}
+    return found and found | {"order": shown("order", found.pop("order_id")), "attempt": shown("attempt", found["attempt"])}
 
 
 def kernel(conn: sa.Connection, key: str) -> Row:

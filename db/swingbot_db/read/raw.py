@@ -54,7 +54,8 @@ def raw_manifest(conn: sa.Connection, id: str) -> Row:
     for row in boots:
         row["id"], row["order"] = shown("boot", row["id"]), shown("order", row.pop("order_id"))
         row["roles"] = roles[row["id"]]
-        files += _paths(row["files"], "" if kind in ("boot", "order") else f"{row['id']}/")
+        if kind != "order":
+            files += _paths(row["files"], "" if kind == "boot" else f"{row['id']}/")
     if kind == "order":
         for attempt in order(conn, id)["attempts"]:
             files += _paths(attempt["files"], f"{attempt['id']}/")

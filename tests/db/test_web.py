@@ -1,0 +1,289 @@
+"""The pages over a lab that has a bit of everything, asked as a browser asks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from swingbot.web.app import make_app
+from swingbot_db import read
+from swingbot_db.engine import make_engine
+from tests import builders as make
+from tests import scenario
+from tests.database import fresh
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+@dataclass(frozen=True)
+class Settings:
+    maildir: Path
+    web_url: str = "http://lab.example.org:8010"
+    buildbot_www_port: int = 8011
+
+
+@dataclass(frozen=True)
+class Site:
+    """The service, its database, and a folder in which every artifact is found as `<sha256>` once a test writes it."""
+
+    client: TestClient
+    conn: sa.Connection
+    lab: scenario.Lab
+    artifacts: Path
+    maildir: Path
+
+
+@contextmanager
+def a_site(url: str, place: Path) -> Iterator[Site]:
+    engine = make_engine(url)
+    artifacts, maildir = place / "artifacts", place / "maildir"
+    artifacts.mkdir()
+    app = make_app(Settings(maildir=maildir), engine, read, lambda sha256: artifacts / sha256)
+    with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
+        lab = scenario.a_lab(conn)
+        conn.commit()
+        yield Site(client, conn, lab, artifacts, maildir)
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def site(server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """For tests that only look."""
+    with fresh(server_url, template) as url, a_site(url, tmp_path_factory.mktemp("site")) as found:
+        yield found
+
+
+@pytest.fixture
+def own_site(db_url: str, tmp_path: Path) -> Iterator[Site]:
+    """For a test that changes something."""
+    with a_site(db_url, tmp_path) as found:
+        yield found
+
+
+def page(site: Site, path: str) -> str:
+    answer = site.client.get(path, follow_redirects=True)
+    assert answer.status_code == 200, (path, answer.text)
+    return str(answer.text)
+
+
+def links(base: str, text: str) -> set[str]:
+    found = re.findall(r'(?:href|src)="([^"]*)"', text)
+    absolute = {urljoin(f"http://testserver{base}", unquote(link.replace("&amp;", "&"))) for link in found}
+    return {urlsplit(link).path for link in absolute if urlsplit(link).netloc == "testserver"}
+
+
+def test_every_link_of_every_page_leads_to_a_page(own_site: Site) -> None:
+    site = own_site
+    for row in read.raw_manifest(site.conn, f"b{site.lab.bisection}")["files"]:
+        (site.artifacts / row["sha256"]).write_bytes(b"a log\n")
+    for attempt in site.conn.execute(sa.text("SELECT outcome FROM attempt WHERE outcome IS NOT NULL")).scalars():
+        for file in attempt["files"].values():
+            (site.artifacts / file["sha256"]).write_bytes(b"a log\n")
+    seen, todo, downloaded = set(), {"/"}, set()
+    while todo:
+        path = todo.pop()
+        seen.add(path)
+        if path.startswith("/raw/") and not path.endswith("/"):  # of each kind of raw file one
+            kind = (path[5], path.rsplit("/", 1)[1], path.count("/"))
+            if kind in downloaded:
+                continue
+            downloaded.add(kind)
+        answer = site.client.get(path, follow_redirects=True)
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[:300]}"
+        if answer.headers["content-type"].startswith(("text/html", "image/svg")):
+            todo |= links(path, answer.text) - seen
+    assert len(seen) > 150
+    kinds = ("comparison", "bisection", "incident", "report", "order", "boot", "tree", "testbox", "kernel", "plot", "raw", "mailbox")
+    assert {kind for kind in kinds if not any(path.split("/")[1] == kind for path in seen)} == set()
+
+
+def test_json_is_what_the_read_models_say(site: Site) -> None:
+    asked: list[tuple[str, Callable[[sa.Connection], Any]]] = [
+        (f"/comparison/c{site.lab.comparison}.json", lambda conn: read.comparison(conn, site.lab.comparison)),
+        (f"/bisection/b{site.lab.bisection}.json", lambda conn: read.bisection(conn, site.lab.bisection)),
+        (f"/report/r{site.lab.report}.json", lambda conn: read.report(conn, site.lab.report)),
+        ("/tree/mm-demo.json", lambda conn: read.tree(conn, "mm-demo")),
+        ("/comparisons.json?status=done", lambda conn: read.list_comparisons(conn, {"status": "done"}, 100)),
+        ("/variant/v1.json", lambda conn: read.variant(conn, 1)),
+    ]
+    for path, wanted in asked:
+        assert site.client.get(path).json() == json.loads(json.dumps(wanted(site.conn))), path
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "sentence"),
+    [
+        ("/comparison/c99", 404, "there is no comparison c99"),
+        ("/comparison/99999999999999999999", 400, "is not an id"),
+        ("/comparison/b1", 400, "is the id of a bisection"),
+        ("/tree/nope", 404, "there is no tree"),
+        ("/kernel/xyz", 404, "there is no kernel build"),
+        ("/gizmo/g1", 404, "There are no pages of kind"),
+        ("/nothing", 404, "There is no page /nothing"),
+        ("/a/b/c/d", 404, "There is no such page"),
+        ("/orders?colour=red", 400, "unknown filter"),
+        ("/orders?limit=many", 400, "limit must be a number"),
+        ("/raw/c1/../../etc/passwd", 404, "There are no pages of kind"),
+        ("/raw/c1/x1%2F..%2F..%2Fetc%2Fpasswd", 404, "has no file"),
+        ("/raw/t1/", 400, "has no raw results"),
+        ("/plot/c1/77.svg", 404, "there is none with number 77"),
+        ("/mailbox/..%2F..%2Fetc", 404, "."),
+    ],
+)
+def test_a_wrong_address_is_answered_by_a_sentence(site: Site, path: str, status: int, sentence: str) -> None:
+    answer = site.client.get(path)
+    assert (answer.status_code, sentence in answer.text) == (status, True), answer.text
+
+
+def test_a_wrong_address_of_json_is_answered_by_json(site: Site) -> None:
+    assert site.client.get("/comparison/c99.json").json() == {"error": "there is no comparison c99; `swingbot list comparisons` shows those there are"}
+
+
+def test_text_from_outside_is_never_markup(own_site: Site) -> None:
+    site = own_site
+    site.conn.execute(sa.text("UPDATE variant SET subject = :h, author = :h"), {"h": HOSTILE})
+    site.conn.execute(sa.text("UPDATE report SET body = :h, subject = :h"), {"h": HOSTILE})
+    site.conn.execute(sa.text("UPDATE boot SET reason = :h WHERE outcome <> 'up'"), {"h": HOSTILE})
+    site.conn.execute(sa.text("UPDATE observation SET skip = :h WHERE skip IS NOT NULL"), {"h": HOSTILE})
+    site.conn.execute(sa.text("UPDATE tree SET problem = :h"), {"h": HOSTILE})
+    site.conn.execute(sa.text("UPDATE testbox SET facts = facts || jsonb_build_object('label', CAST(:h AS text))"), {"h": HOSTILE})
+    site.conn.commit()
+    lab = site.lab
+    paths = [
+        "/",
+        f"/comparison/c{lab.comparison}",
+        f"/bisection/b{lab.bisection}",
+        f"/incident/i{lab.incident}",
+        f"/report/r{lab.report}",
+        f"/boot/x{lab.panicked}",
+    ]
+    for path in [*paths, "/tree/mm-demo", "/testbox/vm-icount", f"/plot/b{lab.bisection}.svg", "/orders", f"/order/o{lab.order}"]:
+        text = page(site, path)
+        assert "<script" not in text, path
+        assert "&lt;script" in text, path
+
+
+def test_headers_forbid_scripts_and_guessing(site: Site) -> None:
+    for path in ("/", "/static/style.css", "/comparison/c99", "/status.json", f"/raw/c{site.lab.comparison}/samples.csv"):
+        headers = site.client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "script" not in headers["content-security-policy"]
+    assert "<style" not in page(site, "/")
+    assert not re.search(r"\sstyle=|\son\w+=", page(site, f"/comparison/c{site.lab.comparison}"))
+
+
+def test_emulated_testboxes_are_labelled_wherever_their_numbers_show(site: Site) -> None:
+    lab = site.lab
+    for path in (
+        "/",
+        f"/comparison/c{lab.comparison}",
+        f"/bisection/b{lab.bisection}",
+        f"/boot/x{lab.boot}",
+        f"/plot/c{lab.comparison}/0.svg",
+        "/testbox/vm-icount",
+    ):
+        assert "emulated; instruction-count clock; 1 vCPU: path length only" in page(site, path), path
+
+
+def test_a_comparison_shows_counts_and_spread_and_links_each_boot(site: Site) -> None:
+    text = page(site, f"/comparison/c{site.lab.comparison}")
+    assert "n=3 boots, 9 runs" in text
+    assert "±" in text
+    for boot in read.comparison(site.conn, site.lab.comparison)["boot_list"]:
+        assert f'href="/boot/{boot["id"]}"' in text
+
+
+def test_running_things_look_again_and_finished_ones_do_not(site: Site) -> None:
+    assert 'http-equiv="refresh"' in page(site, f"/bisection/b{site.lab.running_bisection}")
+    assert 'http-equiv="refresh"' not in page(site, f"/bisection/b{site.lab.bisection}")
+    text = page(site, f"/comparison/c{site.lab.running_comparison}")
+    assert "2 of 10 boots" in text
+    assert "about" in text
+
+
+def test_an_order_links_its_buildbot_build_and_shows_the_end_of_its_log_without_controls(own_site: Site) -> None:
+    site = own_site
+    order = read.boot(site.conn, site.lab.panicked)["order"]
+    log = read.order(site.conn, order)["attempts"][0]["files"]["console.log"]["sha256"]
+    (site.artifacts / log).write_bytes(b"x" * 100_000 + b"\n\x1b[31mKernel panic\x1b[0m \xff <b>\r\n")
+    text = page(site, f"/order/{order}")
+    assert 'href="http://lab.example.org:8011/#/builders/2/builds/' in text
+    assert "\nKernel panic \ufffd &lt;b&gt;" in text
+    assert len(text) < 60_000
+
+
+def test_raw_results_come_back_byte_for_byte(own_site: Site) -> None:
+    site = own_site
+    boot = f"x{site.lab.boot}"
+    files = {file["path"]: file["sha256"] for file in read.raw_manifest(site.conn, boot)["files"]}
+    (site.artifacts / files["console.log"]).write_bytes(b"<html>\x00 not html")
+    answer = site.client.get(f"/raw/{boot}/console.log")
+    assert answer.content == b"<html>\x00 not html"
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "not in the store" in page(site, f"/raw/{boot}/")
+    gone = site.client.get(f"/raw/{boot}/results.tar")
+    assert gone.status_code == 404
+    assert "no longer in the artifact store" in gone.text
+
+
+def test_the_csv_holds_every_sample_of_both_sides(site: Site) -> None:
+    answer = site.client.get(f"/raw/c{site.lab.comparison}/samples.csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert len(rows) == 2 * 3 * 3 * 3  # sides, boots, runs, metrics
+    assert {row["role"] for row in rows} == {"base", "head"}
+    kept = {float(row["value"]) for row in rows}
+    assert kept == set(site.conn.execute(sa.text("SELECT value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot <= 6")).scalars())
+
+
+def test_the_mailbox_shows_mails_latest_first_and_survives_hostile_ones(own_site: Site) -> None:
+    site = own_site
+    assert "It is empty" in page(site, "/mailbox")
+    new = site.maildir / "new"
+    new.mkdir(parents=True)
+    (new / "1.first").write_bytes(b"Subject: one\nFrom: a@b\nDate: Mon, 02 Mar 2026 09:00:00 +0000\n\nhello <b>\n")
+    (new / "2.second:2,S").write_bytes(b"Subject: =?utf-8?q?two_=C3=A9?=\nDate: rubbish\nContent-Type: text/plain; charset=klingon\n\n\xff\xfe\n")
+    (new / "3.third").write_bytes(f"Subject: {HOSTILE}\nFrom: <<<>>>@@\nTo: =?x\n\n".encode())
+    text = page(site, "/mailbox")
+    assert text.index("&lt;script") < text.index("two é") < text.index(">one<")
+    assert "hello &lt;b&gt;" in page(site, "/mailbox/1.first")
+    assert page(site, "/mailbox/2.second")
+    assert sorted(file.name for file in new.iterdir()) == ["1.first", "2.second:2,S", "3.third"]
+
+
+def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) -> None:
+    answer = site.client.get("/healthz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+    nowhere = make_engine(f"postgresql://nobody@/nothing?host={tmp_path}")
+    app = make_app(Settings(maildir=tmp_path), nowhere, read, lambda sha256: tmp_path / sha256)
+    with TestClient(app) as client:
+        answer = client.get("/healthz")
+        assert (answer.status_code, answer.json()["status"]) == (503, "failed")
+        page_answer = client.get("/")
+        assert page_answer.status_code == 503
+        assert "database cannot be reached" in page_answer.text
+
+
+def test_a_page_cannot_write(engine: sa.Engine) -> None:
+    from swingbot.web.source import Source
+
+    with Source(engine, read).reading() as conn, pytest.raises(sa.exc.DBAPIError, match="read-only"):
+        make.a_tree(conn)
+
+
+def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> None:
+    with TestClient(make_app(Settings(maildir=tmp_path), engine, read, lambda sha256: tmp_path / sha256)) as client:
+        for path in ("/", "/comparisons", "/bisections", "/incidents", "/reports", "/orders", "/testboxes", "/trees", "/metrics", "/mailbox", "/status.json"):
+            assert client.get(path).status_code == 200, path
