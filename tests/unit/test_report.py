@@ -153,6 +153,15 @@ def test_rows_that_did_not_change_are_named_and_their_numbers_left_to_the_page()
     assert "Not comparable: m.invalid on box" in body
 
 
+def test_a_change_that_fresh_boots_do_not_show_is_not_claimed() -> None:
+    for verdict in ("same", "unclear", "invalid"):
+        made = mail(the_facts(headline=a_row(change_pct=-0.2, interval_pct=(-0.6, 0.2), verdict=verdict)))
+        assert made.subject.endswith("program.metric not confirmed")
+        assert "NOT confirmed by 3+3 fresh boots" in made.body.replace("\n", " ")
+        assert "is 0.2% worse" not in made.body
+        assert "Reported-by" not in made.body
+
+
 def test_a_reported_by_line_is_offered_for_a_regression_only() -> None:
     assert "Reported-by: swingbot <bot@example.org>" in mail(the_facts()).body
     assert "Reported-by" not in mail(the_facts(headline=a_row(change_pct=10.0, interval_pct=(9, 11), verdict="better"))).body

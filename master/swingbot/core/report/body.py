@@ -44,7 +44,12 @@ def subsystem(subject: str) -> str:
 def _subject(facts: ReportFacts) -> str:
     row, prefix = facts.headline, subsystem(facts.culprit.subject)
     where = f"[{cut(facts.tree, 24)}:{cut(facts.branch, 24)}]" + (f" [{prefix}]" if prefix else "")
-    return clean(f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {change(row.change_pct, row.better)}")
+    return clean(f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {change(row.change_pct, row.better) if _confirmed(row) else 'not confirmed'}")
+
+
+def _confirmed(row: Row) -> bool:
+    """The fresh boots show the change too. Otherwise the mail claims nothing; it is for the person who decides about it."""
+    return row.verdict in ("worse", "better", "changed")
 
 
 def _short(sha: str) -> str:
@@ -74,7 +79,9 @@ def _size(lines: Iterable[str]) -> int:
 
 def _first_screen(facts: ReportFacts) -> list[str]:
     row, commit = facts.headline, facts.culprit
-    lines = wrap(f"{cut(row.metric, 80)} is {change(row.change_pct, row.better)} with this commit than with its parent:")
+    claim = f"{cut(row.metric, 80)} is {change(row.change_pct, row.better)} with this commit than with its parent:"
+    doubt = f"A bisection of {cut(row.metric, 80)} ended at this commit, but fresh boots of it and its parent show no clear change:"
+    lines = wrap(claim if _confirmed(row) else doubt)
     lines += ["", *wrap(f'{_short(commit.sha)} ("{cut(commit.subject, 120)}")', "    ", "  ")]
     lines += [*wrap(f"by {cut(commit.author, 100)}", "    ", "  "), *wrap(f"in {_place(facts)}", "    ", "  ")]
     lines += [
@@ -124,9 +131,10 @@ def _n(side: Side) -> str:
 def _evidence(facts: ReportFacts) -> str:
     b, row = facts.bisection, facts.headline
     search = f"bisected {count(b.candidates, 'commit')} with {count(b.boots, 'boot')} of {count(b.kernels, 'kernel')}"
-    sentence = (
-        f"{sure(b.probability)}: {search}; confirmed by {row.base.boots}+{row.head.boots} fresh boots (parent + commit), which all numbers above come from."
-    )
+    fresh = f"{row.base.boots}+{row.head.boots} fresh boots (parent + commit), which all numbers above come from."
+    if not _confirmed(row):
+        return f"The search was {sure(b.probability)}: {search}; NOT confirmed by {fresh}"
+    sentence = f"{sure(b.probability)}: {search}; confirmed by {fresh}"
     return sentence[0].upper() + sentence[1:]
 
 
