@@ -167,6 +167,10 @@ def test_a_value_that_can_not_be_is_refused_with_file_and_line(text: str, messag
     assert message in refused(text)
 
 
+def test_a_formula_has_a_limit() -> None:
+    assert "longer than 200 characters" in refused(f"hackbench:\n  loops: '{{{{ {'1+' * 100}1 }}}}'\n")
+
+
 def test_a_value_that_is_worked_out_from_itself_is_refused() -> None:
     assert "is worked out from itself (loops from fds from loops)" in refused("hackbench:\n  loops: '{{ fds }}'\n  fds: '{{ loops }}'\n")
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swingbot_jobs.parse import parse_file, parse_run
-from swingbot_jobs.program import ProgramError, find_metric, load_program, load_programs
+from swingbot_jobs.program import Program, ProgramError, find_metric, load_program, load_programs
 from swingbot_jobs.result import ParseError
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
@@ -208,6 +208,44 @@ def test_every_benchmark_has_a_headline_with_a_direction_and_a_unit(program: str
     headlines = [metric for metric in PROGRAMS[program].metrics.values() if metric.headline]
     assert headlines
     assert all(metric.better and metric.unit for metric in headlines)
+
+
+def a_program(directory: Path, answer: str | None) -> dict[str, Program]:
+    """A program `own` whose parser returns `answer`, an expression; None: that has no parser."""
+    (directory / "own").mkdir()
+    (directory / "own" / "meta.yaml").write_text(META)
+    if answer is not None:
+        (directory / "own" / "parse.py").write_text(f"import math\n\ndef parse(files, params):\n    return {answer}\n")
+    return load_programs(directory)
+
+
+def test_a_parser_may_give_one_value_or_several(tmp_path: Path) -> None:
+    assert parse_run("own", {}, {}, a_program(tmp_path, "{'a': 1, 'b': [2, 3.5]}")) == {"own.a": [1.0], "own.b": [2.0, 3.5]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("{}", "own gives 0 metrics"),
+        ("{f'm{n}': 1 for n in range(2001)}", "own gives 2001 metrics"),
+        ("{'a': []}", r"own\.a has 0 values"),
+        ("{'a': [1.0] * 10001}", r"own\.a has 10001 values"),
+        ("{'a': math.nan}", r"own\.a is not a finite number"),
+        ("{'a': [1.0, math.inf]}", r"own\.a is not a finite number"),
+        ("{'a': 1e301}", r"own\.a is not a finite number"),
+        ("{'a b': 1}", "the name 'a b', which is no name"),
+        ("{'x' * 300: 1}", "which is no name"),
+        (None, "own has no parse.py"),
+    ],
+)
+def test_what_a_parser_gives_is_checked_before_it_is_kept(tmp_path: Path, answer: str | None, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        parse_run("own", {}, {}, a_program(tmp_path, answer))
+
+
+def test_a_monitor_gives_no_result_of_its_own() -> None:
+    with pytest.raises(ParseError, match="perf-stat is a monitor"):
+        parse_run("perf-stat", {"perf-stat": "1,,cycles,1,100.00,,"}, {}, PROGRAMS)
 
 
 META = "describe: x\nkind: benchmark\nscope: micro\n"
