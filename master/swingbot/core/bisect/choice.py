@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -38,7 +38,7 @@ def choose(ev: Evidence, post: Posterior, policy: Policy) -> Plan:
 
     Boots under way count as if they had been chosen here, so asking again after recording the answer adds nothing.
     """
-    alone = _gains(ev, post, policy, [])
+    alone = _gains(ev, post, [])
     if alone.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
     rate = alone / ev.cost
@@ -46,7 +46,7 @@ def choose(ev: Evidence, post: Posterior, policy: Policy) -> Plan:
     under_way = [p.position for p in ev.pending if p.phase == "search"]
     chosen: list[Choice] = []
     while len(under_way) + len(chosen) < policy.parallel:
-        gains = alone if not under_way and not chosen else _gains(ev, post, policy, under_way + [c.position for c in chosen])
+        gains = alone if not under_way and not chosen else _gains(ev, post, under_way + [c.position for c in chosen])
         here = np.where(gains >= policy.least_gain, gains / ev.cost, 0.0)
         pick = int(np.argmax(here))
         if here[pick] <= 0 or here[pick] < policy.worth * rate[best]:
@@ -65,34 +65,60 @@ def weak_end(ev: Evidence, post: Posterior) -> int | None:
     return end if variances[end] > max(limit, floor) else None
 
 
-def _gains(ev: Evidence, post: Posterior, policy: Policy, under_way: list[int]) -> Floats:
-    """Position -> bits that one more boot there tells about which side of it the step is on."""
-    boots = np.bincount([b.position for b in ev.boots] + under_way, minlength=ev.last + 1).astype(np.float64)
-    threshold_var = (post.low_var + post.high_var) / 4
-    d2 = post.effect**2 + post.effect_var
-    layout = post.sd_layout**2
+@dataclass(frozen=True, slots=True)
+class _Power:
+    """Squared distance, in sd, at which n boots of a point tell the levels apart; `low` and `high` are the levels' variances."""
 
-    def power(n: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.where(n > 0, d2 / (layout + post.boot_var / np.maximum(n, 1) + threshold_var), 0.0)
+    d2: float
+    layout: float
+    boot: float
+    low: float
+    high: float
 
-    gained = np.maximum(power(boots + 1) - power(boots), 0.0)
-    total = max(float(post.commit.sum()), 1e-300)
-    behind = np.cumsum(post.commit) / total
+    @staticmethod
+    def of(post: Posterior) -> _Power:
+        return _Power(post.effect**2 + post.effect_var, post.sd_layout**2, post.boot_var, post.low_var, post.high_var)
+
+    def after(self, ev: Evidence, under_way: list[int]) -> _Power:
+        """With the boots of the ends that are under way."""
+        power = self
+        for end in (0, 1):
+            for _ in range(under_way.count(ev.last if end else 0)):
+                power = power.with_end(end)
+        return power
+
+    def at(self, boots: Floats) -> Floats:
+        threshold = (self.low + self.high) / 4
+        return np.where(boots > 0, self.d2 / (self.layout + self.boot / np.maximum(boots, 1) + threshold), 0.0)
+
+    def with_end(self, end: int) -> _Power:
+        """After one more boot of the good (0) or the bad end."""
+        variance = self.high if end else self.low
+        fixed = min(variance, self.layout)  # boots do not average layout out
+        better = fixed + 1.0 / (1.0 / max(variance - fixed, 1e-300) + 1.0 / max(self.boot, 1e-300))
+        return replace(self, high=better) if end else replace(self, low=better)
+
+
+def _gains(ev: Evidence, post: Posterior, under_way: list[int]) -> Floats:
+    """Position -> bits that one more boot there tells about which side of it the step is on. A boot of an end tells about the
+    points measured so far: it sharpens what they are judged against."""
+    seen = np.bincount([b.position for b in ev.boots], minlength=ev.last + 1).astype(np.float64)
+    planned = seen + np.bincount(under_way, minlength=ev.last + 1) if under_way else seen
+    behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
+    power = _Power.of(post)
+    known, then = power.at(seen), power.after(ev, under_way)
     bits = np.zeros(ev.last + 1)
-    cuts = [-1, *sorted({p for p in under_way if _decides(p, ev, post, d2, layout, threshold_var)}), ev.last]
+    cuts = [-1, *sorted({p for p in under_way if then.at(planned)[p] >= _DECISIVE}), ev.last]
     for left, right in pairwise(cuts):
         before = float(behind[left]) if left >= 0 else 0.0
         share = float(behind[right]) - before
         if share > 1e-12:
             inside = slice(left + 1, right + 1)
-            bits[inside] = share * information(np.clip((behind[inside] - before) / share, 0.0, 1.0), gained[inside])
-    return np.where(np.array(ev.measurable), bits, 0.0)
-
-
-def _decides(position: int, ev: Evidence, post: Posterior, d2: float, layout: float, threshold_var: float) -> bool:
-    boots = len(ev.at(position)) + 1
-    return d2 / (layout + post.boot_var / boots + threshold_var) >= _DECISIVE
+            p = np.clip((behind[inside] - before) / share, 0.0, 1.0)
+            bits[inside] = share * (information(p, (then.at(planned + 1) - known)[inside]) - information(p, (then.at(planned) - known)[inside]))
+    for end, position in ((0, 0), (1, ev.last)):
+        bits[position] = (information(behind, then.with_end(end).at(planned) - known) - information(behind, then.at(planned) - known)).max()
+    return np.where(np.array(ev.measurable), np.maximum(bits, 0.0), 0.0)
 
 
 def information(p: Floats, d2: Floats) -> Floats:

@@ -226,9 +226,10 @@ def _search(case: _Case) -> Action:
 
 
 def _target(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int] | None:
-    """The two neighbouring measurable positions that hold the step with enough probability, if there are."""
+    """The two neighbouring measurable positions that hold the step with enough probability if there is one. Whether there is one,
+    their confirmation boots tell best."""
     left, right, p = _neighbours(ev, post)
-    return (left, right) if p >= confidence else None
+    return (left, right) if p >= confidence * float(post.commit.sum()) else None
 
 
 def _neighbours(ev: Evidence, post: Posterior) -> tuple[int, int, float]:
@@ -296,7 +297,8 @@ def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | N
     if seen.pairs < policy.confirm_boots:
         return Wait(why="confirmation boots are in flight")
     least = ev.threshold(case.state.min_effect_pct) / 2
-    if seen.effect * post.effect > 0 and abs(seen.effect) >= least:
+    sure = kind is not None or _share(post, left, right) >= policy.confidence
+    if sure and seen.effect * post.effect > 0 and abs(seen.effect) >= least:
         return _found(case, post, seen, kind)
     more = confirm_requests(ev, left, right, seen.pairs + 1)
     denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
