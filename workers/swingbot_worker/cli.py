@@ -90,12 +90,15 @@ def build(
 @main.command(epilog=BOOT_EXAMPLE)
 @ORDER
 @OUT
+@click.option("--image", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Boot this image instead of the one that the order names.")
 @AS_JSON
-def boot(order_file: Path | None, out: Path, as_json: bool) -> None:
+def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) -> None:
     """Boot one kernel once on a testbox and run its unit jobs; the logs, results.tar and outcome.json come into --out."""
     if order_file is None:
         _wrong("give --order FILE")
     order = _read_order(order_file, "boot")
+    if image is not None:
+        order["kernel"] = {"build_key": order["kernel"]["build_key"], "image": str(image.absolute())}
     site = _site()
     testbox: Callable[[Order, Path, Site], Outcome] = importlib.import_module("swingbot_worker.testbox").boot
     _finish(testbox(order, out, site), out, as_json)
