@@ -57,11 +57,11 @@ def side(facts: Facts) -> str:
 
 
 def comparison(facts: Facts, *, counters: bool = False) -> str:
-    """A comparison: the headline metric of each unit job and whatever else of the benchmark moved; with `counters` every row."""
+    """A comparison: the headline metric of each unit job, or with `counters` every row."""
     lines = [f"{facts['id']}  {facts['base'][:12]} -> {facts['head'][:12]}  {facts['status']}" + (f": {facts['reason']}" if facts.get("reason") else "")]
     hidden = 0
     for row in facts["rows"]:
-        if not counters and not row.get("headline") and not (row.get("class") == "benchmark" and row["verdict"] != "same"):
+        if not counters and not row.get("headline"):
             hidden += 1
             continue
         lines += ["", f"{row['testbox']}  {row['unit_job']}  {row['metric']} [{row['unit'] or 'count'}]: {change(row)}"]
@@ -72,7 +72,7 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
         if row.get("label"):
             lines.append(f"  [{row['label']}]")
     if hidden:
-        lines += ["", f"{hidden} further rows not shown (counters, and metrics that did not move); --counters shows them"]
+        lines += ["", f"{hidden} further rows (counters, other metrics of the same runs); --counters shows them"]
     return "\n".join(lines)
 
 
