@@ -16,6 +16,7 @@ import yaml
 
 from swingbot_jobs.parse import parse_results
 from swingbot_jobs.program import load_programs
+from swingbot_jobs.testbox import load_all
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker.testbox import kvm
 from tests.boot.lab import virtual_lab
@@ -138,8 +139,24 @@ def wait_for(look: Any, seconds: float) -> Any:
     return found
 
 
-def test_the_kvm_probe_tells_a_guest_that_runs_from_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert kvm.runs("tcg")
-    monkeypatch.setattr(kvm, "boot_sector", lambda: b"\xfa\xf4".ljust(510, b"\0") + b"\x55\xaa")  # cli; hlt: hangs
-    monkeypatch.setattr(kvm, "PROBE_SECONDS", 3.0)
-    assert not kvm.runs("tcg")
+def test_the_kvm_probe_tells_a_kernel_that_runs_from_one_that_hangs(tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = load_all(ROOT / "workers" / "testboxes")["vm-tcg"]
+    assert kvm.runs("tcg", box, base_kernel)
+    monkeypatch.setattr(kvm, "PROBE_SECONDS", 1.5)
+    hung = tmp_path / "bzImage"
+    image = bytearray(base_kernel.read_bytes())
+    start = (image[0x1F1] + 1) * 512 + 0x200  # setup_sects: where the 64-bit entry of the kernel lies
+    image[start : start + 2] = b"\xeb\xfe"  # jmp to itself
+    hung.write_bytes(image)
+    assert not kvm.runs("tcg", box, hung)
+
+
+def test_a_box_that_wants_kvm_gets_it_or_says_that_it_does_not_work(tmp_path: Path, base_kernel: Path) -> None:
+    lab = virtual_lab(tmp_path, base_kernel, box="vm-tcg")
+    facts = lab.site.workers / "testboxes" / "vm-tcg.yaml"
+    facts.write_text(facts.read_text().replace("accel: tcg", "accel: kvm"))
+    outcome = lab.boot([a_job("prints", word="1")])
+    if outcome["status"] == "infra":
+        assert "a probe boot under KVM failed on this host" in outcome["reason"]
+    else:
+        assert outcome["status"] == "up"

@@ -9,7 +9,7 @@ import pytest
 
 from swingbot_jobs.testbox import Testbox, load_all
 from swingbot_jobs.unit_job import UnitJob
-from swingbot_worker.testbox import kvm, qemu
+from swingbot_worker.testbox import qemu
 from swingbot_worker.testbox.limits import estimate, limits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,8 +62,3 @@ def test_a_silent_kernel_is_given_up_before_the_whole_time_is_gone() -> None:
 def test_a_longer_job_may_take_longer() -> None:
     box: Testbox = BOXES["vm-tcg"]
     assert estimate(box, [a_job(runtime="300")]) > estimate(box, [a_job(runtime="3")]) > estimate(box, [])
-
-
-def test_the_boot_sector_is_one_sector_that_a_bios_boots() -> None:
-    assert len(kvm.boot_sector()) == 512
-    assert kvm.boot_sector().endswith(b"\x55\xaa")

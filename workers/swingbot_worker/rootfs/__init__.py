@@ -6,6 +6,7 @@ unpacking costs a guest seconds (6.6 instead of 1.7 virtual seconds with counted
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -81,6 +82,12 @@ def _kept(archive: bytes, facts: dict[str, str], folder: Path) -> Rootfs:
             part.write_bytes(archive)
             part.rename(path)
     os.utime(path.parent)
-    for old in sorted((entry for entry in folder.iterdir() if entry.is_dir()), key=lambda entry: entry.stat().st_mtime)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+    _forget_old(folder)
     return Rootfs(key=key, archive=path, facts=facts)
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove all but the last used; another boot may do the same beside us."""
+    with contextlib.suppress(FileNotFoundError):
+        for old in sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)

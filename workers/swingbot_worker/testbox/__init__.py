@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from swingbot_worker.testbox.boot import boot
+from swingbot_worker.testbox.table import sample_table
 
-__all__ = ["boot"]
+__all__ = ["boot", "sample_table"]

@@ -47,8 +47,8 @@ def qemu_argv(box: Testbox, files: Files, delay_us: int) -> list[str]:
         *("-m", f"{box.memory_mb}M"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-sandbox", SANDBOX),
-        *("-chardev", f"file,id=console,path={_escaped(files.console)}", "-serial", "chardev:console"),
-        *("-chardev", f"file,id=results,path={_escaped(files.results)}"),
+        *("-chardev", f"file,id=console,path={escaped(files.console)}", "-serial", "chardev:console"),
+        *("-chardev", f"file,id=results,path={escaped(files.results)}"),
         *("-device", RESULTS_DEVICE, "-device", f"virtserialport,chardev=results,name={PORT}"),
         *("-kernel", str(files.image), "-initrd", str(files.initrd)),
         *("-append", kernel_cmdline(box, delay_us)),
@@ -63,7 +63,7 @@ def _clock(driver: QemuDriver) -> list[str]:
     return ["-accel", {"tcg": "tcg,thread=multi", "kvm": "kvm"}[driver.accel]]
 
 
-def _escaped(path: Path) -> str:
+def escaped(path: Path) -> str:
     """A comma ends a value in QEMU's option lists; doubled it stands for itself."""
     return str(path).replace(",", ",,")
 

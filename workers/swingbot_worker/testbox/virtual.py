@@ -19,6 +19,8 @@ from swingbot_worker.testbox.request import Boot, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import CONSOLE_BYTES, LOOK_SECONDS, Stop, Watch, ended, tail
 
+# A root file system, an initrd and the logs of one boot.
+FREE_BYTES = 128 << 20
 # What QEMU 7.2 says of an image that is no kernel; where it names the file, that is what it could not load.
 REFUSED_IMAGE = ("linux kernel too old", "without PVH ELF Note", "invalid kernel header")
 # Leftovers of killed boots older than this are removed.
@@ -29,13 +31,14 @@ def boot(request: Request) -> Boot:
     """Boot once in QEMU. Raises InfraError if a program is missing or QEMU itself fails."""
     box, site = request.box, request.site
     assert isinstance(box.driver, QemuDriver)
+    _check_disk(request.out, site.cache)
     made, version, delay = rootfs.prepare(request.unit_jobs, site), _version(), box.perturbation(request.k)
     with tempfile.TemporaryDirectory(dir=_scratch(site), prefix="boot-") as work:
         files = qemu.Files(image=request.image, initrd=Path(work, "initrd"), console=request.console, results=request.results)
         rootfs.with_job(made, job_entries(request.unit_jobs, site, alone=True), files.initrd)
         with _leases(request) as locks:
             if box.driver.accel == "kvm":
-                kvm.check(box.name, site)
+                kvm.check(box, request.image, site)
             verdict = _run(request, qemu.qemu_argv(box, files, delay), locks)
     return Boot(verdict=verdict, facts={**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key})
 
@@ -80,13 +83,14 @@ def _judge(request: Request, log: Path, done: process.Completed | None, stopped:
         return told
     if ended(request.results):
         return Verdict(status=BootStatus.UP)
+    _check_disk(request.out)  # QEMU says nothing when a write fails
     if stopped is not None and stopped.verdict is not None:
         return stopped.verdict
     last = console.last_line(text)
     after = f"last on the console: {last}" if last else "the console is empty"
     if done is None or done.timed_out:
         return Verdict(status=BootStatus.TIMED_OUT, reason=f"not done after {request.limits.wall:.0f} s; {after}")
-    if done.rc != 0:
+    if done.rc != 0 or "terminating on signal" in tail(log):  # QEMU that is ended from outside exits with 0 too
         return _qemu_failed(request, log, done.rc)
     return Verdict(status=BootStatus.PANICKED, reason=f"the machine reset or switched itself off before the job was done; {after}")
 
@@ -97,6 +101,13 @@ def _qemu_failed(request: Request, log: Path, rc: int) -> Verdict:
     if any(words in said for words in (*REFUSED_IMAGE, str(request.image))):
         return Verdict(status=BootStatus.PANICKED, reason=f"QEMU cannot load this image: {said}")
     raise InfraError(f"QEMU failed with status {rc} ({said or 'it said nothing'}); see {log} and the qemu settings of testbox {request.box.name}.")
+
+
+def _check_disk(*folders: Path) -> None:
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(folder).free < FREE_BYTES:
+            raise InfraError(f"The disk of {folder} has less than {FREE_BYTES >> 20} MiB left; make room.")
 
 
 def _cut(path: Path) -> None:

@@ -1,0 +1,36 @@
+"""The samples of a boot as a table, for whoever boots by hand. Only the master judges samples; this shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from swingbot_jobs.parse import parse_results
+from swingbot_jobs.program import load_programs
+from swingbot_jobs.result import ParsedRun
+from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker.site import Site
+
+
+def sample_table(order: dict[str, Any], out: Path, site: Site) -> str:
+    """One line for each unit job and metric with the value of each run; a run without a result shows `-`, and why below."""
+    results = out / "results.tar"
+    if not results.is_file():
+        return ""
+    jobs = [UnitJob.from_json(job) for job in order["unit_jobs"]]
+    runs = parse_results(results, jobs, load_programs(site.jobs / "programs"))
+    rows = [row for job in jobs for row in _rows(job, [run for run in runs if run.unit_job == job.name])]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    lines = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows]
+    lines += [f"{run.unit_job} run {run.number}: {run.status}: {run.reason}" for run in runs if run.reason]
+    return "\n".join(lines)
+
+
+def _rows(job: UnitJob, runs: list[ParsedRun]) -> list[tuple[str, str, str]]:
+    metrics = dict.fromkeys(metric for run in runs for metric in run.samples)
+    return [(job.name, metric, "  ".join(_cell(run, metric) for run in runs)) for metric in metrics]
+
+
+def _cell(run: ParsedRun, metric: str) -> str:
+    values = run.samples.get(metric)
+    return ",".join(f"{value:.10g}" for value in values) if values else "-"
