@@ -100,11 +100,14 @@ def _run(settings: Settings, announce: Announce) -> None:
         _wait("the database", lambda: postgres.answers(state), settings, child, POSTGRES)
         postgres.create_database(state)
     _migrate(settings)
-    announce("preparing Buildbot")
-    prepare_buildbot(settings, env)
+    buildbot = [program for program in wanted if program.name == MASTER or program.name.startswith(supervision.WORKER)]
     for program in sorted(wanted, key=lambda program: program.order):
-        if program.name != POSTGRES:
+        if program.name != POSTGRES and program not in buildbot:
             supervisor.start(program.name)
+    announce("preparing Buildbot")
+    prepare_buildbot(settings, env)  # takes seconds; the others come up meanwhile
+    for program in sorted(buildbot, key=lambda program: program.order):
+        supervisor.start(program.name)
     _wait_until_healthy(settings, child)
     _announce_addresses(settings, announce)
     _watch(settings, wanted, env, child, supervisor, announce)
@@ -293,7 +296,7 @@ def _wait_until_healthy(settings: Settings, child: subprocess.Popen[bytes]) -> N
     _wait("the web pages", lambda: web_answers(settings), settings, child, "web")
     _wait("the Buildbot master", lambda: attached_workers(settings) is not None, settings, child, MASTER)
     names = set(buildmaster.worker_names(settings))
-    _wait("the workers", lambda: names <= (attached_workers(settings) or set()), settings, child, f"worker-{buildmaster.BUILD_WORKER}")
+    _wait("the workers", lambda: names <= (attached_workers(settings) or set()), settings, child, f"{supervision.WORKER}{buildmaster.BUILD_WORKER}")
 
 
 def _wait(what: str, ready: Callable[[], bool], settings: Settings, child: subprocess.Popen[bytes], log: str) -> None:

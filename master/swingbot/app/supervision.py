@@ -18,6 +18,7 @@ from swingbot.app.settings import SECTIONS, Settings
 
 POSTGRES: Final = "postgres"
 MASTER: Final = "buildbot-master"
+WORKER: Final = "worker-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def programs(settings: Settings) -> list[Program]:
     found.append(Program(name="loop", argv=_cli("loop"), order=50, directory=state))
     for worker in buildmaster.worker_names(settings):
         directory = worker_directory(settings, worker)
-        found.append(Program(name=f"worker-{worker}", argv=_twistd(directory / "buildbot.tac"), order=60, directory=directory, stop_seconds=3))
+        found.append(Program(name=f"{WORKER}{worker}", argv=_twistd(directory / "buildbot.tac"), order=60, directory=directory, stop_seconds=3))
     return found
 
 

@@ -1,0 +1,110 @@
+"""The embedded service as its users start and stop it. One story in order, because each start takes seconds."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swingbot.app import embedded, process
+from swingbot.app.settings import Paths, Settings, Web
+from tests.buildbot.lab import eventually
+from tests.buildbot.ports import free_ports
+from tests.buildbot.stubbox import NAME, StubBox
+
+
+class Service:
+    """`swingbot up` with a state directory of its own and one stub testbox."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        boxes = root / "workers" / "testboxes"
+        boxes.mkdir(parents=True)
+        (boxes / f"{NAME}.yaml").write_text(StubBox(root / "box").yaml)
+        self.port = free_ports(4)
+        self.settings = Settings(paths=Paths(state=str(root / "state"), workers=str(root / "workers")), web=Web(port=self.port))
+        self.output = root / "up.log"
+
+    def up(self) -> subprocess.Popen[bytes]:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("SWINGBOT_")}
+        env |= {"SWINGBOT_PATHS_WORKERS": str(self.root / "workers"), "SWINGBOT_PATHS_CACHE": str(self.root / "cache"), "SWINGBOT_WATCH_TESTBOX": NAME}
+        argv = [sys.executable, "-m", "swingbot.app.cli", "up", "--state", str(self.settings.state), "--port", str(self.port)]
+        with self.output.open("wb") as output:
+            return subprocess.Popen(argv, stdout=output, stderr=output, env=env, start_new_session=True)
+
+    def up_and_healthy(self) -> subprocess.Popen[bytes]:
+        started = self.up()
+        eventually("the service is up", lambda: "swingbot is up" in self.said() or started.poll() is not None, 120)
+        assert started.poll() is None, self.said()
+        return started
+
+    def said(self) -> str:
+        return self.output.read_text() if self.output.exists() else ""
+
+    def pid(self, program: str) -> int:
+        return next(one.pid for one in process.members(self.settings.state) if program in " ".join(one.cmdline()))
+
+    def gone(self) -> bool:
+        return not process.members(self.settings.state)
+
+
+@pytest.fixture
+def service(short_root: Path) -> Iterator[Service]:
+    service = Service(Path(tempfile.mkdtemp(dir=short_root)))
+    service.root.chmod(0o755)
+    yield service
+    print(service.said())
+    process.stop_members(service.settings.state, 20)
+
+
+def test_up_starts_survives_kills_refuses_a_second_one_and_stops_cleanly(service: Service) -> None:
+    up = service.up_and_healthy()
+    assert embedded.web_answers(service.settings)
+    assert {"builder", f"box-{NAME}"} <= (embedded.attached_workers(service.settings) or set())
+
+    second = service.settings.state.parent / "second.log"
+    with second.open("wb") as output:
+        argv = [sys.executable, "-m", "swingbot.app.cli", "up", "--state", str(service.settings.state), "--port", str(service.port)]
+        assert subprocess.run(argv, stdout=output, stderr=output, timeout=60, check=False).returncode == 1
+    assert f"another swingbot (process {up.pid}) runs on" in second.read_text()
+    assert len(second.read_text().splitlines()) == 1
+
+    postgres = service.pid("bin/postgres -D")
+    os.kill(postgres, signal.SIGKILL)
+    eventually("PostgreSQL is back", lambda: embedded.web_answers(service.settings) and service.pid("bin/postgres -D") != postgres)
+    eventually("it was told", lambda: "postgres died and is started again" in service.said())
+
+    up.kill()
+    up.wait()
+    up = service.up_and_healthy()
+
+    up.send_signal(signal.SIGTERM)
+    assert up.wait(60) == 0
+    assert "swingbot has stopped" in service.said()
+    eventually("nothing is left running", service.gone, 5)
+
+
+def test_a_taken_port_is_one_sentence(service: Service) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", service.port + 1))
+        listener.listen()
+        assert service.up().wait(60) == 1
+    assert f"port {service.port + 1} of 127.0.0.1, needed for Buildbot's pages, is taken" in service.said()
+    assert len(service.said().splitlines()) == 1
+
+
+def test_a_state_directory_that_cannot_be_made_is_one_sentence(service: Service) -> None:
+    (service.root / "state").write_text("a file where a directory should be")
+    service.settings = dataclasses.replace(service.settings, paths=dataclasses.replace(service.settings.paths, state=str(service.root / "state" / "x")))
+    assert service.up().wait(60) == 1
+    assert str(service.root / "state") in service.said()
+    assert len(service.said().splitlines()) == 1
