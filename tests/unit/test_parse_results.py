@@ -117,6 +117,7 @@ def test_a_last_tar_cut_anywhere_costs_only_what_was_cut() -> None:
         results = results_of(whole + last[:length])
         assert results.runs["j-1", 0] == GOOD
         assert all(GOOD[name] == text for name, text in results.runs.get(("j-1", 1), {}).items())
+    assert "the results end early" in results_of(last[:600]).notes[0]
 
 
 def test_a_tar_after_garbage_is_found_again() -> None:

@@ -69,6 +69,11 @@ def test_json_lines_are_read_with_and_without_repetition() -> None:
     assert read_perf_stat(line % '"variance" : 8.00, ') == {"task-clock": Count(40.217725, "msec", 8.0)}
 
 
+def test_a_json_line_that_holds_a_ratio_and_no_count_is_passed_over() -> None:
+    text = '{"metric-value" : "1.6", "metric-unit" : "insn per cycle"}\n{"counter-value" : "5.0", "unit" : "", "event" : "cycles"}\n'
+    assert read_perf_stat(text) == {"cycles": Count(5, "")}
+
+
 def test_json_that_a_decimal_comma_broke_is_read_all_the_same() -> None:
     text = '{"counter-value" : "40,217725", "unit" : "msec", "event" : "task-clock", "event-runtime" : 40217725, "pcnt-running" : 100,00}\n'
     assert read_perf_stat(text) == {"task-clock": Count(40.217725, "msec")}
