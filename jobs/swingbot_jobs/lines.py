@@ -8,7 +8,7 @@ values are limited, and a key that stands twice is an error.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import yaml
@@ -92,17 +92,6 @@ class _Reader:
             # An entry is where its key is: that is where someone looks for it.
             table[key] = Value(self.value(value_node, depth + 1).content, line)
         return table
-
-
-def walk(value: Value) -> Iterator[Value]:
-    """`value` and everything inside it."""
-    yield value
-    if isinstance(value.content, tuple):
-        for item in value.content:
-            yield from walk(item)
-    elif isinstance(value.content, dict):
-        for item in value.content.values():
-            yield from walk(item)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
