@@ -10,6 +10,7 @@ from tests.contract.test_testbox import PROGRAMS, ROOT, Lab, programs_in
 SHIPPED = ("hackbench", "netperf", "page-fault")
 PROVOKING = {
     "resets": "printf '\\006' | dd of=/dev/port bs=1 seek=3321 count=1; sleep 9\n",
+    "drops": "echo 4 >/proc/sys/vm/drop_caches\n",
     "spins": "while :; do :; done\n",
     "floods": "yes 'the console is mine' >/dev/console\n",
     # The kernel prints this itself when it finds a page in a wrong state; a program can only say it.

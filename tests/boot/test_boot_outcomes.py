@@ -18,8 +18,10 @@ from swingbot_jobs.parse import parse_results
 from swingbot_jobs.program import load_programs
 from swingbot_jobs.testbox import load_all
 from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker.site import Site
 from swingbot_worker.testbox import kvm
 from tests.boot.lab import virtual_lab
+from tests.boot.test_kernel_build import build, edited
 from tests.contract.test_testbox import ROOT, a_job
 
 SMALL: list[dict[str, Any]] = [
@@ -67,6 +69,19 @@ def test_a_kernel_that_complains_is_oopsed_although_its_job_ended(tmp_path: Path
     outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("complains")])
     assert (outcome["status"], outcome["reason"]) == ("oopsed", "BUG: Bad page state in process complains")
     assert outcome["runs"][0]["status"] == "ok"
+
+
+def test_a_kernel_with_a_bug_is_oopsed_and_the_line_of_the_source_is_told(tmp_path: Path, kernel_repo: tuple[Path, str], site: Site) -> None:
+    bare, base = kernel_repo
+    repo = tmp_path / "linux.git"
+    subprocess.run(["git", "clone", "-q", "--bare", "--shared", bare, repo], check=True)
+    bug = edited(repo, base, "fs/drop_caches.c", "\tif (write) {\n", "\tif (write) {\n\t\tBUG_ON(sysctl_drop_caches == 4);\n")
+    assert build(repo, bug, tmp_path / "build", site)["status"] == "built"
+    lab = virtual_lab(tmp_path / "lab", tmp_path / "build" / "bzImage")
+    outcome = lab.boot([a_job("prints", word="1"), a_job("drops"), a_job("prints", word="2") | {"name": "after"}])
+    assert outcome["status"] == "oopsed"
+    assert outcome["reason"].startswith("kernel BUG at fs/drop_caches.c:")
+    assert [run["status"] for run in outcome["runs"]] == ["ok", "failed", "ok"]
 
 
 def test_a_machine_that_resets_without_a_word_is_no_success(tmp_path: Path, base_kernel: Path) -> None:

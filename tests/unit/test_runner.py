@@ -100,3 +100,18 @@ def test_the_seconds_in_a_job_make_its_limit() -> None:
     assert runner.seconds_of(a_job(runtime="300")) > 300
     assert runner.limit_of(a_job(runtime="300")) > 2 * 300
     assert runner.limit_of(a_job(runtime="soon")) == runner.limit_of(a_job())
+
+
+@pytest.mark.parametrize(
+    ("program", "params", "measured"),
+    [
+        ("hackbench", {"iterations": "2", "nr_threads": "1", "fds": "20", "loops": "100"}, 1.55),
+        ("page-fault", {"nr_task": "1", "cycles": "2", "size": "134217728"}, 3.07),
+    ],
+)
+def test_fixed_work_is_estimated_from_the_work(program: str, params: dict[str, str], measured: float) -> None:
+    some = runner.seconds_of(UnitJob(name="a", program=program, params=params, runs=1))
+    much = runner.seconds_of(UnitJob(name="a", program=program, params={**params, list(params)[1]: "90"}, runs=1))
+    assert measured < some < measured + 15
+    assert much > 5 * some
+    assert runner.seconds_of(a_job(program=program)) == runner.UNSAID_SECONDS

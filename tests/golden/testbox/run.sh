@@ -113,7 +113,7 @@ sweep() {
 }
 
 facts
-one_run a-job 0 190 prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
-one_run a-job 1 190 prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
-one_run other 0 260 hackbench
+one_run a-job 0 69 prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
+one_run a-job 1 69 prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
+one_run other 0 90 hackbench
 finish
