@@ -36,7 +36,7 @@ def test_a_printed_change_can_be_recomputed_from_the_printed_levels(base: float,
 
 
 @pytest.mark.parametrize(
-    ("p", "shown"), [(None, "–"), (0.0, "0.0\u00a0%"), (0.0001, "< 0.1\u00a0%"), (0.5, "50.0\u00a0%"), (0.99999, "> 99.9\u00a0%"), (1.0, "100\u00a0%")]
+    ("p", "shown"), [(None, "–"), (0.0, "< 0.1\u00a0%"), (0.0001, "< 0.1\u00a0%"), (0.5, "50.0\u00a0%"), (0.99999, "> 99.9\u00a0%"), (1.0, "100\u00a0%")]
 )
 def test_a_probability_is_never_rounded_to_certainty(p: float | None, shown: str) -> None:
     assert words.probability(p) == shown

@@ -57,7 +57,7 @@ FROM bisection b JOIN tree t ON t.id = b.tree
 {where}
 ORDER BY b.id DESC LIMIT :limit
 """
-_CONFIRMATION_BOOTS = 6  # three of the culprit and three of its parent: what a bisection still needs once it is sure
+_CONFIRMATION_BOOTS = 4  # two pairs of culprit and parent (`core/bisect`: confirm_boots): what a bisection still needs once it is sure
 
 
 def bisection(conn: sa.Connection, id: int | str) -> Row:
@@ -72,6 +72,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     points = rows(conn, _POINTS, id=number)
     log = [_entry(want) for want in rows(conn, _WANTS, id=number)]
     _join(points, log, belief, conclusion)
+    running = row["status"] == "running"
     found = row | {
         "culprit": None,
         "culprits": [],
@@ -82,13 +83,13 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
         "builds": rows(conn, _BUILDS, id=number)[0]["builds"],
         "candidates": [{key: point[key] for key in ("commit", "subject", "probability", "state")} for point in points[1:]],
         "p_none": belief.get("p_none"),
-        "phase": belief.get("phase"),
-        "why": belief.get("why"),
+        "phase": belief.get("phase") if running else None,
+        "why": belief.get("why") if running else None,
     }
     found |= {key: value for key, value in conclusion.items() if key not in ("id", "status", "log", "points")}
     found |= {"id": shown("bisection", number), "status": row["status"], "points": points, "log": log}
     found |= _context(conn, number, row)
-    if row["status"] == "running":
+    if running:
         found |= _progress(conn, row, points, log)
     return found
 
@@ -115,16 +116,24 @@ def _entry(want: Row) -> Row:
 
 def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> None:
     """Give each point its belief, its state and its boots; each log entry its commit."""
-    believed = {entry["idx"]: entry["probability"] for entry in belief.get("posterior", [])}
+    believed = {entry["idx"]: entry for entry in belief.get("posterior", [])}
+    named = _named(conclusion)
     concluded = {entry["commit"]: entry for entry in conclusion.get("candidates", [])}
     for point in points:
-        point["probability"] = concluded.get(point["commit"], {}).get("probability", believed.get(point["idx"]))
+        point["probability"] = concluded.get(point["commit"], {}).get("probability", believed.get(point["idx"], {}).get("probability"))
         point["observations"] = [entry for entry in log if entry["idx"] == point["idx"]]
         point["variant"] = shown("variant", point["variant"])
-        culprit = (conclusion.get("culprit") or {}).get("commit") == point["commit"]
-        point["state"] = "culprit" if culprit else concluded.get(point["commit"], {}).get("state") or _state(point, len(points) - 1)
+        same = concluded.get(point["commit"], believed.get(point["idx"], {})).get("state") == "same"
+        point["state"] = named.get(point["commit"]) or ("same kernel" if same else _state(point, len(points) - 1))
     for entry in log:
         entry["commit"], entry["subject"] = points[entry["idx"]]["commit"], points[entry["idx"]]["subject"]
+
+
+def _named(conclusion: Row) -> dict[str, str]:
+    """Commit -> culprit, or suspect where several could not be told apart."""
+    word = "suspect" if conclusion.get("status") == "credible_set" else "culprit"
+    commits = [*(conclusion.get("culprits") or []), *(conclusion.get("members") or []), *filter(None, [conclusion.get("culprit")])]
+    return {entry["commit"]: word for entry in commits}
 
 
 def _state(point: Row, last: int) -> str:
@@ -187,6 +196,7 @@ def list_bisections(conn: sa.Connection, filters: Mapping[str, Any] | None = Non
         conclusion, belief = row.pop("conclusion") or {}, row.pop("belief") or {}
         best = max(belief.get("posterior", []), key=lambda entry: entry["probability"], default=None)
         more = {"culprit": conclusion.get("culprit"), "change_pct": conclusion.get("change_pct"), "probability": conclusion.get("probability")}
+        row["boots"] = conclusion.get("boots", row["boots"])
         if more["probability"] is None and best:
             more["probability"] = best["probability"]
         found.append(row | more | {"id": shown("bisection", row["id"]), "phase": belief.get("phase"), "why": belief.get("why")})

@@ -78,9 +78,9 @@ ORDER BY c.id DESC LIMIT :limit
 _VERDICTS = ("worse", "changed", "invalid", "unclear", "better", "same")  # what a reader wants to see first
 
 
-def is_counter(metric: str) -> bool:
+def _is_counter(detail: Row) -> bool:
     """Counters explain; the benchmark's own metrics are what a comparison is about."""
-    return metric.startswith("perf-stat.")
+    return bool(detail["class"] != "benchmark") if detail.get("class") else detail["metric"].startswith("perf-stat.")
 
 
 def comparison(conn: sa.Connection, id: int | str) -> Row:
@@ -117,14 +117,14 @@ def _rows(conn: sa.Connection, number: int) -> list[Row]:
     found = []
     for row in rows(conn, _ROWS, id=number):
         more = {"label": row["label"], "swing": row["swing"], "swing_state": row["swing_state"], "bisection": shown("bisection", row["bisection"])}
-        found.append(row["detail"] | more)
+        found.append(row["detail"] | more | {"counter": _is_counter(row["detail"])})
     return sorted(found, key=_importance)
 
 
 def _importance(row: Row) -> tuple[Any, ...]:
     change = row.get("change_pct")
     return (
-        is_counter(row["metric"]),
+        row["counter"],
         _VERDICTS.index(row["verdict"]),
         -abs(change) if change is not None else 0.0,
         row["testbox"],

@@ -24,8 +24,12 @@ SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.chang
        x.facts->>'label' AS label
 FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree JOIN testbox x ON x.name = s.testbox ORDER BY s.id DESC LIMIT :limit
 """
+# A kernel that does not build or boot is an outcome; only orders that the lab itself lost are problems.
 _FAILED_ORDERS = """
-SELECT id, kind, testbox, reason FROM orders WHERE state = 'failed' AND ended_at > now() - interval '1 day' ORDER BY id DESC LIMIT 10
+SELECT o.id, o.kind, o.testbox, o.reason FROM orders o
+WHERE o.state = 'failed' AND o.ended_at > now() - interval '1 day'
+  AND EXISTS (SELECT 1 FROM attempt a WHERE a.order_id = o.id AND (a.state = 'dead' OR a.outcome->>'status' = 'infra'))
+ORDER BY o.id DESC LIMIT 10
 """
 _FAILED_REQUESTS = """
 SELECT 'comparison' AS kind, id, reason FROM comparison WHERE status = 'failed' AND ended_at > now() - interval '1 day'

@@ -165,7 +165,7 @@ def _key(row: Row) -> Key:
 def _plotted(found: Row, samples: list[Row]) -> list[Key]:
     """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed."""
     rows = found["rows"]
-    keys = [_key(row) for row in rows if not row["metric"].startswith("perf-stat.") or row["verdict"] in ("worse", "better", "changed")]
+    keys = [_key(row) for row in rows if not row["counter"] or row["verdict"] in ("worse", "better", "changed")]
     measured = sorted({_key(row) for row in samples if not row["metric"].startswith("perf-stat.")})
     return keys + [key for key in measured if key not in {_key(row) for row in rows}]
 

@@ -129,7 +129,7 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     """Boot means over commits (a disc for search, a diamond for confirmation, a cross for a boot that says nothing) above the belief per commit."""
     points = bisection["points"]
     last = max(1, len(points) - 1)
-    width, height = max(640, min(1136, _LEFT + _RIGHT + 48 * len(points) + 60)), 456
+    width, height = max(760, min(1136, _LEFT + _RIGHT + 48 * len(points) + 60)), 456
     floor, base_of_bars = 286.0, 416.0
     x = svg.Scale(-0.6, last + 0.6, _LEFT, width - _RIGHT)
     values = [entry["mean"] for entry in bisection["log"] if entry["mean"] is not None]
@@ -152,7 +152,7 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
 
 def _highlight(points: Sequence[Mapping[str, Any]], x: svg.Scale, floor: float, bottom: float) -> list[str]:
     half = (x(1) - x(0)) / 2
-    found = [point for point in points if point["state"] == "culprit"]
+    found = [point for point in points if point["state"] in ("culprit", "suspect")]
     return [svg.element("rect", x=x(point["idx"]) - half, y=float(_TOP), width=2 * half, height=bottom - _TOP, class_="mark") for point in found]
 
 

@@ -51,7 +51,7 @@ def probability(value: float | None) -> str:
         return MISSING
     if value > 0.9995:
         return "> 99.9\u00a0%" if value < 1 else "100\u00a0%"
-    return "< 0.1\u00a0%" if 0 < value < 0.0005 else f"{100 * value:.1f}\u00a0%"
+    return "< 0.1\u00a0%" if value < 0.0005 else f"{100 * value:.1f}\u00a0%"
 
 
 def duration(seconds: float | None) -> str:
