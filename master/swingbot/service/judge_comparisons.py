@@ -70,13 +70,9 @@ def _judge_part(lab: Lab, store: Store, comparison: Comparison, testbox: str, sp
         values, trouble = boots_of(store, image, testbox, spec, series, list(ks))
         sides.append(values)
         problems.append(trouble)
-    seen: set[str] = set()
     for unit_job, metric_name in _in_order(lab, unit_jobs, sides):
         row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, identical=images[0] == images[1], problems=problems)
-        headline = row["class"] == "benchmark" and unit_job not in seen
-        if headline:
-            seen.add(unit_job)
-        store.add_row(comparison.id, testbox, spec, {**row, "headline": headline})
+        store.add_row(comparison.id, testbox, spec, row)
     for unit_job in unit_jobs.keys() - {job for job, _ in [key for side in sides for key in side]}:
         store.add_row(comparison.id, testbox, spec, _nothing(lab, box, unit_jobs[unit_job], problems))
 
@@ -103,7 +99,7 @@ def boots_of(store: Store, image: str, testbox: str, spec: str, series: str, ks:
 
 
 def _in_order(lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Values]) -> list[tuple[str, str]]:
-    """(unit job, metric) in the order of the job file and of meta.yaml: the first benchmark metric of a unit job is its headline."""
+    """(unit job, metric) in the order of the job file and of meta.yaml."""
     keys = {key for side in sides for key in side if key[0] in unit_jobs}
     jobs = list(unit_jobs)
 
@@ -118,7 +114,7 @@ def _in_order(lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Value
 
 def metric_of(lab: Lab, name: str) -> Metric:
     found = find_metric(lab.programs, name)
-    return found or Metric(name=name, unit="", better=None, klass="counter", min_effect_pct=5.0, describe="")
+    return found or Metric(name=name, unit="", better=None, klass="counter", min_effect_pct=5.0, describe="", headline=False)
 
 
 def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
@@ -154,6 +150,7 @@ def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Value
         "min_effect_pct": metric.min_effect(job.params),
         "more_boots": judged.more_boots,
         "problems": [*problems[0][:3], *problems[1][:3]],
+        "headline": metric.headline,
     }
 
 
@@ -162,8 +159,8 @@ def _side(side: Any) -> dict[str, Any]:
 
 
 def _nothing(lab: Lab, box: Testbox, job: UnitJob, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """A unit job of which neither side gave anything: a row that says so, under its first metric's name."""
-    metric = next(iter(lab.programs[job.program].metrics.values()))
+    """A unit job of which neither side gave anything: a row that says so, under a headline metric's name."""
+    metric = next(metric for metric in lab.programs[job.program].metrics.values() if metric.headline)
     none = {"boots": 0, "runs": 0, "mean": None, "stddev": None}
     told = [problem for side in problems for problem in side]
     return {

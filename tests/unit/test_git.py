@@ -1,0 +1,99 @@
+"""The mirror, on real repositories."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from swingbot.adapters.git import Mirror
+from swingbot.service.ports import GitError
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+
+
+@pytest.fixture
+def linux(tmp_path: Path) -> tuple[Path, list[str]]:
+    path = tmp_path / "linux"
+    return path, make_fakelinux(path, [FakeCommit(speed=99), FakeCommit(kind="comment"), FakeCommit(kind="header")])
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Mirror:
+    return Mirror(tmp_path / "mirror.git")
+
+
+def git(path: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(path), *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_branch_is_fetched_and_its_history_read(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    assert mirror.remote_tip(str(path), "main") == ids[-1]
+    assert mirror.fetch_branch("t", str(path), "main") == ids[-1]
+    assert mirror.first_parents(ids[0], ids[-1]) == ids[1:]
+    assert mirror.is_ancestor(ids[0], ids[-1])
+    assert not mirror.is_ancestor(ids[-1], ids[0])
+    assert mirror.is_kernel(ids[-1])
+    assert mirror.facts(ids[1]).subject == "1"
+    assert mirror.facts(ids[1]).parents == (ids[0],)
+    assert "state.json" in mirror.changed_paths(ids[1])
+
+
+def test_prefixes_tags_and_branches_resolve(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    git(path, "tag", "v1", ids[1])
+    mirror.fetch_branch("t", str(path), "main")
+    assert mirror.resolve("t", ids[2][:10]) == ids[2]
+    assert mirror.resolve("t", "tip") == ids[-1]
+    assert mirror.resolve_remote("t", str(path), "v1") == ids[1]
+    assert mirror.resolve_remote("t", str(path), ids[1][:12]) == ids[1]
+
+
+@pytest.mark.parametrize("ref", ["nosuch", "--help", "", "a b", "deadbeef"])
+def test_what_is_not_there_is_named_in_one_sentence(mirror: Mirror, linux: tuple[Path, list[str]], ref: str) -> None:
+    mirror.fetch_branch("t", str(linux[0]), "main")
+    with pytest.raises(GitError) as refused:
+        mirror.resolve("t", ref)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["ext::sh -c touch% /tmp/x", "--upload-pack=evil", "nonsense"])
+def test_urls_that_could_run_something_are_refused(mirror: Mirror, url: str) -> None:
+    with pytest.raises(GitError, match="neither a path nor a git URL"):
+        mirror.fetch_branch("t", url, "main")
+
+
+def test_a_kept_commit_survives_a_rebase(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    mirror.fetch_branch("t", str(path), "main")
+    mirror.keep(ids[-1])
+    git(path, "reset", "-q", "--hard", ids[1])
+    new = add_commits(path, [FakeCommit(speed=50)])
+    assert mirror.fetch_branch("t", str(path), "main") == new[0]
+    git(mirror.path, "gc", "-q", "--prune=now")
+    assert mirror.facts(ids[-1]).commit == ids[-1]
+    assert mirror.merge_base(ids[-1], new[0]) == ids[1]
+
+
+def test_a_patch_gives_the_same_commit_each_time(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    mail = subprocess.run(["git", "-C", str(path), "format-patch", "-1", "--stdout", ids[3]], check=True, capture_output=True).stdout
+    diff = subprocess.run(["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True).stdout
+    mirror.fetch_branch("t", str(path), "main")
+    applied = mirror.apply(ids[2], [mail])
+    assert applied == mirror.apply(ids[2], [mail])
+    assert mirror.facts(applied).tree_hash == mirror.facts(ids[3]).tree_hash
+    assert mirror.facts(applied).subject == "3"
+    assert mirror.facts(mirror.apply(ids[2], [diff])).tree_hash == mirror.facts(ids[3]).tree_hash
+
+
+def test_a_patch_that_does_not_apply_says_which_and_where(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    diff = subprocess.run(["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True).stdout
+    mirror.fetch_branch("t", str(path), "main")
+    with pytest.raises(GitError, match="patch 2 does not apply on [0-9a-f]{12}"):
+        mirror.apply(ids[2], [diff, diff])
+    for rubbish in (b"", b"\0\1\2", b"no patch at all\n"):
+        with pytest.raises(GitError):
+            mirror.apply(ids[2], [rubbish])

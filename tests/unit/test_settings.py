@@ -1,0 +1,49 @@
+"""Settings: where a value comes from, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swingbot.app.settings import SettingsError, load, with_place
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "swingbot.toml"
+    file.write_text(text)
+    return file
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
+    file = write(tmp_path, "[watch]\nboots = 7\npoll_seconds = 5\n")
+    settings = load(file, {"SWINGBOT_WATCH_BOOTS": "9"})
+    assert (settings.watch.boots, settings.watch.poll_seconds, settings.watch.testbox) == (9, 5.0, "vm-icount")
+    assert settings.sources == {"watch.boots": "SWINGBOT_WATCH_BOOTS", "watch.poll_seconds": str(file)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[watch]\nbots = 7\n", "unknown key watch.bots"),
+        ("[wotch]\nboots = 7\n", r"unknown section \[wotch\]"),
+        ("[watch]\nboots = 'many'\n", r"watch.boots: 'many' is not a int"),
+        ("[mail]\nrelease = 'maybe'\n", "neither 'hold' nor 'release'"),
+        ("watch = 3\n", r"\[watch\] must be a table"),
+        ("[watch\n", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name_and_key(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        load(write(tmp_path, text), {})
+
+
+def test_a_file_that_is_not_there_is_an_error_when_it_was_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="nosuch.toml"):
+        load(None, {"SWINGBOT_CONFIG": str(tmp_path / "nosuch.toml")})
+
+
+def test_one_port_moves_all(tmp_path: Path) -> None:
+    settings = with_place(load(None, {"SWINGBOT_CONFIG": str(write(tmp_path, ""))}), tmp_path / "state", 9000)
+    assert (settings.web_url, settings.buildbot_www_port, settings.smtp_port) == ("http://127.0.0.1:9000", 9001, 9003)
+    assert settings.state == tmp_path / "state"
