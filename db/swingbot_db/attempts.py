@@ -7,12 +7,13 @@ transaction each, for callers that must not know SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from swingbot.core.model.dispatch import Delivery, OpenDispatch, OrderFacts
 
+from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, OrderFacts
 from swingbot_db.engine import transaction
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
@@ -111,35 +112,56 @@ def mark_over(conn: sa.Connection, dispatch: int, result: Result) -> None:
 
 
 class Attempts:
-    """The functions above over an engine, each in one transaction with checkpoints on both sides of its commit."""
+    """The functions above over an engine, each in one transaction with checkpoints on both sides of its commit.
+
+    Every method raises DatabaseAway if the server does not answer.
+    """
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with _away(), self._engine.connect() as conn:
+            yield conn
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[sa.Connection]:
+        with _away(), transaction(self._engine, name) as conn:
+            yield conn
+
     def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
-        with transaction(self._engine, "deliver outcome") as conn:
+        with self._writing("deliver outcome") as conn:
             return deliver(conn, attempt, outcome)
 
     def wanted(self, attempt: int) -> bool | None:
-        with self._engine.connect() as conn:
+        with self._reading() as conn:
             return wanted(conn, attempt)
 
     def order_facts(self, attempt: int) -> OrderFacts | None:
-        with self._engine.connect() as conn:
+        with self._reading() as conn:
             return order_facts(conn, attempt)
 
     def open_dispatches(self) -> list[OpenDispatch]:
-        with self._engine.connect() as conn:
+        with self._reading() as conn:
             return open_dispatches(conn)
 
     def mark_placed(self, dispatch: int, buildset: int, request: int) -> None:
-        with transaction(self._engine, "dispatch placed") as conn:
+        with self._writing("dispatch placed") as conn:
             mark_placed(conn, dispatch, buildset, request)
 
     def mark_build(self, dispatch: int, builder: int, number: int) -> None:
-        with transaction(self._engine, "dispatch has build") as conn:
+        with self._writing("dispatch has build") as conn:
             mark_build(conn, dispatch, builder, number)
 
     def mark_over(self, dispatch: int, result: Result) -> None:
-        with transaction(self._engine, "dispatch over") as conn:
+        with self._writing("dispatch over") as conn:
             mark_over(conn, dispatch, result)
+
+
+@contextmanager
+def _away() -> Iterator[None]:
+    try:
+        yield
+    except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+        raise DatabaseAway(f"the database does not answer: {str(error.orig).strip().splitlines()[0]}") from error

@@ -46,10 +46,17 @@ class Server:
     def __init__(self, state: Path) -> None:
         self.state = state
         state.mkdir(parents=True)
-        postgres.prepare(state)
-        with (state / "postgres.log").open("ab") as log:
-            self.process = subprocess.Popen(postgres.argv(state), user=postgres.user(), stdout=log, stderr=log, cwd="/", start_new_session=True)
-        eventually("PostgreSQL answers", lambda: postgres.answers(state))
+        self.start()
+
+    def start(self) -> None:
+        postgres.prepare(self.state)
+        with (self.state / "postgres.log").open("ab") as log:
+            self.process = subprocess.Popen(postgres.argv(self.state), user=postgres.user(), stdout=log, stderr=log, cwd="/", start_new_session=True)
+        eventually("PostgreSQL answers", lambda: postgres.answers(self.state))
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(20)
 
     def url(self, database: str) -> str:
         return f"postgresql+psycopg2://postgres@/{database}?host={postgres.socket_directory(self.state)}"

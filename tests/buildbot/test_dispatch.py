@@ -13,7 +13,7 @@ import pytest
 
 from swingbot.adapters import artifacts
 from swingbot.core.model.dispatch import token
-from tests.buildbot.lab import Lab, eventually
+from tests.buildbot.lab import Lab, Server, eventually
 from tests.buildbot.rows import add_boot_order, add_build_order, attempt_row, dispatch_row
 from tests.buildbot.stubbox import NAME, StubBox
 
@@ -51,6 +51,11 @@ def raw_logs(lab: Lab) -> str:
 def wait_for_end(lab: Lab, attempt: int) -> None:
     eventually("the attempt has ended", lambda: attempt_row(lab, attempt).state == "ended")
     eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
+
+
+def place(lab: Lab, attempt: int) -> Path:
+    """Where the worker of the stub testbox keeps an attempt."""
+    return lab.settings.state / "workers" / f"box-{NAME}" / "state" / "attempts" / f"a{attempt}"
 
 
 def buildsets(lab: Lab) -> int:
@@ -134,6 +139,23 @@ def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(boxed: tuple[Lab
     assert dispatch_row(lab, attempt).result in ("cancelled", "success")
 
 
+def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(server: Server, boxed: tuple[Lab, StubBox, int]) -> None:
+    lab, box, attempt = boxed
+    log = place(lab, attempt) / "executor.log"
+    with lab.exchange():
+        lab.start_all()
+        eventually("the boot has begun", lambda: box.starts() == 1)
+        server.kill()
+        try:
+            box.let_go()
+            eventually("the executor waits", lambda: "the service is away" in log.read_text())
+        finally:
+            server.start()
+        wait_for_end(lab, attempt)
+    assert (dispatch_row(lab, attempt).result, box.starts(), buildsets(lab)) == ("success", 1, 1)
+    assert attempt_row(lab, attempt).outcome["status"] == "up"
+
+
 def test_a_cancelled_order_stops_its_build_and_its_executor(boxed: tuple[Lab, StubBox, int]) -> None:
     lab, box, attempt = boxed
     with lab.exchange():
@@ -141,10 +163,10 @@ def test_a_cancelled_order_stops_its_build_and_its_executor(boxed: tuple[Lab, St
         eventually("the boot has begun", lambda: box.starts() == 1)
         lab.sql("UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id FROM attempt WHERE id = :a)", a=attempt)
         eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
-        place = lab.settings.state / "workers" / f"box-{NAME}" / "state" / "attempts" / f"a{attempt}"
-        eventually("the executor gave up", lambda: (place / "outcome.json").exists())
+        outcome = place(lab, attempt) / "outcome.json"
+        eventually("the executor gave up", outcome.exists)
     assert dispatch_row(lab, attempt).result == "cancelled"
-    assert json.loads((place / "outcome.json").read_text())["status"] == "infra"
+    assert json.loads(outcome.read_text())["status"] == "infra"
 
 
 def test_a_dispatch_of_a_cancelled_order_that_was_not_placed_is_over_at_once(lab: Lab) -> None:

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import Artifacts
-from swingbot.core.model.dispatch import Delivery, attempt_of_token, token
+from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token, token
 from swingbot.web import exchange
 
 SECRET = b"s" * 32
@@ -174,6 +174,15 @@ def test_an_outcome_has_a_size_limit(client: TestClient) -> None:
 def test_an_executor_can_ask_whether_it_is_still_wanted(client: TestClient) -> None:
     assert client.get("/attempts/a12", headers=bearer()).json() == {"attempt": "a12", "wanted": True}
     assert client.get("/attempts/a13", headers=bearer(13)).json()["wanted"] is False
+
+
+def test_a_database_that_is_away_is_answered_with_503(client: TestClient, attempts: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(attempt: int) -> bool:
+        raise DatabaseAway("it does not answer")
+
+    monkeypatch.setattr(attempts, "wanted", away)
+    answer = client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers=bearer())
+    assert (answer.status_code, answer.json()) == (503, {"error": "it does not answer"})
 
 
 def test_a_full_disk_is_answered_with_507(client: TestClient, store: Artifacts, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
-from swingbot_jobs.contract import ContractError, check_outcome
 
 from swingbot.core.model.artifact import ArtifactError, NoSpace, TooLarge, WrongDigest
-from swingbot.core.model.dispatch import Delivery, attempt_of_token
+from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
+from swingbot_jobs.contract import ContractError, check_outcome
 
 OUTCOME_LIMIT_BYTES: Final = 8 << 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -27,6 +27,9 @@ _TEXT: Final = re.compile(r".*\.(log|txt|json|map|config|yaml)|config|System\.ma
 
 
 REFUSALS: Final[Mapping[type[ArtifactError], int]] = {WrongDigest: 400, TooLarge: 413, NoSpace: 507}
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class ArtifactSink(Protocol):
@@ -164,12 +167,24 @@ def _parse(body: bytes) -> object:
     return document
 
 
+def _patient(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, with 503 for a database that is away: the worker tries again."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except DatabaseAway as error:
+            return _refuse(503, str(error))
+
+    return answer
+
+
 def routes(store: ArtifactStore, attempts: AttemptStore, secret: bytes) -> list[Route]:
     """The exchange's routes, to be put into the web application before its pages."""
     exchange = Exchange(store, attempts, secret)
     return [
         Route("/artifacts/{sha256}", exchange.get_artifact, methods=["GET", "HEAD"]),
-        Route("/artifacts/{sha256}", exchange.put_artifact, methods=["PUT"]),
-        Route("/attempts/{id}", exchange.get_attempt, methods=["GET"]),
-        Route("/attempts/{id}/outcome.json", exchange.put_outcome, methods=["PUT"]),
+        Route("/artifacts/{sha256}", _patient(exchange.put_artifact), methods=["PUT"]),
+        Route("/attempts/{id}", _patient(exchange.get_attempt), methods=["GET"]),
+        Route("/attempts/{id}/outcome.json", _patient(exchange.put_outcome), methods=["PUT"]),
     ]

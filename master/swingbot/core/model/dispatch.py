@@ -13,6 +13,10 @@ from typing import Any, Literal
 _TOKEN = re.compile(r"a([0-9]{1,18})\.([0-9a-f]{64})")
 
 
+class DatabaseAway(Exception):
+    """The database does not answer now; asking again later is right."""
+
+
 class Delivery(StrEnum):
     """What became of an outcome that was handed in."""
 
