@@ -35,7 +35,7 @@ def test_what_comes_for_a_dead_attempt_is_kept_and_never_counted(lab: Lab) -> No
 def test_an_outcome_of_other_work_is_foreign(lab: Lab) -> None:
     attempt = add_build_order(lab)
     for wrong in ({"order": "o999"}, {"attempt": "a999"}, {"kind": "boot"}):
-        assert lab.attempts.deliver(attempt, outcome_of(lab, attempt, **wrong)) is Delivery.FOREIGN
+        assert lab.attempts.deliver(attempt, outcome_of(lab, attempt) | wrong) is Delivery.FOREIGN
     assert lab.attempts.deliver(999, outcome_of(lab, attempt)) is Delivery.UNKNOWN
     assert attempt_row(lab, attempt).state == "running"
 
