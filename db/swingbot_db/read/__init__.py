@@ -9,6 +9,7 @@ from __future__ import annotations
 from swingbot.core.model.lookup import NotFound
 
 from .bisections import bisection, list_bisections
+from .boot_order import boot_order
 from .comparisons import comparison, list_comparisons, samples_of_comparison
 from .incidents import incident, list_incidents, list_reports, report
 from .orders import boot, kernel, list_orders, order
@@ -20,6 +21,7 @@ __all__ = [
     "NotFound",
     "bisection",
     "boot",
+    "boot_order",
     "comparison",
     "incident",
     "kernel",

@@ -7,7 +7,7 @@ import uvicorn
 
 from swingbot.adapters.artifacts import Artifacts, secret
 from swingbot.app.settings import Settings
-from swingbot.web import exchange
+from swingbot.web import boot_order, exchange
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.attempts import Attempts
@@ -16,5 +16,6 @@ from swingbot_db.attempts import Attempts
 def serve(settings: Settings, engine: sa.Engine) -> None:
     """Serve until SIGTERM."""
     store = Artifacts(settings.artifacts)
-    app = make_app(settings, engine, read, store.path, exchange.routes(store, Attempts(engine), secret(settings.secret_file)))
+    extra = [*exchange.routes(store, Attempts(engine), secret(settings.secret_file)), *boot_order.routes(engine, read.boot_order)]
+    app = make_app(settings, engine, read, store.path, extra)
     uvicorn.run(app, host=settings.web.host, port=settings.web.port, log_level="warning", access_log=False)

@@ -12,11 +12,12 @@ from swingbot.core.report import Bisection as BisectionFacts
 from swingbot.core.report import Commit, ReportFacts, Row, Side, encode, mail, message_id
 from swingbot.core.report.facts import BadFacts
 from swingbot.service.judge_comparisons import metric_of
+from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
 from swingbot_jobs.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
-_FACTS: Final = ("uname", "rootfs", "perf", "qemu", "cmdline", "thp_enabled", "governor", "clocksource", "mitigations")
+_FACTS: Final = ("uname", "rootfs", "perf", "qemu", "cmdline", "thp_enabled", "governor", "clocksource")
 
 
 def draft_reports(lab: Lab, store: Store) -> None:
@@ -68,6 +69,10 @@ def _facts(
     box_facts = store.boot_facts(str(build.image_sha256), bisection.testbox)
     job = next(job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
+    series = series_of(lab, bisection.testbox, ids.show("comparison", comparison.id))
+    boots = store.boots(
+        str(build.image_sha256), bisection.testbox, headline["spec"], series, [comparison.first_k, comparison.first_k + 1, comparison.first_k + 2]
+    )
     return ReportFacts(
         report=report,
         tree=tree.name,
@@ -78,13 +83,13 @@ def _facts(
         base=bisection.good,
         head=bisection.bad,
         headline=_row(lab, headline),
-        rows=tuple(_row(lab, row) for row in rows if row["class"] == "benchmark" and (row["headline"] or row["verdict"] in ("worse", "better"))),
+        rows=tuple(_row(lab, row) for row in rows if row["headline"]),
         bisection=_bisection(store, bisection, culprit),
         kconfig=f"{culprit.kconfig}" + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
         compiler_version=build.compiler_version,
-        facts={name.replace("_", " "): str(box_facts[name]) for name in _FACTS if box_facts.get(name) not in (None, "")},
+        facts={name.replace("_", " "): str(box_facts[name])[:80] for name in _FACTS if box_facts.get(name) not in (None, "")},
         command=_command(job),
-        reproduce=_reproduce(tree.name, tree.url, culprit, parent, bisection, job, number, url),
+        reproduce=_reproduce(tree.url, culprit, parent, ids.show("boot", boots[0].id), url),
         not_checked=_not_checked(headline),
         links={
             "page": f"{url}/report/{report}",
@@ -117,7 +122,7 @@ def _row(lab: Lab, row: Mapping[str, Any]) -> Row:
         unit_job=row["unit_job"],
         metric=row["metric"],
         unit=row["unit"],
-        sentence=metric_of(lab, row["metric"]).describe,
+        sentence=_sentence(lab, row["metric"]),
         better=row["better"],
         base=_side(row["base"]),
         head=_side(row["head"]),
@@ -125,6 +130,12 @@ def _row(lab: Lab, row: Mapping[str, Any]) -> Row:
         interval_pct=tuple(row["interval_pct"]) if row["interval_pct"] else None,
         verdict=row["verdict"],
     )
+
+
+def _sentence(lab: Lab, metric: str) -> str:
+    """What the test does and what the number is."""
+    program = lab.programs[metric.partition(".")[0]]
+    return f"The test: {program.describe}. The metric: {metric_of(lab, metric).describe}."
 
 
 def _side(side: Mapping[str, Any]) -> Side:
@@ -138,14 +149,13 @@ def _command(job: UnitJob) -> str:
     return " ".join([*(f"{name}={value}" for name, value in sorted(job.params.items())), f"jobs/programs/{job.program}/run"])
 
 
-def _reproduce(tree: str, url: str, culprit: Variant, parent: Variant, bisection: Bisection, job: UnitJob, number: int, web: str) -> tuple[str, ...]:
-    raw = f"{web}/raw/{ids.show('report', number)}"
+def _reproduce(url: str, culprit: Variant, parent: Variant, boot: str, web: str) -> tuple[str, ...]:
     return (
         f"swingbot-worker build --repo {url} --commit {parent.commit[:12]} --out base",
         f"swingbot-worker build --repo {url} --commit {culprit.commit[:12]} --out head",
-        f"curl -fsSO {raw}/boot.yaml",
-        "swingbot-worker boot --order boot.yaml --image base/bzImage --out base",
-        "swingbot-worker boot --order boot.yaml --image head/bzImage --out head",
+        f"curl -fsSO {web}/raw/{boot}/order.json",
+        "swingbot-worker boot --order order.json --image base/bzImage --out base",
+        "swingbot-worker boot --order order.json --image head/bzImage --out head",
     )
 
 

@@ -1,0 +1,25 @@
+"""The order behind a boot, as `swingbot-worker boot --order` takes it by hand."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from .rows import Row, by_id
+
+_ORDER = """SELECT x.id, x.order_id, x.attempt, x.build_key, x.image_sha256, x.testbox, x.k, s.unit_jobs
+FROM boot x JOIN boot_spec s ON s.sha256 = x.spec WHERE x.id = :id"""
+
+
+def boot_order(conn: sa.Connection, id: int | str) -> Row:
+    """An order, version 1, without the exchange: results stay with whoever runs it. Raises NotFound."""
+    row = by_id(conn, _ORDER, "boot", id)
+    return {
+        "version": 1,
+        "kind": "boot",
+        "order": f"o{row['order_id']}",
+        "attempt": f"a{row['attempt']}",
+        "kernel": {"build_key": row["build_key"], "image_sha256": row["image_sha256"]},
+        "testbox": row["testbox"],
+        "k": row["k"],
+        "unit_jobs": row["unit_jobs"],
+    }

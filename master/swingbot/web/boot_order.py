@@ -1,0 +1,21 @@
+"""`/raw/x12/order.json`: the order behind a boot, so that anyone can do the same boot by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+
+def routes(engine: sa.Engine, load: Callable[[sa.Connection, str], dict[str, Any]]) -> list[Route]:
+    """The one route; `load` is `swingbot_db.read.boot_order`."""
+
+    def answer(request: Request) -> Response:
+        with engine.connect() as conn:
+            return JSONResponse(load(conn, request.path_params["id"]))
+
+    return [Route("/raw/{id}/order.json", answer)]

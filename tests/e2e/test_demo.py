@@ -1,0 +1,149 @@
+"""`make demo` with another seed, and what a user finds while its service still runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swingbot.app import postgres
+from swingbot_db.engine import make_engine
+from tests.dashboards import ask
+from tests.demo.ports import free_ports
+
+SEED = "7"
+MINUTES = 45
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    result: dict[str, Any]
+    output: str
+    url: str
+    state: Path
+    environment: dict[str, str]
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([BIN / "swingbot", *words], env=self.environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """The demo, run to its table; its service goes on until the tests are over."""
+    place = tmp_path_factory.mktemp("demo")
+    place.chmod(0o755)
+    port = free_ports(18010, 4)
+    result, state = place / "result.json", place / "state"
+    environment = {**os.environ, "SEED": SEED, "DEMO_PORT": str(port), "DEMO_STATE": str(state), "DEMO_RESULT": str(result), "DEMO_EXIT": "0"}
+    log = place / "demo.log"
+    with log.open("w") as sink:
+        child = subprocess.Popen([sys.executable, "-m", "tests.demo.demo"], env=environment, stdout=sink, stderr=subprocess.STDOUT)
+    try:
+        end = time.monotonic() + MINUTES * 60
+        while not result.exists():
+            assert child.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(1)
+        talk = {**os.environ, "SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_WEB_PORT": str(port)}
+        yield Demo(result=json.loads(result.read_text()), output=log.read_text(), url=f"http://127.0.0.1:{port}", state=state, environment=talk)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(90) == 0, log.read_text()
+    finally:
+        print(log.read_text())
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            child.wait(90)
+
+
+def test_the_mail_names_the_planted_commit_and_no_other(demo: Demo) -> None:
+    assert demo.result["right"], demo.output
+    assert demo.result["mails"] == 1
+
+
+def test_the_mail_is_short_and_says_what_a_reader_needs(demo: Demo) -> None:
+    (mail,) = (demo.state / "maildir" / "new").iterdir()
+    text = mail.read_text()
+    assert len(text.encode()) <= 10 * 1024
+    assert max(len(line) for line in text.split("\n\n", 1)[1].splitlines() if "http://" not in line) <= 78
+    for wanted in ("worse", "95% interval", "boots", "runs", "+-", "Not checked", "To reproduce", "emulated", "Sent by a bot"):
+        assert wanted in text, f"the mail does not say {wanted!r}"
+
+
+def test_every_page_and_its_json_answer(demo: Demo) -> None:
+    incident = json.loads(demo.get("/incident/i1.json"))
+    pages = ["/", "/comparison/c2", f"/bisection/{incident['bisections'][0]}", "/incident/i1", "/report/r1", "/order/o1", "/testbox/vm-icount", "/tree/demo"]
+    for page in pages:
+        assert "<html" in demo.get(page).lower()
+        if page != "/":
+            json.loads(demo.get(f"{page}.json"))
+    for page in ("/mailbox", "/comparisons", "/bisections", "/reports", "/orders", "/testboxes", "/raw/c2/", "/healthz"):
+        assert demo.get(page)
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        demo.get("/comparison/c9999")
+
+
+def test_raw_results_of_both_sides_can_be_taken_home(demo: Demo, tmp_path: Path) -> None:
+    done = demo.cli("raw", "c2", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.rglob("results.tar"))) >= 6
+    assert "netperf.Throughput_Mbps" in (tmp_path / "samples.csv").read_text()
+
+
+def test_what_the_mail_says_to_reproduce_is_an_order_that_a_worker_takes(demo: Demo, tmp_path: Path) -> None:
+    body = json.loads(demo.get("/report/r1.json"))["body"].replace("\\\n", " ")
+    (line,) = [line for line in body.splitlines() if "curl" in line]
+    url = next(word for word in line.split() if word.startswith("http"))
+    order = tmp_path / "order.json"
+    order.write_text(demo.get(url.removeprefix(demo.url)))
+    image = next(demo.state.glob(f"artifacts/*/*{json.loads(demo.get('/boot/x1.json'))['image_sha256'][2:]}"))
+    done = subprocess.run(
+        [BIN / "swingbot-worker", "boot", "--order", order, "--image", image, "--out", tmp_path / "out", "--json"],
+        capture_output=True,
+        text=True,
+        env=demo.environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == "up"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (("compare", "base", "nosuch", "--tree", "demo"), 2, "nosuch"),
+        (("compare", "base", "tip", "--tree", "nosuch"), 2, "nosuch"),
+        (("compare", "base", "tip", "--tree", "demo", "--testbox", "toaster"), 2, "toaster"),
+        (("bisect", "start", "base..tip", "--tree", "demo", "--metric", "netperf.Bananas"), 2, "netperf.Bananas"),
+        (("tree", "add", "other", "/nowhere", "--branch", "b", "--base", "b", "--job", "vm-netperf.yaml"), 2, "/nowhere"),
+        (("show", "c9999"), 2, "c9999"),
+        (("wait", "r1"), 2, "report"),
+    ],
+)
+def test_wrong_questions_get_one_sentence(demo: Demo, words: tuple[str, ...], status: int, told: str) -> None:
+    done = demo.cli(*words)
+    assert done.returncode == status, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_dashboard_query_works_on_what_the_demo_measured(demo: Demo) -> None:
+    engine = make_engine(postgres.url(demo.state))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        counts = ask(conn)
+    assert len(counts) > 25
+    assert sum(1 for rows in counts.values() if rows) > 20, counts
