@@ -194,7 +194,9 @@ def _together(case: _Case, ended: list[Conclusion]) -> Conclude:
         rest = "; ".join(c.reason for c in ended if c is not found[0])
         return Conclude(conclusion=replace(found[0], reason=f"{found[0].reason}; elsewhere in the range: {rest}", candidates=_candidates(case)))
     culprits, members = tuple(x for c in found for x in c.culprits), tuple(x for c in found for x in c.members)
-    reason = f"{len(found)} changes in the range, each confirmed: " + "; ".join(f"commit {c.members[-1]} {c.change_pct or 0:+.1f} %" for c in found)
+    reason = f"{len(found)} changes in the range, each confirmed: " + "; ".join(
+        f"commit {c.members[-1]}" + ("" if c.change_pct is None else f" {c.change_pct:+.1f} %") for c in found
+    )
     return _conclude(case, "several", reason, culprits=culprits, members=members, probability=math.prod(c.probability or 0.0 for c in found))
 
 
