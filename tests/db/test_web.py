@@ -17,12 +17,18 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.app.settings import load
 from swingbot.web.app import make_app
+from swingbot.web.source import Source
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from tests import builders as make
 from tests import scenario
 from tests.database import fresh
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -84,26 +90,31 @@ def links(base: str, text: str) -> set[str]:
     return {urlsplit(link).path for link in absolute if urlsplit(link).netloc == "testserver"}
 
 
-def test_every_link_of_every_page_leads_to_a_page(own_site: Site) -> None:
-    site = own_site
-    for row in read.raw_manifest(site.conn, f"b{site.lab.bisection}")["files"]:
-        (site.artifacts / row["sha256"]).write_bytes(b"a log\n")
-    for attempt in site.conn.execute(sa.text("SELECT outcome FROM attempt WHERE outcome IS NOT NULL")).scalars():
-        for file in attempt["files"].values():
-            (site.artifacts / file["sha256"]).write_bytes(b"a log\n")
-    seen, todo, downloaded = set(), {"/"}, set()
+def crawl(client: TestClient, start: str) -> set[str]:
+    """Follow every link from `start`; each must lead somewhere. Of each kind of raw file one is fetched."""
+    seen: set[str] = set()
+    todo, downloaded = {start}, set()
     while todo:
         path = todo.pop()
         seen.add(path)
-        if path.startswith("/raw/") and not path.endswith("/"):  # of each kind of raw file one
+        if path.startswith("/raw/") and not path.endswith("/"):
             kind = (path[5], path.rsplit("/", 1)[1], path.count("/"))
             if kind in downloaded:
                 continue
             downloaded.add(kind)
-        answer = site.client.get(path, follow_redirects=True)
+        answer = client.get(path, follow_redirects=True)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[:300]}"
         if answer.headers["content-type"].startswith(("text/html", "image/svg")):
             todo |= links(path, answer.text) - seen
+    return seen
+
+
+def test_every_link_of_every_page_leads_to_a_page(own_site: Site) -> None:
+    site = own_site
+    for attempt in site.conn.execute(sa.text("SELECT outcome FROM attempt WHERE outcome IS NOT NULL")).scalars():
+        for file in attempt["files"].values():
+            (site.artifacts / file["sha256"]).write_bytes(b"a log\n")
+    seen = crawl(site.client, "/")
     assert len(seen) > 150
     kinds = ("comparison", "bisection", "incident", "report", "order", "boot", "tree", "testbox", "kernel", "plot", "raw", "mailbox")
     assert {kind for kind in kinds if not any(path.split("/")[1] == kind for path in seen)} == set()
@@ -277,8 +288,6 @@ def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) 
 
 
 def test_a_page_cannot_write(engine: sa.Engine) -> None:
-    from swingbot.web.source import Source
-
     with Source(engine, read).reading() as conn, pytest.raises(sa.exc.DBAPIError, match="read-only"):
         make.a_tree(conn)
 
@@ -287,3 +296,27 @@ def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> N
     with TestClient(make_app(Settings(maildir=tmp_path), engine, read, lambda sha256: tmp_path / sha256)) as client:
         for path in ("/", "/comparisons", "/bisections", "/incidents", "/reports", "/orders", "/testboxes", "/trees", "/metrics", "/mailbox", "/status.json"):
             assert client.get(path).status_code == 200, path
+
+
+def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None:
+    """Not rows of builders: a branch that moves, found, bisected and mailed by the real decisions, then looked at."""
+    settings = load(environ=brain_environment(tmp_path / "state", db_url))
+    make_fakelinux(tmp_path / "linux", [])
+    engine = make_engine(db_url)
+    with running_smtpd(settings):
+        brain = make_brain(settings, engine, tmp_path / "linux")
+        brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+        made = add_commits(brain.repo, [FakeCommit(), FakeCommit(kind="broken"), FakeCommit(), FakeCommit(speed=88), FakeCommit()])
+        brain.poll()
+        brain.run()
+    app = make_app(settings, engine, read, Artifacts(settings.artifacts).path)
+    with TestClient(app, follow_redirects=False) as client:
+        crawl(client, "/")
+        bisection = client.get("/bisection/b1").text
+        assert f'<code title="{made[3]}">' in bisection
+        assert "it is the one commit responsible" in bisection
+        assert "does not build" in bisection
+        (report,) = client.get("/reports.json").json()
+        assert "12.0% worse" in client.get(f"/report/{report['id']}").text
+        assert "12.0% worse" in client.get("/mailbox").text
+    engine.dispose()

@@ -119,6 +119,9 @@ def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> No
     believed = {entry["idx"]: entry for entry in belief.get("posterior", [])}
     named = _named(conclusion)
     concluded = {entry["commit"]: entry for entry in conclusion.get("candidates", [])}
+    if conclusion.get("status") == "several":  # each of several was established on its own; the posterior over one culprit halves them
+        for entry in conclusion.get("culprits", []):
+            concluded[entry["commit"]] = concluded.get(entry["commit"], {}) | {"probability": entry["probability"]}
     for point in points:
         point["probability"] = concluded.get(point["commit"], {}).get("probability", believed.get(point["idx"], {}).get("probability"))
         point["observations"] = [entry for entry in log if entry["idx"] == point["idx"]]

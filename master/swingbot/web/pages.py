@@ -70,14 +70,14 @@ class Pages:
         return self._renderer.page(f"{kind}.html", refresh=refresh, this=found, **more)
 
     def variant(self, request: Request) -> Response:
-        """A variant's page is that of its kernel, or of the order that will build it."""
+        """A variant's page is that of its kernel, or of the order that will build it; before that, its own."""
         if is_json(request):
             request.path_params["kind"] = "variant"
             return self.one(request)
         with self._source.reading() as conn:
             found = self._source.read.variant(conn, request.path_params["id"])
         if found["build"] is None and found["build_order"] is None:
-            raise NotFound(f"variant {found['id']} (commit {found['commit'][:12]}) has no kernel yet, and none was asked for")
+            return self._renderer.page("variant.html", this=found)
         return RedirectResponse(f"/kernel/{found['build_key']}" if found["build"] else f"/order/{found['build_order']}")
 
     def listing(self, request: Request) -> Response:

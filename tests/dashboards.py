@@ -1,0 +1,100 @@
+"""Grafana's way of asking, without Grafana: every query of every dashboard, with macros and variables put in.
+
+`ask(conn)` runs them all as the role that Grafana has; the end-to-end test calls it with the database of its demo.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "dashboards" / "json").glob("*.json"))
+HOUR = 3600
+
+
+def dashboards() -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in FILES]
+
+
+def queries(dashboard: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """(where it stands, SQL, format) of all variables, annotations and panels, in the order in which Grafana needs them."""
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query":
+            yield f"variable {variable['name']}", variable["query"], "variable"
+    for annotation in dashboard["annotations"]["list"]:
+        yield f"annotation {annotation['name']}", annotation["target"]["rawSql"], "annotation"
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", []):
+            yield f"panel {panel['title']}", target["rawSql"], target["format"]
+
+
+def _seconds(interval: str) -> int:
+    number, unit = re.fullmatch(r"'?(\d+)([smhd])'?", interval.strip()).groups()  # type: ignore[union-attr]
+    return int(number) * {"s": 1, "m": 60, "h": HOUR, "d": 24 * HOUR}[unit]
+
+
+def expand(sql: str, variables: dict[str, list[str]], start: datetime, end: datetime, interval: str = "1h") -> str:
+    """Grafana's macros and variables as its PostgreSQL data source puts them in. Fails on one that it does not know."""
+
+    def quoted(match: re.Match[str]) -> str:
+        return ",".join("'" + value.replace("'", "''") + "'" for value in variables[match[1]])
+
+    def group(match: re.Match[str]) -> str:
+        seconds = _seconds(match[2])
+        bucket = f"floor(extract(epoch from {match[1]})/{seconds})*{seconds}"
+        return f'{bucket} AS "time"' if match[0].startswith("$__timeGroupAlias") else bucket
+
+    times = (f"'{start:%Y-%m-%dT%H:%M:%SZ}'", f"'{end:%Y-%m-%dT%H:%M:%SZ}'")
+    sql = re.sub(r"\$__interval\b", interval, sql)
+    sql = re.sub(r"\$__timeFilter\(([^)]*)\)", lambda match: f"{match[1]} BETWEEN {times[0]} AND {times[1]}", sql)
+    sql = sql.replace("$__timeFrom()", times[0]).replace("$__timeTo()", times[1])
+    sql = re.sub(r"\$__timeGroup(?:Alias)?\(([^,)]*),([^,)]*)\)", group, sql)
+    sql = re.sub(r"\$\{(\w+):sqlstring\}", quoted, sql)
+    assert "$" not in sql, f"an unknown macro or variable: {sql[sql.index('$') :][:40]}"
+    return sql
+
+
+def run(conn: sa.Connection, sql: str) -> tuple[list[str], list[Any]]:
+    conn.exec_driver_sql("SET ROLE swingbot_reader")
+    try:
+        result = conn.exec_driver_sql(sql.replace("%", "%%"))
+        return list(result.keys()), list(result)
+    finally:
+        conn.exec_driver_sql("RESET ROLE")
+
+
+def make_reader(conn: sa.Connection) -> None:
+    """The role, and its right to the views of this database."""
+    conn.exec_driver_sql((ROOT / "db" / "reader-role.sql").read_text().replace("%", "%%"))
+
+
+def asked_all(conn: sa.Connection, dashboard: dict[str, Any], start: datetime, end: datetime) -> dict[str, tuple[str, list[str], list[Any]]]:
+    """Where -> format, columns and rows of every query; each variable takes what its own query gives, as a viewer's first look does."""
+    variables: dict[str, list[str]] = {}
+    multi = {variable["name"]: variable.get("multi", False) for variable in dashboard["templating"]["list"]}
+    answers = {}
+    for where, sql, form in queries(dashboard):
+        columns, rows = run(conn, expand(sql, variables, start, end))
+        if form == "variable":
+            name = where.removeprefix("variable ")
+            variables[name] = [str(row[0]) for row in rows] if multi[name] else [str(row[0]) for row in rows][:1]
+        answers[where] = (form, columns, rows)
+    return answers
+
+
+def ask(conn: sa.Connection) -> dict[str, int]:
+    """Run every query over the last 30 days on `conn` (autocommit); says how many rows each gave. Raises what PostgreSQL says."""
+    make_reader(conn)
+    now = datetime.now(UTC)
+    counts = {}
+    for dashboard in dashboards():
+        for where, (_, _, rows) in asked_all(conn, dashboard, now - timedelta(days=30), now + timedelta(minutes=1)).items():
+            counts[f"{dashboard['uid']}: {where}"] = len(rows)
+    return counts
