@@ -211,7 +211,9 @@ def _progress(service: Service) -> str:
         parts.append(f"{c['id']} {done['builds']}/{done['builds_total']} kernels {done['boots']}/{done['boots_total']} boots{_left(c)}")
     for b in status["bisections"]:
         best = max(b["candidates"], key=lambda c: c["probability"] or 0)
-        parts.append(f"{b['id']} {b.get('phase') or 'start'}: {b['boots']} boots, best {best['commit'][:12]} {100 * (best['probability'] or 0):.0f} %{_left(b)}")
+        parts.append(
+            f"{b['id']} {b.get('phase') or 'start'}: {b['boots']} boots, best {best['commit'][:12]} {100 * (best['probability'] or 0):.0f} %{_left(b)}"
+        )
     return "; ".join(parts) or "waiting"
 
 
@@ -234,11 +236,17 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
     print(f"\npages     http://127.0.0.1:{service.port}/\nBuildbot  http://127.0.0.1:{service.port + 1}/\nmailbox   http://127.0.0.1:{service.port}/mailbox\n")
     for name, seconds in [*clock.stages, ("in all", sum(s for _, s in clock.stages))]:
         print(f"{name:32}{seconds:8.0f} s")
-    print(f"{'kernels built / from the cache':32}{numbers['built']:8} / {numbers['cached']}\n{'boots':32}{numbers['boots']:8}\n{'runs':32}{numbers['runs']:8}")
+    print(f"{'kernels built / from the cache':32}{numbers['built']:8} / {numbers['cached']}")
+    print(f"{'boots':32}{numbers['boots']:8}\n{'runs':32}{numbers['runs']:8}")
     for b in bisections:
-        print(f"{b['id']} {b['metric']}: {b['status']}" + (f", culprit {b['culprit']['commit'][:12]} with probability {b['probability']:.4f}" if b.get("culprit") else ""))
+        print(
+            f"{b['id']} {b['metric']}: {b['status']}"
+            + (f", culprit {b['culprit']['commit'][:12]} with probability {b['probability']:.4f}" if b.get("culprit") else "")
+        )
     verdict = "as planted" if right else "WRONG"
-    print(f"\nplanted: {series.culprit[:12] if series.culprit else 'nothing'}; named: {', '.join(c[:12] for c in sorted(named)) or 'nothing'}; mails: {len(mails)}: {verdict}")
+    print(
+        f"\nplanted: {series.culprit[:12] if series.culprit else 'nothing'}; named: {', '.join(c[:12] for c in sorted(named)) or 'nothing'}; mails: {len(mails)}: {verdict}"
+    )
     if path := os.environ.get("DEMO_RESULT"):  # whole or not at all: a test waits for it
         line = {"seed": series.seed, "plant": series.plant, "right": right, "mails": len(mails), "seconds": round(sum(s for _, s in clock.stages)), **numbers}
         half = Path(f"{path}.half")

@@ -70,9 +70,8 @@ def _facts(
     job = next(job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
     series = series_of(lab, bisection.testbox, ids.show("comparison", comparison.id))
-    boots = store.boots(
-        str(build.image_sha256), bisection.testbox, headline["spec"], series, [comparison.first_k, comparison.first_k + 1, comparison.first_k + 2]
-    )
+    ks = range(comparison.first_k, comparison.first_k + comparison.boots)
+    boots = store.boots(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
     return ReportFacts(
         report=report,
         tree=tree.name,
