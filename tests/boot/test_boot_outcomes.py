@@ -75,7 +75,7 @@ def test_a_kernel_with_a_bug_is_oopsed_and_the_line_of_the_source_is_told(tmp_pa
     bare, base = kernel_repo
     repo = tmp_path / "linux.git"
     subprocess.run(["git", "clone", "-q", "--bare", "--shared", bare, repo], check=True)
-    bug = edited(repo, base, "fs/drop_caches.c", "\tif (write) {\n", "\tif (write) {\n\t\tBUG_ON(sysctl_drop_caches == 4);\n")
+    bug = edited(repo, base, "fs/drop_caches.c", "\tif (write) {\n", "\tBUG_ON(write && sysctl_drop_caches == 4);\n\tif (write) {\n")
     assert build(repo, bug, tmp_path / "build", site)["status"] == "built"
     lab = virtual_lab(tmp_path / "lab", tmp_path / "build" / "bzImage")
     outcome = lab.boot([a_job("prints", word="1"), a_job("drops"), a_job("prints", word="2") | {"name": "after"}])
