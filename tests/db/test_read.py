@@ -6,8 +6,8 @@ import json
 
 import pytest
 import sqlalchemy as sa
-from swingbot_db import read
 
+from swingbot_db import read
 from tests import builders as make
 
 
