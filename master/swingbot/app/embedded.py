@@ -17,6 +17,7 @@ import http.client
 import importlib.metadata
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -42,6 +43,7 @@ Announce = Callable[[str], None]
 START_SECONDS: Final = 120.0  # a loaded machine has been seen to need 28 s for the Buildbot master alone
 STOP_SECONDS: Final = 40.0
 LOG_LINES: Final = 5
+NEEDED_BYTES: Final = 200 << 20  # a new database takes 60 MiB, its log as much again
 TELL_AGAIN_SECONDS: Final = 60.0
 
 
@@ -86,6 +88,7 @@ def _run(settings: Settings, announce: Announce) -> None:
     leftovers = process.stop_members(state, STOP_SECONDS)
     if leftovers:
         announce(f"ended {leftovers} processes that an earlier service had left behind")
+    _check_disk(state)
     _check_ports(settings)
     prepare_directories(settings)
     wanted = supervision.programs(settings)
@@ -146,6 +149,12 @@ def _lock(state: Path) -> Iterator[None]:
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
+
+
+def _check_disk(state: Path) -> None:
+    free = shutil.disk_usage(state).free
+    if free < NEEDED_BYTES:
+        raise UpError(f"the disk that holds {state} has {free >> 20} MiB left, {NEEDED_BYTES >> 20} are needed; free some space or give another --state")
 
 
 def _check_ports(settings: Settings) -> None:
