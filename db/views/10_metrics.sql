@@ -37,3 +37,10 @@ JOIN variant head ON head.id = c.head
 LEFT JOIN incident_bisection ib ON ib.bisection = s.bisection
 LEFT JOIN incident i ON i.id = ib.incident
 LEFT JOIN variant culprit ON culprit.id = i.culprit;
+
+-- What there is to choose from: read from the rows of comparisons, which are few, not from samples, which are many.
+CREATE OR REPLACE VIEW v_compared AS
+SELECT DISTINCT t.name AS tree, r.testbox, r.unit_job, r.metric
+FROM comparison_row r
+JOIN comparison c ON c.id = r.comparison
+JOIN tree t ON t.id = c.tree;

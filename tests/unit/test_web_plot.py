@@ -82,8 +82,8 @@ def a_bisection(**more: Any) -> dict[str, Any]:
 
 def test_a_bisection_shows_each_boot_that_came_and_a_bar_for_each_belief() -> None:
     text = plot.bisection_plot(a_bisection())
-    assert len(elements(text, "base run")) == 1 + 1
-    assert len(elements(text, "head run")) == 1 + 1
+    assert len(elements(text, "base boot")) == 1 + 1
+    assert len(elements(text, "head boot")) == 1 + 1
     assert len(elements(text, "cross")) == 1 + 1
     bars = elements(text, "probability")
     assert [bar.findtext(f"{TAG}title") for bar in bars] == ["commit 1: 0.0500", "commit 2: 0.9000", "commit 3: 0.0500"]

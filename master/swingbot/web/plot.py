@@ -159,9 +159,9 @@ def _highlight(points: Sequence[Mapping[str, Any]], x: svg.Scale, floor: float, 
 def _bisection_legend(right: float) -> list[str]:
     x = right - 330
     return [
-        svg.disc(x, 14, 4.0, "base run"),
+        svg.disc(x, 14, 4.0, "base boot"),
         svg.text(x + 9, 18, "boot, search", "small"),
-        svg.diamond(x + 98, 14, 5.0, "head run"),
+        svg.diamond(x + 98, 14, 5.0, "head boot"),
         svg.text(x + 108, 18, "boot, confirmation", "small"),
         svg.cross(x + 232, 14, 4.0),
         svg.text(x + 241, 18, "boot, no value", "small"),
@@ -176,7 +176,7 @@ def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: fl
         what += f": {entry['skip'] or 'no value'}"
     else:
         confirmed = entry["phase"] == "confirm"
-        mark = svg.diamond(at, y(entry["mean"]), 5.0, "head run") if confirmed else svg.disc(at, y(entry["mean"]), 4.0, "base run")
+        mark = svg.diamond(at, y(entry["mean"]), 5.0, "head boot") if confirmed else svg.disc(at, y(entry["mean"]), 4.0, "base boot")
         what += f": mean {entry['mean']:.6g} of {len(entry['values'])} runs"
     return svg.link(f"/boot/{entry['boot']}", what, mark) if entry["boot"] else svg.element("g", svg.element("title", escape(what)), mark)
 

@@ -18,7 +18,7 @@ svg { color-scheme: light dark; font: 12px system-ui, sans-serif; --ink: #1c2430
 text { fill: var(--ink) } .soft { fill: var(--soft) } .small { font-size: 11px } .title { font-weight: 600; font-size: 13px }
 .paper { fill: var(--paper) } .grid { stroke: var(--grid); stroke-width: 1 } .axis { stroke: var(--soft); stroke-width: 1 }
 .base { fill: var(--base); stroke: var(--base) } .head { fill: var(--head); stroke: var(--head) } .third { fill: var(--third); stroke: var(--third) }
-.run { fill-opacity: .45; stroke-width: 0 } .mean { stroke-width: 2.5 }
+.run { fill-opacity: .5; stroke-width: 0 } .boot { fill-opacity: .85; stroke-width: 0 } .mean { stroke-width: 2.5 }
 .level { stroke-width: 1.3; stroke-dasharray: 5 3; fill: none } .band { fill-opacity: .12; stroke: none }
 .mark { fill: var(--mark) } .hollow { fill: var(--paper) } .cross { stroke: var(--soft); stroke-width: 1.8; fill: none }
 .probability { fill: var(--third); stroke: none }
