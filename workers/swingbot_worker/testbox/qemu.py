@@ -13,7 +13,7 @@ PROGRAM = "qemu-system-x86_64"
 PORT = "swingbot.results"
 # panic=-1 with -no-reboot ends QEMU at once (with exit status 0); no address randomisation, so that equal boots are equal.
 # Not quiet: the boot text costs 0.01 guest seconds and is all that tells where a kernel hung.
-CMDLINE = ("console=ttyS0", "panic=-1", "norandmaps", "mitigations=off")
+CMDLINE = ("console=ttyS0", "panic=-1", "norandmaps", "mitigations=off", "printk.time=1")
 # ioeventfd=off: else QEMU's main loop takes what the guest sends whenever the host lets it run, and equal boots differ.
 RESULTS_DEVICE = "virtio-serial-pci,ioeventfd=off"
 # Untrusted patches run as root in there: QEMU itself starts nothing and gains nothing.
