@@ -34,7 +34,8 @@ class Rule:
     klass: str = "kpi"  # the metric's class, for the reader; its numbers are the fields below
     min_effect_pct: float = 1.0  # smaller: hundredths of a percent get reported; larger: real losses are called unclear
     paired: bool = False  # compare boot k of head with boot k of base
-    alpha: float = 0.005  # 1 in 200 comparisons of equal kernels may show an interval without 0; larger: false alarms
+    alpha: float = 0.005  # 1 in 200 comparisons of equal kernels may get a verdict with a direction; larger: false alarms
+    interval_alpha: float = 0.05  # of the printed interval: readers expect 95 %; it decides nothing
     resolution: float = 0.0  # step of the printed number, in the metric's unit: rounding alone spreads by resolution / sqrt(12)
     spread_floor: float = 1e-4  # lower: identical values of a repeatable testbox become infinite evidence
     layout: float = 0.0  # spread frozen into a kernel image (alignment, link order): more boots never average it out
@@ -56,7 +57,7 @@ class RowVerdict:
     base: Side
     head: Side
     change_pct: float | None  # 100 * (head.mean / base.mean - 1)
-    interval_pct: tuple[float, float] | None  # 100 * (1 - alpha) % interval around it
+    interval_pct: tuple[float, float] | None  # 95 % interval around it (Rule.interval_alpha)
     verdict: Verdict
     reason: str | None  # one sentence for unclear, invalid and same
     level: str | None = None  # None: plain means of boot means
@@ -271,7 +272,7 @@ def _judge(
     half = _t(1 - rule.alpha / 2, spread.df) * spread.sd
     row = replace(
         row,
-        interval_pct=_interval(scale, effect, half, base_mean),
+        interval_pct=_interval(scale, effect, _t(1 - rule.interval_alpha / 2, spread.df) * spread.sd, base_mean),
         stderr=spread.sd,
         p=2.0 * float(stdtr(spread.df, -abs(effect) / spread.sd)),
     )
@@ -288,7 +289,7 @@ def _judge(
     if abs(effect) > half:
         why = f"there is a change, but it may be below {rule.min_effect_pct:g} %"
     elif abs(effect) >= least:
-        why = "the interval includes no change at all"
+        why = f"no change at all cannot be ruled out at {100 * (1 - rule.alpha):g} %"
     else:
         why = f"a change above {rule.min_effect_pct:g} % cannot be ruled out"
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
