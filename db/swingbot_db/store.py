@@ -529,7 +529,6 @@ class PgStore:
             self._value(
                 "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
                 " FROM (SELECT seconds FROM kernel_build WHERE NOT cached ORDER BY built_at DESC LIMIT 20) x"
-
             ),
             self._value("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds FROM boot ORDER BY id DESC LIMIT 20) x"),
         )

@@ -244,9 +244,8 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
             + (f", culprit {b['culprit']['commit'][:12]} with probability {b['probability']:.4f}" if b.get("culprit") else "")
         )
     verdict = "as planted" if right else "WRONG"
-    print(
-        f"\nplanted: {series.culprit[:12] if series.culprit else 'nothing'}; named: {', '.join(c[:12] for c in sorted(named)) or 'nothing'}; mails: {len(mails)}: {verdict}"
-    )
+    planted, found = series.culprit[:12] if series.culprit else "nothing", ", ".join(c[:12] for c in sorted(named)) or "nothing"
+    print(f"\nplanted: {planted}; named: {found}; mails: {len(mails)}: {verdict}")
     if path := os.environ.get("DEMO_RESULT"):  # whole or not at all: a test waits for it
         line = {"seed": series.seed, "plant": series.plant, "right": right, "mails": len(mails), "seconds": round(sum(s for _, s in clock.stages)), **numbers}
         half = Path(f"{path}.half")

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-GIT_SECONDS = 900.0
+# Longer than a clean kernel build or a deep fetch takes on a busy machine; what takes longer hangs.
+SECONDS = 3600.0
 
 
 class CommandError(Exception):
@@ -24,15 +25,18 @@ def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def attempt(argv: Sequence[str | Path], *, stdin: bytes | None = None, env: Mapping[str, str] | None = None) -> tuple[int, str, str]:
-    """Run `argv` to its end; answer exit status, stdout and stderr."""
-    done = subprocess.run(
-        [str(word) for word in argv],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        timeout=GIT_SECONDS,
-        env=None if env is None else dict(env),
-    )
+    """Run `argv` to its end; answer exit status, stdout and stderr. CommandError if it does not end."""
+    try:
+        done = subprocess.run(
+            [str(word) for word in argv],
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            timeout=SECONDS,
+            env=None if env is None else dict(env),
+        )
+    except subprocess.TimeoutExpired:
+        raise CommandError(f"{' '.join(str(word) for word in argv[:6])} was stopped after {SECONDS:.0f} s") from None
     return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
 
 

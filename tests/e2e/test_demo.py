@@ -112,7 +112,7 @@ def test_what_the_mail_says_to_reproduce_is_an_order_that_a_worker_takes(demo: D
     order = tmp_path / "order.json"
     order.write_text(demo.get(url.removeprefix(demo.url)))
     image = next(demo.state.glob(f"artifacts/*/*{json.loads(demo.get('/boot/x1.json'))['image_sha256'][2:]}"))
-    boot = [BIN / "swingbot-worker", "boot", "--order", order, "--image", image, "--out", tmp_path / "out", "--json"]
+    boot = [str(BIN / "swingbot-worker"), "boot", "--order", str(order), "--image", str(image), "--out", str(tmp_path / "out"), "--json"]
     done = subprocess.run(boot, capture_output=True, text=True, env=demo.environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"] == "up"

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -64,10 +65,8 @@ class Sink:
 
     def abort(self) -> None:
         """Forget the file; harmless after `commit`."""
-        try:
+        with suppress(OSError):  # the buffer could not be written: it is not wanted any more
             self._file.close()
-        except OSError:
-            pass  # the buffer could not be written: it is not wanted any more
         self._temporary.unlink(missing_ok=True)
 
 

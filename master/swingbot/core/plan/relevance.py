@@ -26,6 +26,6 @@ def _is_code(path: str, arch: str) -> bool:
 
 def build_share(paths: Sequence[str]) -> float:
     """Share of a full build that an incremental build of this change costs: a header under include/ rebuilds most of the kernel."""
-    if any(path.endswith(".h") and path.startswith(("include/", "arch/")) or path.endswith(("Kconfig", "Makefile")) for path in paths):
+    if any((path.endswith(".h") and path.startswith(("include/", "arch/"))) or path.endswith(("Kconfig", "Makefile")) for path in paths):
         return _HEADER_SHARE
     return _OTHER_SHARE
