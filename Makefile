@@ -56,5 +56,8 @@ seeds: setup ## make seeds N=20 [PLANT=none]: the demo with seeds 1..N, one line
 golden: setup ## rewrite the goldens; read the diff as its recipient would
 	@$(BIN)/python -m tests.golden.remake
 
+dashboards: setup ## Grafana JSON in normal form
+	@$(BIN)/python dashboards/normalise.py
+
 lock: setup ## requirements.lock anew from pyproject.toml
 	@$(BIN)/uv pip compile --extra master --extra worker --extra test --generate-hashes --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock pyproject.toml

@@ -297,7 +297,7 @@ CREATE TABLE incident (
 );
 CREATE TABLE incident_bisection (
     incident  bigint NOT NULL REFERENCES incident,
-    bisection bigint NOT NULL UNIQUE REFERENCES bisection,
+    bisection bigint NOT NULL REFERENCES bisection,                     -- one that found several culprits belongs to several incidents
     PRIMARY KEY (incident, bisection)
 );
 

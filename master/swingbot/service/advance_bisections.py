@@ -32,6 +32,7 @@ from swingbot.service.ports import Lab, Store
 
 FULL_BUILD_SECONDS = 300.0  # of the shipped VM configuration, until this lab's own builds say better
 USUAL_BOOT_SECONDS = 10.0
+UNBUILT = "does not build"  # begins the reason of an observation for which nothing was booted
 
 
 def advance_bisections(lab: Lab) -> None:
@@ -79,7 +80,7 @@ def _observe(store: Store, bisection: Bisection, variants: Sequence[Variant], bu
         variant = variants[idx]
         build = builds.get(variant.build_key)
         if build is not None and build.image_sha256 is None:
-            store.add_observation(bisection.id, idx, k, None, (), f"does not build: {build.errors[0] if build.errors else 'see build.log'}")
+            store.add_observation(bisection.id, idx, k, None, (), f"{UNBUILT}: {build.errors[0] if build.errors else 'see build.log'}")
             continue
         boots = store.boots(build.image_sha256, bisection.testbox, bisection.spec, bisection.series, [k]) if build and build.image_sha256 else []
         if boots:
@@ -132,7 +133,7 @@ def _points(lab: Lab, points: Sequence[tuple[Variant, float, str | None]], build
         image = build.image_sha256 if build else None
         same_as = first_with.setdefault(image, idx) if image else None
         if build is not None and image is None:
-            skipped = skipped or f"does not build: {build.errors[0] if build.errors else 'see build.log'}"
+            skipped = skipped or f"{UNBUILT}: {build.errors[0] if build.errors else 'see build.log'}"
         made.append(
             PointState(
                 idx=idx,
@@ -200,7 +201,7 @@ def _words(
         "probability": conclusion.probability if conclusion else None,
         "change_pct": conclusion.change_pct if conclusion else None,
         "interval_pct": list(conclusion.interval_pct) if conclusion and conclusion.interval_pct else None,
-        "boots": len({(points[idx][0].build_key, k) for idx, k, _, _, _ in observed}),
+        "boots": len({(points[idx][0].build_key, k) for idx, k, _, skip, _ in observed if not (skip or "").startswith(UNBUILT)}),
         "kernels": len({idx for idx, *_ in observed}),
         "builds": sum(not build.cached for build in builds.values()),
         "build_seconds": sum(build.seconds for build in builds.values()),
