@@ -24,7 +24,12 @@ PROGRAMS = {
     "silent": "exit 0\n",
     "rubbish": "head -c 5000 /dev/urandom\n",
     # Without memory and told not to go on, a kernel panics; a machine that is only played says so itself.
-    "panics": "grep -q swingbot. /proc/cmdline || exit 1; echo 1 >/proc/sys/vm/panic_on_oom; echo 4000000 >/proc/sys/vm/min_free_kbytes; "
+    "panics": """
+grep -q swingbot. /proc/cmdline || exit 1  # never on the host
+echo 1 >/proc/sys/vm/panic_on_oom
+echo 4000000 >/proc/sys/vm/min_free_kbytes
+head -c 100000000 /dev/zero | tail -c 90000000 | wc -c
+""",
     "head -c 100000000 /dev/zero | tail -c 90000000 | wc -c\n",
 }
 JOBS: list[dict[str, Any]] = [{"name": "prints-7", "program": "prints", "params": {"word": "it's 7"}, "runs": 2}]
