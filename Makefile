@@ -55,6 +55,7 @@ seeds: setup ## make seeds N=20 [PLANT=none]: the demo with seeds 1..N, one line
 
 golden: setup ## rewrite the goldens; read the diff as its recipient would
 	@$(BIN)/python -m tests.golden.remake
+	@env -i $(BIN)/swingbot describe >tests/golden/describe/describe.yaml
 
 dashboards: setup ## Grafana JSON in normal form
 	@$(BIN)/python dashboards/normalise.py

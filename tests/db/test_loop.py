@@ -214,3 +214,17 @@ def test_a_tree_that_makes_no_sense_is_refused_in_one_sentence(brain: Brain, cha
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
     assert brain.count("tree") == 0
+
+
+def test_two_trees_on_two_testboxes_do_not_disturb_each_other(brain: Brain) -> None:
+    base = base_of(brain)
+    subprocess.run(["git", "-C", str(brain.repo), "checkout", "-q", "-b", "other"], check=True)
+    other = commits(brain, *plain(2), FakeCommit(speed=80), *plain(4))
+    subprocess.run(["git", "-C", str(brain.repo), "checkout", "-q", "main"], check=True)
+    first = commits(brain, *plain(5), FakeCommit(speed=90), *plain(2))
+    brain.watch(base)
+    brain.watch(base, name="noisy", branch="other", testboxes=["vm-tcg"])
+    brain.run()
+    named = {brain.facts("b", n)["testbox"]: brain.facts("b", n)["culprit"]["commit"] for n in (1, 2)}
+    assert named == {"vm-icount": first[5], "vm-tcg": other[2]}
+    assert len(brain.mails) == 2
