@@ -30,7 +30,6 @@ echo 1 >/proc/sys/vm/panic_on_oom
 echo 4000000 >/proc/sys/vm/min_free_kbytes
 head -c 100000000 /dev/zero | tail -c 90000000 | wc -c
 """,
-    "head -c 100000000 /dev/zero | tail -c 90000000 | wc -c\n",
 }
 JOBS: list[dict[str, Any]] = [{"name": "prints-7", "program": "prints", "params": {"word": "it's 7"}, "runs": 2}]
 
