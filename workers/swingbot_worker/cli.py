@@ -7,7 +7,6 @@ import importlib.util
 import json
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -100,8 +99,11 @@ def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) 
     if image is not None:
         order["kernel"] = {"build_key": order["kernel"]["build_key"], "image": str(image.absolute())}
     site = _site()
-    testbox: Callable[[Order, Path, Site], Outcome] = importlib.import_module("swingbot_worker.testbox").boot
-    _finish(testbox(order, out, site), out, as_json)
+    testbox = importlib.import_module("swingbot_worker.testbox")
+    outcome: Outcome = testbox.boot(order, out, site)
+    if not as_json:
+        click.echo(testbox.sample_table(order, out, site))
+    _finish(outcome, out, as_json)
 
 
 def _site() -> Site:
