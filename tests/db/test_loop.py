@@ -161,7 +161,7 @@ def test_asking_twice_is_asking_once(brain: Brain) -> None:
     made = commits(brain, *plain(2))
     brain.watch(base)
     wish: dict[str, Any] = {"tree_name": "fake", "base": base, "head": made[1], "job_files": [], "overrides": {}, "testboxes": [], "boots": 2, "patches": []}
-    first = request_comparison(brain.lab, **wish)
+    first = request_comparison(brain.lab, **{**wish, "base": "base", "head": "tip"})
     assert request_comparison(brain.lab, **wish) == first
     brain.run()
     assert request_comparison(brain.lab, **wish) == first

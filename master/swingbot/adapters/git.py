@@ -47,10 +47,10 @@ class Mirror:
                 pass  # a branch or tag may have a hexadecimal name
         for candidate in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref):
             try:
-                self._fetch(url, f"+{candidate}:refs/trees/{tree}/base", what=f"{ref!r} of {url}")
+                self._fetch(url, f"+{candidate}:refs/trees/{tree}/fetched", what=f"{ref!r} of {url}")
             except GitError:
                 continue
-            return self._git("rev-parse", f"refs/trees/{tree}/base^{{commit}}").strip()
+            return self._git("rev-parse", f"refs/trees/{tree}/fetched^{{commit}}").strip()
         raise GitError(f"{url} has no branch, tag or commit {ref!r} (or the commit is not reachable from the branch)")
 
     def remote_tip(self, url: str, branch: str) -> str:
@@ -106,6 +106,10 @@ class Mirror:
     def keep(self, commit: str) -> None:
         """Hold on to `commit` whatever its branch does later."""
         self._git("update-ref", f"refs/swingbot/keep/{commit}", commit)
+
+    def call(self, tree: str, name: str, commit: str) -> None:
+        """Let `name` stand for `commit` wherever a commit of `tree` is asked for."""
+        self._git("update-ref", f"refs/trees/{tree}/{name}", commit)
 
     def apply(self, base: str, patches: Sequence[bytes]) -> str:
         """Apply mails or diffs on top of `base`; return the commit of the last one.

@@ -42,6 +42,7 @@ def add_tree(
                 f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {branch!r}; give a --base that the branch grew from"
             )
         lab.git.keep(base_commit)
+        lab.git.call(name, "base", base_commit)
     except GitError as error:
         raise RequestError(str(error)) from None
     tree = Tree(
