@@ -238,3 +238,10 @@ def test_a_ref_that_is_not_there_is_named(tmp_path: Path) -> None:
     tree.import_source(tarball(tmp_path / "1.tar.xz", {"README": b"1\n"}), tmp_path / "other.git", quiet)
     with pytest.raises(tree.TreeError, match=r"cannot fetch v9\.9"):
         tree.use_tree(tmp_path / "r.git", str(tmp_path / "other.git"), "v9.9", quiet)
+
+
+def test_every_commit_changes_one_c_file_of_mm() -> None:
+    for path in (tree.HERE / "series").glob("*.patch"):
+        files = [line[6:] for line in path.read_text().splitlines() if line.startswith("+++ b/")]
+        assert len(files) == 1
+        assert files[0] == "include/linux/mm.h" if path.stem == "header" else Path(files[0]).parent == Path("mm") and files[0].endswith(".c")
