@@ -50,6 +50,8 @@ class Lab:
             outcome = json.loads(out)
         except ValueError:
             raise SystemExit(f"swingbot-worker {words[0]} gave no outcome: {(err or out).strip()[-500:]}") from None
+        if outcome["status"] == "infra":
+            raise SystemExit(f"the lab failed, start again to go on: {outcome['reason']}")
         assert isinstance(outcome, dict)
         return outcome
 
@@ -57,7 +59,9 @@ class Lab:
         """Image of a commit (empty if it does not build) and its levels (empty if it does not boot)."""
         folder = self.out / "builds" / commit
         kept = folder / "outcome.json"
-        outcome = json.loads(kept.read_text()) if kept.exists() else self.worker("build", "--repo", self.repo, "--commit", commit, "--out", folder)
+        outcome = json.loads(kept.read_text()) if kept.exists() else {"status": "infra"}
+        if outcome["status"] == "infra":
+            outcome = self.worker("build", "--repo", self.repo, "--commit", commit, "--out", folder)
         if outcome["status"] != "built":
             say(f"  {commit[:12]} {outcome['status']}: {outcome['reason']}")
             return "", {}
@@ -88,8 +92,6 @@ class Lab:
         order_file = kept.with_suffix(".order.json")
         order_file.write_text(json.dumps(order))
         outcome = self.worker("boot", "--order", order_file, "--out", folder)
-        if outcome["status"] == "infra":
-            raise SystemExit(f"the lab failed: {outcome['reason']}")
         if outcome["status"] != "up":
             say(f"  boot {k}: {outcome['status']}: {outcome['reason']}")
             values: dict[str, float] = {}
