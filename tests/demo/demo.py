@@ -103,6 +103,9 @@ def main() -> int:
     try:
         repo, series = make_inputs(clock)
         service = make_service(clock)
+        clock.say("starting the service")
+        service.start()
+        clock.stage("service start")
         return run(clock, service, repo, series)
     except (DemoError, TreeError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
@@ -141,11 +144,7 @@ def make_service(clock: Clock) -> Service:
     state.mkdir(parents=True)
     port = free_ports(int(os.environ.get("DEMO_PORT") or "8010"), 4)
     wanted = {"SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_WEB_PORT": str(port), "SWINGBOT_MAIL_RELEASE": "release", "SWINGBOT_WATCH_POLL_SECONDS": "30"}
-    service = Service(state=state, port=port, environment={**os.environ, **wanted})
-    clock.say("starting the service")
-    service.start()
-    clock.stage("service start")
-    return service
+    return Service(state=state, port=port, environment={**os.environ, **wanted})
 
 
 def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
