@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_the_script_is_the_golden_one() -> None:
 def test_the_script_has_nothing_that_shellcheck_knows_to_be_wrong(tmp_path: Path, alone: bool) -> None:
     script = tmp_path / "run.sh"
     script.write_text(runner.script([a_job(a="b c")], alone=alone))
-    checked = subprocess.run(["shellcheck", "-s", "dash", script], capture_output=True, text=True, check=False)
+    checked = subprocess.run([str(Path(sys.executable).with_name("shellcheck")), "-s", "dash", script], capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout) == (0, "")
 
 
