@@ -59,7 +59,7 @@ class Lab:
         """Image of a commit (empty if it does not build) and its levels (empty if it does not boot)."""
         folder = self.out / "builds" / commit
         kept = folder / "outcome.json"
-        outcome = json.loads(kept.read_text()) if kept.exists() else {"status": "infra"}
+        outcome: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {"status": "infra"}
         if outcome["status"] == "infra":
             outcome = self.worker("build", "--repo", self.repo, "--commit", commit, "--out", folder)
         if outcome["status"] != "built":
