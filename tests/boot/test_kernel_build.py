@@ -81,7 +81,7 @@ def test_equal_code_gives_a_byte_identical_image_and_a_change_back_does_too(repo
     assert again["kernel_build"]["image_sha256"] == image
 
 
-def test_one_changed_file_costs_seconds_and_a_known_kernel_nothing(repo: KernelRepo, tmp_path: Path) -> None:
+def test_one_changed_file_is_one_file_compiled_and_a_known_kernel_none(repo: KernelRepo, tmp_path: Path) -> None:
     path, base = repo
     site = from_environment()
     build(path, base, tmp_path / "out", site)
@@ -90,11 +90,11 @@ def test_one_changed_file_costs_seconds_and_a_known_kernel_nothing(repo: KernelR
     commit = edited(path, base, FILE, "__read_mostly = 15000;", f"__read_mostly = {value};")
     built = build(path, commit, tmp_path / "out", site)
     assert built["status"] == "built" and not built["kernel_build"]["cached"]
-    assert built["seconds"] < 90  # about 10 on a quiet machine; a full build takes 270 and more
     log = (tmp_path / "out" / "build.log").read_text()
-    assert "  CC      mm/page_alloc.o" in log and "  CC      mm/memory.o" not in log
+    assert "  CC      mm/page_alloc.o" in log
+    assert log.count("  CC  ") < 10  # of more than a thousand
     known = build(path, commit, tmp_path / "out", site)
-    assert known["kernel_build"]["cached"] and known["seconds"] < 1
+    assert known["kernel_build"]["cached"]
 
 
 def test_a_syntax_error_in_the_real_kernel_fails_with_the_compilers_words(repo: KernelRepo, tmp_path: Path) -> None:
