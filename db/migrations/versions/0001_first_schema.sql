@@ -333,15 +333,15 @@ CREATE TABLE want (
     CONSTRAINT want_once UNIQUE NULLS NOT DISTINCT (order_id, comparison, bisection)
 );
 
--- Wake the loop and the master's dispatcher; both also look on a timer.
+-- Wake the loop and the master's dispatcher; both also look on a timer. By row: a statement that changes nothing wakes nobody.
 CREATE FUNCTION wake() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_notify('swingbot', TG_TABLE_NAME);
     RETURN NULL;
 END $$;
-CREATE TRIGGER attempt_wakes AFTER INSERT OR UPDATE ON attempt FOR EACH STATEMENT EXECUTE FUNCTION wake();
-CREATE TRIGGER dispatch_wakes AFTER INSERT OR UPDATE ON dispatch FOR EACH STATEMENT EXECUTE FUNCTION wake();
-CREATE TRIGGER comparison_wakes AFTER INSERT OR UPDATE ON comparison FOR EACH STATEMENT EXECUTE FUNCTION wake();
-CREATE TRIGGER bisection_wakes AFTER INSERT OR UPDATE ON bisection FOR EACH STATEMENT EXECUTE FUNCTION wake();
-CREATE TRIGGER report_wakes AFTER INSERT OR UPDATE ON report FOR EACH STATEMENT EXECUTE FUNCTION wake();
-CREATE TRIGGER tree_wakes AFTER INSERT ON tree FOR EACH STATEMENT EXECUTE FUNCTION wake();
+CREATE TRIGGER attempt_wakes AFTER INSERT OR UPDATE ON attempt FOR EACH ROW EXECUTE FUNCTION wake();
+CREATE TRIGGER dispatch_wakes AFTER INSERT OR UPDATE ON dispatch FOR EACH ROW EXECUTE FUNCTION wake();
+CREATE TRIGGER comparison_wakes AFTER INSERT OR UPDATE ON comparison FOR EACH ROW EXECUTE FUNCTION wake();
+CREATE TRIGGER bisection_wakes AFTER INSERT OR UPDATE ON bisection FOR EACH ROW EXECUTE FUNCTION wake();
+CREATE TRIGGER report_wakes AFTER INSERT OR UPDATE ON report FOR EACH ROW EXECUTE FUNCTION wake();
+CREATE TRIGGER tree_wakes AFTER INSERT ON tree FOR EACH ROW EXECUTE FUNCTION wake();
