@@ -151,7 +151,7 @@ def make_service(clock: Clock) -> Service:
 
 
 def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
-    branch = f"watched-{series.branch}"
+    branch = f"mm-demo-{series.seed}"
     _set_branch(repo, branch, series.base)
     clock.say("registering the tree, with its branch still at the base")
     jobs = [word for job in JOBS for word in ("--job", job)]
