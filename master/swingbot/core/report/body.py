@@ -7,7 +7,7 @@ the rest is for the reader who wants to check it. Whatever is cut says so and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from swingbot.core.report.facts import ReportFacts, Row, Side
@@ -177,11 +177,17 @@ def _unchanged(facts: ReportFacts) -> Iterator[str]:
     """Silence about a metric must not be read as "no change": say which were compared and what came out."""
     others = [row for row in facts.rows if row.key != facts.headline.key]
     for verdict, words in (("same", "Compared, no change seen"), ("unclear", "Compared, unclear (too noisy or too few boots)"), ("invalid", "Not comparable")):
-        names = [f"{cut(row.metric, 60)} on {_box_name(row)}" for row in others if row.verdict == verdict]
+        names = [_name(row, facts.rows) for row in others if row.verdict == verdict]
         if names:
             tail = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
             yield ""
             yield from wrap(f"{words}: {', '.join(names[:_MOST_NAMES])}{tail}.")
+
+
+def _name(row: Row, rows: Sequence[Row]) -> str:
+    """A row in a list; its unit job only where the metric alone would not say which is meant."""
+    twice = any(other.metric == row.metric and other.unit_job != row.unit_job for other in rows)
+    return f"{cut(row.metric, 60)}{f' of {cut(row.unit_job, 80)}' if twice else ''} on {_box_name(row)}"
 
 
 def _box_name(row: Row) -> str:
