@@ -68,8 +68,8 @@ def terms(settings: Settings) -> Terms:
 
 
 def exchange_url(settings: Settings) -> str:
-    """Where workers bring results."""
-    return settings.web_url
+    """Where workers bring results: the service itself, whatever address people see."""
+    return f"http://{settings.web.host}:{settings.web.port}"
 
 
 def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str, Any] | None:
