@@ -98,7 +98,7 @@ def test_a_kernel_that_never_reaches_its_job_is_hung_and_says_where(tmp_path: Pa
 
 
 def test_a_job_without_end_costs_its_own_time_only(tmp_path: Path, base_kernel: Path) -> None:
-    outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("prints", word="1"), a_job("spins")], deadline_seconds=20)
+    outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("prints", word="1"), a_job("spins", runtime="3600")], deadline_seconds=20)
     assert outcome["status"] == "timed_out"
     assert outcome["reason"].startswith("not done after 20 s; ")
     assert [run["status"] for run in outcome["runs"]] == ["ok", "missing"]
