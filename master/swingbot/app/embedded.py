@@ -112,8 +112,9 @@ def _run(settings: Settings, announce: Announce) -> None:
     for program in sorted(buildbot, key=lambda program: program.order):
         supervisor.start(program.name)
     _wait_until_healthy(settings, child)
+    started = _starts(supervisor)  # before anyone hears that we are up: a part that dies from then on is told
     _announce_addresses(settings, announce)
-    _watch(settings, wanted, env, child, supervisor, announce)
+    _watch(settings, wanted, env, child, supervisor, announce, started)
 
 
 # -- before anything runs -------------------------------------------------------------------------------------------
@@ -342,11 +343,24 @@ def _announce_addresses(settings: Settings, announce: Announce) -> None:
 # -- running and stopping -------------------------------------------------------------------------------------------
 
 
+def _starts(supervisor: Supervisor) -> dict[str, int]:
+    """When each part was started last; empty if the supervisor cannot say just now."""
+    try:
+        return {name: start for name, (_, _, start) in supervisor.states().items()}
+    except Supervisor.ERRORS:
+        return {}
+
+
 def _watch(
-    settings: Settings, wanted: list[Program], env: Mapping[str, str], child: subprocess.Popen[bytes], supervisor: Supervisor, announce: Announce
+    settings: Settings,
+    wanted: list[Program],
+    env: Mapping[str, str],
+    child: subprocess.Popen[bytes],
+    supervisor: Supervisor,
+    announce: Announce,
+    started: dict[str, int],
 ) -> None:
-    """Until a signal comes: tell when a part died, and no more than once a minute for each; a supervisor that died is replaced."""
-    started: dict[str, int] = {}
+    """Until a signal comes: tell when a part died since `started`, and no more than once a minute for each; a supervisor that died is replaced."""
     told: dict[str, float] = {}
     while True:
         time.sleep(1.0)
