@@ -109,7 +109,7 @@ def config(settings: Settings) -> dict[str, Any]:
             util.BuilderConfig(
                 name=name,
                 workernames=[entry["worker"]],
-                factory=steps.factory(make_order, entry["deadline_seconds"]),
+                factory=steps.factory(make_order, entry["deadline_seconds"], settings.web_url),
                 collapseRequests=False,
                 description=f"swingbot: {'kernel builds' if name == KERNEL_BUILDER else 'boots of ' + name.removeprefix('boot-')}",
             )

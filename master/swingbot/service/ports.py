@@ -61,7 +61,7 @@ class Artifacts(Protocol):
 
 
 class Store(Protocol):
-    """The database within one transaction (`swingbot_db/store.py`)."""
+    """The database within one transaction (`swingbot_db/store/`)."""
 
     def add_tree(self, tree: Tree) -> Tree: ...
     def trees(self) -> list[Tree]: ...

@@ -26,9 +26,9 @@ class DownloadOrder(steps.StringDownload):  # type: ignore[misc]  # Buildbot is 
 
     name = "order"
 
-    def __init__(self, make_order: OrderText, **kwargs: Any) -> None:
+    def __init__(self, make_order: OrderText, pages: str, **kwargs: Any) -> None:
         super().__init__("", workerdest="order.json", mode=0o600, **kwargs)
-        self._make_order = make_order
+        self._make_order, self._pages = make_order, pages
 
     @deferred
     async def run(self) -> int:
@@ -42,6 +42,7 @@ class DownloadOrder(steps.StringDownload):  # type: ignore[misc]  # Buildbot is 
             self.setProperty("swingbot_over", True, "swingbot")
             self.descriptionDone = ["attempt is over"]
             return int(SKIPPED)
+        await self.addURL(f"order {document['order']}", f"{self._pages}/order/{document['order']}")
         self.s = json.dumps(document, indent=1)
         result = await super().run()
         self.s = ""
@@ -52,12 +53,12 @@ def _still_running(step: Any) -> bool:
     return not step.getProperty("swingbot_over")
 
 
-def factory(make_order: OrderText, deadline_seconds: float) -> BuildFactory:
-    """Steps for one order. `make_order(attempt)` gives the order document, or None if the attempt is over already."""
+def factory(make_order: OrderText, deadline_seconds: float, pages: str) -> BuildFactory:
+    """Steps for one order. `make_order(attempt)` gives the order document, or None if the attempt is over already; `pages` is where links lead."""
     seconds = 2 * int(deadline_seconds) + MARGIN_SECONDS
     return BuildFactory(
         [
-            DownloadOrder(make_order, haltOnFailure=True),
+            DownloadOrder(make_order, pages, haltOnFailure=True),
             steps.ShellCommand(
                 name="attempt",
                 description=["working"],

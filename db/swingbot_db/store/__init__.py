@@ -1,0 +1,13 @@
+"""The memory of the brain: what the use cases in `swingbot.service` read and record, on one open transaction."""
+
+from __future__ import annotations
+
+from swingbot_db.store.bisections import BisectionRows
+from swingbot_db.store.incidents import IncidentRows
+from swingbot_db.store.orders import OrderRows
+from swingbot_db.store.results import ResultRows
+from swingbot_db.store.trees import TreeRows
+
+
+class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, BisectionRows):
+    """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""

@@ -1,0 +1,124 @@
+"""Bisections: points, wants, observations, conclusions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from swingbot.core.model.records import Bisection, Variant
+from swingbot_db.store.rows import Rows
+
+_BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
+
+
+class BisectionRows(Rows):
+    def add_bisection(
+        self,
+        *,
+        tree: int,
+        origin: str,
+        good: str,
+        bad: str,
+        testbox: str,
+        spec: str,
+        series: str | None,
+        unit_job: str,
+        metric: str,
+        policy: Mapping[str, Any],
+        points: Sequence[tuple[Variant, float]],
+        request_key: str,
+    ) -> int:
+        """Record a bisection and its points; the same request key gives the same bisection again. `series` None: its own."""
+        number = self.value(
+            "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, request_key)"
+            " VALUES (:tree, :origin, :good, :bad, :box, :spec, '', :job, :metric, CAST(:policy AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
+            tree=tree,
+            origin=origin,
+            good=good,
+            bad=bad,
+            box=testbox,
+            spec=spec,
+            job=unit_job,
+            metric=metric,
+            policy=json.dumps(policy),
+            key=request_key,
+        )
+        if number is None:
+            found = self.value("SELECT id FROM bisection WHERE request_key = :key", key=request_key)
+            assert isinstance(found, int)
+            return found
+        self.do("UPDATE bisection SET series = :series WHERE id = :id", id=number, series=f"b{number}" if series is None else series)
+        for idx, (variant, weight) in enumerate(points):
+            self.do(
+                "INSERT INTO bisection_point (bisection, idx, variant, weight) VALUES (:b, :idx, :v, :w)",
+                b=number,
+                idx=idx,
+                v=variant.id,
+                w=weight,
+            )
+        assert isinstance(number, int)
+        return number
+
+    def bisection(self, number: int) -> Bisection | None:
+        row = self.first(f"SELECT {_BISECTION} FROM bisection WHERE id = :id", id=number)
+        return Bisection(**row._mapping) if row else None
+
+    def running_bisections(self) -> list[Bisection]:
+        return [Bisection(**row._mapping) for row in self.all(f"SELECT {_BISECTION} FROM bisection WHERE status = 'running' ORDER BY id")]
+
+    def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
+        """(variant, prior weight, why a person said to skip it) by index."""
+        rows = self.all(
+            "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, p.weight, p.skipped"
+            " FROM bisection_point p JOIN variant v ON v.id = p.variant WHERE p.bisection = :b ORDER BY p.idx",
+            b=bisection,
+        )
+        return [(Variant(**{k: v for k, v in row._mapping.items() if k not in ("weight", "skipped")}), row.weight, row.skipped) for row in rows]
+
+    def wants(self, bisection: int) -> list[tuple[int, int, str]]:
+        """(point, k, phase) of everything this bisection asked for."""
+        return [
+            (row.idx, row.k, row.phase)
+            for row in self.all("SELECT idx, k, phase FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k", b=bisection)
+        ]
+
+    def add_want(self, bisection: int, idx: int, k: int, phase: str) -> None:
+        self.do(
+            "INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, :idx, :k, :phase) ON CONFLICT DO NOTHING", b=bisection, idx=idx, k=k, phase=phase
+        )
+
+    def observations(self, bisection: int) -> list[tuple[int, int, tuple[float, ...], str | None, str]]:
+        """(point, k, values, skip, phase) of all that was learned."""
+        rows = self.all(
+            'SELECT idx, k, o."values" AS vals, o.skip, w.phase FROM observation o JOIN bisection_want w USING (bisection, idx, k)'
+            " WHERE bisection = :b ORDER BY idx, k",
+            b=bisection,
+        )
+        return [(row.idx, row.k, tuple(row.vals), row.skip, row.phase) for row in rows]
+
+    def add_observation(self, bisection: int, idx: int, k: int, boot: int | None, values: Sequence[float], skip: str | None) -> None:
+        self.do(
+            'INSERT INTO observation (bisection, idx, k, boot, "values", skip) VALUES (:b, :idx, :k, :boot, :vals, :skip) ON CONFLICT DO NOTHING',
+            b=bisection,
+            idx=idx,
+            k=k,
+            boot=boot,
+            vals=list(values),
+            skip=skip,
+        )
+
+    def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None:
+        self.do(
+            "UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <> CAST(:belief AS jsonb)", id=bisection, belief=json.dumps(belief)
+        )
+
+    def conclude(self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None) -> None:
+        self.do(
+            "UPDATE bisection SET status = :status, conclusion = CAST(:conclusion AS jsonb), reason = :reason, ended_at = clock_timestamp()"
+            " WHERE id = :id AND status = 'running'",
+            id=bisection,
+            status=status,
+            conclusion=json.dumps(conclusion),
+            reason=reason,
+        )
