@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from swingbot.core.model.records import Swing, Variant
+from swingbot.core.model.records import Swing
 from swingbot_db import reports
 from swingbot_db.store.comparisons import ComparisonRows
 from swingbot_db.store.kernels import KernelRows
@@ -48,9 +48,6 @@ class IncidentRows(KernelRows, ComparisonRows):
 
     def bisections_of_incident(self, incident: int) -> list[int]:
         return [row.bisection for row in self.all("SELECT bisection FROM incident_bisection WHERE incident = :i ORDER BY bisection", i=incident)]
-
-    def culprit_of_incident(self, incident: int) -> Variant:
-        return self.variant(self.value("SELECT culprit FROM incident WHERE id = :i", i=incident))
 
     def conclusion(self, bisection: int) -> dict[str, Any]:
         found = self.value("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)

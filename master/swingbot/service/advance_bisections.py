@@ -24,7 +24,7 @@ from swingbot.core.bisect.state import (
 )
 from swingbot.core.bisect.step import belief as believe
 from swingbot.core.bisect.step import step
-from swingbot.core.model.records import Bisection, BootKey, KernelBuild, Variant
+from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Variant
 from swingbot.core.plan.relevance import build_share
 from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.place_orders import PRIORITY, want_boot
@@ -32,7 +32,6 @@ from swingbot.service.ports import Lab, Store
 
 FULL_BUILD_SECONDS = 300.0  # of the shipped VM configuration, until this lab's own builds say better
 USUAL_BOOT_SECONDS = 10.0
-UNBUILT = "does not build"  # begins the reason of an observation for which nothing was booted
 
 
 def advance_bisections(lab: Lab) -> None:
@@ -80,11 +79,11 @@ def _observe(store: Store, bisection: Bisection, variants: Sequence[Variant], bu
         variant = variants[idx]
         build = builds.get(variant.build_key)
         if build is not None and build.image_sha256 is None:
-            store.add_observation(bisection.id, idx, k, None, (), f"{UNBUILT}: {build.errors[0] if build.errors else 'see build.log'}")
+            store.add_observation(bisection.id, idx, k, None, (), build.trouble)
             continue
         boots = store.boots(build.image_sha256, bisection.testbox, bisection.spec, bisection.series, [k]) if build and build.image_sha256 else []
         if boots:
-            _learn(store, bisection, idx, k, boots[0].id, boots[0].outcome, boots[0].reason)
+            _learn(store, bisection, idx, k, boots[0])
             continue
         order = orders.get(str(_boot_key(bisection, variant, k)))
         if order is not None and order.state == "failed":
@@ -92,13 +91,13 @@ def _observe(store: Store, bisection: Bisection, variants: Sequence[Variant], bu
     return None
 
 
-def _learn(store: Store, bisection: Bisection, idx: int, k: int, boot: int, outcome: str, reason: str | None) -> None:
-    if outcome != "up":
-        store.add_observation(bisection.id, idx, k, boot, (), f"{outcome.replace('_', ' ')}" + (f": {reason}" if reason else ""))
+def _learn(store: Store, bisection: Bisection, idx: int, k: int, boot: BootRecord) -> None:
+    if boot.outcome != "up":
+        store.add_observation(bisection.id, idx, k, boot.id, (), boot.trouble)
         return
-    values = store.boot_values(boot).get((bisection.unit_job, bisection.metric), [])
-    problems = store.run_problems(boot, bisection.unit_job)
-    store.add_observation(bisection.id, idx, k, boot, values, None if values else (problems[0] if problems else f"no run gave {bisection.metric}"))
+    values = store.boot_values(boot.id).get((bisection.unit_job, bisection.metric), [])
+    problems = store.run_problems(boot.id, bisection.unit_job)
+    store.add_observation(bisection.id, idx, k, boot.id, values, None if values else (problems[0] if problems else f"no run gave {bisection.metric}"))
 
 
 def state_of(
@@ -133,7 +132,7 @@ def _points(lab: Lab, points: Sequence[tuple[Variant, float, str | None]], build
         image = build.image_sha256 if build else None
         same_as = first_with.setdefault(image, idx) if image else None
         if build is not None and image is None:
-            skipped = skipped or f"{UNBUILT}: {build.errors[0] if build.errors else 'see build.log'}"
+            skipped = skipped or build.trouble
         made.append(
             PointState(
                 idx=idx,

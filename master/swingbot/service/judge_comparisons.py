@@ -52,7 +52,7 @@ def _unbuilt(base: Variant, head: Variant, builds: Mapping[str, KernelBuild], or
             lost = next((order.reason for order in orders if order.kind == "build" and order.build_key == variant.build_key and order.state == "failed"), None)
             return f"{side} {variant.commit[:12]} could not be built here: {lost or 'its order was cancelled'}"
         if build.status == "failed":
-            return f"{side} {variant.commit[:12]} does not build: {build.errors[0] if build.errors else 'see build.log'}"
+            return f"{side} {variant.commit[:12]} {build.trouble}"
     return None
 
 
@@ -83,7 +83,7 @@ def boots_of(store: Store, image: str, testbox: str, spec: str, series: str, ks:
     problems = []
     for boot in store.boots(image, testbox, spec, series, ks):
         if boot.outcome != "up":
-            problems.append(f"boot {boot.k} was {boot.outcome.replace('_', ' ')}" + (f": {boot.reason}" if boot.reason else ""))
+            problems.append(f"boot {boot.k} was {boot.trouble}")
             continue
         found = store.boot_values(boot.id)
         for key, runs in found.items():

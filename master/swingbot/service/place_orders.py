@@ -58,7 +58,7 @@ def settle_orders(lab: Lab, store: Store) -> None:
             if lost is not None:
                 store.set_order(order.id, "failed", f"its kernel could not be built for reasons of the lab: {lost.reason}")
         elif build.image_sha256 is None:
-            store.set_order(order.id, "failed", "the kernel does not build: " + (build.errors[0] if build.errors else "see build.log"))
+            store.set_order(order.id, "failed", f"the kernel {build.trouble}")
         elif _known(store, order, build.image_sha256):
             store.set_order(order.id, "done", "the same boot of an identical image is known")
         else:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+UNBUILT: Final = "does not build"  # begins the reason of whatever was not booted because there is no kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,11 @@ class KernelBuild:
     compiler_version: str
     config_sha256: str | None
 
+    @property
+    def trouble(self) -> str:
+        """Why there is no kernel, in words; for a build that failed."""
+        return f"{UNBUILT}: {self.errors[0] if self.errors else 'see build.log'}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootKey:
@@ -140,6 +147,11 @@ class BootRecord:
     outcome: str
     reason: str | None
     seconds: float
+
+    @property
+    def trouble(self) -> str:
+        """How the boot ended, in words; for one that did not come up."""
+        return self.outcome.replace("_", " ") + (f": {self.reason}" if self.reason else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
