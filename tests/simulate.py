@@ -104,7 +104,7 @@ def bisect_to_the_end(bench: SimulatedBench, state: BisectionState | None = None
             return Ended(conclusion=action.conclusion, boots=len(state.observations), builds=built, steps=steps, state=state)
         assert isinstance(action, Measure), f"nothing is in flight, yet {action}"
         assert steps < 5000, "the bisection does not end"
-        asked = tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k in action.requests)
+        asked = tuple(InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box) for r in action.requests)
         state = arrived(bench, replace(state, in_flight=asked))
 
 

@@ -33,7 +33,7 @@ def halfway(bench: SimulatedBench, steps: int) -> BisectionState:
 def asked(state: BisectionState) -> BisectionState:
     action = step(state, POLICY)
     assert isinstance(action, Measure), action
-    return replace(state, in_flight=state.in_flight + tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k in action.requests))
+    return replace(state, in_flight=state.in_flight + tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests))
 
 
 @pytest.mark.parametrize("culprit", range(1, 17))
@@ -121,7 +121,7 @@ def test_an_answer_that_comes_early_asks_for_nothing_that_is_under_way(steps: in
     state = replace(arrived(bench, replace(state, in_flight=(first,))), in_flight=tuple(rest))
     action = step(state, POLICY)
     if isinstance(action, Measure):
-        assert not set(action.requests) & {(f.idx, f.k) for f in rest}
+        assert not {r[:2] for r in action.requests} & {(f.idx, f.k) for f in rest}
 
 
 def test_no_culprit_without_confirmation_boots() -> None:
@@ -150,7 +150,7 @@ def test_confirmation_boots_that_deny_the_step_name_nobody() -> None:
             break
         assert isinstance(action, Measure)
         now = emulated(culprit=None) if action.phase == "confirm" else bench
-        state = arrived(now, replace(state, in_flight=tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k in action.requests)))
+        state = arrived(now, replace(state, in_flight=tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests)))
     assert isinstance(action, Conclude)
     assert action.conclusion.kind != "culprit"
 
@@ -183,7 +183,7 @@ def test_a_metric_with_zeros_is_bisected_by_difference() -> None:
         if isinstance(action, Conclude):
             break
         assert isinstance(action, Measure)
-        new = tuple(Observation(idx=i, k=k, values=(0.0 if i < 4 else 5.0 + 0.01 * k,), phase=action.phase) for i, k in action.requests)
+        new = tuple(Observation(idx=i, k=k, values=(0.0 if i < 4 else 5.0 + 0.01 * k,), phase=action.phase) for i, k, *_ in action.requests)
         state = replace(state, observations=state.observations + new)
     assert isinstance(action, Conclude)
     assert action.conclusion.members == (4,)

@@ -58,7 +58,7 @@ def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
         _end(lab, store, bisection, points, conclusion.kind, conclusion, conclusion.reason)
     else:
         if isinstance(action, Measure):
-            for idx, k in action.requests:
+            for idx, k, *_ in action.requests:
                 store.add_want(bisection.id, idx, k, action.phase)
                 variant = points[idx][0]
                 want_boot(lab, store, variant, _boot_key(bisection, variant, k), PRIORITY["bisection"], bisection=bisection.id)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-Phase = Literal["ends", "search", "confirm"]
+Phase = Literal["history", "ends", "search", "confirm"]  # history: boots that were there before the bisection began; they cost it nothing
 Kind = Literal["culprit", "credible_set", "not_reproduced", "inconclusive", "several"]
 
 
@@ -30,6 +30,9 @@ class Observation:
     values: tuple[float, ...]  # the metric's unit; empty: this boot says nothing about the metric
     skip: str | None = None  # panicked, hung, no result: an outcome, never a vote
     phase: Phase
+    layout: int = 0  # which build of this commit was booted: 0 the default, others lay the same code out differently
+    box: int = 0  # which testbox of the group booted it
+    at: float | None = None  # when it was booted, in seconds of any one clock; None: not known, no drift is looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,17 @@ class InFlight:
     idx: int
     k: int
     phase: Phase
+    layout: int = 0
+    box: int = 0
+
+
+class Request(NamedTuple):
+    """Boot `k` of point `idx`, which happens once: of the kernel built with this layout, on this testbox of the group."""
+
+    idx: int
+    k: int
+    layout: int = 0
+    box: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +81,8 @@ class BisectionState:
     min_effect_pct: float = 1.0
     noise: NoisePrior = field(default_factory=NoisePrior)
     boot_cost_seconds: float = 10.0  # of one boot with its runs
+    boxes: int = 1  # testboxes of the group that share the work; 0..boxes-1
+    layouts: bool = False  # whether a commit can be built with another layout of the same code
 
     def __post_init__(self) -> None:
         if len(self.points) < 2 or any(p.idx != i for i, p in enumerate(self.points)):
@@ -100,9 +116,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Ask for these boots; each names a point and which of its boots. All in this order, so base and head alternate."""
+    """Ask for these boots. All in this order, so base and head alternate."""
 
-    requests: tuple[tuple[int, int], ...]  # (idx, k)
+    requests: tuple[Request, ...]
     phase: Phase
     why: str
 

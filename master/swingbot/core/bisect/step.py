@@ -26,6 +26,7 @@ from swingbot.core.bisect.state import (
     Phase,
     PointBelief,
     Policy,
+    Request,
     Wait,
 )
 
@@ -390,7 +391,7 @@ def _share(post: Posterior, left: int, right: int) -> float:
 def _ask(case: _Case, wanted: list[tuple[int, int]] | tuple[tuple[int, int], ...], phase: Phase, why: str) -> Action:
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
-    return Measure(requests=tuple((case.name(p), k) for p, k in wanted), phase=phase, why=why)
+    return Measure(requests=tuple(Request(case.name(p), k) for p, k in wanted), phase=phase, why=why)
 
 
 def _conclude(
