@@ -1,128 +1,224 @@
-"""A simulated testbox and the shortest loop that bisects on it. Shared by properties, calibration and demonstrations.
+"""A laboratory with a clock around a simulated testbox, and the loop that bisects in it. Shared by properties, calibration and benchmarks.
 
-Its samples are made up: their provenance is `simulated`, and nothing that mails ever sees them.
+Only this module knows both the worlds (`tests/worlds.py`) and the engine. Time is in seconds of the laboratory's clock.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from swingbot.core.bisect.state import BisectionState, Conclude, Conclusion, InFlight, Measure, NoisePrior, Observation, PointState, Policy
+from swingbot.core.bisect.state import (
+    BisectionState,
+    Conclude,
+    Conclusion,
+    InFlight,
+    Measure,
+    NoisePrior,
+    Observation,
+    PointState,
+    Policy,
+)
 from swingbot.core.bisect.step import step
+from tests.worlds import DAY, SimulatedBench
 
-Key = int | str
+__all__ = ["Costs", "Ended", "Laboratory", "SimulatedBench", "a_state", "arrived", "bisect_to_the_end", "known_noise", "with_history"]
 
 
-@dataclass(kw_only=True)
-class SimulatedBench:
-    """Kernels 0..n of which some commits change the level. All spreads are relative; an effect of -0.12 is -12 %.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Seconds. Builders work side by side, as many as are needed; each testbox does one boot at a time."""
 
-    The same seed gives the same kernels and boots, in whatever order they are asked for.
-    """
+    build: float = 300.0
+    boot: float = 60.0
+    run: float = 60.0
 
-    commits: int = 16
-    culprit: int | None = 7
-    effect: float = -0.10
-    others: Mapping[int, float] = field(default_factory=dict)  # further steps: commit -> effect
-    run_noise: float = 0.0
-    boot_noise: float = 0.0
-    layout_noise: float = 0.0
-    pert_noise: float = 0.0  # shift that the k-th boot gives all kernels alike
-    heavy: float = 0.0  # share of boots that lose an exponential of mean 6 boot or run spreads
-    skip_rate: float = 0.0  # share of inner kernels that do not build
-    unbuildable: Sequence[int] = ()
-    unbootable: Sequence[int] = ()
-    boot_failure_rate: float = 0.0  # of each boot, whatever the kernel
-    identical: Mapping[int, int] = field(default_factory=dict)  # point -> earlier point with the same image
-    runs: int = 3
-    level: float = 1000.0
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        rng = self._rng("kernels")
-        self.layout = rng.normal(0.0, self.layout_noise or 1e-300, self.commits + 1)
-        drawn = rng.random(self.commits + 1) < self.skip_rate
-        self.broken = {i for i in range(1, self.commits) if drawn[i]} | set(self.unbuildable)
-
-    def boot(self, idx: int, k: int) -> tuple[tuple[float, ...], str | None]:
-        """The runs of boot k of kernel idx, or why there are none."""
-        idx = self.identical.get(idx, idx)
-        if idx in self.broken:
-            return (), "does not build: error: too few arguments"
-        if idx in self.unbootable:
-            return (), "panicked: unable to mount root"
-        rng = self._rng("boot", idx, k)
-        if rng.random() < self.boot_failure_rate:
-            return (), "hung: console went quiet"
-        steps = dict(self.others) | ({self.culprit: self.effect} if self.culprit is not None else {})
-        level = math.log(self.level) + sum(math.log1p(e) for c, e in steps.items() if c <= idx) + float(self.layout[idx])
-        level += float(self._rng("shift", k).normal(0.0, self.pert_noise or 1e-300)) + float(rng.normal(0.0, self.boot_noise or 1e-300))
-        if rng.random() < self.heavy:
-            level -= float(rng.exponential(6.0 * max(self.boot_noise, self.run_noise)))
-        noise = rng.normal(0.0, self.run_noise or 1e-300, self.runs)
-        return tuple(float(v) for v in np.exp(level + noise)), None
-
-    def _rng(self, *key: Key) -> np.random.Generator:
-        return np.random.default_rng([self.seed, *(sum(ord(c) << 8 * i for i, c in enumerate(k[:4])) if isinstance(k, str) else k for k in key)])
+    def of_boot(self, runs: int) -> float:
+        return self.boot + runs * self.run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
     conclusion: Conclusion
-    boots: int
+    boots: int  # without history
     builds: int
     steps: int
     state: BisectionState
+    seconds: float = 0.0  # of the laboratory's clock
+    cpu_seconds: float = 0.0  # of the engine, all steps together
+    slowest_step: float = 0.0  # the longest one, processor seconds
 
     @property
     def named(self) -> int | None:
         """The one commit that the conclusion names, if it does."""
         return self.conclusion.members[0] if self.conclusion.kind == "culprit" else None
 
+    def runs(self, *phases: str) -> int:
+        """Values that boots of these phases gave."""
+        return sum(len(o.values) for o in self.state.observations if o.phase in phases)
+
+
+def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float | None = None) -> NoisePrior:
+    """What A/A boots would have told about this world: its spreads, each off by the factor that the certainty admits.
+
+    12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e). `layout` in place of the world's own spread, for a wrong prior.
+    """
+    error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
+    rng = np.random.default_rng([bench.seed, 4711])
+    factors = np.exp(rng.normal(0.0, error, 3))
+    sd_run, sd_boot = (bench.sd / math.sqrt(2),) * 2 if bench.recorded else (bench.run_noise, bench.boot_noise)
+    sd_layout = (bench.layout_noise if layout is None else layout) * factors[2]
+    return NoisePrior(
+        sd_run=float(max(sd_run, 1e-4) * factors[0]), sd_boot=float(max(sd_boot, 1e-4) * factors[1]), sd_layout=float(sd_layout), certainty=certainty
+    )
+
 
 def a_state(
-    bench: SimulatedBench, *, paired: bool = False, noise: NoisePrior | None = None, min_effect_pct: float = 1.0, build_cost: float = 10.0
+    bench: SimulatedBench,
+    *,
+    paired: bool = False,
+    noise: NoisePrior | None = None,
+    min_effect_pct: float = 1.0,
+    build_cost: float = 10.0,
+    boot_cost: float = 9.0,
+    boxes: int = 1,
+    layouts: bool = False,
 ) -> BisectionState:
     """A bisection over the whole bench that has seen nothing yet."""
     points = tuple(PointState(idx=i, build_cost_seconds=build_cost) for i in range(bench.commits + 1))
-    return BisectionState(points=points, paired=paired, noise=noise or NoisePrior(), min_effect_pct=min_effect_pct, boot_cost_seconds=9.0)
+    return BisectionState(
+        points=points,
+        paired=paired,
+        noise=noise or NoisePrior(),
+        min_effect_pct=min_effect_pct,
+        boot_cost_seconds=boot_cost,
+        boxes=boxes,
+        layouts=layouts,
+    )
 
 
-def bisect_to_the_end(bench: SimulatedBench, state: BisectionState | None = None, policy: Policy | None = None) -> Ended:
-    """Step, boot everything that was asked, step again, until there is a conclusion."""
-    state, policy = state or a_state(bench), policy or Policy()
-    steps = 0
-    while True:
-        action = step(state, policy)
-        steps += 1
+def with_history(bench: SimulatedBench, state: BisectionState, boots: int = 50, costs: Costs | None = None) -> BisectionState:
+    """Each end was booted before: the good one in a row three days ago, the bad one the day before yesterday. Both are built."""
+    costs, ends = costs or Costs(), (0, bench.commits)
+    earlier = []
+    for end, days in zip(ends, (3.0, 2.0), strict=True):
+        for k in range(boots):
+            at = -days * DAY + k * costs.of_boot(bench.runs)
+            values, skip = bench.boot(end, k, at=at)
+            earlier.append(Observation(idx=end, k=k, values=values, skip=skip, phase="history", at=at))
+    points = tuple(replace(p, built=p.built or p.idx in ends) for p in state.points)
+    return replace(state, points=points, observations=state.observations + tuple(earlier))
+
+
+@dataclass
+class Laboratory:
+    """Builds and boots what is asked; outcomes come back one at a time, when they are ready."""
+
+    bench: SimulatedBench
+    state: BisectionState
+    costs: Costs = field(default_factory=Costs)
+    now: float = 0.0
+    free: dict[int, float] = field(default_factory=dict)  # testbox -> when it has done what was asked of it
+    ready: dict[tuple[int, int], float] = field(default_factory=dict)  # (kernel, layout) -> when it is built
+    coming: list[tuple[float, int, InFlight, float]] = field(default_factory=list)  # heap: (when, order of asking, what, when it starts)
+    asked: set[tuple[int, int]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.asked = {(o.idx, o.k) for o in self.state.observations}
+        self.ready = {(self.bench.root(p.idx), 0): -math.inf for p in self.state.points if p.built}
+        self.given = len(self.ready)
+
+    @property
+    def builds(self) -> int:
+        """Begun by this bisection, broken ones too."""
+        return len(self.ready) - self.given
+
+    def place(self, action: Measure) -> None:
+        new = tuple(InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box) for r in action.requests)
+        for f in new:
+            assert (f.idx, f.k) not in self.asked, f"boot {f.k} of point {f.idx} was asked for twice"
+            assert 0 <= f.box < self.state.boxes, f"there is no testbox {f.box}"
+            self.asked.add((f.idx, f.k))
+            self._schedule(f)
+        self.state = replace(self.state, in_flight=self.state.in_flight + new)
+
+    def _schedule(self, f: InFlight) -> None:
+        kernel = self.bench.root(f.idx), f.layout
+        built = self.ready.setdefault(kernel, self.now + self.costs.build)
+        if kernel[0] in self.bench.broken:
+            begin = end = max(built, self.now)
+        else:
+            begin = max(built, self.now, self.free.get(f.box, 0.0))
+            end = self.free[f.box] = begin + self.costs.of_boot(self.bench.runs)
+        heapq.heappush(self.coming, (end, len(self.asked), f, begin))
+
+    def wait(self) -> None:
+        """Until the next outcome."""
+        assert self.coming, "nothing is under way, and nothing more is asked"
+        self.now, _, f, begin = heapq.heappop(self.coming)
+        self.state = _with_outcome(self.bench, self.state, f, begin)
+
+
+def bisect_to_the_end(
+    bench: SimulatedBench, state: BisectionState | None = None, policy: Policy | None = None, costs: Costs | None = None, most_steps: int = 20_000
+) -> Ended:
+    """Step, do what was asked, step again when an outcome comes, until there is a conclusion."""
+    policy, costs = policy or Policy(), costs or Costs()
+    lab = Laboratory(bench, state or a_state(bench), costs)
+    before, cpu, slowest = len(lab.state.observations), 0.0, 0.0
+    for steps in range(1, most_steps):
+        began = time.process_time()
+        action = step(lab.state, policy)
+        took = time.process_time() - began
+        cpu, slowest = cpu + took, max(slowest, took)
         if isinstance(action, Conclude):
-            built = sum(p.built for p in state.points)
-            return Ended(conclusion=action.conclusion, boots=len(state.observations), builds=built, steps=steps, state=state)
-        assert isinstance(action, Measure), f"nothing is in flight, yet {action}"
-        assert steps < 5000, "the bisection does not end"
-        asked = tuple(InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box) for r in action.requests)
-        state = arrived(bench, replace(state, in_flight=asked))
+            return Ended(
+                conclusion=action.conclusion,
+                boots=len(lab.state.observations) + len(lab.state.in_flight) - before,
+                builds=lab.builds,
+                steps=steps,
+                state=lab.state,
+                seconds=lab.now,
+                cpu_seconds=cpu,
+                slowest_step=slowest,
+            )
+        if isinstance(action, Measure):
+            lab.place(action)
+        lab.wait()
+    raise AssertionError("the bisection does not end")
 
 
 def arrived(bench: SimulatedBench, state: BisectionState) -> BisectionState:
-    """All boots in flight come back: as the service records them, an unbuildable point is skipped and equal images are known."""
+    """All boots in flight come back at once."""
     seen = {(o.idx, o.k) for o in state.observations}
-    points, observations = list(state.points), list(state.observations)
     for f in state.in_flight:
         assert (f.idx, f.k) not in seen, f"boot {f.k} of point {f.idx} was asked for twice"
         seen.add((f.idx, f.k))
-        values, skip = bench.boot(f.idx, f.k)
-        observations.append(Observation(idx=f.idx, k=f.k, values=values, skip=skip, phase=f.phase))
-        unbuildable = skip if f.idx in bench.broken else None
-        points[f.idx] = replace(points[f.idx], built=not unbuildable, skipped=unbuildable, same_as=_known_twin(bench, points, f.idx))
-    return replace(state, points=tuple(points), observations=tuple(observations), in_flight=())
+        state = _with_outcome(bench, state, f, 0.0)
+    return state
+
+
+def _with_outcome(bench: SimulatedBench, state: BisectionState, f: InFlight, at: float) -> BisectionState:
+    """As the service records one boot: an unbuildable point is skipped, and equal images are known."""
+    values, skip = bench.boot(f.idx, f.k, f.layout, f.box, at)
+    seen = Observation(idx=f.idx, k=f.k, values=values, skip=skip, phase=f.phase, layout=f.layout, box=f.box, at=at)
+    points, point = state.points, state.points[f.idx]
+    unbuildable = skip if bench.root(f.idx) in bench.broken else None
+    now = replace(point, built=point.built or (f.layout == 0 and not unbuildable), skipped=unbuildable, same_as=_known_twin(bench, points, f.idx))
+    if now != point:
+        points = (*points[: f.idx], now, *points[f.idx + 1 :])
+    left = tuple(g for g in state.in_flight if (g.idx, g.k) != (f.idx, f.k))
+    return replace(state, points=points, observations=(*state.observations, seen), in_flight=left)
 
 
 def _known_twin(bench: SimulatedBench, points: Sequence[PointState], idx: int) -> int | None:
     """An already built point with the same image."""
-    root = bench.identical.get(idx, idx)
-    return next((p.idx for p in points if p.built and p.idx != idx and bench.identical.get(p.idx, p.idx) == root), None)
+    if not bench.identical:
+        return None
+    root = bench.root(idx)
+    return next((p.idx for p in points if p.built and p.idx != idx and bench.root(p.idx) == root), None)
