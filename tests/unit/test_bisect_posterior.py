@@ -13,7 +13,8 @@ from scipy.stats import multivariate_t
 
 from swingbot.core.bisect.choice import information
 from swingbot.core.bisect.evidence import gather
-from swingbot.core.bisect.posterior import FLOOR, Posterior, _grid, _pooled_noise, posterior, summarise
+from swingbot.core.bisect.gaussian import _grid, _pooled_noise, posterior, summarise
+from swingbot.core.bisect.posterior import FLOOR, Posterior
 from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, PointState, Policy
 from swingbot.core.bisect.step import step
 from tests.simulate import SimulatedBench, a_state

@@ -26,6 +26,9 @@ class Boot:
     k: int
     values: tuple[float, ...]
     phase: Phase
+    layout: int = 0
+    box: int = 0
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ def _observed(state: BisectionState, counted: dict[int, int]) -> tuple[tuple[Boo
         key = counted[o.idx], o.k
         values = tuple(v for v in o.values if math.isfinite(v))
         if values and not o.skip:
-            boots.setdefault(key, Boot(*key, values, o.phase))
+            boots.setdefault(key, Boot(*key, values, o.phase, o.layout, o.box, o.at))
         else:
             failed.add(key)
     return tuple(boots[key] for key in sorted(boots)), tuple(sorted(failed - boots.keys()))

@@ -1,43 +1,16 @@
-"""Where is the step? The exact posterior over commits, recomputed from all boots each time.
-
-    y = mu + D * [behind the step] + layout(kernel) + shift(k, if paired) + boot + run
-
-All but the grid of noise ratios is integrated in closed form (docs/statistics.md, "The posterior of a bisection").
-Everything here is on the effect scale: natural logs, or differences in units of the level.
-"""
+"""What is believed of the step: the answer that both models give (`gaussian` for paired boots, `mixture` for all others)."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import product
 from typing import Final
 
 import numpy as np
-from scipy.special import expit, logsumexp, stdtr
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.state import NoisePrior, Policy
+from swingbot.core.bisect.evidence import Floats, Indices
+from swingbot.core.bisect.state import Policy
 
-# Grid over each ratio: factors in sd and their weights. Layout is known worst and gets the widest.
-_BOOT_GRID: Final = ((0.45, 0.25), (1.0, 0.5), (2.2, 0.25))
-_LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
-_SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
-_MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
-FLOOR: Final = 1e-4  # spread of a boot mean: below, one digit would be proof
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Boots reduced to one row each, and which measured positions and blocks (values of k) they belong to."""
-
-    at: Floats  # measured positions, ascending
-    point: Indices  # boot -> index into `at`
-    block: Indices  # boot -> index of its k
-    runs: Floats
-    mean: Floats  # centred on `centre`
-    within: Floats  # squares of runs about their boot's mean
-    centre: float
+FLOOR: Final = 1e-4  # spread of a boot: below, one digit would be proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,70 +38,9 @@ class Posterior:
         return np.cumsum(self.commit) / max(1.0 - self.none, 1e-300)
 
 
-def summarise(ev: Evidence, paired: bool) -> Sums:
-    """On a paired testbox a boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
-    at = sorted({b.position for b in ev.boots})
-    index, ks = {p: i for i, p in enumerate(at)}, {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))}
-    rows = []
-    for b in ev.boots:
-        values = [math.fsum(b.values) / len(b.values)] if paired else list(b.values)
-        logs = np.array([ev.of(v) for v in values])
-        rows.append((index[b.position], ks[b.k], len(logs), float(logs.mean()), float(((logs - logs.mean()) ** 2).sum())))
-    table = np.array(rows, dtype=float).reshape(-1, 5)
-    centre = float(table[:, 3].mean()) if len(rows) else 0.0
-    return Sums(np.array(at, float), table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2], table[:, 3] - centre, table[:, 4], centre)
-
-
-def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, paired: bool, min_effect: float) -> Posterior:
-    """Needs boots of both ends."""
-    sums = summarise(ev, paired)
-    sd_run, df = _pooled_noise(sums, noise, paired)
-    ln_prior = _gap_prior(sums, ev.mass, policy)
-    cells = [_cell(sums, ratios, noise, sd_run, paired, policy) for ratios in _grid(noise, sd_run, paired)]
-    ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior  # (grid, gaps + 1), the last column is "none"
-    one = float(logsumexp(ln))
-    return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, paired, *_two_steps(sums, cells, ln_prior, one, policy))
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """One combination of noise ratios; arrays over the gaps between measured positions, the last entry is "no change"."""
-
-    ln_weight: float
-    ln_likelihood: Floats
-    effect: Floats  # of D; 0 in the last entry
-    low: Floats
-    scale2: Floats  # posterior mean of sd_run^2, about
-    df: float
-    cov: Floats  # (gaps + 1, 3): variances of mu and D and their covariance, in units of scale2
-    rho: float
-    lam: float
-    two: Floats  # (pairs of gaps,): ln likelihood of a step in each of the two, in the order of `_pairs`
-
-
-def _grid(noise: NoisePrior, sd_run: float, paired: bool) -> list[tuple[float, float, float]]:
-    """(sb^2/sw^2, sl^2/sw^2, ln weight). The ratios stand on absolute spreads: a box without boot noise still has layout."""
-    boots = ((0.0, 1.0),) if paired else tuple(((f * noise.sd_boot / sd_run) ** 2, w) for f, w in _BOOT_GRID)
-    layouts = tuple(((f * noise.sd_layout / sd_run) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
-    return [(rho, lam, math.log(wb * wl)) for (rho, wb), (lam, wl) in product(boots, layouts)]
-
-
-def _pooled_noise(sums: Sums, noise: NoisePrior, paired: bool) -> tuple[float, float]:
-    """sd of a run (paired: of a boot mean) from what replicates say and the prior; and the degrees of freedom of the data in it."""
-    prior = max(noise.sd_boot if paired else noise.sd_run, FLOOR)
-    if paired:
-        info, vector, square, _ = _information(sums, 0.0, 1e12)
-        squares = max(square - float(vector @ np.linalg.pinv(info, rcond=1e-9, hermitian=True) @ vector), 0.0)
-        df = max(len(sums.mean) - len(np.unique(sums.block)) - (len(sums.at) - 1), 0)
-    else:
-        squares, df = float(sums.within.sum()), int((sums.runs - 1).sum())
-    a2 = 2.0 * noise.certainty
-    return max(math.sqrt((a2 * prior**2 + squares) / (a2 + df)), FLOOR), df
-
-
-def _gap_prior(sums: Sums, mass: Floats, policy: Policy) -> Floats:
+def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:
     """ln prior of a step in each gap between neighbouring measured positions, then of none."""
-    upto = np.cumsum(mass)[sums.at.astype(int)]
+    upto = np.cumsum(mass)[at]
     gaps = np.maximum(np.diff(upto), 0.0)
     total = gaps.sum()
     none = policy.prior_no_change if total > 0 else 1.0
@@ -136,135 +48,9 @@ def _gap_prior(sums: Sums, mass: Floats, policy: Policy) -> Floats:
         return np.asarray(np.log(np.append((1.0 - none) * gaps / (total or 1.0), none)), dtype=np.float64)
 
 
-def _information(sums: Sums, rho: float, kappa: float) -> tuple[Floats, Floats, float, float]:
-    """Of the levels of the measured positions, shifts of k integrated out (sd^2 ratio kappa; 0: no blocks):
-    matrix M, vector v, scalar c of the quadratic form c - 2 a'v + a'M a, and the ln determinant so far."""
-    w = 1.0 / (rho + 1.0 / sums.runs)
-    points = len(sums.at)
-    info: Floats = np.diag(np.bincount(sums.point, w, points)).astype(np.float64)
-    vector: Floats = np.bincount(sums.point, w * sums.mean, points).astype(np.float64)
-    square = float(sums.within.sum() + (w * sums.mean**2).sum())
-    ln_det = float(np.log1p(rho * sums.runs).sum())
-    if kappa > 0:
-        blocks = int(sums.block.max()) + 1
-        shared = np.zeros((blocks, points))
-        np.add.at(shared, (sums.block, sums.point), w)
-        weight, pull = np.bincount(sums.block, w, blocks), np.bincount(sums.block, w * sums.mean, blocks)
-        by = shared / (weight + 1.0 / kappa)[:, None]
-        info, vector = info - shared.T @ by, vector - by.T @ pull
-        square -= float((pull**2 / (weight + 1.0 / kappa)).sum())
-        ln_det += float(np.log1p(kappa * weight).sum())
-    return info, vector, square, ln_det
-
-
-def _cell(sums: Sums, ratios: tuple[float, float, float], noise: NoisePrior, sd_run: float, paired: bool, policy: Policy) -> _Cell:
-    rho, lam, ln_weight = ratios
-    kappa = (_SHIFT_SD / sd_run) ** 2 if paired else 0.0
-    info, vector, square, ln_det = _information(sums, rho, kappa)
-    points, runs = len(sums.at), float(sums.runs.sum())
-    mixed = np.eye(points) + lam * info  # integrates each kernel's layout offset
-    both = np.linalg.solve(mixed, np.column_stack([info, vector]))
-    matrix, g = both[:, :-1], both[:, -1]
-    square -= lam * float(vector @ g)
-    ln_det += float(np.linalg.slogdet(mixed)[1])
-    gaps = points - 1
-    prior_d = 1.0 / max(4.0, (policy.prior_effect / sd_run) ** 2)
-    # Sums over the points behind each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 behind the gap.
-    columns = matrix.sum(axis=0)
-    b11, b12 = float(columns.sum()), np.cumsum(columns[::-1])[::-1][1:]
-    corner = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1)[::-1, ::-1][1:, 1:]  # h_i'G h_j
-    b22 = corner.diagonal() + prior_d
-    r1, r2 = float(g.sum()), np.cumsum(g[::-1])[::-1][1:]
-    det = np.maximum(b11 * b22 - b12**2, 1e-300)
-    low, effect = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
-    q = np.append(square - low * r1 - effect * r2, square - r1 * r1 / b11)
-    q = np.maximum(q, 0.0) + runs * FLOOR**2  # rounding: identical values are no proof
-    a, b0 = noise.certainty + (runs - 1) / 2, noise.certainty * max(noise.sd_boot if paired else noise.sd_run, FLOOR) ** 2
-    ln_dets = ln_det + np.append(np.log(det / prior_d), math.log(b11))
-    return _Cell(
-        ln_weight=ln_weight,
-        ln_likelihood=-0.5 * ln_dets - a * np.log(b0 + q / 2),
-        effect=np.append(effect, 0.0),
-        low=np.append(low, r1 / b11),
-        scale2=(b0 + q / 2) / a,
-        df=2 * a,
-        cov=np.column_stack([np.append(b22 / det, 1 / b11), np.append(b11 / det, 0.0), np.append(-b12 / det, 0.0)]),
-        rho=rho,
-        lam=lam,
-        two=_two_in_cell(b11, b12, corner + prior_d * np.eye(gaps), r1, r2, (square, ln_det, prior_d, runs, a, b0)) if gaps <= _MOST_GAPS else np.empty(0),
-    )
-
-
-def _pairs(gaps: int) -> tuple[Indices, Indices]:
-    return np.triu_indices(gaps, 1)
-
-
-def _two_in_cell(b11: float, b12: Floats, corner: Floats, r1: float, r2: Floats, rest: tuple[float, float, float, float, float, float]) -> Floats:
-    """The same marginal likelihood with two steps of independent size: a 3 by 3 system for each pair of gaps."""
-    square, ln_det, prior_d, runs, a, b0 = rest
-    i, j = _pairs(len(r2))
-    system = np.empty((len(i), 3, 3))
-    system[:, 0, 0] = b11
-    system[:, 0, 1] = system[:, 1, 0] = b12[i]
-    system[:, 0, 2] = system[:, 2, 0] = b12[j]
-    system[:, 1, 1], system[:, 2, 2] = corner[i, i], corner[j, j]
-    system[:, 1, 2] = system[:, 2, 1] = corner[i, j]
-    right = np.column_stack([np.full(len(i), r1), r2[i], r2[j]])
-    solved = np.linalg.solve(system, right[:, :, None])[:, :, 0] if len(i) else right
-    q = np.maximum(square - (solved * right).sum(axis=1), 0.0) + runs * FLOOR**2
-    ln_dets = ln_det + np.linalg.slogdet(system)[1] - 2.0 * math.log(prior_d)
-    return np.asarray(-0.5 * ln_dets - a * np.log(b0 + q / 2))
-
-
-def _two_steps(sums: Sums, cells: list[_Cell], ln_prior: Floats, one: float, policy: Policy) -> tuple[float, tuple[int, int] | None]:
-    """P(two steps against one or none), and the first and last measured position between them at the likeliest pair."""
-    i, j = _pairs(len(sums.at) - 1)
-    if not len(i) or not len(cells[0].two) or policy.prior_two <= 0:
-        return 0.0, None
-    ln_pair = ln_prior[i] + ln_prior[j] + math.log(2.0)
-    ln = logsumexp(np.array([c.ln_weight + c.two for c in cells]), axis=0) + ln_pair + math.log(policy.prior_two / (1 - policy.prior_two))
-    best = int(np.argmax(ln))
-    return float(expit(logsumexp(ln) - one)), (int(sums.at[i[best] + 1]), int(sums.at[j[best]]))
-
-
-def _collect(
-    sums: Sums, cells: list[_Cell], weight: Floats, mass: Floats, min_effect: float, df: float, paired: bool, two: float, middle: tuple[int, int] | None
-) -> Posterior:
-    scale2, effect, low = (np.array([getattr(c, name) for c in cells]) for name in ("scale2", "effect", "low"))
-    cov = np.array([c.cov for c in cells])
-    rho, lam = np.array([c.rho for c in cells])[:, None], np.array([c.lam for c in cells])[:, None]
-    t_df = np.array([c.df for c in cells])[:, None]
-    change, none = weight[:, :-1], float(weight[:, -1].sum())
-    given = change / max(change.sum(), 1e-300)
-    sd = np.sqrt(scale2 * cov[:, :, 1])[:, :-1]
-    small = stdtr(t_df, (min_effect - effect[:, :-1]) / sd) - stdtr(t_df, (-min_effect - effect[:, :-1]) / sd)
-    mean = float((given * effect[:, :-1]).sum())
-    runs = 1.0 if paired else float(sums.runs.mean())
-    # Paired: mu swims with the shifts; what points are judged against is known as well as the difference of the ends.
-    ends = (cov[:, :, 1] / 2,) * 2 if paired else (cov[:, :, 0], cov[:, :, 0] + cov[:, :, 1] + 2 * cov[:, :, 2])
-    return Posterior(
-        commit=_per_commit(sums, change.sum(axis=0), mass),
-        none=none,
-        none_or_small=none + float((change * small).sum()),
-        effect=mean,
-        effect_var=float((given * (sd**2 + (effect[:, :-1] - mean) ** 2)).sum()),
-        low=sums.centre + float((given * low[:, :-1]).sum()),
-        low_var=float((given * (scale2 * ends[0])[:, :-1]).sum()),
-        high_var=float((given * (scale2 * ends[1])[:, :-1]).sum()),
-        sd_run=math.sqrt(float((weight * scale2).sum())),
-        sd_boot=math.sqrt(float((weight * scale2 * rho).sum())),
-        sd_layout=math.sqrt(float((weight * scale2 * lam).sum())),
-        boot_var=float((weight * scale2 * (rho + 1.0 / runs)).sum()),
-        two=two,
-        middle=middle,
-        df=df if paired else max(len(sums.mean) - len(sums.at), 0),
-    )
-
-
-def _per_commit(sums: Sums, gaps: Floats, mass: Floats) -> Floats:
-    """Inside a gap nothing was measured: there the posterior is the prior."""
+def per_commit(at: Indices, gaps: Floats, mass: Floats) -> Floats:
+    """Share the probability of each gap between neighbouring measured positions `at`: inside, the posterior is the prior."""
     commit = np.zeros(len(mass))
-    at = sums.at.astype(int)
     for left, right, p in zip(at[:-1], at[1:], gaps, strict=True):
         inside = mass[left + 1 : right + 1]
         if inside.sum() > 0:

@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 from scipy.special import stdtr
 
+from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.choice import choose, weak_end
 from swingbot.core.bisect.confirm import Fresh, confirm_requests, fresh
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, gather
-from swingbot.core.bisect.posterior import Posterior, posterior
+from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import (
     Action,
     Belief,
@@ -100,7 +101,10 @@ def _look(state: BisectionState, policy: Policy) -> _Case:
 
 
 def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
-    return posterior(ev, state.noise, policy, paired=state.paired, min_effect=ev.threshold(state.min_effect_pct))
+    least = ev.threshold(state.min_effect_pct)
+    if state.paired:
+        return gaussian.posterior(ev, state.noise, policy, paired=True, min_effect=least)
+    return mixture.posterior(ev, state.noise, policy, min_effect=least)
 
 
 # --- the ends ---------------------------------------------------------------------------------------------------------------

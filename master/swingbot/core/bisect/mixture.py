@@ -1,0 +1,316 @@
+"""Where is the step, when boots may be wild? Exact up to a grid; for testboxes whose boots are not paired.
+
+    y = mu + D * [behind the step] + layout(kernel) + boot + run
+
+Levels live on a grid. There any noise will do: the likelihood of a boot is a function of the level, that of a kernel the product over
+its boots, smeared by layout; points before the step share mu, those behind it mu + D. Spreads and the share of wild boots are summed
+over. Every hypothesis is a product of running sums (docs/statistics.md, "The posterior of a bisection").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+from scipy.special import expit, logsumexp, ndtr
+
+from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
+from swingbot.core.bisect.posterior import FLOOR, Posterior, gap_prior, per_commit
+from swingbot.core.bisect.state import NoisePrior, Policy
+
+# What is not Gaussian: (share of wild boots, their spread in sd, prior). Summed over; the data decide.
+_SHAPES: Final = ((0.01, 8.0, 0.55), (0.1, 8.0, 0.3), (0.3, 4.0, 0.15))
+_LAYOUTS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))  # factors of the layout spread that is known, and their prior
+_NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
+_EFFECTS: Final = ((0.5, 0.7), (3.0, 0.3))  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
+_SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
+_MOST_LEVELS: Final = 400  # beyond, spreads get a floor: only where the step is a hundred times the noise
+_COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
+_MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Boots as columns. A node is one kernel image: a measured position built with one layout."""
+
+    at: Indices  # measured positions, ascending
+    point: Indices  # node -> index into `at`
+    node: Indices  # boot -> node, ascending
+    x: Floats  # boot -> its level on the effect scale
+    runs: Floats  # boot -> runs in it
+    spread: float  # of one boot: what replicates and prior say
+    error: float  # sd of ln(spread)
+    df: float  # boots beyond the first of their kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Theta:
+    spread: float  # of one boot
+    layout: float
+    wild: float  # share of wild boots
+    width: float  # their spread, in units of `spread`
+    ln_prior: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Hypotheses:
+    """Arrays over (theta, gap between neighbouring measured positions); the last gap is "no change"."""
+
+    ln: Floats
+    low: Floats  # E[mu]
+    low_var: Floats
+    high: Floats  # E[mu + D]
+    high_var: Floats
+
+
+def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: float) -> Posterior:
+    """Needs boots of both ends."""
+    columns = _columns(ev, noise)
+    thetas = _thetas(columns, noise)
+    levels = _levels(columns, thetas)
+    thetas = [_floored(t, levels, columns) for t in thetas]
+    points = _points(columns, thetas, levels)
+    ln_prior = gap_prior(columns.at, ev.mass, policy)
+    found = _hypotheses(points, levels, policy)
+    ln = found.ln + ln_prior + np.array([t.ln_prior for t in thetas])[:, None]
+    one = float(logsumexp(ln))
+    best = int(np.argmax(logsumexp(ln, axis=1)))
+    two = _two_steps(points[best], levels, policy, ln_prior, float(logsumexp(ln[best] - thetas[best].ln_prior)), columns.at)
+    return _collect(columns, thetas, found, np.exp(ln - one), ev.mass, min_effect, two)
+
+
+# --- boots ------------------------------------------------------------------------------------------------------------------
+
+
+def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
+    boots = sorted(ev.boots, key=lambda b: (b.position, b.layout, b.k))
+    nodes = sorted({(b.position, b.layout) for b in boots})
+    index = {key: i for i, key in enumerate(nodes)}
+    at = sorted({position for position, _ in nodes})
+    where = {position: i for i, position in enumerate(at)}
+    node = np.array([index[b.position, b.layout] for b in boots], dtype=np.intp)
+    x = np.array([_level(ev, b) for b in boots])
+    runs = np.array([len(b.values) for b in boots], dtype=np.float64)
+    prior = math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / float(runs.mean()))
+    spread, error, df = _known_spread(x, node, max(prior, FLOOR), noise.certainty)
+    return _Columns(np.array(at, np.intp), np.array([where[p] for p, _ in nodes], np.intp), node, x, runs, spread, error, df)
+
+
+def _level(ev: Evidence, boot: Boot) -> float:
+    """Of one boot: the mean of its runs, from three on without what is far outside the others."""
+    values = np.array([ev.of(v) for v in boot.values])
+    if len(values) >= 3:
+        middle = float(np.median(values))
+        reach = 4.0 * 1.4826 * float(np.median(np.abs(values - middle)))
+        if reach > 0:
+            values = values[np.abs(values - middle) <= reach]
+    return float(values.mean())
+
+
+def _known_spread(x: Floats, node: Indices, prior: float, certainty: float) -> tuple[float, float, float]:
+    """Spread of one boot, sd of its logarithm, and the degrees of freedom that the boots themselves gave: replicates of each
+    kernel about their median, what is wild cut off."""
+    counts = np.bincount(node)
+    middle = np.array([np.median(x[node == i]) for i in range(len(counts))])
+    replicated = counts[node] > 1
+    off = np.abs(x - middle[node])[replicated]
+    df = float((counts - 1).clip(0).sum())
+    a2, spread = 2.0 * max(certainty - 0.5, 0.1), prior
+    if df:
+        correct = df / max(len(off), 1)
+        for _ in range(8):
+            inside = off < 3.0 * spread / math.sqrt(correct)
+            share = max(float(inside.sum()) / len(off), 1.0 / len(off))
+            squares = float((off[inside] ** 2).sum()) / share
+            spread = max(math.sqrt((a2 * prior**2 + squares) / (a2 + df)), FLOOR)
+    return spread, 1.2 / math.sqrt(2.0 * (a2 + df)), df
+
+
+def _thetas(columns: _Columns, noise: NoisePrior) -> list[_Theta]:
+    """Nodes over what is not known exactly. Weights of the spread are those of its prior, in steps of equal ln(spread)."""
+    prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / float(columns.runs.mean())), FLOOR)
+    prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
+    layouts = tuple((f * noise.sd_layout, w) for f, w in _LAYOUTS) if noise.sd_layout > 0 else ((0.0, 1.0),)
+    made = []
+    for z, (layout, w_layout), (wild, width, w_shape) in product(_NODES, layouts, _SHAPES):
+        spread = max(columns.spread * math.exp(z * columns.error), FLOOR)
+        ln_prior = -0.5 * (math.log(spread / prior) / prior_error) ** 2
+        made.append(_Theta(spread, layout, wild, width, ln_prior + math.log(w_layout * w_shape)))
+    return made
+
+
+def _levels(columns: _Columns, thetas: list[_Theta]) -> Floats:
+    """The grid: where the level of either side may lie."""
+    x, most = columns.x, len(columns.x)
+    narrow = min(t.spread for t in thetas) / math.sqrt(most)
+    wide = max(t.spread for t in thetas)
+    smear = max(t.layout for t in thetas)
+    first, last = columns.node == 0, columns.node == columns.node[-1]
+    low, high = math.inf, -math.inf
+    for boots in (first, last, np.ones(most, bool)):
+        reach = 6.0 * wide / math.sqrt(float(boots.sum())) + 4.0 * smear
+        middle = float(np.median(x[boots]))
+        low, high = min(low, middle - reach), max(high, middle + reach)
+    inner = [float(np.median(x[columns.node == i])) for i in range(len(columns.point)) if (columns.node == i).sum() > 1]
+    if inner:
+        low, high = min(low, *inner, high), max(high, *inner, low)
+    step = max(_SPACING * narrow, (high - low) / _MOST_LEVELS)
+    return np.asarray(np.arange(low, high + step, step))
+
+
+def _floored(theta: _Theta, levels: Floats, columns: _Columns) -> _Theta:
+    least = float(levels[1] - levels[0]) * math.sqrt(len(columns.x)) / (1.4 * _SPACING)
+    return theta if theta.spread >= least else _Theta(least, theta.layout, theta.wild, theta.width, theta.ln_prior)
+
+
+def _points(columns: _Columns, thetas: list[_Theta], levels: Floats) -> Floats:
+    """(theta, measured position, level) -> ln likelihood of the boots there."""
+    step, many = float(levels[1] - levels[0]), len(levels)
+    where = np.rint((columns.x - levels[0]) / step).astype(np.intp)
+    starts = np.flatnonzero(np.diff(columns.node, prepend=-1))
+    reach = 3 * many
+    distance = np.arange(-reach, reach + 1) * step
+    pick = np.clip(where[:, None] - np.arange(many)[None, :], -reach, reach) + reach
+    merge = np.flatnonzero(np.diff(columns.point, prepend=-1))
+    tables = np.empty((len(thetas), len(columns.at), many))
+    cache: dict[tuple[float, float, float], Floats] = {}
+    for i, theta in enumerate(thetas):
+        key = (theta.spread, theta.wild, theta.width)
+        if key not in cache:
+            cache[key] = np.add.reduceat(_ln_boot(distance, theta)[pick], starts, axis=0)
+        tables[i] = np.add.reduceat(_smeared(cache[key], theta.layout / step), merge, axis=0)
+    return tables
+
+
+def _ln_boot(distance: Floats, theta: _Theta) -> Floats:
+    """ln density of one boot at a distance from its level: mostly Gaussian, now and then wild."""
+    z2 = (distance / theta.spread) ** 2
+    clean, wild = math.log1p(-theta.wild) - z2 / 2, math.log(theta.wild / theta.width) - z2 / (2 * theta.width**2)
+    return np.logaddexp(clean, wild) - math.log(theta.spread)
+
+
+def _smeared(ln: Floats, sigma: float) -> Floats:
+    """Kernels (rows) whose level may be off by their layout: a Gaussian of `sigma` cells."""
+    if sigma < 0.2:
+        return ln
+    top = ln.max(axis=1, keepdims=True)
+    spread = gaussian_filter1d(np.exp(ln - top), sigma, axis=1, mode="constant", truncate=5.0)
+    return np.asarray(np.log(np.maximum(spread, 1e-300)) + top)
+
+
+# --- hypotheses -------------------------------------------------------------------------------------------------------------
+
+
+def _hypotheses(points: Floats, levels: Floats, policy: Policy) -> _Hypotheses:
+    before = np.cumsum(points, axis=1)
+    whole = before[:, -1:, :]
+    left, left_top = _scaled(before[:, :-1])
+    right, right_top = _scaled(whole - before[:, :-1])
+    share, kernel = _coupling(levels, policy)
+    left_c, right_c = left @ share, right @ share
+    from_left, from_right = left_c @ kernel, right_c @ kernel
+    with np.errstate(divide="ignore"):
+        ln = np.log((from_left * right_c).sum(axis=2)) + left_top + right_top
+    low, low_var = _moments(left * (from_right @ share.T), levels)
+    high, high_var = _moments(right * (from_left @ share.T), levels)
+    none, none_top = _scaled(whole)
+    step = float(levels[1] - levels[0])
+    ln_none = np.log(none.sum(axis=2)) + none_top - math.log(step)
+    level, level_var = _moments(none, levels)
+    together = [np.concatenate(pair, axis=1) for pair in ((ln, ln_none), (low, level), (low_var, level_var), (high, level), (high_var, level_var))]
+    return _Hypotheses(*together)
+
+
+def _scaled(ln: Floats) -> tuple[Floats, Floats]:
+    top = ln.max(axis=2, keepdims=True)
+    return np.exp(ln - top), top[:, :, 0]
+
+
+def _moments(weight: Floats, levels: Floats) -> tuple[Floats, Floats]:
+    total = np.maximum(weight.sum(axis=2), 1e-300)
+    mean = (weight @ levels) / total
+    return mean, np.maximum((weight @ levels**2) / total - mean**2, (levels[1] - levels[0]) ** 2 / 12)
+
+
+def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
+    """The prior of D ties the two levels. It is smooth, so it is applied on a coarse grid: (level -> shares of its two coarse
+    neighbours, coarse x coarse density)."""
+    narrow = min(f for f, _ in _EFFECTS) * policy.prior_effect
+    cells = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
+    coarse = np.linspace(float(levels[0]), float(levels[-1]), cells)
+    place = (levels - coarse[0]) / (coarse[1] - coarse[0])
+    lower = np.clip(np.floor(place).astype(int), 0, cells - 2)
+    share = np.zeros((len(levels), cells))
+    rows = np.arange(len(levels))
+    share[rows, lower], share[rows, lower + 1] = 1.0 - (place - lower), place - lower
+    return share, _effect_density(coarse[:, None] - coarse[None, :], policy)
+
+
+def _effect_density(effect: Floats, policy: Policy) -> Floats:
+    density = np.zeros_like(effect)
+    for factor, weight in _EFFECTS:
+        sd = factor * policy.prior_effect
+        density += weight / (sd * math.sqrt(2 * math.pi)) * np.exp(-0.5 * (effect / sd) ** 2)
+    return density
+
+
+def _two_steps(points: Floats, levels: Floats, policy: Policy, ln_prior: Floats, ln_one: float, at: Indices) -> tuple[float, tuple[int, int] | None]:
+    """P(two steps against one or none) at one theta, and the first and last measured position between them at the likeliest pair."""
+    gaps = len(at) - 1
+    if gaps < 2 or gaps > _MOST_GAPS or policy.prior_two <= 0:
+        return 0.0, None
+    before = np.cumsum(points, axis=0)
+    left, left_top = _scaled(before[None, :-1])
+    right, right_top = _scaled((before[-1:] - before[:-1])[None])
+    share, kernel = _coupling(levels, policy)
+    from_left, from_right = (((side[0] @ share) @ kernel) @ share.T for side in (left, right))
+    i, j = np.triu_indices(gaps, 1)
+    with np.errstate(divide="ignore"):
+        middle = before[j] - before[i] + np.log(from_left[i]) + np.log(from_right[j])
+    step = float(levels[1] - levels[0])
+    ln = logsumexp(middle, axis=1) + left_top[0][i] + right_top[0][j] + math.log(step)
+    ln = ln + ln_prior[i] + ln_prior[j] + math.log(2.0) + math.log(policy.prior_two / (1 - policy.prior_two))
+    best = int(np.argmax(ln))
+    return float(expit(logsumexp(ln) - ln_one)), (int(at[i[best] + 1]), int(at[j[best]]))
+
+
+def _collect(
+    columns: _Columns,
+    thetas: list[_Theta],
+    found: _Hypotheses,
+    weight: Floats,
+    mass: Floats,
+    min_effect: float,
+    two: tuple[float, tuple[int, int] | None],
+) -> Posterior:
+    change, none = weight[:, :-1], float(weight[:, -1].sum())
+    given = change / max(float(change.sum()), 1e-300)
+    effect, var = (found.high - found.low)[:, :-1], (found.high_var + found.low_var)[:, :-1]
+    sd = np.sqrt(var)
+    small = ndtr((min_effect - effect) / sd) - ndtr((-min_effect - effect) / sd)
+    mean = float((given * effect).sum())
+    per_theta = weight.sum(axis=1)
+    spread2 = np.array([t.spread**2 / (1.0 - t.wild) ** 2 for t in thetas])
+    layout = math.sqrt(float((per_theta * np.array([t.layout**2 for t in thetas])).sum()))
+    boot_var = float((per_theta * spread2).sum())
+    return Posterior(
+        commit=per_commit(columns.at, change.sum(axis=0), mass),
+        none=none,
+        none_or_small=none + float((change * small).sum()),
+        effect=mean,
+        effect_var=float((given * (var + (effect - mean) ** 2)).sum()),
+        low=float((given * found.low[:, :-1]).sum()),
+        low_var=float((given * found.low_var[:, :-1]).sum()),
+        high_var=float((given * found.high_var[:, :-1]).sum()),
+        sd_run=math.sqrt(boot_var),
+        sd_boot=math.sqrt(boot_var),
+        sd_layout=layout,
+        boot_var=boot_var,
+        two=two[0],
+        middle=two[1],
+        df=columns.df,
+    )
