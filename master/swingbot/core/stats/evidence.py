@@ -1,0 +1,191 @@
+"""Stage 2 of detection: evidence for a change from fresh pairs of boots, read after each pair.
+
+A pair difference is `d_k = ln(head_k / base_k)` of the boot means of two boots side by side (or whatever difference makes an effect
+for the metric). The Bayes factor weighs "the kernels differ" against "nothing, or no more than another build of equal code differs".
+Derivation, error rates and power: docs/statistics.md, "From a swing to a bisection".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import fdtrc, stdtr
+
+Answer = Literal["accept", "reject", "more"]
+Array = npt.NDArray[np.float64]
+
+# False discovery rate of the swings of one head (e-BH): one metric alone is accepted at a Bayes factor of 20.
+# Larger: false alarms; smaller: true changes of 1.4 noise sd need more than 16 pairs.
+Q: Final = 0.05
+UNRECORDED: Final = 2.5  # so many times the evidence is wanted where no noise record helps: few pairs know their own noise badly
+MIN_PAIRS: Final = 4  # fewer, and two wild boots on one side are a swing
+MIN_PAIRS_REPEATABLE: Final = 2  # a testbox that counts instructions has no wild boots that its record would not show
+MAX_PAIRS: Final = 20  # 12 lose a quarter of the true changes of two noise sd
+FUTILE: Final = 0.02  # P(change of at least half the minimum) at which we stop; larger: true changes at the minimum are dropped
+WITHOUT_BEST: Final = 5.0  # Bayes factor that must remain without the pair that speaks loudest; 1: two odd boots suffice
+NOISIER: Final = 0.05  # p at which the pairs themselves refute the noise record (F test), which is then left out
+MAX_PRIOR_DF: Final = 16.0  # a record never counts as more pairs than this: boxes change
+WIDTH: Final = 4.0  # prior variance of the change, in noise variances, where the noise is not known beforehand ...
+WIDTH_RECORDED: Final = 2.0  # ... and at least where it is; larger: small changes take longer
+FLOOR: Final = 1e-4  # of a pair difference: identical values of a repeatable testbox are no infinite evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairPrior:
+    """What is known of one pair difference before any: its sd (relative, 0.01 is 1 %) and for how many observations that counts."""
+
+    sd: float = 0.0
+    df: float = 0.0  # 0: nothing is known, and the evidence is exact whatever the noise
+
+    @property
+    def known(self) -> bool:
+        return self.sd > 0 and self.df > 0
+
+
+UNKNOWN: Final = PairPrior()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """When evidence suffices. Effects are on the scale of the differences (log ratios)."""
+
+    threshold: float = 1.0 / Q  # Bayes factor to accept at; `threshold()` gives it for several metrics of one head
+    min_effect: float = 0.01  # smallest change that somebody cares about
+    direction: Literal[-1, 0, 1] = 0  # of the change that raised the alarm; 0: either
+    layout: float = 0.0  # sd frozen into each of the two kernel images: more pairs never average it out
+    min_pairs: int = MIN_PAIRS
+    max_pairs: int = MAX_PAIRS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """`pairs` were looked at; later ones, if there are any, were not needed."""
+
+    answer: Answer
+    bf: float  # Bayes factor after `pairs`
+    pairs: int
+    mean: float  # of the differences looked at; 0 without any
+    reason: str
+
+
+def threshold(metrics: int, accepted: int = 0) -> float:
+    """Bayes factor for the next swing of a head with `metrics` benchmark metrics of which `accepted` are swings already.
+
+    e-BH (Wang & Ramdas 2022): the k largest of M e-values stand if the k-th is at least M / (q k); a metric that is not looked at counts 0.
+    """
+    return max(metrics, accepted + 1) / (Q * (accepted + 1))
+
+
+def wanted(prior: PairPrior, gate: Gate) -> float:
+    """The Bayes factor at which a change is accepted."""
+    return gate.threshold * (1.0 if prior.known else UNRECORDED)
+
+
+def sequential(diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: Gate | None = None) -> Decision:
+    """Read `diffs` one after the other until the evidence suffices either way.
+
+    The answer depends on the order of the pairs, never on how many came in at once. ValueError: a difference that is not finite.
+    """
+    gate = gate or Gate()
+    values = np.asarray(diffs, dtype=float)
+    if not np.isfinite(values).all():
+        raise ValueError("a pair difference is not a finite number; pairs without a value on both sides are to be left out")
+    found = Decision(answer="more", bf=1.0, pairs=0, mean=0.0, reason="no pair yet")
+    for n in range(1, min(len(values), gate.max_pairs) + 1):
+        found = _after(values[:n], prior, gate)
+        if found.answer != "more":
+            break
+    return found
+
+
+def _after(seen: Array, prior: PairPrior, gate: Gate) -> Decision:
+    """The state of things after the pairs `seen`, the earlier ones having decided nothing."""
+    read = reading(seen[None, :], prior, gate)
+    n, bf, mean = len(seen), math.exp(min(float(read["log_bf"][0]), 700.0)), float(seen.mean())
+    told = f"Bayes factor {bf:.3g} for a change after {n} pair{'s' * (n > 1)}"
+    if bool(read["accept"][0]):
+        return Decision(answer="accept", bf=bf, pairs=n, mean=mean, reason=f"{told}; {wanted(prior, gate):g} was wanted")
+    if bool(read["futile"][0]):
+        return Decision(answer="reject", bf=bf, pairs=n, mean=mean, reason=f"{told}; a change that matters is unlikely")
+    if n >= gate.max_pairs:
+        return Decision(answer="reject", bf=bf, pairs=n, mean=mean, reason=f"{told} of at most {gate.max_pairs}; {wanted(prior, gate):g} was wanted")
+    return Decision(answer="more", bf=bf, pairs=n, mean=mean, reason=told)
+
+
+def reading(seen: Array, prior: PairPrior, gate: Gate) -> dict[str, Any]:
+    """What one look at `seen` says, for many series at once: shape (series, pairs) gives `log_bf`, `accept` and `futile` by series."""
+    n = seen.shape[1]
+    mean = seen.mean(axis=1)
+    squares = ((seen - mean[:, None]) ** 2).sum(axis=1)
+    df = _prior_df(n, squares, prior)
+    width, fixed = _width(prior, gate), _fixed(prior, gate)
+    log_bf = log_bayes_factor(n, mean, squares, df, prior.sd, width, fixed)
+    side = np.sign(mean) if gate.direction == 0 else np.full_like(mean, gate.direction)
+    half = 0.5 * gate.min_effect
+    ready = n >= max(2, gate.min_pairs)
+    accept = ready & (log_bf >= math.log(wanted(prior, gate))) & (side * mean >= half) & _without_best(seen, side, df, prior, gate)
+    p = _share_above(half, n, side * mean, mean, squares, df, prior.sd, width, fixed)
+    futile = (p < FUTILE) if n >= 2 else np.zeros_like(accept)
+    return {"log_bf": log_bf, "accept": accept, "futile": futile & ~accept}
+
+
+def log_bayes_factor(n: int, mean: Array, squares: Array, df: Array | float, sd: float, width: float = WIDTH, fixed: float = 0.0) -> Array:
+    """ln of P(pairs | change) / P(pairs | none), for `n` pairs with this mean and sum of squares about it.
+
+    With sigma^2 ~ scaled inverse chi^2 (df, sd^2) and a change N(0, width sigma^2); `fixed` sigma^2 is the variance of what stays in
+    the images under both. df = 0, fixed = 0 is the Bayes factor of the one-sample t test with a normal prior on the effect.
+    """
+    total = df + n
+    none, change = (_residual(n, mean, squares, df, sd, fixed + extra) for extra in (0.0, width))
+    return np.asarray(0.5 * math.log((1 + n * fixed) / (1 + n * (fixed + width))) + 0.5 * total * (np.log(none) - np.log(change)))
+
+
+def _residual(n: int, mean: Array, squares: Array, df: Array | float, sd: float, spread: float) -> Array:
+    return np.asarray(df * sd**2 + squares + n * FLOOR**2 + n * mean**2 / (1 + n * spread))
+
+
+def _prior_df(n: int, squares: Array, prior: PairPrior) -> Array:
+    """Degrees of freedom that the record counts for; 0 where the pairs are noisier than it can be."""
+    df = np.full_like(squares, min(prior.df, MAX_PRIOR_DF) if prior.known else 0.0)
+    if n < 2 or not prior.known:
+        return df
+    ratio = squares / (n - 1) / max(prior.sd, FLOOR) ** 2
+    return np.where(fdtrc(n - 1, prior.df, ratio) < NOISIER, 0.0, df)
+
+
+def _width(prior: PairPrior, gate: Gate) -> float:
+    """Prior variance of the change in noise variances: at least the minimum effect is believed possible where the noise is known."""
+    return max(WIDTH_RECORDED, (gate.min_effect / max(prior.sd, FLOOR)) ** 2) if prior.known else WIDTH
+
+
+def _fixed(prior: PairPrior, gate: Gate) -> float:
+    """Variance of the difference of two images in noise variances; without a record the minimum effect alone guards against it."""
+    return 2.0 * (gate.layout / max(prior.sd, FLOOR)) ** 2 if prior.known else 0.0
+
+
+def _without_best(seen: Array, side: Array, df: Array, prior: PairPrior, gate: Gate) -> npt.NDArray[np.bool_]:
+    """Whether the change stands without the pair that speaks loudest for it: on the mean always, in evidence from `MIN_PAIRS` on."""
+    n = seen.shape[1]
+    if n < 2:
+        return np.zeros(seen.shape[0], dtype=bool)
+    turned = np.sort(seen * side[:, None], axis=1)[:, :-1]
+    mean = turned.mean(axis=1)
+    stands: npt.NDArray[np.bool_] = mean >= 0.5 * gate.min_effect
+    if n < MIN_PAIRS:
+        return stands
+    squares = ((turned - mean[:, None]) ** 2).sum(axis=1)
+    rest = log_bayes_factor(n - 1, mean, squares, df, prior.sd, _width(prior, gate), _fixed(prior, gate))
+    return np.asarray(stands & (rest >= math.log(WITHOUT_BEST)))
+
+
+def _share_above(least: float, n: int, turned: Array, mean: Array, squares: Array, df: Array, sd: float, width: float, fixed: float) -> Array:
+    """P(change in the direction of the alarm >= least | pairs, there is a change): a Student t with df + n degrees of freedom."""
+    noise = fixed + 1.0 / n
+    shrink = width / (width + noise)
+    scale = np.sqrt(_residual(n, mean, squares, df, sd, fixed + width) / (df + n) * shrink * noise)
+    return np.asarray(stdtr(df + n, (turned * shrink - least) / scale))
