@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import look, reports, requests, service, trees
+from swingbot.app.commands import bisect_run, look, reports, requests, service, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -57,6 +57,8 @@ for command in (
     reports.report,
 ):
     main.add_command(command)
+
+requests.bisect.add_command(bisect_run.run)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,216 @@
+"""The bisection itself: what the journal knows -> the engine's next step -> boots -> journal, until there is a conclusion.
+
+Merges: the chain of the range is searched first; a merge that is named is entered, as a bisection of its own between the merge's
+fork point and the tip that it brought in, in the same journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Final
+
+from swingbot.app.bisect_run import noise
+from swingbot.app.bisect_run.history import Range, branches, make_range
+from swingbot.app.bisect_run.journal import Asked, Booted, Journal
+from swingbot.app.bisect_run.lab import Lab
+from swingbot.app.bisect_run.repository import Repository
+from swingbot.app.bisect_run.trouble import Trouble
+from swingbot.core.bisect.state import BisectionState, Conclude, Conclusion, InFlight, Measure, NoisePrior, Observation, PointState, Policy, Wait
+from swingbot.core.bisect.step import step
+
+_SLACK: Final = 10.0  # a boot may take so many times the longest one so far
+_LEAST_LIMIT: Final = 60.0  # seconds, below which that is never set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How to search; nothing here changes what a value means."""
+
+    policy: Policy
+    min_effect_pct: float
+    noise_pct: float | None
+    timeout: float | None  # None: by what boots took; 0: never
+    first_parent: bool
+    paths: tuple[str, ...]
+    better: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One linear bisection: the range itself (name ""), or the branch that a merge brought in (its name is the merge's id)."""
+
+    name: str
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A named merge and what was found in its branch."""
+
+    merge: str
+    part: Part
+    conclusion: Conclusion
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    part: Part
+    conclusion: Conclusion
+    entered: tuple[Entered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something to tell the person who waits."""
+
+    kind: str  # "boot" (starts), "told" (ended), "part" (a merge is entered)
+    part: Part
+    asked: Asked | None = None
+    booted: Booted | None = None
+    why: str = ""
+    warning: str | None = None
+
+
+Listener = Callable[[News, "Hunt"], None]
+
+
+@dataclass
+class Hunt:
+    journal: Journal
+    lab: Lab
+    repository: Repository
+    wanted: Wanted
+    listen: Listener
+    whys: dict[tuple[str, str, int], str] = field(default_factory=dict)
+
+    def run(self, whole: Range) -> Found:
+        """To the end. Raises Trouble; whatever is under way is ended then, and asked for again by the next call."""
+        try:
+            part = Part("", whole)
+            conclusion = self._bisect(part)
+            return Found(part, conclusion, tuple(self._enter_merges(part, conclusion)))
+        finally:
+            self.lab.stop()
+
+    # -- one linear range
+
+    def _bisect(self, part: Part) -> Conclusion:
+        queue = self.journal.unanswered(part.name)
+        while True:
+            if not queue and self.lab.free:
+                action = step(self.state(part), self.policy(part))
+                if isinstance(action, Conclude):
+                    self.lab.stop()
+                    return action.conclusion
+                if isinstance(action, Measure):
+                    queue = self._ask(part, action)
+                elif isinstance(action, Wait) and not self.lab.busy:
+                    raise Trouble(f"nothing is under way, yet the bisection waits: {action.why}")
+            while queue and self.lab.free:
+                self._start(part, queue.pop(0))
+            if self.lab.busy:
+                self._learn(part)
+                queue = [a for a in self.journal.unanswered(part.name) if a not in self.lab.under_way]
+
+    def _ask(self, part: Part, action: Measure) -> list[Asked]:
+        wanted = [Asked(part=part.name, sha=part.range.shas[r.idx], k=r.k, phase=action.phase) for r in action.requests]
+        self.journal.ask(wanted, action.why)
+        for one in wanted:
+            self.whys[one.part, one.sha, one.k] = action.why
+        return wanted
+
+    def _start(self, part: Part, asked: Asked) -> None:
+        self.listen(News("boot", part, asked=asked, why=self.whys.get((asked.part, asked.sha, asked.k), "asked for before the interruption")), self)
+        self.lab.start(asked, self._limit(part))
+
+    def _learn(self, part: Part) -> None:
+        booted, warning = self.lab.next()
+        if booted.failed and not any(b.values for b in self.journal.booted) and booted.failed == "CMD printed no number":
+            raise Trouble(f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print one number a line for each run on stdout")
+        self.journal.boot(booted)
+        self.listen(News("told", part, booted=booted, warning=warning), self)
+
+    def _limit(self, part: Part) -> float | None:
+        """Seconds after which a boot is ended. None as long as it is not known what both ends take."""
+        if self.wanted.timeout is not None:
+            return self.wanted.timeout or None
+        good, bad = part.range.shas[0], part.range.shas[-1]
+        took = [(b.sha, b.seconds) for b in self.journal.booted if b.values]
+        if not {good, bad} <= {sha for sha, _ in took}:
+            return None
+        return max(_LEAST_LIMIT, _SLACK * max(seconds for _, seconds in took))
+
+    # -- what the engine is told
+
+    def policy(self, part: Part) -> Policy:
+        spent = sum(b.part != part.name for b in self.journal.booted)
+        return replace(self.wanted.policy, max_boots=max(1, self.wanted.policy.max_boots - spent))
+
+    def state(self, part: Part) -> BisectionState:
+        """From the journal alone."""
+        index = {sha: i for i, sha in enumerate(part.range.shas)}
+        mine = [b for b in self.journal.booted if b.part == part.name]
+        strange = next((sha for sha in (*(b.sha for b in mine), *(a.sha for a in self.journal.unanswered(part.name))) if sha not in index), None)
+        if strange is not None:
+            raise Trouble(f"{self.journal.path} speaks of commit {strange[:12]}, which is not in the range; begin anew with --restart")
+        untestable = {b.sha: b.untestable for b in self.journal.booted if b.untestable}
+        weights = part.range.weights
+        return BisectionState(
+            points=tuple(PointState(idx=i, weight=weights[i], built=True, skipped=untestable.get(sha)) for sha, i in index.items()),
+            observations=tuple(Observation(idx=index[b.sha], k=b.k, values=b.values, skip=b.failed or b.untestable, phase=b.phase, at=b.at) for b in mine),
+            in_flight=tuple(InFlight(idx=index[a.sha], k=a.k, phase=a.phase) for a in self.journal.unanswered(part.name)),
+            better=None,
+            min_effect_pct=self.wanted.min_effect_pct,
+            noise=self._noise(part),
+            boot_cost_seconds=self.boot_seconds() or 1.0,
+        )
+
+    def _noise(self, part: Part) -> NoisePrior:
+        if self.wanted.noise_pct is not None:
+            return noise.known(self.wanted.noise_pct, self.wanted.min_effect_pct / 100)
+        boots: dict[str, list[tuple[float, ...]]] = {}
+        for b in self.journal.booted:
+            if b.values:
+                boots.setdefault(b.sha, []).append(b.values)
+        return noise.estimate(boots, (part.range.shas[0], part.range.shas[-1]), self.wanted.min_effect_pct / 100)
+
+    def boot_seconds(self) -> float | None:
+        """What a boot usually takes."""
+        took = [b.seconds for b in self.journal.booted]
+        return median(took) if took else None
+
+    # -- merges
+
+    def _enter_merges(self, part: Part, conclusion: Conclusion) -> list[Entered]:
+        if self.wanted.first_parent or conclusion.kind not in ("culprit", "several"):
+            return []
+        entered: list[Entered] = []
+        for culprit in conclusion.culprits:
+            sha = part.range.shas[culprit.idx]
+            entered += self._enter(part, sha, part.range.parent(culprit.idx))
+        return entered
+
+    def _enter(self, outer: Part, merge: str, parent: str) -> list[Entered]:
+        """Search the branches of `merge` one after the other until one holds the change; merges in them likewise."""
+        found: list[Entered] = []
+        for tip in branches(outer.range.commits[merge], parent):
+            fork = self.repository.merge_base(parent, tip)
+            if fork is None or fork == tip:
+                continue
+            part = Part(f"{merge}:{tip[:12]}", self.read_range(fork, tip))
+            self.listen(News("part", part, why=f"{merge[:12]} is a merge: the branch that it brought in is searched now"), self)
+            conclusion = self._bisect(part)
+            found.append(Entered(merge, part, conclusion))
+            if conclusion.kind == "culprit":
+                only = conclusion.culprits[0].idx
+                return found + self._enter(part, part.range.shas[only], part.range.parent(only))
+            if conclusion.kind != "not_reproduced":
+                break
+        return found
+
+    def read_range(self, good: str, bad: str) -> Range:
+        """The range as git has it. Raises Trouble."""
+        relevant = self.repository.touching(good, bad, self.wanted.paths) if self.wanted.paths else None
+        return make_range(good, bad, self.repository.log(good, bad), relevant)

@@ -1,0 +1,111 @@
+"""What noise to expect of a benchmark that nobody has measured before: from what its own boots have shown so far. Pure.
+
+A spread s is given the prior ln s ~ N(ln 2 %, 1.2^2) (from 0.2 % to 20 % lies two thirds and a half of what benchmarks do), and the
+mode of its posterior after d degrees of freedom with sum of squares SS is taken: the root of
+
+    -d + SS / s^2 - (ln s - ln 2 %) / 1.2^2 = 0
+
+which falls with s, so bisection finds it. Two equal pairs of boots say 0.1 %, not 0. The engine gets it as a prior of small weight
+(`certainty`), and weighs all boots again itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from swingbot.core.bisect.state import NoisePrior
+
+USUAL: Final = 0.02  # a benchmark on a machine in use
+_LN_SD: Final = 1.2
+_CERTAINTY: Final = 0.75  # +-100 %: the boots that made the estimate are counted again by the engine
+_FLOOR: Final = 1e-4  # of the level; nothing is held to repeat better
+_LAYOUT: Final = 0.002  # by which commits that change nothing differ; never more than a fifth of the smallest effect looked for
+
+Boots = Mapping[str, Sequence[Sequence[float]]]  # commit -> boots -> values of its runs
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Squares about the mean, and their degrees of freedom."""
+
+    squares: float
+    df: int
+
+    def mode(self, centre: float = USUAL) -> float:
+        """The likeliest standard deviation, by the formula above."""
+        low, high = math.log(_FLOOR), math.log(10.0)
+        for _ in range(60):
+            ln = (low + high) / 2
+            slope = -self.df + self.squares * math.exp(-2 * ln) - (ln - math.log(centre)) / _LN_SD**2
+            low, high = (ln, high) if slope > 0 else (low, ln)
+        return math.exp(low)
+
+
+def estimate(boots: Boots, ends: tuple[str, str], min_effect: float) -> NoisePrior:
+    """Spreads relative to the level. `min_effect` is a share (0.01 is 1 %)."""
+    layout = min(_LAYOUT, min_effect / 5)
+    scaled, floor = _scaled(boots, ends)
+    within, between, runs = _within(scaled), _between(scaled), _usual_runs(scaled)
+    boot_mean = max(between.mode(), floor)
+    if not within.df:  # one run a boot: which of the two it is cannot be told, and makes no difference
+        share = boot_mean / math.sqrt(2.0)
+        return NoisePrior(sd_run=share, sd_boot=share, sd_layout=layout, certainty=_CERTAINTY)
+    run = max(within.mode(), floor)
+    left = boot_mean**2 - run**2 / runs if between.df else run**2 / 4
+    return NoisePrior(sd_run=run, sd_boot=math.sqrt(max(left, run**2 / 100)), sd_layout=layout, certainty=_CERTAINTY)
+
+
+def known(pct: float, min_effect: float) -> NoisePrior:
+    """From what a person says is the spread between boots, in percent of the level."""
+    sd = max(pct / 100.0, _FLOOR) / math.sqrt(2.0)
+    return NoisePrior(sd_run=sd, sd_boot=sd, sd_layout=min(_LAYOUT, min_effect / 5), certainty=2.0)
+
+
+def _scaled(boots: Boots, ends: tuple[str, str]) -> tuple[Boots, float]:
+    """On the engine's scale: logs if all values are positive, else shares of the larger end's level. And the spread that rounding hides."""
+    values = [v for of in boots.values() for boot in of for v in boot]
+    if not values:
+        return {}, _FLOOR
+    if all(v > 0 for v in values):
+        level = sorted(values)[len(values) // 2]
+        return {sha: [[math.log(v) for v in boot] for boot in of] for sha, of in boots.items()}, max(_FLOOR, _rounding(values) / level)
+    level = max((abs(_mean([_mean(b) for b in boots[end]])) for end in ends if boots.get(end)), default=0.0) or max(abs(v) for v in values) or 1.0
+    return {sha: [[v / level for v in boot] for boot in of] for sha, of in boots.items()}, max(_FLOOR, _rounding(values) / level)
+
+
+def _rounding(values: Iterable[float]) -> float:
+    """Standard deviation of the error that printing so many digits makes (uniform: step / sqrt 12)."""
+    digits = 0
+    for value in values:
+        fraction = repr(value).partition(".")[2]
+        if "e" in fraction or len(fraction) > 6:
+            return 0.0
+        digits = max(digits, 0 if fraction == "0" else len(fraction))
+    return float(10.0**-digits / math.sqrt(12.0))
+
+
+def _within(boots: Boots) -> Spread:
+    groups = [boot for of in boots.values() for boot in of]
+    return Spread(sum(_squares(g) for g in groups), sum(len(g) - 1 for g in groups))
+
+
+def _between(boots: Boots) -> Spread:
+    means = [[_mean(boot) for boot in of] for of in boots.values() if of]
+    return Spread(sum(_squares(g) for g in means), sum(len(g) - 1 for g in means))
+
+
+def _usual_runs(boots: Boots) -> float:
+    counts = [len(boot) for of in boots.values() for boot in of]
+    return max(1.0, len(counts) / sum(1.0 / n for n in counts)) if counts else 1.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _squares(values: Sequence[float]) -> float:
+    mean = _mean(values)
+    return math.fsum((v - mean) ** 2 for v in values)

@@ -1,0 +1,41 @@
+"""How many boots are left, about. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from swingbot.core.bisect.state import Belief, NoisePrior, Policy
+
+_SLACK: Final = 1.6  # what bisections of unknown noise take beyond the bound; measured by tests/bisect_run_worlds.py
+_LEAST_D: Final = 0.2  # a smaller effect is not told from none: the estimate ends there
+
+
+def boots_left(belief: Belief, noise: NoisePrior, policy: Policy) -> float:
+    """The bound for known levels and noise, with slack: bits that are open by bits that a boot tells, then what lifts the best commit to
+    the wanted confidence, then confirmation (docs/statistics.md, "The bound"; the capacity C(d) is fitted to within 0.01 bits)."""
+    d = max(_distance(belief, noise), _LEAST_D)
+    shares = sorted((c.probability for c in belief.candidates if c.probability > 0), reverse=True)
+    total = sum(shares) or 1.0
+    open_bits = -sum(p / total * math.log2(p / total) for p in shares)
+    best = min(shares[0] / total if shares else 0.0, 0.999999)
+    missing = max(0.0, _logit(policy.confidence) - max(0.0, _logit(best)))
+    search = open_bits / capacity(d) + missing / (d * d / 2) if best < policy.confidence else 0.0
+    ends = max(0, 2 * policy.boots_per_end - sum(p.boots for p in (belief.points[0], belief.points[-1])))
+    return _SLACK * search + ends + 2 * policy.confirm_boots
+
+
+def capacity(d: float) -> float:
+    """Bits that one boot tells about a fair question when the two levels are d spreads apart."""
+    return 1.0 - math.exp(-0.18 * d**1.9)
+
+
+def _distance(belief: Belief, noise: NoisePrior) -> float:
+    """Step in spreads of a boot with one run; of 2.5 spreads as long as nothing is known."""
+    if belief.change_pct is None:
+        return 2.5
+    return abs(math.log1p(max(belief.change_pct, -99.0) / 100)) / math.hypot(noise.sd_run, noise.sd_boot)
+
+
+def _logit(p: float) -> float:
+    return math.log(p / (1 - p)) if p > 0 else -30.0

@@ -1,0 +1,196 @@
+"""One call of `swingbot bisect run` from arguments to exit status."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import click
+
+from swingbot.app.bisect_run import answer, process, words
+from swingbot.app.bisect_run.history import Range, make_range
+from swingbot.app.bisect_run.hunt import Found, Hunt, News, Wanted
+from swingbot.app.bisect_run.journal import Journal, open_journal
+from swingbot.app.bisect_run.lab import Command, Lab
+from swingbot.app.bisect_run.repository import Repository
+from swingbot.app.bisect_run.trouble import Misuse, Trouble
+from swingbot.app.commands.context import say_json
+from swingbot.core.bisect.state import Policy
+
+_STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")  # what makes old boots worthless if it differs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The arguments, as the command line gives them."""
+
+    range_: str
+    command: tuple[str, ...]
+    repo: Path
+    checkout: bool
+    lower_is_better: bool
+    pattern: str | None
+    timeout: float | None
+    jobs: int
+    min_effect: float
+    noise: float | None
+    confidence: float
+    boots_max: int
+    first_parent: bool
+    paths: tuple[str, ...]
+    state: Path | None
+    restart: bool
+    quiet: bool
+    exit_code: bool
+    json_: bool
+
+
+def call(it: Call) -> int:
+    """Bisect, print, and say the exit status: 0 there is an answer, 1 we failed, 2 wrong input, 130 interrupted."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        return _bisect(it)
+    except Misuse as error:
+        click.echo(f"swingbot: {error}", err=True)
+        return 2
+    except Trouble as error:
+        click.echo(f"swingbot: {error}", err=True)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        click.echo(f"swingbot: {error.filename or 'input or output'}: {error.strerror}", err=True)
+        return 1
+    except KeyboardInterrupt:
+        click.echo("swingbot: interrupted; the same command goes on from here", err=True)
+        return 130
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _bisect(it: Call) -> int:
+    def say(text: str) -> None:
+        if not it.quiet:
+            click.echo(text, err=True)
+
+    pattern = _check(it)
+    repository = Repository(it.repo)
+    good, bad = _ends(repository, it.range_, say)
+    whole = _range(repository, good, bad, it.paths)
+    place = (it.state or repository.git_dir / "swingbot" / f"bisect-{good[:12]}-{bad[:12]}").resolve()
+    journal = open_journal(place / "log", _begin(it, good, bad), restart=it.restart, loose=frozenset(_begin(it, good, bad)) - set(_STRICT))
+    try:
+        if journal.unanswered_anywhere() and (ended := process.end_leftovers(place)):
+            say(f"ended {ended} processes that an interrupted call had left behind")
+        if journal.booted:
+            say(f"going on after {len(journal.booted)} boots ({journal.path})")
+        lab = Lab(repository, place, Command(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs), _zero(journal))
+        hunt = Hunt(journal, lab, repository, _wanted(it), words.teller(say) if not it.quiet else _silent)
+        found = hunt.run(whole)
+        lab.take_down()
+        return _print(it, repository, found, journal)
+    finally:
+        journal.close()
+
+
+def _silent(news: News, hunt: Hunt) -> None:
+    """Progress costs a posterior each time."""
+
+
+def _check(it: Call) -> re.Pattern[str] | None:
+    """What can be seen to be wrong before anything is started."""
+    if not it.command:
+        raise Misuse("no CMD: write it behind --, as in `swingbot bisect run GOOD..BAD -- ./bench`")
+    name = it.command[0]
+    relative = "/" in name and not os.path.isabs(name)
+    if not (it.checkout and relative) and shutil.which(name) is None:
+        why = "is not executable (chmod +x, or start it as `sh FILE`)" if Path(name).is_file() else "is not found"
+        raise Misuse(f"CMD {name!r} {why}")
+    try:
+        return re.compile(it.pattern) if it.pattern is not None else None
+    except re.error as error:
+        raise Misuse(f"--pattern {it.pattern!r} is not a regular expression: {error}") from None
+
+
+def _ends(repository: Repository, text: str, say: Callable[[str], None]) -> tuple[str, str]:
+    """Both ends as full ids, the older one first."""
+    good_ref, dots, bad_ref = text.partition("..")
+    if not dots or not good_ref or bad_ref.startswith("."):
+        raise Misuse(f"{text!r}: write the range as GOOD..BAD")
+    good, bad = repository.resolve(good_ref), repository.resolve(bad_ref or "HEAD")
+    if good == bad:
+        raise Misuse(f"{good_ref} and {bad_ref or 'HEAD'} are the same commit, {good[:12]}; there is nothing between them")
+    if repository.is_ancestor(good, bad):
+        return good, bad
+    if repository.is_ancestor(bad, good):
+        say(f"{bad_ref} is older than {good_ref}: bisecting {bad_ref}..{good_ref}; the change is said from the older to the newer one")
+        return bad, good
+    base = repository.merge_base(good, bad)
+    hint = f"bisect {base[:12]}..{bad_ref}, from where they part, or {base[:12]}..{good_ref}" if base else "they have no commit in common"
+    raise Misuse(f"{good_ref} is not an ancestor of {bad_ref or 'HEAD'}; {hint}")
+
+
+def _range(repository: Repository, good: str, bad: str, paths: tuple[str, ...]) -> Range:
+    relevant = repository.touching(good, bad, paths) if paths else None
+    if relevant is not None and not relevant:
+        raise Misuse(f"no commit between {good[:12]} and {bad[:12]} touches {' '.join(paths)}")
+    return make_range(good, bad, repository.log(good, bad), relevant)
+
+
+def _begin(it: Call, good: str, bad: str) -> dict[str, Any]:
+    return {
+        "good": good,
+        "bad": bad,
+        "cmd": list(it.command),
+        "checkout": it.checkout,
+        "pattern": it.pattern,
+        "paths": list(it.paths),
+        "cwd": os.getcwd(),
+        "min_effect": it.min_effect,
+        "noise": it.noise,
+        "jobs": it.jobs,
+        "began": round(time.time(), 3),
+    }
+
+
+def _zero(journal: Journal) -> float:
+    """What makes the monotonic clock count on from the last boot, whatever the wall clock did meanwhile."""
+    last = max((b.at + b.seconds for b in journal.booted), default=0.0)
+    return max(last, time.time() - float(journal.begin.get("began", 0.0))) - time.monotonic()
+
+
+def _wanted(it: Call) -> Wanted:
+    return Wanted(
+        policy=Policy(confidence=it.confidence, max_boots=it.boots_max, parallel=it.jobs),
+        min_effect_pct=it.min_effect,
+        noise_pct=it.noise,
+        timeout=it.timeout,
+        first_parent=it.first_parent,
+        paths=it.paths,
+        better="lower" if it.lower_is_better else "higher",
+    )
+
+
+def _print(it: Call, repository: Repository, found: Found, journal: Journal) -> int:
+    facts = answer.facts(found, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path))
+    if it.json_:
+        say_json(facts)
+    else:
+        shown = repository.show(facts["culprit"]["commit"]) if facts["culprit"] else ""
+        click.echo(words.answer(facts, shown, it.command, journal.booted, checkout=it.checkout))
+    if facts["status"] == "failed":
+        return 1
+    return answer.exit_status(facts) if it.exit_code else 0
