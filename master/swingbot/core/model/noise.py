@@ -1,0 +1,58 @@
+"""The noise record: how much a metric of a unit job moves on a testbox although nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """A standard deviation, relative (0.01 is 1 %), and how many degrees of freedom stand behind it. df 0: not known, sd means nothing."""
+
+    sd: float = 0.0
+    df: float = 0.0
+
+    @property
+    def known(self) -> bool:
+        return self.df > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredBoot:
+    """One boot of the past with the runs of one metric of one unit job."""
+
+    code: str  # equal for builds of equal code: they differ in layout alone
+    image: str  # the kernel image
+    day: str  # when, to the day
+    k: int  # which perturbation; boots of different images with equal `k` in the shared series were shifted alike
+    shared: bool  # belongs to the series that all share
+    values: tuple[float, ...]  # one a run, the metric's unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseRecord:
+    """Where the noise comes from. All spreads without the ones below them, except `boot_mean`."""
+
+    run: Spread = Spread()  # between runs of one boot
+    boot: Spread = Spread()  # between boots of one kernel on one day
+    boot_mean: Spread = Spread()  # of the mean of a boot as it was usually made: `boot` and the runs in it together
+    pair: Spread = Spread()  # of a boot mean on a repeatable testbox, without the shift that k gives all kernels
+    day: Spread = Spread()  # between days
+    layout: Spread = Spread()  # between builds of equal code with another layout
+    boots: int = 0
+    runs: int = 0
+    images: int = 0
+    wild_runs: int = 0  # left out of every spread
+    wild_boots: int = 0
+    since: str | None = None  # ISO 8601, of the first boot counted
+    until: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> NoiseRecord:
+        fields: dict[str, Any] = {key: Spread(**value) if isinstance(value, Mapping) else value for key, value in given.items()}
+        return cls(**fields)

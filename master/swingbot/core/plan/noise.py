@@ -1,0 +1,224 @@
+"""Noise records from boots that happened anyway, and what they are worth as priors.
+
+A nested analysis of variance: runs in boots, boots in days, days in kernels, kernels in code; on a testbox where boot k shifts all kernels alike
+that shift is taken out first. Wild runs and boots are counted and left out. Formulas: docs/statistics.md, "Noise records".
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from swingbot.core.bisect.state import EMULATED, NOISY, NoisePrior
+from swingbot.core.model.noise import MeasuredBoot, NoiseRecord, Spread
+from swingbot.core.stats.evidence import UNKNOWN, PairPrior
+
+WILD: Final = 6.0  # robust standard deviations beyond which a value is wild; smaller: heavy tails are called wild and missing in the record
+MOST_WILD: Final = 0.2  # a larger share is no outlier but how the metric is: all are kept
+FLOOR: Final = 1e-5  # relative: nothing is known to repeat better than that
+HALF_NORMAL: Final = 0.9539  # median of the absolute difference of two unit Gaussians
+DEFAULT_DF: Final = 0.5  # what the built-in guess counts for beside a record
+MAX_CERTAINTY: Final = 50.0  # +-7 %: boxes change, whatever the number of boots
+
+Array = npt.NDArray[np.float64]
+_Cells = dict[Hashable, list[float]]
+
+
+def estimate(boots: Sequence[MeasuredBoot], *, paired: bool = False) -> NoiseRecord:
+    """The record that `boots` of any number of kernels give. Boots without values are passed over; no boots, an empty record.
+
+    `paired`: equal k shift all kernels alike (a repeatable testbox).
+    """
+    usable = [b for b in boots if b.values and all(map(math.isfinite, b.values))]
+    if not usable:
+        return NoiseRecord()
+    scaled = _scaled(usable)
+    means, run, wild_runs = _runs(scaled)
+    kept, wild_boots = _tame(usable, means)
+    usable, means = [usable[i] for i in kept], means[kept]
+    sizes = [max(1, len(usable[i].values)) for i in range(len(usable))]
+    cells = _grouped(((b.image, b.day) for b in usable), means)
+    boot_mean = _within(cells)
+    boot = _without(boot_mean, run, float(np.mean([1.0 / m for m in sizes])))
+    return NoiseRecord(
+        run=run,
+        boot=boot,
+        boot_mean=boot_mean,
+        pair=_pairs(usable, means) if paired else Spread(),
+        day=_between(cells, lambda key: key[0], boot_mean),
+        layout=_layouts(usable, means, boot_mean),
+        boots=len(usable),
+        runs=sum(sizes),
+        images=len({b.image for b in usable}),
+        wild_runs=wild_runs,
+        wild_boots=wild_boots,
+    )
+
+
+def _scaled(boots: Sequence[MeasuredBoot]) -> list[Array]:
+    """Runs on a scale where differences are relative: logs, or shares of the mean magnitude where a value is zero or less."""
+    values = [np.asarray(b.values, dtype=float) for b in boots]
+    if min(float(v.min()) for v in values) > 0:
+        return [np.log(v) for v in values]
+    unit = float(np.mean([np.abs(v).mean() for v in values])) or 1.0
+    return [v / unit for v in values]
+
+
+def _runs(scaled: Sequence[Array]) -> tuple[Array, Spread, int]:
+    """Boot means without wild runs, the spread of a run, and how many runs were wild."""
+    scale = _typical([v for v in scaled if len(v) > 1])
+    clean, wild = [], 0
+    marked = [np.abs(v - np.median(v)) > WILD * scale if len(v) > 2 else np.zeros(len(v), dtype=bool) for v in scaled]
+    if sum(int(m.sum()) for m in marked) > MOST_WILD * sum(len(v) for v in scaled):
+        marked = [np.zeros(len(v), dtype=bool) for v in scaled]
+    for values, out in zip(scaled, marked, strict=True):
+        wild += int(out.sum())
+        clean.append(values[~out])
+    squares = sum(float(((v - v.mean()) ** 2).sum()) for v in clean)
+    df = sum(len(v) - 1 for v in clean)
+    return np.array([v.mean() for v in clean]), _spread(squares, df), wild
+
+
+def _typical(groups: Sequence[Array]) -> float:
+    """A spread within groups that wild values hardly move: the median difference of two values of a group."""
+    differences = [np.abs(v[:, None] - v[None, :])[np.triu_indices(len(v), 1)] for v in groups if len(v) > 1]
+    if not differences:
+        return math.inf
+    return max(float(np.median(np.concatenate(differences))) / HALF_NORMAL, 10 * FLOOR)
+
+
+def _tame(boots: Sequence[MeasuredBoot], means: Array) -> tuple[list[int], int]:
+    """Indices of the boots that are not wild among those of their kernel, and how many are."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for i, boot in enumerate(boots):
+        groups[boot.image].append(i)
+    scale = _typical([means[g] for g in groups.values()])
+    wild = {i for g in groups.values() if len(g) > 2 for i in g if abs(means[i] - float(np.median(means[g]))) > WILD * scale}
+    if len(wild) > MOST_WILD * len(boots):
+        wild = set()
+    return [i for i in range(len(boots)) if i not in wild], len(wild)
+
+
+def _grouped(keys: Iterable[Hashable], values: Array) -> _Cells:
+    cells: _Cells = defaultdict(list)
+    for key, value in zip(keys, values, strict=True):
+        cells[key].append(float(value))
+    return cells
+
+
+def _within(cells: _Cells) -> Spread:
+    squares = sum(float(((np.array(v) - np.mean(v)) ** 2).sum()) for v in cells.values())
+    return _spread(squares, sum(len(v) - 1 for v in cells.values()))
+
+
+def _spread(squares: float, df: float) -> Spread:
+    return Spread(sd=max(math.sqrt(squares / df), FLOOR), df=float(df)) if df > 0 else Spread()
+
+
+def _without(total: Spread, part: Spread, share: float) -> Spread:
+    """`total` minus `share` of the variance of `part`: Satterthwaite's degrees of freedom; below zero, a quarter of its standard error."""
+    if not total.known:
+        return Spread()
+    if not part.known:
+        return total
+    one, other = total.sd**2, share * part.sd**2
+    error = math.sqrt(2 * one**2 / total.df + 2 * other**2 / part.df)
+    left = max(one - other, 0.25 * error)
+    df = min(total.df, max(1.0, left**2 / (one**2 / total.df + other**2 / part.df)))
+    return Spread(sd=max(math.sqrt(left), FLOOR), df=df)
+
+
+def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread) -> Spread:
+    """Spread of cells around their parent's mean beyond what the boots in them explain (Henderson's method I for unequal sizes)."""
+    families: dict[Hashable, list[list[float]]] = defaultdict(list)
+    for key, values in cells.items():
+        families[parent(key)].append(values)
+    squares, df, size = 0.0, 0, 0.0
+    for family in families.values():
+        if len(family) < 2:
+            continue
+        n = np.array([len(v) for v in family], dtype=float)
+        means = np.array([np.mean(v) for v in family])
+        middle = float((n * means).sum() / n.sum())
+        squares += float((n * (means - middle) ** 2).sum())
+        df += len(family) - 1
+        size += float(n.sum() - (n**2).sum() / n.sum())
+    if df == 0 or not boot_mean.known:
+        return Spread()
+    typical = size / df
+    found = _without(Spread(sd=math.sqrt(squares / df), df=float(df)), Spread(sd=boot_mean.sd, df=boot_mean.df), 1.0)
+    return Spread(sd=found.sd / math.sqrt(typical), df=found.df)
+
+
+def _layouts(boots: Sequence[MeasuredBoot], means: Array, boot_mean: Spread) -> Spread:
+    cells = _grouped(((b.code, b.image) for b in boots), means)
+    return _between(cells, lambda key: key[0], boot_mean)
+
+
+def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
+    """Spread of shared boots without kernel levels and without the shift of each k: a two-way table with holes, by least squares."""
+    rows = [i for i, b in enumerate(boots) if b.shared]
+    images = {image: n for n, image in enumerate(sorted({boots[i].image for i in rows}))}
+    ks = {k: n for n, k in enumerate(sorted({boots[i].k for i in rows}))}
+    if len(rows) <= len(images) + len(ks) - 1:
+        return Spread()
+    of = np.array([images[boots[i].image] for i in rows])
+    at = np.array([ks[boots[i].k] for i in rows])
+    value = means[rows]
+    seen = np.zeros((len(images), len(ks)))
+    seen[of, at] = 1.0
+    per_image = seen.sum(axis=1)
+    # Kernel levels eliminated: a small system in the shifts alone, singular by one shift for each set of kernels that shares no k.
+    matrix = np.diag(seen.sum(axis=0)) - seen.T @ (seen / per_image[:, None])
+    level = np.bincount(of, value, minlength=len(images)) / per_image
+    shift, _, rank, _ = np.linalg.lstsq(matrix, np.bincount(at, value - level[of], minlength=len(ks)), rcond=1e-9)
+    left = value - shift[at]
+    level = np.bincount(of, left, minlength=len(images)) / per_image
+    left = left - level[of]
+    typical = max(float(np.median(np.abs(left))) / 0.6745, 10 * FLOOR)
+    tame = np.abs(left) <= WILD * typical
+    if (~tame).sum() > MOST_WILD * len(left):
+        tame[:] = True
+    return _spread(float((left[tame] ** 2).sum()), float(tame.sum()) - len(images) - int(rank))
+
+
+def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
+    """What a bisection believes of the noise before its first boot; the built-in guess where there is no record."""
+    guess = EMULATED if paired else NOISY
+    if record is None:
+        return guess
+    run, boot = record.run, record.pair if paired else record.boot
+    if not run.known and record.boot_mean.known:  # one run a boot: the two cannot be told apart, so each gets half
+        run = boot = replace(record.boot_mean, sd=record.boot_mean.sd / math.sqrt(2.0))
+    told = boot if paired else run
+    return NoisePrior(
+        sd_run=_leaning(run, guess.sd_run),
+        sd_boot=_leaning(boot, guess.sd_boot),
+        sd_layout=_leaning(record.layout, guess.sd_layout, weight=3.0),
+        certainty=min(MAX_CERTAINTY, told.df / 2 + 0.5) if told.known else guess.certainty,
+    )
+
+
+def _leaning(spread: Spread, guess: float, weight: float = DEFAULT_DF) -> float:
+    """The recorded sd with the guess as `weight` more observations."""
+    return math.sqrt((spread.df * spread.sd**2 + weight * guess**2) / (spread.df + weight))
+
+
+def pair_prior(record: NoiseRecord | None, paired: bool) -> PairPrior:
+    """What stage 2 believes of the difference of two boots side by side. Nothing on a noisy testbox without a record."""
+    spread = (record.pair if paired else record.boot_mean) if record is not None else Spread()
+    guess = EMULATED.sd_boot if paired else 0.0
+    if not spread.known:
+        return PairPrior(sd=math.sqrt(2.0) * guess, df=1.5) if paired else UNKNOWN
+    return PairPrior(sd=math.sqrt(2.0) * (_leaning(spread, guess) if paired else spread.sd), df=spread.df + (DEFAULT_DF if paired else 0.0))
+
+
+def layout_sd(record: NoiseRecord | None, guess: float) -> float:
+    """Spread between builds of equal code: the record's if it has one, leaning on `guess`."""
+    return guess if record is None else _leaning(record.layout, guess, weight=3.0)
