@@ -57,8 +57,8 @@ class Evidence:
 
     @property
     def used(self) -> int:
-        """Boots spent or under way."""
-        return len(self.boots) + len(self.failed) + len(self.pending)
+        """Boots spent or under way, those left out that were there before."""
+        return sum(b.phase != "history" for b in self.boots) + len(self.failed) + len(self.pending)
 
     def of(self, value: float) -> float:
         return math.log(value) if self.ratio else value / self.unit

@@ -208,9 +208,10 @@ def _together(case: _Case, ended: list[Conclusion]) -> Conclude:
 def _search(case: _Case) -> Action:
     ev, policy, post = case.ev, case.policy, case.post
     assert post is not None
-    target = _target(ev, post, policy.confidence)
-    if target is not None:
-        return _confirm(case, post, *target, kind=None)
+    target = _target(ev, post, policy.suspect)
+    confirmed = _confirm(case, post, *target, kind=None) if target is not None else None
+    if confirmed is not None:
+        return confirmed
     if ev.used >= policy.max_boots:
         return _wait_or(case, _out_of_boots(case))
     end = weak_end(ev, post)
@@ -222,7 +223,7 @@ def _search(case: _Case) -> Action:
             return Wait(why="what is in flight may still tell something")
         if 1.0 - post.none_or_small < policy.reproduced:
             return _conclude(case, "inconclusive", "the ends differ, but no more than kernels do by layout alone: more boots cannot tell")
-        return _confirm(case, post, *_hull(ev, post, policy.confidence), kind="credible_set")
+        return _confirm(case, post, *_hull(ev, post, policy.confidence), kind="credible_set") or _wait_or(case, _out_of_boots(case))
     if not plan.chosen:
         return Wait(why="what is in flight tells more than anything else would")
     requests: list[tuple[int, int]] = []
@@ -288,8 +289,9 @@ def _first_k(ev: Evidence, position: int, already: list[tuple[int, int]]) -> int
 # --- confirmation and the end -----------------------------------------------------------------------------------------------
 
 
-def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | None) -> Action:
-    """Fresh boots of both sides of the suspected step; conclude once they agree with everything else."""
+def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | None) -> Action | None:
+    """Fresh boots of both sides of the suspected step; conclude once they agree with everything else. None: they are there, and
+    the search knows a better boot than another pair of them."""
     ev, policy = case.ev, case.policy
     seen = case.fresh(left, right)
     missing = confirm_requests(ev, left, right, policy.confirm_boots)
@@ -307,6 +309,8 @@ def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | N
     sure = kind is not None or _share(post, left, right) >= policy.confidence
     if sure and seen.effect * post.effect > 0 and abs(seen.effect) >= least:
         return _found(case, post, seen, kind)
+    if not sure and _share(post, left, right) < policy.confidence * float(post.commit.sum()):
+        return None
     more = confirm_requests(ev, left, right, seen.pairs + 1)
     denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
     if not denied and ev.used < policy.max_boots:
