@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, look, reports, requests, service, trees
+from swingbot.app.commands import bisect_run, look, reports, requests, service, stats, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -52,7 +52,7 @@ for command in (
     look.show,
     look.raw,
     look.parse_,
-    look.stats,
+    stats.stats,
     look.jobs,
     reports.report,
 ):

@@ -1,8 +1,7 @@
-"""`swingbot status`, `list`, `show`, `raw`, `parse`, `stats`, `jobs`: looking at what is there."""
+"""`swingbot status`, `list`, `show`, `raw`, `parse`, `jobs`: looking at what is there."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
 from swingbot.core.model import ids
-from swingbot.core.stats.compare import Rule
-from swingbot.core.stats.compare import compare as judge
-from swingbot.core.stats.parse import parse_boots
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 from swingbot_jobs import testbox
@@ -164,51 +160,6 @@ def parse_(session: Session, program: str, file: Path) -> None:
       swingbot parse netperf jobs/programs/netperf/samples/udp-stream.raw
     """
     say_json(parse_file(program, file, load_programs(Path(session.settings.paths.jobs) / "programs")))
-
-
-@click.group()
-def stats() -> None:
-    """Statistics on any numbers."""
-
-
-@stats.command("compare")
-@click.option("--base", required=True, help="Runs of the base: commas between runs, semicolons between boots.")
-@click.option("--head", required=True, help="Runs of the head, likewise.")
-@click.option("--lower-is-better", is_flag=True, help="Smaller numbers are better.")
-@click.option("--paired", is_flag=True, help="The n-th boot of base belongs to the n-th boot of head.")
-@click.option("--min-effect", type=float, default=1.0, show_default=True, help="Smallest change in per cent that counts.")
-@click.option("--exit-code", is_flag=True, help="3 if it got worse, 4 if unclear or invalid.")
-@as_json
-@guarded
-def stats_compare(base: str, head: str, lower_is_better: bool, paired: bool, min_effect: float, exit_code: bool, json_: bool) -> None:
-    """Compare two sets of numbers as swingbot does.
-
-    \b
-    Example:
-      swingbot stats compare --base '100,101;99,102;101,100' --head '90,91;92,90;91,93'
-    """
-    try:
-        sides = [parse_boots(given) for given in (base, head)]
-    except ValueError as error:
-        raise RequestError(str(error)) from None
-    found = judge(sides[0], sides[1], Rule(better="lower" if lower_is_better else "higher", klass="benchmark", min_effect_pct=min_effect, paired=paired))
-    facts: dict[str, Any] = {
-        "better": "lower" if lower_is_better else "higher",
-        "base": {"boots": found.base.boots, "runs": found.base.runs, "mean": found.base.mean, "stddev": found.base.stddev},
-        "head": {"boots": found.head.boots, "runs": found.head.runs, "mean": found.head.mean, "stddev": found.head.stddev},
-        "change_pct": found.change_pct,
-        "interval_pct": list(found.interval_pct) if found.interval_pct else None,
-        "verdict": found.verdict,
-        "reason": found.reason,
-    }
-    if json_:
-        say_json(facts)
-    else:
-        click.echo(f"{text.change(facts)}\n  base {text.side(facts['base'])}\n  head {text.side(facts['head'])}\n  95 % interval {text.interval(facts)}")
-        if found.reason:
-            click.echo(f"  {found.reason}")
-    if exit_code:
-        sys.exit({"worse": 3, "unclear": 4, "invalid": 4}.get(found.verdict, 0))
 
 
 @click.group()

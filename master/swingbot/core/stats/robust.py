@@ -1,0 +1,100 @@
+"""Which values are wild, and what is left without them.
+
+A value is wild when the generalised extreme studentised deviate test (Rosner, Technometrics 25, 1983) says so and it also lies farther
+from its fellows than the change that matters. At most one in five can be: more is not an outlier but a second mode.
+Formulas: docs/statistics.md, "Wild runs and boots".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import stdtr
+
+from swingbot.core.stats.moments import mean, squares
+
+MOST: Final = 0.2  # share of values that may be called wild and that the trimmed mean leaves out at each end
+FEWEST: Final = 5  # boots a side from which one at each end can be spared; degrees of freedom from which a value can be called wild
+STEPS: Final = 200  # removals tried; with thousands of values the test does not need them all
+
+
+def wild(groups: Sequence[Sequence[float]], alpha: float, least: float) -> list[tuple[int, int]]:
+    """(group, index) of wild values. Each group has a mean of its own, all have one spread; clean Gaussian data give any with probability `alpha`.
+
+    `least`: a value nearer than this to the mean of the others is never wild. Groups of one or two values say nothing and are passed over.
+    """
+    use = [(g, np.asarray(values, dtype=float)) for g, values in enumerate(groups) if len(values) > 2]
+    most = min(STEPS, sum(int(MOST * len(values)) for _, values in use) or (1 if use else 0))
+    if not use:
+        return []
+    label = np.concatenate([np.full(len(v), i) for i, (_, v) in enumerate(use)])
+    value = np.concatenate([v for _, v in use])
+    place = [(g, i) for g, v in use for i in range(len(v))]
+    alive = np.ones(len(value), dtype=bool)
+    removed: list[int] = []
+    found = 0
+    for _ in range(most):
+        picked = _most_extreme(value, label, alive, len(use), alpha, least)
+        if picked is None:
+            break
+        removed.append(picked[0])
+        alive[picked[0]] = False
+        if picked[1]:
+            found = len(removed)
+    return sorted(place[i] for i in removed[:found])
+
+
+def _most_extreme(
+    value: np.ndarray[tuple[int], np.dtype[np.float64]],
+    label: np.ndarray[tuple[int], np.dtype[np.int64]],
+    alive: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    groups: int,
+    alpha: float,
+    least: float,
+) -> tuple[int, bool] | None:
+    """(index of the value with the largest studentised deviation, whether it is wild); None when too little is left to tell."""
+    n = np.bincount(label[alive], minlength=groups)
+    df = int(alive.sum()) - groups - 1
+    if df < FEWEST or n.min() < 2:
+        return None
+    middle = np.bincount(label[alive], value[alive], minlength=groups) / n
+    off = np.where(alive, value - middle[label], 0.0)
+    room = 1.0 - 1.0 / n[label]
+    total = float(np.sum(off * off))
+    size = np.abs(off) / np.sqrt(room)
+    i = int(np.argmax(size))
+    if total <= 0.0:
+        return None
+    left = max(total - float(size[i]) ** 2, 0.0)  # squares without i: its own share is off^2 / (1 - 1/n)
+    far = abs(float(off[i])) / float(room[i]) > least
+    t = float(size[i]) / math.sqrt(left / df) if left > 1e-24 * total else math.inf
+    p = 2.0 * float(stdtr(df, -t)) * int(alive.sum())
+    return i, far and p < alpha
+
+
+@dataclass(frozen=True, slots=True)
+class Middle:
+    """The values that a trimmed mean keeps (indices, ascending) and what Yuen's test takes as variance of one of them."""
+
+    kept: tuple[int, ...]
+    variance: float
+
+
+def middle(values: Sequence[float]) -> Middle:
+    """Without one in five at each end. Yuen, Biometrika 61, 1974: winsorised squares over h - 1, h values kept, h - 1 degrees."""
+    order = sorted(range(len(values)), key=lambda i: (values[i], i))
+    g = int(MOST * len(values))
+    kept = order[g : len(order) - g]
+    low, high = values[kept[0]], values[kept[-1]]
+    total, unit = squares([min(max(v, low), high) for v in values])
+    return Middle(tuple(sorted(kept)), total * unit * unit / (len(kept) - 1))
+
+
+def median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else mean(ordered[half - 1 : half + 1])

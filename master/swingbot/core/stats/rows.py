@@ -1,0 +1,74 @@
+"""What a comparison is made of and what it answers: boots of runs, a rule, and a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
+Form = Literal["ratio", "root", "difference"]
+LARGEST: Final = 1e300  # as the database has it: beyond it squares and sums of doubles end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootRuns:
+    """The runs of one boot, in the metric's unit. On a paired testbox equal `k` (or equal `block`, where given) mean the same perturbation."""
+
+    k: int  # its own in a series; boots of a side ran in this order
+    values: tuple[float, ...]
+    block: int | None = None  # several boots of a side under one condition, such as the same hour; None: k is the block
+    lost: int = 0  # runs that were asked for and gave no value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How a metric is judged. Spreads are relative (0.01 is 1 %), of one boot mean unless they say otherwise."""
+
+    better: Literal["higher", "lower"] | None = None
+    klass: str = "kpi"  # the metric's class, for the reader; its numbers are the fields below
+    min_effect_pct: float = 1.0  # smaller: hundredths of a percent get reported; larger: real losses are called unclear. Points if `points`
+    paired: bool = False  # compare boot k of head with boot k of base
+    alpha: float = 0.005  # 1 in 200 comparisons of equal kernels may get a verdict with a direction; larger: false alarms
+    interval_alpha: float = 0.05  # of the printed interval: readers expect 95 %; it decides nothing
+    resolution: float = 0.0  # step of the printed number, in the metric's unit: rounding alone spreads by resolution / sqrt(12)
+    spread_floor: float = 1e-4  # lower: identical values of a repeatable testbox become infinite evidence
+    layout: float = 0.0  # spread frozen into a kernel image (alignment, link order): more boots never average it out
+    prior_sd: float = 0.0  # spread of one boot (of one pair when paired) known from elsewhere ...
+    prior_df: float = 0.0  # ... and how many degrees of freedom that is worth; 0: not known
+    form: Form = "ratio"  # root: counts; difference: percentages and other metrics where a ratio means nothing
+    points: bool = False  # a share in percent: the minimum effect and the margins are points of it, not percent of its level
+    poisson: bool = False  # whole numbers of independent events: their root cannot spread less than 1/2
+    positive: bool = False  # a value of zero or less is a mistake of the measurement
+    least: float | None = None  # a value below it is a mistake of the measurement
+    robust: bool = True  # leave out wild runs and boots if there are any; False: always plain means
+    wild_alpha: float = 0.01  # clean Gaussian data are called wild this often, at each of the two levels; larger: power is lost for nothing
+    trend_alpha: float = 0.002  # steady boots are called drifting this often; larger: good comparisons are thrown away
+    lost_share: float = 0.25  # a side that lost more of its runs than this has no level: what is left may be the lucky ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    boots: int
+    runs: int
+    mean: float | None  # of boot means; of the level that `RowVerdict.level` names
+    stddev: float | None  # between boots, of their means (medians where the level says so); None with one boot
+    stddev_within: float | None = None  # of one run, pooled over the boots; None where no boot has two runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowVerdict:
+    base: Side
+    head: Side
+    change_pct: float | None  # 100 * (head.mean / base.mean - 1)
+    interval_pct: tuple[float, float] | None  # 95 % interval around it (Rule.interval_alpha)
+    verdict: Verdict
+    reason: str | None  # one sentence for unclear, invalid and same; notes for the others
+    level: str | None = None  # None: plain means of boot means
+    effect: float | None = None  # log ratio; in the difference form the difference over the larger of the two mean magnitudes
+    stderr: float | None = None  # of `effect`, on its scale
+    df: float | None = None  # degrees of freedom of `stderr`
+    p: float | None = None  # two-sided, of "no effect"
+    more_boots: int | None = None  # a side; what would settle an unclear row if nothing else changes
+    margin_pct: float | None = None  # a change larger than this is excluded at the rule's alpha (points for a share)
+    change_points: float | None = None  # head.mean - base.mean, shares only
+    interval_points: tuple[float, float] | None = None

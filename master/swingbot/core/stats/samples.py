@@ -1,0 +1,211 @@
+"""From boots of runs to the numbers that are compared: which boots, in which pairs, and what one boot's value is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swingbot.core.stats.moments import mean, stddev, within
+from swingbot.core.stats.robust import FEWEST, median, middle, wild
+from swingbot.core.stats.rows import LARGEST, BootRuns, Rule, Side
+from swingbot.core.stats.scale import Scale, scale_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """The boots of both sides in units: a unit is one boot, or on a paired testbox all boots of a side in one block."""
+
+    base: list[list[BootRuns]]
+    head: list[list[BootRuns]]
+    pairs: bool  # unit i of base belongs to unit i of head
+    note: str | None
+
+    @property
+    def sides(self) -> tuple[list[BootRuns], list[BootRuns]]:
+        return [b for unit in self.base for b in unit], [b for unit in self.head for b in unit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """What is compared. `units`: one value a unit and side; `kept`: indices of the units that make the level."""
+
+    units: tuple[list[float], list[float]]
+    kept: tuple[tuple[int, ...], tuple[int, ...]]
+    trimmed: bool
+    medians: bool
+    sides: tuple[Side, Side]
+    scale: Scale
+    level: str | None
+    note: str | None
+
+    @property
+    def at(self) -> tuple[float, float]:
+        base, head = (side.mean for side in self.sides)
+        assert base is not None
+        assert head is not None
+        return base, head
+
+
+def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> Drawn:
+    """Boots that gave values, by k; on a paired testbox only those with a partner, and a note if that left some out.
+
+    ValueError: one `k` twice on a side (the caller mixed two series).
+    """
+    by_block = [_by_block(base, "base", rule), _by_block(head, "head", rule)]
+    common = sorted(by_block[0].keys() & by_block[1].keys())
+    pairs = rule.paired and bool(common) and (len(common) >= 2 or min(map(len, by_block)) < 2)
+    if not pairs:
+        sides = [[[b] for unit in blocks.values() for b in unit] for blocks in by_block]
+        one_by_one = [sorted(side, key=lambda unit: unit[0].k) for side in sides]
+        return Drawn(base=one_by_one[0], head=one_by_one[1], pairs=False, note=None)
+    lonely = sum(len(unit) for blocks in by_block for k, unit in blocks.items() if k not in common)
+    note = f"{lonely} boot{'s' * (lonely > 1)} without a partner on the other side left out" if lonely else None
+    return Drawn(base=[by_block[0][k] for k in common], head=[by_block[1][k] for k in common], pairs=True, note=note)
+
+
+def _by_block(boots: Sequence[BootRuns], name: str, rule: Rule) -> dict[int, list[BootRuns]]:
+    seen: set[int] = set()
+    found: dict[int, list[BootRuns]] = {}
+    for boot in sorted(boots, key=lambda b: b.k):
+        if boot.k in seen:
+            raise ValueError(f"{name}: boot {boot.k} is given twice; each boot of a series has its own number")
+        seen.add(boot.k)
+        if boot.values:
+            found.setdefault(boot.k if boot.block is None else boot.block, []).append(boot)
+    return found
+
+
+def impossible(drawn: Drawn, rule: Rule) -> str | None:
+    """Why nothing can be computed, or None."""
+    empty = [name for name, side in zip(("base", "head"), drawn.sides, strict=True) if not side]
+    if empty:
+        return f"no boot of the {' and of the '.join(empty)} gave a value of this metric"
+    values = [v for side in drawn.sides for b in side for v in b.values]
+    if not all(math.isfinite(v) for v in values):
+        return "a value is not a finite number"
+    if max(map(abs, values)) >= LARGEST:
+        return "a value is too large to compute with"
+    if rule.positive and min(values) <= 0:
+        return f"a {rule.klass} of {min(values):g} is not possible: zero or less is no measurement"
+    if rule.least is not None and min(values) < rule.least:
+        return f"a {rule.klass} of {min(values):g} is not possible: it cannot be below {rule.least:g}"
+    return None
+
+
+def plain_side(boots: Sequence[BootRuns]) -> Side:
+    """n, mean and spreads of one side, from means of boots; missing stays None."""
+    boots = [b for b in boots if b.values]
+    usable = all(abs(v) < LARGEST for b in boots for v in b.values)
+    return _side(boots, [mean(b.values) for b in boots], None) if boots and usable else Side(boots=len(boots), runs=_runs(boots), mean=None, stddev=None)
+
+
+def levels(drawn: Drawn, rule: Rule) -> Levels:
+    """The value of each unit and the level of each side: plain means unless wild runs or wild boots show."""
+    means = [[mean(b.values) for b in side] for side in drawn.sides]
+    runs = _harmonic([len(b.values) for side in drawn.sides for b in side])
+    scale = scale_for(means[0], means[1], rule, runs)
+    wild_runs = _wild_runs(drawn, scale, rule) if rule.robust else []
+    one = median if wild_runs else mean
+    units = [[mean([one(b.values) for b in unit]) for unit in side] for side in (drawn.base, drawn.head)]
+    scale = scale_for(units[0], units[1], rule, runs)
+    wild_units = _wild_units(units, scale, drawn.pairs, rule) if rule.robust else []
+    kept = _kept(units, scale, drawn.pairs) if wild_units else tuple(tuple(range(len(side))) for side in units)
+    sides = tuple(
+        _side(boots, [one(b.values) for b in boots], mean([side[i] for i in keep])) for boots, side, keep in zip(drawn.sides, units, kept, strict=True)
+    )
+    return Levels(
+        units=(units[0], units[1]),
+        kept=(kept[0], kept[1]),
+        trimmed=bool(wild_units),
+        medians=bool(wild_runs),
+        sides=(sides[0], sides[1]),
+        scale=scale,
+        level=_name(bool(wild_runs), kept, units, bool(wild_units), drawn.pairs),
+        note=_told(wild_runs, wild_units, drawn),
+    )
+
+
+def _wild_runs(drawn: Drawn, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
+    """(boot counted through both sides, run). On a paired testbox what all boots do at the same run is habit (a warm-up), not chance."""
+    groups = _mapped([b.values for side in drawn.sides for b in side], scale)
+    if drawn.pairs and len({len(g) for g in groups}) == 1:
+        off = [[v - mean(g) for v in g] for g in groups]
+        habit = [median([g[i] for g in off]) for i in range(len(groups[0]))]
+        groups = [[v - h for v, h in zip(g, habit, strict=True)] for g in groups]
+    return wild(groups, rule.wild_alpha, scale.threshold(rule.min_effect_pct))
+
+
+def _mapped(groups: Sequence[Sequence[float]], scale: Scale) -> list[list[float]]:
+    """Runs on the scale of effects; in shares of the overall level where a single run has no place on it (a run of 0 beside others)."""
+    try:
+        return [[scale.of(v) for v in group] for group in groups]
+    except ValueError:
+        level = mean([abs(mean(group)) for group in groups])
+        return [[v / level for v in group] for group in groups]
+
+
+def _wild_units(units: Sequence[Sequence[float]], scale: Scale, pairs: bool, rule: Rule) -> list[tuple[int, int]]:
+    if min(len(side) for side in units) < FEWEST:
+        return []
+    mapped = [[scale.of(v) for v in side] for side in units]
+    groups = [[h - b for b, h in zip(*mapped, strict=True)]] if pairs else mapped
+    return wild(groups, rule.wild_alpha, scale.threshold(rule.min_effect_pct))
+
+
+def _kept(units: Sequence[Sequence[float]], scale: Scale, pairs: bool) -> tuple[tuple[int, ...], ...]:
+    mapped = [[scale.of(v) for v in side] for side in units]
+    if pairs:
+        both = middle([h - b for b, h in zip(*mapped, strict=True)]).kept
+        return both, both
+    return tuple(middle(side).kept for side in mapped)
+
+
+def _side(boots: Sequence[BootRuns], values: Sequence[float], level: float | None) -> Side:
+    return Side(
+        boots=len(boots),
+        runs=_runs(boots),
+        mean=mean(values) if level is None else level,
+        stddev=stddev(values) if len(values) > 1 else None,
+        stddev_within=within([b.values for b in boots]),
+    )
+
+
+def _runs(boots: Sequence[BootRuns]) -> int:
+    return sum(len(b.values) for b in boots)
+
+
+def _harmonic(counts: Sequence[int]) -> float:
+    return len(counts) / math.fsum(1.0 / n for n in counts)
+
+
+def _name(medians: bool, kept: Sequence[Sequence[int]], units: Sequence[Sequence[float]], trimmed: bool, pairs: bool) -> str | None:
+    """What `mean` is when it is not the plain mean of boot means."""
+    what = "medians" if medians else "means"
+    if not trimmed:
+        return "mean of boot medians" if medians else None
+    shares = [f"{len(k)} of {len(u)}" for k, u in zip(kept, units, strict=True)]
+    if pairs:
+        return f"mean of boot {what} in the middle {shares[0]} pairs"
+    return f"mean of the middle {shares[0] if shares[0] == shares[1] else ' and '.join(shares)} boot {what}"
+
+
+def _told(runs: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]], drawn: Drawn) -> str | None:
+    """Which values are wild, in words; the first of them by name."""
+    parts = []
+    if runs:
+        named = [("base", b) for b in drawn.sides[0]] + [("head", b) for b in drawn.sides[1]]
+        name, boot = named[runs[0][0]]
+        parts.append(
+            f"{_some(len(runs), 'run')} far off the others (the first: run {runs[0][1] + 1} in boot {boot.k} of {name}), so boots count by their medians"
+        )
+    if units:
+        side, index = units[0]
+        first = (drawn.base, drawn.head)[side][index][0].k
+        where = f"pair {first}" if drawn.pairs else f"boot {first} of {('base', 'head')[side]}"
+        parts.append(f"{_some(len(units), 'pair' if drawn.pairs else 'boot')} far off the others (the first: {where}), so the middle ones count")
+    return "; ".join(parts) or None
+
+
+def _some(n: int, noun: str) -> str:
+    return f"{n} {noun} is" if n == 1 else f"{n} {noun}s are"
