@@ -25,21 +25,9 @@ from swingbot.core.bisect.state import (
     Policy,
 )
 from swingbot.core.bisect.step import step
-from tests.worlds import DAY, SimulatedBench
+from tests.worlds import DAY, Costs, SimulatedBench
 
 __all__ = ["Costs", "Ended", "Laboratory", "SimulatedBench", "a_state", "arrived", "bisect_to_the_end", "known_noise", "with_history"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """Seconds. Builders work side by side, as many as are needed; each testbox does one boot at a time."""
-
-    build: float = 300.0
-    boot: float = 60.0
-    run: float = 60.0
-
-    def of_boot(self, runs: int) -> float:
-        return self.boot + runs * self.run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +37,7 @@ class Ended:
     builds: int
     steps: int
     state: BisectionState
+    runs_per_boot: int = 1
     seconds: float = 0.0  # of the laboratory's clock
     cpu_seconds: float = 0.0  # of the engine, all steps together
     slowest_step: float = 0.0  # the longest one, processor seconds
@@ -59,8 +48,9 @@ class Ended:
         return self.conclusion.members[0] if self.conclusion.kind == "culprit" else None
 
     def runs(self, *phases: str) -> int:
-        """Values that boots of these phases gave."""
-        return sum(len(o.values) for o in self.state.observations if o.phase in phases)
+        """Values that boots of these phases gave, or would give that were still under way at the end."""
+        given = sum(len(o.values) for o in self.state.observations if o.phase in phases)
+        return given + self.runs_per_boot * sum(f.phase in phases for f in self.state.in_flight)
 
 
 def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float | None = None) -> NoisePrior:
@@ -183,6 +173,7 @@ def bisect_to_the_end(
                 builds=lab.builds,
                 steps=steps,
                 state=lab.state,
+                runs_per_boot=bench.runs,
                 seconds=lab.now,
                 cpu_seconds=cpu,
                 slowest_step=slowest,

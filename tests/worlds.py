@@ -25,6 +25,18 @@ _PAST, _FUTURE = 30 * DAY, 60 * DAY  # what the drift is made for; later it stay
 RECORDED = Path(__file__).parent / "calibration" / "vm-tcg.json"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Seconds. Builders work side by side, as many as are needed; each testbox does one boot at a time."""
+
+    build: float = 300.0
+    boot: float = 60.0
+    run: float = 60.0
+
+    def of_boot(self, runs: int) -> float:
+        return self.boot + runs * self.run
+
+
 @dataclass(kw_only=True)
 class SimulatedBench:
     """Kernels 0..n of which some commits change the level.
