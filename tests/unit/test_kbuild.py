@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -125,12 +125,50 @@ def test_a_changed_kconfig_fragment_is_another_kernel(site: Site, tmp_path: Path
     assert "this kernel does not take: CONFIG_NOWHERE=y" in (tmp_path / "out" / "build.log").read_text()
 
 
-def test_another_layout_is_another_kernel_of_the_same_commit(site: Site, tmp_path: Path) -> None:
+def test_another_layout_is_another_kernel_of_the_same_objects(site: Site, tmp_path: Path) -> None:
     ids = make_fakelinux(tmp_path / "linux", 0)
-    images = {build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=layout)["kernel_build"]["image_sha256"] for layout in (0, 1, 2)}
-    assert len(images) == 3
-    outcome = build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=99)
-    assert outcome["status"] == "infra" and "Layout 99 is not known" in outcome["reason"]
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    objects = (tmp_path / "out" / "objects.json").read_text()
+    maps = {(tmp_path / "out" / "System.map").read_text()}
+    images = {(tmp_path / "out" / "bzImage").read_bytes()}
+    for layout in (1, 2, 999):
+        assert build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=layout)["status"] == "built"
+        assert compiled(tmp_path / "out") == set() and (tmp_path / "out" / "objects.json").read_text() == objects
+        maps.add((tmp_path / "out" / "System.map").read_text())
+        images.add((tmp_path / "out" / "bzImage").read_bytes())
+    assert len(images) == len(maps) == 4
+
+
+def test_a_layout_comes_out_alike_whatever_was_built_before(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 2)
+    for commit in ids:
+        build(site, tmp_path / "linux", commit, tmp_path / "out")
+    late = build(site, tmp_path / "linux", ids[1], tmp_path / "out", layout=3)
+    alone = build(make_site(tmp_path, "another/cache"), tmp_path / "linux", ids[1], tmp_path / "alone", layout=3)
+    assert late["kernel_build"]["image_sha256"] == alone["kernel_build"]["image_sha256"]
+
+
+@pytest.mark.parametrize("next_one", ["code", "comment"])
+def test_a_layout_build_leaves_no_trace_in_the_next_build(next_one: Literal["code", "comment"], site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(kind=next_one)])
+    straight = make_site(tmp_path, "straight/cache")
+    wanted = [build(straight, tmp_path / "linux", commit, tmp_path / "straight")["files"] for commit in ids][1]
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=1)
+    after = build(site, tmp_path / "linux", ids[1], tmp_path / "out")
+    assert compiled(tmp_path / "out") == {"mm/memory.o" if next_one == "code" else "kernel/sched.o"}
+    for name in ("bzImage", "System.map", "objects.json", "config"):
+        assert after["files"][name] == wanted[name]
+
+
+def test_a_kernel_whose_code_cannot_be_moved_is_a_failed_build_of_that_layout(site: Site, tmp_path: Path) -> None:
+    make_fakelinux(tmp_path / "linux", 0)
+    script = tmp_path / "linux/arch/x86/kernel/vmlinux.lds.S"
+    script.write_text(script.read_text().replace("*(.text .text.fixup)", "*(.te*)"))
+    subprocess.run(["git", "-C", str(tmp_path / "linux"), "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qam", "no place"], check=True)
+    outcome = build(site, tmp_path / "linux", "main", tmp_path / "out", layout=1)
+    assert outcome["status"] == "failed" and "one layout" in outcome["reason"]
+    assert build(site, tmp_path / "linux", "main", tmp_path / "out")["status"] == "built"
 
 
 def test_a_commit_that_does_not_compile_is_an_outcome_with_its_error_lines(site: Site, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from swingbot_jobs.kernel import build_key
 from swingbot_worker.kbuild import log, recipe
+from swingbot_worker.kbuild.layout import NoLayout, permuted
 
 GCC = """\
   CC      mm/page_alloc.o
@@ -82,9 +83,37 @@ def test_a_kept_build_is_named_by_the_exact_compiler_too() -> None:
     assert recipe.kept_name("0" * 64, "gcc 12.2.0") != recipe.kept_name("0" * 64, "gcc 12.2.1")
 
 
-def test_layouts_differ_only_in_flags() -> None:
+def test_layouts_share_their_objects() -> None:
     spec = recipe.Spec(repo="r", commit="c", kconfig="k", compiler="gcc", layout=0)
     other = recipe.Spec(repo="r", commit="c", kconfig="k", compiler="gcc", layout=1)
     plain = recipe.make_argv(spec, Path("/s"), jobs=2, ccache=True, targets=("bzImage",))
-    aligned = recipe.make_argv(other, Path("/s"), jobs=2, ccache=True, targets=("bzImage",))
-    assert set(aligned) - set(plain) == {"O=o-k-gcc-1", "KCFLAGS=-falign-functions=64"}
+    assert recipe.make_argv(other, Path("/s"), jobs=2, ccache=True, targets=("bzImage",)) == plain
+
+
+KERNEL_SCRIPT = " .text : {\n . = ALIGN(8); *(.text.hot .text.hot.*) *(.text .text.fixup) *(.text.unlikely) }\n .init.text : { *(.init.text) }\n"
+
+
+def moved(script: str) -> list[str]:
+    return [line.split("(")[0] for line in script.splitlines() if line.startswith("[")]
+
+
+def test_each_layout_is_another_order_of_all_objects() -> None:
+    names = [f"mm/{n}.o" for n in range(20)]
+    orders = {tuple(moved(permuted(KERNEL_SCRIPT, names, layout))) for layout in range(1, 30)}
+    assert len(orders) == 29 and all(sorted(order) == sorted(f"[m]{name[1:]}" for name in names) for order in orders)
+
+
+def test_an_object_more_moves_no_other_out_of_order() -> None:
+    names = [f"mm/{n}.o" for n in range(20)]
+    before, after = (moved(permuted(KERNEL_SCRIPT, some, 1)) for some in (names, [*names, "mm/new.o"]))
+    assert [name for name in after if name != "[m]m/new.o"] == before
+
+
+def test_only_plain_text_is_placed_anew_and_the_rest_of_the_script_stays() -> None:
+    text = permuted(KERNEL_SCRIPT, ["b.o", "a.o", "a.o"], 2)
+    added = [line for line in text.splitlines() if line.startswith((". = . +", "["))]
+    assert len(added) == 3 and all(".text .text.fixup" in line for line in added[1:])
+    rest = "\n".join(line for line in text.splitlines() if line not in added)
+    assert rest.replace("\n*(.text .text", "*(.text .text") == KERNEL_SCRIPT.rstrip("\n")
+    with pytest.raises(NoLayout):
+        permuted(".text : { *(.text.hot) }", ["a.o"], 1)

@@ -6,13 +6,14 @@ import json
 import shutil
 import socket
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from swingbot_jobs.kernel import build_key
 from swingbot_worker import InfraError, lease
-from swingbot_worker.kbuild import configure, objects, recipe, source, toolchain
+from swingbot_worker.kbuild import configure, layout, objects, recipe, source, toolchain
 from swingbot_worker.kbuild.kept import FILES, Kept, Result
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
@@ -67,8 +68,6 @@ class _Build:
 
 def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | None, started: float) -> tuple[Result, bool]:
     spec = recipe.Spec.from_order(order)
-    if not spec.layout < len(recipe.LAYOUTS):
-        raise InfraError(f"Layout {spec.layout} is not known; this worker makes 0 to {len(recipe.LAYOUTS) - 1}.")
     fragment = fragment_of(site, spec.kconfig)
     version = toolchain.compiler_version(spec.compiler)
     try:
@@ -83,7 +82,7 @@ def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | No
 def _kept_or_made(one: _Build, started: float) -> tuple[Result, bool]:
     # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
     key = build_key(one.commit.tree, one.spec.kconfig, one.fragment.read_text(), one.spec.compiler, one.spec.layout)
-    name = recipe.kept_name(key, one.compiler_version)
+    name = recipe.kept_name(key, one.compiler_version, one.spec.layout)
     kept = Kept(one.site.cache)
     if found := kept.fetch(name, one.out):
         return found, True
@@ -139,18 +138,33 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
     make.note(f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, {one.compiler_version}")
     configure.configure(tree, make, directory, one.fragment, one.compiler_version)
     shutil.copyfile(directory / ".config", one.out / "config")
-    make.run("bzImage")
+    # All layouts have the objects of layout 0; the link itself needs them complete before it can be told another order.
+    make.run("vmlinux" if one.spec.layout else "bzImage")
     configure.sealed(tree, directory, one.fragment, one.compiler_version)
-    return _collect(one, tree, directory)
+    hashes = objects.object_hashes(tree.source, directory)
+    _count_file(tree).write_text(f"{len(hashes)}\n")
+    if one.spec.layout == 0:
+        return _collect(one, directory, hashes)
+    with tree.detour(directory, "vmlinux"):
+        _write_layout(one, directory, hashes)
+        make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
+        return _collect(one, directory, hashes)
 
 
-def _collect(one: _Build, tree: WorkTree, directory: Path) -> Result:
+def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
+    script = directory / "arch/x86/kernel/vmlinux.lds"
+    try:
+        text = layout.permuted(script.read_text() if script.exists() else "", list(linked), one.spec.layout)
+    except layout.NoLayout as error:
+        raise BuildFailed(str(error), []) from None
+    (directory / layout.SCRIPT).write_text(text)
+
+
+def _collect(one: _Build, directory: Path, hashes: Mapping[str, str]) -> Result:
     shutil.copyfile(directory / "arch/x86/boot/bzImage", one.out / "bzImage")
     shutil.copyfile(directory / "System.map", one.out / "System.map")
     shutil.copyfile(directory / ".config", one.out / "config")
-    hashes = objects.object_hashes(tree.source, directory)
     (one.out / "objects.json").write_text(json.dumps(hashes, indent=0))
-    _count_file(tree).write_text(f"{len(hashes)}\n")
     return Result(
         status="built",
         reason=None,

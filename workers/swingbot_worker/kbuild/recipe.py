@@ -17,14 +17,8 @@ RECIPE = 1
 KCONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 COMPILER = re.compile(r"(gcc|clang)(-[0-9]{1,3})?")
 
-# Layout 0 is the compiler's own. The others only move functions about: same code, other addresses.
-LAYOUTS: tuple[str, ...] = (
-    "",
-    "-falign-functions=64",
-    "-falign-functions=32",
-    "-falign-functions=128",
-    "-falign-functions=64 -falign-loops=32",
-)
+# The same for builds of another layout than 0.
+LAYOUT_RECIPE = 2
 
 # make runs with these and nothing else, so that neither secrets nor habits of the host get into a build,
 # and equal sources give equal images: kbuild writes date, user, host and build number into the kernel.
@@ -59,13 +53,14 @@ class Spec:
 
     @property
     def object_directory(self) -> str:
-        """Builds that share objects share this name."""
-        return f"o-{self.kconfig}-{self.compiler}-{self.layout}"
+        """Builds that share objects share this name. All layouts do: they differ in the last link only (see layout.py)."""
+        return f"o-{self.kconfig}-{self.compiler}-0"
 
 
-def kept_name(key: str, compiler_version: str) -> str:
+def kept_name(key: str, compiler_version: str, layout: int = 0) -> str:
     """Directory of a finished build: everything that could make it a different one is in the name."""
-    exact = hashlib.sha256(json.dumps([compiler_version, RECIPE]).encode()).hexdigest()
+    recipe = [RECIPE, LAYOUT_RECIPE] if layout else RECIPE
+    exact = hashlib.sha256(json.dumps([compiler_version, recipe]).encode()).hexdigest()
     return f"{key}-{exact[:16]}"
 
 
@@ -76,15 +71,14 @@ def environment(work: Path, cache: Path) -> dict[str, str]:
 
 
 def make_argv(spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tuple[str, ...]) -> list[str]:
-    """The make command for `targets`; -O is kbuild's, a directory inside the source.
+    """The make command for `targets` (or variables of make); -O is kbuild's, a directory inside the source.
 
     Inside, because kbuild then writes relative paths into every command line, and ccache finds
     what another work tree on this host compiled.
     """
     prefix = "ccache " if ccache else ""
-    flags = [f"KCFLAGS={LAYOUTS[spec.layout]}"] if LAYOUTS[spec.layout] else []
     compilers = [f"CC={prefix}{spec.compiler}", f"HOSTCC={prefix}{spec.compiler}"]
-    return ["make", "--no-print-directory", "-C", str(source), f"O={spec.object_directory}", f"-j{jobs}", "ARCH=x86_64", *compilers, *flags, *targets]
+    return ["make", "--no-print-directory", "-C", str(source), f"O={spec.object_directory}", f"-j{jobs}", "ARCH=x86_64", *compilers, *targets]
 
 
 def merge_argv(spec: Spec, fragment: Path) -> list[str]:
