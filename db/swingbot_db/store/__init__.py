@@ -6,8 +6,9 @@ from swingbot_db.store.bisections import BisectionRows
 from swingbot_db.store.incidents import IncidentRows
 from swingbot_db.store.orders import OrderRows
 from swingbot_db.store.results import ResultRows
+from swingbot_db.store.steering import SteeringRows
 from swingbot_db.store.trees import TreeRows
 
 
-class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, BisectionRows):
+class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, BisectionRows, SteeringRows):
     """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from swingbot.core.model.records import Bisection, Variant
 from swingbot_db.store.rows import Rows
 
-_BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
+BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
+HINT_FLOOR: Final = 0.1  # of the mean weight: nobody's hint makes a commit all but impossible
+
+
+def _hinted(weight: float, factor: float, floor: float) -> float:
+    return max(weight * factor, min(weight, floor))
 
 
 class BisectionRows(Rows):
@@ -61,20 +66,24 @@ class BisectionRows(Rows):
         return number
 
     def bisection(self, number: int) -> Bisection | None:
-        row = self.first(f"SELECT {_BISECTION} FROM bisection WHERE id = :id", id=number)
+        row = self.first(f"SELECT {BISECTION} FROM bisection WHERE id = :id", id=number)
         return Bisection(**row._mapping) if row else None
 
     def running_bisections(self) -> list[Bisection]:
-        return [Bisection(**row._mapping) for row in self.all(f"SELECT {_BISECTION} FROM bisection WHERE status = 'running' ORDER BY id")]
+        return [Bisection(**row._mapping) for row in self.all(f"SELECT {BISECTION} FROM bisection WHERE status = 'running' ORDER BY id")]
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
-        """(variant, prior weight, why a person said to skip it) by index."""
+        """(variant, prior weight with the hints of people, why a person said to skip it) by index."""
         rows = self.all(
-            "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, p.weight, p.skipped"
+            "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, p.weight, p.skipped, p.hint"
             " FROM bisection_point p JOIN variant v ON v.id = p.variant WHERE p.bisection = :b ORDER BY p.idx",
             b=bisection,
         )
-        return [(Variant(**{k: v for k, v in row._mapping.items() if k not in ("weight", "skipped")}), row.weight, row.skipped) for row in rows]
+        floor = HINT_FLOOR * sum(row.weight for row in rows) / max(1, len(rows) - 1)
+        return [
+            (Variant(**{k: v for k, v in row._mapping.items() if k not in ("weight", "skipped", "hint")}), _hinted(row.weight, row.hint, floor), row.skipped)
+            for row in rows
+        ]
 
     def wants(self, bisection: int) -> list[tuple[int, int, str]]:
         """(point, k, phase) of everything this bisection asked for."""

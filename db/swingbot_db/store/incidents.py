@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+
+import sqlalchemy as sa
 
 from swingbot.core.model.records import Swing
 from swingbot_db import reports
 from swingbot_db.store.comparisons import ComparisonRows
 from swingbot_db.store.kernels import KernelRows
+
+# From each bisection `low` to itself and to those above it, of whose blamed merge it searches the branch.
+UPWARDS: Final = """WITH RECURSIVE upwards AS (SELECT id AS low, id, parent FROM bisection
+  UNION ALL SELECT u.low, b.id, b.parent FROM upwards u JOIN bisection b ON b.id = u.parent)"""
 
 
 class IncidentRows(KernelRows, ComparisonRows):
@@ -33,7 +39,8 @@ class IncidentRows(KernelRows, ComparisonRows):
     def comparisons_being_attributed(self) -> list[int]:
         """Comparisons whose swing led to a culprit that is not yet measured against its parent: their other swings wait for that."""
         rows = self.all(
-            "SELECT DISTINCT s.comparison FROM swing s JOIN incident_bisection ib ON ib.bisection = s.bisection JOIN incident i ON i.id = ib.incident"
+            f"{UPWARDS} SELECT DISTINCT s.comparison FROM swing s JOIN upwards u ON u.id = s.bisection"
+            " JOIN incident_bisection ib ON ib.bisection = u.low JOIN incident i ON i.id = ib.incident"
             " LEFT JOIN comparison c ON c.id = i.comparison WHERE i.status = 'open' AND (c.id IS NULL OR c.status IN ('waiting', 'running'))"
         )
         return [row.comparison for row in rows]
@@ -55,7 +62,9 @@ class IncidentRows(KernelRows, ComparisonRows):
         return found
 
     def swings_of_bisection(self, bisection: int) -> list[Swing]:
-        return [swing for swing in self.swings("open", "bisecting", "explained", "noted", "not_found") if swing.bisection == bisection]
+        """Swings that it was opened for; those of the bisection whose blamed merge it searches are its own too."""
+        own = set(self.conn.execute(sa.text(f"{UPWARDS} SELECT id FROM upwards WHERE low = :b"), {"b": bisection}).scalars())
+        return [swing for swing in self.swings("open", "bisecting", "explained", "noted", "not_found") if swing.bisection in own]
 
     def boot_facts(self, image: str, testbox: str) -> dict[str, Any]:
         found = self.value(

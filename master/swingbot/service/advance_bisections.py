@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from swingbot.core.bisect.journal import canonical
 from swingbot.core.bisect.state import (
     EMULATED,
     NOISY,
+    Action,
     BisectionState,
     Conclude,
     Conclusion,
@@ -26,6 +29,8 @@ from swingbot.core.bisect.step import belief as believe
 from swingbot.core.bisect.step import step
 from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Variant
 from swingbot.core.plan.relevance import build_share
+from swingbot.service.enter_merges import NAMED, enter_merges, settle
+from swingbot.service.journal_bisections import note_step
 from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.place_orders import PRIORITY, want_boot
 from swingbot.service.ports import Lab, Store
@@ -50,22 +55,28 @@ def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
     if lost is not None:
         _end(lab, store, bisection, points, "failed", None, f"the lab could not measure a kernel: {lost}; start it again when the lab is well")
         return
-    state = state_of(lab, store, bisection, points, builds)
-    policy = Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots)
+    state = canonical(state_of(lab, store, bisection, points, builds))
+    policy = policy_of(lab, bisection)
     action = step(state, policy)
+    note_step(store, bisection.id, state, policy, action)
+    _remember_belief(store, bisection, state, policy, action)
     if isinstance(action, Conclude):
         conclusion = action.conclusion
         _end(lab, store, bisection, points, conclusion.kind, conclusion, conclusion.reason)
-    else:
-        if isinstance(action, Measure):
-            for idx, k, *_ in action.requests:
-                store.add_want(bisection.id, idx, k, action.phase)
-                variant = points[idx][0]
-                want_boot(lab, store, variant, _boot_key(bisection, variant, k), PRIORITY["bisection"], bisection=bisection.id)
-        _remember_belief(store, bisection, state, policy, action.why)
+    elif isinstance(action, Measure):
+        for idx, k, *_ in action.requests:
+            store.add_want(bisection.id, idx, k, action.phase)
+            variant = points[idx][0]
+            want_boot(lab, store, variant, boot_key(bisection, variant, k), PRIORITY["bisection"], bisection=bisection.id)
 
 
-def _boot_key(bisection: Bisection, variant: Variant, k: int) -> BootKey:
+def policy_of(lab: Lab, bisection: Bisection) -> Policy:
+    """The settings, and what a person allowed this bisection beyond them."""
+    own = {name: int(bisection.policy[name]) for name in ("max_boots", "max_end_boots") if name in bisection.policy}
+    return replace(Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots), **own)
+
+
+def boot_key(bisection: Bisection, variant: Variant, k: int) -> BootKey:
     return BootKey(build_key=variant.build_key, testbox=bisection.testbox, spec=bisection.spec, series=bisection.series, k=k)
 
 
@@ -85,7 +96,7 @@ def _observe(store: Store, bisection: Bisection, variants: Sequence[Variant], bu
         if boots:
             _learn(store, bisection, idx, k, boots[0])
             continue
-        order = orders.get(str(_boot_key(bisection, variant, k)))
+        order = orders.get(str(boot_key(bisection, variant, k)))
         if order is not None and order.state == "failed":
             return order.reason or "an order was given up"
     return None
@@ -147,7 +158,7 @@ def _points(lab: Lab, points: Sequence[tuple[Variant, float, str | None]], build
     return made
 
 
-def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, policy: Policy, why: str) -> None:
+def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, policy: Policy, action: Action) -> None:
     known = believe(state, policy)
     store.set_belief(
         bisection.id,
@@ -155,8 +166,12 @@ def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, 
             "posterior": [{"idx": c.idx, "probability": round(c.probability, 6), "state": c.state} for c in known.candidates],
             "p_none": round(known.p_none, 6),
             "phase": known.phase,
-            "why": why,
+            "why": action.conclusion.reason if isinstance(action, Conclude) else action.why,
+            "next": [list(request) for request in action.requests] if isinstance(action, Measure) else [],
             "change_pct": known.change_pct,
+            "levels": [known.good_level, known.bad_level],
+            "noise": dataclasses.asdict(state.noise),
+            "max_boots": policy.max_boots,
             "points": [dataclasses.asdict(point) for point in known.points],
         },
     )
@@ -169,12 +184,12 @@ def _end(
     observed = store.observations(bisection.id)
     builds = store.kernel_builds([points[idx][0].build_key for idx in {idx for idx, *_ in observed}])
     store.conclude(bisection.id, status, _words(bisection, points, status, conclusion, observed, builds), reason)
-    swings = store.swings_of_bisection(bisection.id)
-    for swing in swings:
-        store.set_swing(swing.id, "explained" if status in ("culprit", "several") else "not_found")
-    for culprit in conclusion.culprits if conclusion is not None else ():
-        if status in ("culprit", "several"):
-            store.add_incident(bisection.tree, points[culprit.idx][0].id, bisection.id)
+    named = [points[culprit.idx][0] for culprit in conclusion.culprits] if conclusion is not None and status in NAMED else []
+    merges = enter_merges(lab, store, bisection, named)
+    for variant in named:
+        if variant not in merges:
+            store.add_incident(bisection.tree, variant.id, bisection.id)
+    settle(store, bisection.id)
 
 
 def _words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swingbot.service.enter_merges import settle
 from swingbot.service.ports import Lab, RequestError
 
 
@@ -22,7 +23,10 @@ def cancel_bisection(lab: Lab, number: int) -> bool:
         if bisection is None:
             raise RequestError(f"there is no bisection b{number}; `swingbot list bisections` shows those there are")
         store.conclude(number, "cancelled", {}, "cancelled by hand")
-        for swing in store.swings_of_bisection(number):
+        above = store.parent_of(number)
+        if above is not None:  # the search of a merged branch: what it was for goes on without it
+            settle(store, above[0])
+        for swing in store.swings_of_bisection(number) if above is None else ():
             if swing.state == "bisecting":
                 store.set_swing(swing.id, "noted")
         return bisection.status == "running"

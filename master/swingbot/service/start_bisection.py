@@ -45,7 +45,7 @@ def start_bisection(
         job = _unit_job_of(lab, store.spec(spec), metric, unit_job)
         request = json.dumps([tree.id, *ends, tree.kconfig, tree.compiler, boxes[0], job.to_json(), metric])
         key = f"asked:{hashlib.sha256(request.encode()).hexdigest()}"
-        return _open(lab, store, tree, "asked", ends[0], ends[1], boxes[0], job, metric, key)
+        return open_bisection(lab, store, tree, "asked", ends[0], ends[1], boxes[0], job, metric, key)
 
 
 def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str | None) -> UnitJob:
@@ -61,7 +61,7 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
     return fitting[0]
 
 
-def _open(lab: Lab, store: Store, tree: Tree, origin: str, good: str, bad: str, testbox: str, job: UnitJob, metric: str, key: str) -> int:
+def open_bisection(lab: Lab, store: Store, tree: Tree, origin: str, good: str, bad: str, testbox: str, job: UnitJob, metric: str, key: str) -> int:
     """Record a bisection of `good..bad` along first parents; one boot runs the one unit job that matters."""
     try:
         commits = [good, *lab.git.first_parents(good, bad)]
@@ -106,5 +106,5 @@ def _bisect(lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, An
     tree, swing = store.tree_by_id(comparison.tree), swings[(row["testbox"], row["unit_job"], row["metric"])]
     base, head = store.variant(comparison.base), store.variant(comparison.head)
     job = next(job for job in store.spec(row["spec"]) if job.name == row["unit_job"])
-    number = _open(lab, store, tree, "watch", base.commit, head.commit, row["testbox"], job, row["metric"], f"swing:{swing.id}")
+    number = open_bisection(lab, store, tree, "watch", base.commit, head.commit, row["testbox"], job, row["metric"], f"swing:{swing.id}")
     store.set_swing(swing.id, "bisecting", number)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from swingbot.app.commands import text
+from swingbot.app.commands import steer, text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_jobs, read_overrides, say_json
 from swingbot.core.model import ids
 from swingbot.service.cancel_request import cancel_bisection, cancel_comparison
@@ -82,6 +82,10 @@ def compare(
 @click.group()
 def bisect() -> None:
     """Find the commit behind a change of a metric."""
+
+
+for command in steer.COMMANDS:
+    bisect.add_command(command)
 
 
 @bisect.command()

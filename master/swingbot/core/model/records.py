@@ -184,6 +184,19 @@ class Bisection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Steer:
+    """What a person told a bisection; in force from its next step on."""
+
+    act: Literal["skip", "unskip", "hint", "resume"]
+    points: tuple[int, ...]
+    factor: float | None  # hint: times the prior weight
+    boots: int | None  # resume: boots that may be spent from then on
+    why: str | None
+    who: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swing:
     id: int
     comparison: int

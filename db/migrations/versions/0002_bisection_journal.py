@@ -1,0 +1,12 @@
+"""A bisection's journal, what people told it, and bisections within merged branches: see the SQL beside this file."""
+
+from __future__ import annotations
+
+from swingbot_db.migrate import run_sql
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    run_sql("0002_bisection_journal.sql")

@@ -1,0 +1,152 @@
+"""The journal of a bisection as text, in the manner of `git bisect log`: lines with # are for people, the others are what `replay` reads.
+
+The text is a function of what is stored, so that two logs of one bisection are the same to the byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from swingbot.core.bisect.journal import VERSION, Facts, JournalError, Step, text
+
+_SAID: Final = ("policy", "state")
+_LONGEST: Final = 50_000_000  # characters of one line: a first step of a million commits has fewer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logbook:
+    """All that a log tells. `head`, `steers` and `end` are plain JSON; `commits` are (commit, subject) by point."""
+
+    head: Facts
+    commits: Sequence[tuple[str, str]]
+    steps: Sequence[Step]
+    steers: Sequence[Facts]  # each with `at`
+    end: Facts | None
+
+
+def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
+    """(words for people, record) in the order of time."""
+    yield _heading(book), {"version": VERSION, **book.head}
+    for idx, (commit, subject) in enumerate(book.commits):
+        yield [], {"point": idx, "commit": commit, "subject": subject}
+    told = [(entry.at, 1, [*_came(book, entry.facts), *_learnt(entry.facts), _decided(entry)], _record(entry)) for entry in book.steps]
+    told += [(steer["at"], 0, [f"{steer['at']} {said(steer, book.commits)}"], {"steer": steer["act"], **steer}) for steer in book.steers]
+    for _, _, words, record in sorted(told, key=lambda entry: entry[:2]):
+        yield words, record
+    if book.end is not None:
+        yield [f"{book.end['at']} ended: {book.end['status']}: {book.end['reason']}"], {"end": book.end["status"], **book.end}
+
+
+def written(book: Logbook, *, people: bool = True) -> str:
+    """The log as text; without `people` the records alone, as JSON lines."""
+    lines: list[str] = []
+    for words, record in records(book):
+        lines += [f"# {_one_line(word)}" for word in words if people]
+        lines.append(text(record))
+    return "\n".join(lines) + "\n"
+
+
+def read(lines: Iterable[str]) -> list[Step]:
+    """The steps of a log, with or without its comments. Raises JournalError that names the line."""
+    steps: list[Step] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if len(line) > _LONGEST:
+            raise JournalError(f"line {number}: longer than any line of a log")
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            raise JournalError(f"line {number}: not JSON; give what `swingbot bisect log ID` printed") from None
+        if not isinstance(record, dict):
+            raise JournalError(f"line {number}: not a record of a log")
+        if record.get("version", VERSION) != VERSION:
+            raise JournalError(f"line {number}: a log of version {record['version']}; this swingbot reads version {VERSION}")
+        if "step" in record:
+            steps.append(_step(record, number, len(steps) + 1))
+    if not steps:
+        raise JournalError("there are no steps in this log: nothing to decide again")
+    return steps
+
+
+def _step(record: Mapping[str, Any], line: int, expected: int) -> Step:
+    kinds = {"step": int, "at": str, "engine": str, "facts": dict, "digest": str, "action": dict}
+    wrong = [name for name, kind in kinds.items() if not isinstance(record.get(name), kind)]
+    if wrong:
+        raise JournalError(f"line {line}: a step without a proper {wrong[0]!r}")
+    if record["step"] != expected:
+        raise JournalError(f"line {line}: step {record['step']} where step {expected} should be; a line is missing or was moved")
+    return Step(number=expected, at=record["at"], engine=record["engine"], facts=record["facts"], digest=record["digest"], action=record["action"])
+
+
+def _record(entry: Step) -> Facts:
+    return {"step": entry.number, "at": entry.at, "engine": entry.engine, "facts": entry.facts, "digest": entry.digest, "action": entry.action}
+
+
+def _heading(book: Logbook) -> list[str]:
+    head = book.head
+    return [
+        f"bisection {head['bisection']}: {head['metric']} of {head['unit_job']} on {head['testbox']}, tree {head['tree']}",
+        f"good {_name(book.commits, 0)}",
+        f"bad  {_name(book.commits, len(book.commits) - 1)}",
+        f"{len(book.commits) - 1} commits; asked {head['asked']} ({head['origin']})",
+    ]
+
+
+def _came(book: Logbook, facts: Facts) -> Iterator[str]:
+    for o in facts.get("seen", ()):
+        values = o.get("values") or ()
+        told = f"mean {sum(values) / len(values):.6g} of {len(values)} run{'s' * (len(values) != 1)}" if values else f"no value: {o.get('skip')}"
+        layout = f", layout {o['layout']}" if o.get("layout") else ""
+        yield f"came: point {o['idx']} ({_name(book.commits, o['idx'])}), boot k={o['k']}{layout}, {o['phase']}: {told}"
+
+
+def _learnt(facts: Facts) -> Iterator[str]:
+    """What else is different from the step before, as far as a reader cares."""
+    for name in _SAID:
+        if name in facts:
+            yield f"{name}: " + ", ".join(f"{key} {text(value)}" for key, value in sorted(facts[name].items()))
+    for name, words in (
+        ("weight", "weight {}"),
+        ("skipped", "skipped: {}"),
+        ("same_as", "the same image as point {}"),
+        ("build_cost_seconds", "build {:.0f} s"),
+    ):
+        for first, last, value in facts.get("points", {}).get(name, ()):
+            if value is not None:
+                yield (f"point {first}" if first == last else f"points {first}..{last}") + ": " + words.format(value)
+
+
+def _decided(entry: Step) -> str:
+    action = entry.action
+    if action["do"] == "measure":
+        boots = " ".join(f"{idx}/k{k}" + (f"/layout{layout}" if layout else "") for idx, k, layout, *_ in action["requests"])
+        return f"step {entry.number} at {entry.at}: measure ({action['phase']}) {boots}: {action['why']}"
+    if action["do"] == "wait":
+        return f"step {entry.number} at {entry.at}: wait: {action['why']}"
+    likely = "" if action.get("probability") is None else f" (P = {action['probability']:.4f})"
+    return f"step {entry.number} at {entry.at}: conclude {action['kind']} {list(action['members'])}{likely}: {action['reason']}"
+
+
+def said(steer: Mapping[str, Any], commits: Sequence[tuple[str, str]]) -> str:
+    """What a person told a bisection, in words."""
+    which = ", ".join(commits[idx][0][:12] for idx in steer["points"][:5]) + (f" and {len(steer['points']) - 5} more" if len(steer["points"]) > 5 else "")
+    words = {
+        "skip": f"skip {which}",
+        "unskip": f"skip no longer {which}",
+        "hint": f"hint {which}: {steer['factor']:g} times as likely" if steer["factor"] else "",
+        "resume": f"resume with up to {steer['boots']} boots in all",
+    }[steer["act"]]
+    return f"{steer['who']}: {words}" + (f" ({steer['why']})" if steer["why"] else "")
+
+
+def _name(commits: Sequence[tuple[str, str]], idx: int) -> str:
+    return f"{commits[idx][0][:12]} {commits[idx][1]}" if 0 <= idx < len(commits) else "unknown"
+
+
+def _one_line(words: str) -> str:
+    """No word of a commit or a console may start a line of its own."""
+    return "".join(c if c.isprintable() else " " for c in words)

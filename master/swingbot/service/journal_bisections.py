@@ -1,0 +1,36 @@
+"""Note what a step of a bisection was shown and what it decided, in the transaction that acts on it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib import resources
+
+from swingbot.core.bisect import journal
+from swingbot.core.bisect.state import Action, BisectionState, Policy
+from swingbot.service.ports import Store
+
+
+@lru_cache(maxsize=1)
+def engine() -> str:
+    """Which make of the engine this is: a digest of the sources that decide."""
+    digest = hashlib.sha256()
+    for package in ("swingbot.core.bisect", "swingbot.core.stats"):
+        for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
+            if file.name.endswith(".py"):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def note_step(store: Store, bisection: int, state: BisectionState, policy: Policy, action: Action) -> None:
+    """Add the step to the journal, unless it was shown exactly what the last one was, or only waits on while costs move."""
+    last = store.last_step(bisection)
+    now = journal.snapshot(state, policy)
+    if last is not None and last[1] == now.digest:
+        return
+    before: journal.Snapshot | None = None
+    for entry in store.steps(bisection):
+        before = journal.apply(before, entry.facts)
+    facts, told = journal.difference(before, now), journal.decision(action)
+    if journal.worth_noting(last[2] if last else None, facts, told):
+        store.add_step(bisection, last[0] + 1 if last else 1, engine(), facts, now.digest, told)

@@ -1,0 +1,227 @@
+"""Reading and steering a bisection: log and replay, skips, hints, resuming, merges. On a real database and real git repositories."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from swingbot.app.cli import main
+from swingbot.app.settings import load
+from swingbot.service.advance_bisections import advance_bisections
+from swingbot.service.ports import Lab, RequestError
+from swingbot.service.start_bisection import start_bisection
+from swingbot.service.steer_bisection import hint, resume, skip
+from swingbot.service.tick import tick
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
+
+
+@pytest.fixture
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brain]:
+    environment = brain_environment(tmp_path / "state", db_url)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)  # for the command line
+    monkeypatch.setenv("SWINGBOT_USER", "ada")
+    settings = load(environ=environment)
+    make_fakelinux(tmp_path / "linux", [])
+    with running_smtpd(settings):
+        yield make_brain(settings, engine, tmp_path / "linux")
+
+
+def plain(n: int) -> list[FakeCommit]:
+    return [FakeCommit() for _ in range(n)]
+
+
+def swingbot(*words: str, input: str | None = None) -> Result:
+    return CliRunner().invoke(main, words, input=input)
+
+
+def asked(brain: Brain, *commits: FakeCommit) -> tuple[int, list[str]]:
+    """A bisection by hand over these commits, and their ids (base first)."""
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    brain.watch(base)
+    brain.run()
+    made = add_commits(brain.repo, commits)
+    number = start_bisection(brain.lab, tree_name="fake", good=base, bad=made[-1], job_files=[], overrides={}, metric=METRIC, testbox=None)
+    return number, [base, *made]
+
+
+def rounds(brain: Brain, n: int) -> None:
+    """Some rounds of brain and lab, which leave the bisection running."""
+    for _ in range(n):
+        tick(brain.lab)
+        brain.fake.work()
+
+
+def measured(brain: Brain) -> set[str]:
+    return {commit for kind, commit, _ in brain.fake.done if kind == "boot"}
+
+
+def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_path: Path) -> None:
+    number, ids = asked(brain, *plain(4), FakeCommit(kind="comment"), FakeCommit(kind="broken"), FakeCommit(), FakeCommit(speed=88), *plain(4))
+    rounds(brain, 3)
+    skip(brain.lab, number, [ids[10]], who="ada", why="hangs\nhere")
+    hint(brain.lab, number, [ids[8][:10]], 20.0, who="bob", why=None)
+    brain.run()
+    assert brain.facts("b", number)["culprit"]["commit"] == ids[8]
+    log = swingbot("bisect", "log", f"b{number}")
+    assert log.exit_code == 0, log.output
+    assert log.output == swingbot("bisect", "log", f"b{number}").output
+    for told in ("ada: skip " + ids[10][:12] + " (hangs here)", "bob: hint " + ids[8][:12] + ": 20 times", "does not build", "ended: culprit"):
+        assert told in log.output
+    (tmp_path / "b.log").write_text(log.output)
+    (tmp_path / "b.json").write_text(swingbot("bisect", "log", f"b{number}", "--json").output)
+    for what in (str(tmp_path / "b.log"), str(tmp_path / "b.json"), f"b{number}"):
+        done = swingbot("bisect", "replay", what)
+        assert (done.exit_code, "byte for byte" in done.output) == (0, True), done.output
+    assert swingbot("bisect", "replay", "-", input=log.output).exit_code == 0
+
+
+def test_a_replay_names_the_first_step_that_is_decided_differently(brain: Brain, tmp_path: Path) -> None:
+    number, _ = asked(brain, *plain(3), FakeCommit(speed=88), *plain(3))
+    brain.run()
+    lines = swingbot("bisect", "log", f"b{number}", "--json").output.splitlines()
+    steps = [i for i, line in enumerate(lines) if '"step":' in line]
+    changed = json.loads(lines[steps[2]])
+    changed["action"]["why"] = "because"
+    lines[steps[2]] = json.dumps(changed)
+    (tmp_path / "b.log").write_text("\n".join(lines))
+    done = swingbot("bisect", "replay", str(tmp_path / "b.log"))
+    assert done.exit_code == 1
+    assert "step 3 of" in done.output and '"because"' in done.output
+    told = json.loads(swingbot("bisect", "replay", str(tmp_path / "b.log"), "--json").output)
+    assert (told["same"], told["difference"]["step"]) == (False, 3)
+
+
+def test_a_step_that_is_shown_nothing_new_is_noted_once(brain: Brain) -> None:
+    asked(brain, *plain(5))
+    tick(brain.lab)
+    tick(brain.lab)
+    before = brain.count("bisection_step")
+    for _ in range(3):
+        advance_bisections(brain.lab)
+    assert brain.count("bisection_step") == before > 0
+
+
+def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbour(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
+    assert skip(brain.lab, number, [f"{ids[3]}..{ids[4]}"], who="ada", why=None) == [ids[4]]
+    brain.run()
+    assert ids[4] not in measured(brain)
+    found = brain.facts("b", number)
+    assert found["status"] == "credible_set"
+    assert {ids[4], ids[5]} <= {member["commit"] for member in found["members"]}
+
+
+def test_a_skip_can_be_taken_back(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
+    skip(brain.lab, number, [ids[4]], who="ada", why=None)
+    skip(brain.lab, number, [ids[4]], who="bob", why=None, undo=True)
+    brain.run()
+    assert brain.facts("b", number)["culprit"]["commit"] == ids[4]
+
+
+def test_a_hint_leads_the_search_and_a_wrong_one_does_not_mislead_it(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(11), FakeCommit(speed=88), *plain(4))
+    hint(brain.lab, number, [ids[3]], 500.0, who="ada", why="looks odd")
+    with brain.lab.transaction("look") as store:
+        assert [w for _, w, _ in store.points(number)][3] == 500.0
+    brain.run()
+    assert ids[3] in measured(brain) or ids[2] in measured(brain)
+    assert brain.facts("b", number)["culprit"]["commit"] == ids[12]
+
+
+def test_no_hint_makes_a_commit_impossible(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
+    hint(brain.lab, number, [ids[4]], 0.001, who="ada", why=None)
+    with brain.lab.transaction("look") as store:
+        weights = [w for _, w, _ in store.points(number)]
+    assert weights[4] == pytest.approx(0.1 * sum(weights[i] for i in (1, 2, 3, 5, 6, 7, 8)) / 7, rel=0.2)
+    brain.run()
+    assert brain.facts("b", number)["culprit"]["commit"] == ids[4]
+
+
+def test_advice_wakes_the_loop(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
+    with brain.engine.connect() as conn:
+        raw = conn.connection.driver_connection
+        assert raw is not None
+        raw.set_isolation_level(0)
+        with raw.cursor() as cursor:
+            cursor.execute("LISTEN swingbot")
+        skip(brain.lab, number, [ids[2]], who="ada", why=None)
+        raw.poll()
+        assert [n.payload for n in raw.notifies] == ["bisection_steer"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("skip", "b1", "0123456789"), "0123456789"),
+        (("skip", "b9", "tip"), "there is no bisection b9"),
+        (("skip", "c1", "tip"), "is the id of a comparison"),
+        (("skip", "b1", "GOOD"), "is the good end"),
+        (("skip", "b1", "BAD"), "is the bad end"),
+        (("skip", "b1", "BAD..GOOD"), "does not come before"),
+        (("skip", "b1", "--undo", "SECOND"), "nobody had b1 skip that"),
+        (("skip", "b1", "nosuch"), "nosuch"),
+        (("hint", "b1", "SECOND", "--factor", "0"), "from 0.001 to 1000"),
+        (("hint", "b1", "SECOND", "--factor", "nan"), "from 0.001 to 1000"),
+        (("hint", "b1", "GOOD"), "is the good end"),
+        (("hint", "b1", "SECOND", "--why", "x" * 501), "--why is longer"),
+        (("resume", "b1", "--boots", "10"), "b1 is running"),
+        (("resume", "b1", "--boots", "0"), "from 1 to"),
+        (("replay", "b1"), "no step yet"),
+        (("replay", "README.md"), "not JSON"),
+        (("log", "b77"), "there is no bisection b77"),
+    ],
+)
+def test_advice_that_makes_no_sense_is_refused_in_one_sentence(brain: Brain, words: Sequence[str], told: str) -> None:
+    _, ids = asked(brain, *plain(3))
+    names = {"GOOD": ids[0], "SECOND": ids[2], "BAD": ids[-1]}
+    for name, commit in names.items():
+        words = [word.replace(name, commit) for word in words]
+    done = swingbot("bisect", *words)
+    assert done.exit_code == 2, done.output
+    assert told in done.output
+    assert len(done.output.strip().splitlines()) == 1
+    assert brain.count("bisection_steer") == 0
+
+
+def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(6), FakeCommit(speed=88), *plain(5))
+    brain.lab = with_budget(brain, 5)
+    brain.run()
+    assert brain.facts("b", number)["status"] == "inconclusive"
+    with pytest.raises(RequestError, match=f"resume b{number}"):
+        skip(brain.lab, number, [ids[2]], who="ada", why=None)
+    before = brain.count("observation")
+    assert resume(brain.lab, number, 40, who="ada", why="worth it") == before + 40
+    brain.run()
+    found = brain.facts("b", number)
+    assert found["culprit"]["commit"] == ids[7]
+    with brain.lab.transaction("look") as store:
+        assert [steer.act for steer in store.steers(number)] == ["resume"]
+        assert len(store.observations(number)) > before
+    assert swingbot("bisect", "replay", f"b{number}").exit_code == 0
+    assert swingbot("bisect", "resume", f"b{number}", "--boots", "3").exit_code == 2
+
+
+def with_budget(brain: Brain, boots: int) -> Lab:
+    return dataclasses.replace(brain.lab, policies=dataclasses.replace(brain.lab.policies, max_boots=boots))
+
+
+# --- merges -----------------------------------------------------------------------------------------------------------------
+
+
+def git(brain: Brain, *words: str) -> str:
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    return subprocess.run(["git", "-C", str(brain.repo), *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
