@@ -54,7 +54,7 @@ class Brain:
                 "SELECT (SELECT count(*) FROM comparison WHERE status IN ('waiting', 'running')) + (SELECT count(*) FROM bisection WHERE status = 'running')"
                 " + (SELECT count(*) FROM report WHERE state IN ('queued', 'sending'))"
                 " + (SELECT count(*) FROM orders WHERE state IN ('waiting', 'ready', 'running'))"
-                " + (SELECT count(*) FROM swing WHERE state IN ('open', 'bisecting'))"
+                " + (SELECT count(*) FROM swing WHERE state IN ('suspected', 'open', 'bisecting'))"
                 " + (SELECT count(*) FROM incident i JOIN comparison c ON c.id = i.comparison LEFT JOIN report r ON r.incident = i.id WHERE r.id IS NULL)"
             )
             return conn.execute(sa.text(open_)).scalar() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swingbot_db.store.bisections import BisectionRows
+from swingbot_db.store.detection import DetectionRows
 from swingbot_db.store.incidents import IncidentRows
 from swingbot_db.store.orders import OrderRows
 from swingbot_db.store.results import ResultRows
@@ -10,5 +11,5 @@ from swingbot_db.store.steering import SteeringRows
 from swingbot_db.store.trees import TreeRows
 
 
-class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, BisectionRows, SteeringRows):
+class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, BisectionRows, SteeringRows, DetectionRows):
     """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""

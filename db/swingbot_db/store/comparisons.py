@@ -116,7 +116,8 @@ class ComparisonRows(Rows):
 
     def swings(self, *states: str) -> list[Swing]:
         rows = self.all(
-            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection FROM swing WHERE state = ANY(:states) ORDER BY id",
+            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection, source, anchor, proof FROM swing"
+            " WHERE state = ANY(:states) ORDER BY id",
             states=list(states),
         )
         return [Swing(**row._mapping) for row in rows]

@@ -13,14 +13,13 @@ from typing import Any
 
 from swingbot.core.bisect.journal import canonical
 from swingbot.core.bisect.state import (
-    EMULATED,
-    NOISY,
     Action,
     BisectionState,
     Conclude,
     Conclusion,
     InFlight,
     Measure,
+    NoisePrior,
     Observation,
     PointState,
     Policy,
@@ -28,6 +27,7 @@ from swingbot.core.bisect.state import (
 from swingbot.core.bisect.step import belief as believe
 from swingbot.core.bisect.step import step
 from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Variant
+from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import build_share
 from swingbot.service.enter_merges import NAMED, enter_merges, settle
 from swingbot.service.journal_bisections import note_step
@@ -74,6 +74,12 @@ def policy_of(lab: Lab, bisection: Bisection) -> Policy:
     """The settings, and what a person allowed this bisection beyond them."""
     own = {name: int(bisection.policy[name]) for name in ("max_boots", "max_end_boots") if name in bisection.policy}
     return replace(Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots), **own)
+
+
+def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
+    """The noise that was expected when the bisection began; it stays, whatever the record learns meanwhile."""
+    given = bisection.policy.get("noise")
+    return NoisePrior(**given) if given else noise_prior(None, paired)
 
 
 def boot_key(bisection: Bisection, variant: Variant, k: int) -> BootKey:
@@ -128,7 +134,7 @@ def state_of(
         paired=box.repeatable,
         better=metric.better,
         min_effect_pct=metric.min_effect(job.params),
-        noise=EMULATED if box.repeatable else NOISY,
+        noise=noise_of(bisection, box.repeatable),
         boot_cost_seconds=boot_seconds or USUAL_BOOT_SECONDS,
     )
 

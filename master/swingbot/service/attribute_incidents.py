@@ -48,6 +48,6 @@ def explain_swings(lab: Lab, store: Store) -> None:
         rows = {(row["testbox"], row["unit_job"], row["metric"]): row for row in store.rows(attributed)}
         for bisection in store.bisections_of_incident(incident):
             looked_at = {swing.comparison for swing in store.swings_of_bisection(bisection)}
-            for swing in store.swings("open"):
+            for swing in store.swings("open", "suspected"):
                 if swing.comparison in looked_at and plan.explains(rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct):
                     store.set_swing(swing.id, "explained", bisection)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.model.records import BootKey, Order, Variant
+from swingbot.core.model.records import BootKey, Comparison, Order, Variant
 from swingbot.service.ports import Lab, Store
 
 # Someone waits for an answer; then what a bisection needs; then what nobody asked for in person.
-PRIORITY: Final = {"asked": 50, "bisection": 40, "attribute": 35, "watch": 30}
+PRIORITY: Final = {"asked": 50, "bisection": 40, "prove": 40, "attribute": 35, "watch": 30, "anchor": 10}
 
 
 def series_of(lab: Lab, testbox: str, asker: str) -> str:
     """Boots of a repeatable testbox are shared by all; on any other box each asker measures base and head afresh, side by side."""
     return "" if lab.testboxes[testbox].repeatable else asker
+
+
+def series_for(lab: Lab, testbox: str, comparison: Comparison) -> str:
+    """As `series_of`; boots of an anchor are never shared: that the same boot gives the same again is what they are for."""
+    return f"c{comparison.id}" if comparison.kind == "anchor" else series_of(lab, testbox, f"c{comparison.id}")
 
 
 def want_boot(lab: Lab, store: Store, variant: Variant, key: BootKey, priority: int, *, comparison: int | None = None, bisection: int | None = None) -> None:
@@ -34,7 +39,7 @@ def place_comparisons(lab: Lab, store: Store) -> None:
         for step in range(comparison.boots):
             for testbox, spec in comparison.parts:
                 for variant in (base, head) if step % 2 == 0 else (head, base):
-                    series = series_of(lab, testbox, f"c{comparison.id}")
+                    series = series_for(lab, testbox, comparison)
                     key = BootKey(build_key=variant.build_key, testbox=testbox, spec=spec, series=series, k=comparison.first_k + step)
                     want_boot(lab, store, variant, key, priority, comparison=comparison.id)
         store.set_comparison(comparison.id, "running")

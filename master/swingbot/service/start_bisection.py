@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swingbot.core.model.records import Comparison, JobFile, Tree, Variant
+from swingbot.core.model.records import Comparison, JobFile, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
+from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import weight
 from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.make_variants import resolve_commit, variant_of
@@ -61,8 +63,13 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
     return fitting[0]
 
 
-def open_bisection(lab: Lab, store: Store, tree: Tree, origin: str, good: str, bad: str, testbox: str, job: UnitJob, metric: str, key: str) -> int:
-    """Record a bisection of `good..bad` along first parents; one boot runs the one unit job that matters."""
+def open_bisection(
+    lab: Lab, store: Store, tree: Tree, origin: str, good: str, bad: str, testbox: str, job: UnitJob, metric: str, key: str, series: str | None = None
+) -> int:
+    """Record a bisection of `good..bad` along first parents; one boot runs the one unit job that matters.
+
+    `series`: on a testbox whose boots are not shared, where the boots of its ends are that there are already; None: nowhere.
+    """
     try:
         commits = [good, *lab.git.first_parents(good, bad)]
         if not lab.git.is_ancestor(good, bad):
@@ -74,6 +81,7 @@ def open_bisection(lab: Lab, store: Store, tree: Tree, origin: str, good: str, b
     except GitError as error:
         raise RequestError(str(error)) from None
     found = metric_of(lab, metric)
+    noise = noise_prior(store.noise_record(testbox, job.name, metric), lab.testboxes[testbox].repeatable)
     return store.add_bisection(
         tree=tree.id,
         origin=origin,
@@ -81,10 +89,10 @@ def open_bisection(lab: Lab, store: Store, tree: Tree, origin: str, good: str, b
         bad=bad,
         testbox=testbox,
         spec=store.add_spec([job]),
-        series=series_of(lab, testbox, "") if lab.testboxes[testbox].repeatable else None,
+        series=series_of(lab, testbox, "") if lab.testboxes[testbox].repeatable else series,
         unit_job=job.name,
         metric=metric,
-        policy={"unit": found.unit, "better": found.better},
+        policy={"unit": found.unit, "better": found.better, "noise": dataclasses.asdict(noise)},
         points=points,
         request_key=key,
     )
@@ -102,9 +110,18 @@ def bisect_swings(lab: Lab, store: Store) -> None:
         _bisect(lab, store, comparison, plan.strongest(rows), swings)
 
 
-def _bisect(lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, Any], swings: Mapping[tuple[str, str, str], Any]) -> None:
-    tree, swing = store.tree_by_id(comparison.tree), swings[(row["testbox"], row["unit_job"], row["metric"])]
-    base, head = store.variant(comparison.base), store.variant(comparison.head)
+def _bisect(lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, Any], swings: Mapping[tuple[str, str, str], Swing]) -> None:
+    """Bisect between the kernels whose pairs proved the swing; these pairs are what it begins with."""
+    tree, swing = store.tree_by_id(comparison.tree), swings[row["testbox"], row["unit_job"], row["metric"]]
+    proof = store.comparison(swing.proof) if swing.proof is not None else None
+    ends = proof or comparison
+    base, head = store.variant(ends.base), store.variant(ends.head)
     job = next(job for job in store.spec(row["spec"]) if job.name == row["unit_job"])
-    number = open_bisection(lab, store, tree, "watch", base.commit, head.commit, row["testbox"], job, row["metric"], f"swing:{swing.id}")
+    series = f"c{proof.id}" if proof is not None else None
+    number = open_bisection(lab, store, tree, "watch", base.commit, head.commit, row["testbox"], job, row["metric"], f"swing:{swing.id}", series)
     store.set_swing(swing.id, "bisecting", number)
+    if proof is not None:
+        last = len(store.points(number)) - 1
+        for k in range(proof.first_k, proof.first_k + proof.boots):
+            for idx in (0, last):
+                store.add_want(number, idx, k, "history")

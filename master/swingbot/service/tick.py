@@ -10,8 +10,10 @@ from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
 from swingbot.service.draft_reports import draft_reports
 from swingbot.service.ingest_outcomes import ingest_outcomes
 from swingbot.service.judge_comparisons import judge_comparisons
+from swingbot.service.measure_noise import measure_noise
 from swingbot.service.place_orders import place_comparisons, settle_orders
 from swingbot.service.ports import Lab, Store
+from swingbot.service.prove_swings import extend_comparisons, prove_swings, weigh_swings
 from swingbot.service.request_comparison import compare_changes
 from swingbot.service.start_bisection import bisect_swings
 
@@ -19,11 +21,15 @@ Step = Callable[[Lab, Store], None]
 
 # In the order in which one round can carry a thing furthest.
 STEPS: tuple[tuple[str, Step], ...] = (
+    ("measure noise", measure_noise),
+    ("extend comparisons", extend_comparisons),  # before they are judged: what is not settled is booted more
     ("judge comparisons", judge_comparisons),
+    ("weigh swings", weigh_swings),
     ("compare changes", compare_changes),
     ("explain swings", explain_swings),  # before the report: an incident is explained once, between its comparison and its mail
     ("draft reports", draft_reports),
     ("attribute incidents", attribute_incidents),
+    ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),

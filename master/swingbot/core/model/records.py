@@ -6,7 +6,7 @@ Commits are 40 hex digits, times are seconds, ids are the plain numbers (the let
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 UNBUILT: Final = "does not build"  # begins the reason of whatever was not booted because there is no kernel
@@ -147,6 +147,7 @@ class BootRecord:
     outcome: str
     reason: str | None
     seconds: float
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what guest and driver noted of it
 
     @property
     def trouble(self) -> str:
@@ -157,7 +158,7 @@ class BootRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     id: int
-    kind: Literal["asked", "watch", "attribute"]
+    kind: Literal["asked", "watch", "attribute", "prove", "anchor"]
     tree: int
     base: int
     head: int
@@ -205,5 +206,19 @@ class Swing:
     metric: str
     direction: Literal["worse", "better", "changed"]
     change_pct: float
-    state: Literal["open", "bisecting", "explained", "noted", "not_found"]
+    state: Literal["suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found"]
     bisection: int | None
+    source: Literal["base", "history", "creep"] = "base"  # what raised the alarm
+    anchor: int | None = None  # creep: the variant of the older tip that it is measured against
+    proof: int | None = None  # the comparison whose pairs proved or refuted it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """What a tip of a watched branch measured."""
+
+    comparison: int
+    variant: int
+    commit: str
+    mean: float  # of boot means, the metric's unit
+    boots: int

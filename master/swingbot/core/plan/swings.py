@@ -1,9 +1,12 @@
-"""Which rows of a comparison are swings that somebody should hear of, and which one to bisect first."""
+"""Which rows of a comparison are swings that somebody should hear of, which one to look at first, and what pairs of boots say of it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from swingbot.core.stats.compare import BootRuns
 
 Row = Mapping[str, Any]  # a comparison row as DESIGN section 8 words it, with `headline` and `min_effect_pct`
 
@@ -26,3 +29,21 @@ def explains(own: Row | None, whole_pct: float) -> bool:
     if own is None or own["change_pct"] is None or own["verdict"] not in ("worse", "better", "changed"):
         return False
     return bool(own["change_pct"] * whole_pct > 0 and abs(own["change_pct"]) >= EXPLAINED_SHARE * abs(whole_pct))
+
+
+def pair_differences(base: Sequence[BootRuns], head: Sequence[BootRuns], form: str) -> list[float]:
+    """Head against base for each k that both sides have values of, in the order of k: log ratios of boot means, or shares of the mean magnitude."""
+    means = [{boot.k: math.fsum(boot.values) / len(boot.values) for boot in side if boot.values} for side in (base, head)]
+    ks = sorted(means[0].keys() & means[1].keys())
+    pairs = [(means[0][k], means[1][k]) for k in ks if math.isfinite(means[0][k]) and math.isfinite(means[1][k])]
+    if form == "ratio" and all(min(pair) > 0 for pair in pairs):
+        return [math.log(h / b) for b, h in pairs]
+    unit = max((abs(v) for pair in pairs for v in pair), default=0.0) or 1.0
+    return [(h - b) / unit for b, h in pairs]
+
+
+def direction_of(effect: float, better: str | None) -> Literal["worse", "better", "changed"]:
+    """What a change of this sign is for a metric."""
+    if better is None:
+        return "changed"
+    return "better" if (effect > 0) == (better == "higher") else "worse"

@@ -1,0 +1,25 @@
+"""Keep the noise records up to date with the boots that came in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from swingbot.core.plan.noise import estimate
+from swingbot.service.ports import Lab, Store
+
+# A record is made anew after so many boots, or a twentieth of those it has: more often costs time and changes nothing.
+FRESH: Final = 4
+SHARE: Final = 0.05
+
+
+def measure_noise(lab: Lab, store: Store) -> None:
+    """Make the records of each testbox anew whose boots have grown by enough. A metric without two boots of one kernel has none."""
+    for name, box in lab.testboxes.items():
+        latest, fresh, boots = store.boots_since_record(name)
+        if latest is None or fresh < max(FRESH, SHARE * boots):
+            continue
+        for (unit_job, metric), (measured, since, until) in store.measured_boots(name).items():
+            record = estimate(measured, paired=box.repeatable)
+            if record.boot_mean.known or record.pair.known:
+                store.put_noise_record(name, unit_job, metric, replace(record, since=since.isoformat(), until=until.isoformat()), latest)

@@ -1,0 +1,76 @@
+"""Stage 1: what raises an alarm, and what must not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from swingbot.core.plan.screen import BUDGET, FEWEST, against_anchors, against_history, boots_to_extend
+
+
+def tips(seed: int, n: int, sd: float = 0.003, slope: float = 0.0, level: float = 500.0) -> list[float]:
+    """Levels of n tips, the latest first; `slope` is the relative creep from one tip to the next."""
+    rng = np.random.default_rng(seed)
+    return [float(v) for v in level * np.exp(rng.normal(0.0, sd, n) - slope * np.arange(n))]
+
+
+def test_a_tip_far_from_the_last_ones_raises_an_alarm_with_its_direction() -> None:
+    found = against_history([470.0, 471.0, 469.0], tips(1, 30), 0.01)
+    assert found is not None
+    assert found.source == "history"
+    assert found.effect == pytest.approx(-0.06, abs=0.005)
+    assert "30 tips" in found.why
+
+
+def test_few_tips_are_no_history() -> None:
+    assert against_history([400.0], tips(2, FEWEST - 1), 0.01) is None
+    assert against_history([], tips(2, 30), 0.01) is None
+
+
+def test_a_shift_below_the_minimum_raises_no_alarm_however_sure() -> None:
+    assert against_history([496.0, 496.1, 495.9], tips(3, 30, sd=0.0005), 0.01) is None
+
+
+def test_one_wild_boot_raises_no_alarm() -> None:
+    assert against_history([500.0, 501.0, 380.0], tips(4, 30), 0.01) is None
+
+
+def test_tips_that_repeat_to_the_last_digit_are_compared_without_infinite_certainty() -> None:
+    assert against_history([500.0], [500.0] * 30, 0.01) is None
+    assert against_history([460.0], [500.0] * 30, 0.01) is not None
+
+
+def test_equal_tips_raise_false_alarms_at_the_stated_rate() -> None:
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(4000):
+        past = np.exp(rng.normal(0.0, 0.02, 30))
+        alarms += against_history([float(np.exp(rng.normal(0.0, 0.02)))], [float(v) for v in past], 0.0) is not None
+    assert alarms <= 4000 * 0.005 + 4 * (4000 * 0.005) ** 0.5
+
+
+def test_a_creep_is_seen_against_an_older_tip_and_not_against_the_last_ones() -> None:
+    levels = tips(6, 40, slope=-0.001)  # each tip a thousandth below the one before it
+    now = [v * 0.999 for v in tips(7, 3, sd=0.001)]
+    assert against_history(now, levels[:10], 0.02) is None
+    found = against_anchors(now, levels, 0.02)
+    assert found is not None
+    assert (found.source, found.anchor) == ("creep", 29)
+    assert found.effect == pytest.approx(-0.03, abs=0.008)
+
+
+def test_a_steady_branch_has_no_creep() -> None:
+    assert all(against_anchors(tips(100 + n, 3), tips(n, 100), 0.01) is None for n in range(100))
+
+
+def test_zeros_and_negatives_are_no_trouble() -> None:
+    assert against_history([0.0], [0.0] * 12, 0.01) is None
+    assert against_history([50.0], [-1.0, 1.0] * 6, 0.01) is not None
+
+
+@pytest.mark.parametrize(
+    ("boots", "more", "effect", "expected"),
+    [(3, 2, 0.05, 5), (3, 1, 0.05, 5), (3, 9, -0.05, BUDGET), (3, 10, 0.05, None), (3, None, 0.05, None), (3, 2, 0.005, None), (BUDGET, 1, 0.05, None)],
+)
+def test_an_unclear_row_is_extended_to_what_settles_it_within_the_budget(boots: int, more: int | None, effect: float, expected: int | None) -> None:
+    assert boots_to_extend(boots, more, effect, 0.01) == expected
