@@ -83,7 +83,7 @@ class ResultRows(Rows):
 
     def boots(self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]) -> list[BootRecord]:
         rows = self.all(
-            "SELECT id, k, outcome, reason, seconds FROM boot WHERE image_sha256 = :image AND testbox = :box AND spec = :spec AND series = :series"
+            "SELECT id, k, outcome, reason, seconds, facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND spec = :spec AND series = :series"
             " AND k = ANY(:ks) ORDER BY k",
             image=image,
             box=testbox,

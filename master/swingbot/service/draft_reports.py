@@ -138,9 +138,9 @@ def _sentence(lab: Lab, metric: str) -> str:
 
 
 def _side(side: Mapping[str, Any]) -> Side:
-    if set(side) != {"boots", "runs", "mean", "stddev"}:
+    if not {"boots", "runs", "mean", "stddev"} <= side.keys():
         raise BadFacts(f"a side of a comparison row has keys {sorted(side)}")
-    return Side(**side)
+    return Side(boots=side["boots"], runs=side["runs"], mean=side["mean"], stddev=side["stddev"])
 
 
 def _command(job: UnitJob) -> str:

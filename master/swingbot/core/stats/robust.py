@@ -18,7 +18,7 @@ from scipy.special import stdtr
 from swingbot.core.stats.moments import mean, squares
 
 MOST: Final = 0.2  # share of values that may be called wild and that the trimmed mean leaves out at each end
-FEWEST: Final = 5  # boots a side from which one at each end can be spared; degrees of freedom from which a value can be called wild
+FEWEST: Final = 5  # boots a side from which one at each end can be spared; of fewer values none is called wild
 STEPS: Final = 200  # removals tried; with thousands of values the test does not need them all
 
 
@@ -59,7 +59,7 @@ def _most_extreme(
     """(index of the value with the largest studentised deviation, whether it is wild); None when too little is left to tell."""
     n = np.bincount(label[alive], minlength=groups)
     df = int(alive.sum()) - groups - 1
-    if df < FEWEST or n.min() < 2:
+    if df < FEWEST - 2 or n.min() < 2:
         return None
     middle = np.bincount(label[alive], value[alive], minlength=groups) / n
     off = np.where(alive, value - middle[label], 0.0)

@@ -129,6 +129,8 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
 def _wild_runs(drawn: Drawn, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
     """(boot counted through both sides, run). On a paired testbox what all boots do at the same run is habit (a warm-up), not chance."""
     groups = _mapped([b.values for side in drawn.sides for b in side], scale)
+    if sum(len(g) - 1 for g in groups) <= FEWEST:
+        return []
     if drawn.pairs and len({len(g) for g in groups}) == 1:
         off = [[v - mean(g) for v in g] for g in groups]
         habit = [median([g[i] for g in off]) for i in range(len(groups[0]))]

@@ -19,7 +19,7 @@ def trend_p(series: Sequence[Sequence[float]]) -> float:
     looks = [[values] for values in series if len(values) > 2]
     if len(looks) > 1:
         looks.append([values for (values,) in looks])
-    return min(1.0, len(looks) * min((_p(look) for look in looks), default=1.0))
+    return min([1.0, *(len(looks) * _p(look) for look in looks)])
 
 
 def drift(values: Sequence[float]) -> float:

@@ -1,0 +1,32 @@
+"""What is known of two kernels' boots besides their numbers: facts that differ, boots and runs that gave nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swingbot.core.stats.compare import BootRuns
+from swingbot.core.stats.facts import differing
+from swingbot.service.ports import Store
+from swingbot_jobs.testbox import Testbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    identical: bool  # one image, byte for byte
+    must: str | None  # facts that had to be equal and are not
+    told: str | None  # facts that differ and may be the kernel's own doing
+    happened: tuple[tuple[int, ...], tuple[int, ...]]  # k of the boots of base and head that took place, whatever came of them
+
+    def with_lost(self, side: int, boots: Sequence[BootRuns], runs: int) -> list[BootRuns]:
+        """The boots of one metric with what each lost of `runs`, and the boots that gave nothing of it at all."""
+        there = [BootRuns(k=b.k, values=b.values, lost=max(0, runs - len(b.values))) for b in boots]
+        return there + [BootRuns(k=k, values=(), lost=runs) for k in self.happened[side] if k not in {b.k for b in boots}]
+
+
+def differences_of(store: Store, images: Sequence[str], box: Testbox, spec: str, series: str, ks: Sequence[int]) -> Differences:
+    """Of `images` (base, head) on one testbox. Boots that the lab lost are no boots, and nothing is held against a kernel for them."""
+    sides = [store.boots(image, box.name, spec, series, ks) for image in images]
+    must, told = differing(*({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable)
+    base, head = (tuple(boot.k for boot in boots) for boots in sides)
+    return Differences(identical=images[0] == images[1], must=must, told=told, happened=(base, head))

@@ -1,0 +1,367 @@
+"""Rules of levels: wild runs and boots, drift, nested spreads, classes of metrics, lost runs, blocks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+from swingbot.core.stats.compare import BootRuns, RowVerdict, Rule, compare
+from swingbot.core.stats.parse import parse_boots
+from swingbot.core.stats.robust import median, middle, wild
+from swingbot.core.stats.rules import CLASSES, rule_for
+from swingbot.core.stats.trend import concordance, drift, trend_p
+
+HIGHER = Rule(better="higher")
+STEADY = "100;101;99;100.5;99.5;100.2;99.8;100.1"
+
+
+def judged(base: str, head: str, rule: Rule = HIGHER) -> RowVerdict:
+    return compare(parse_boots(base), parse_boots(head), rule)
+
+
+def normal_boots(rng: np.random.Generator, level: float, boots: int, runs: int = 1, sd: float = 1.0) -> list[BootRuns]:
+    return [BootRuns(k=k, values=tuple(float(v) for v in rng.normal(level, sd, runs))) for k in range(boots)]
+
+
+# Wild runs and boots
+
+
+def test_one_wild_boot_does_not_hide_a_change() -> None:
+    base, head = STEADY, "90;91;89;90.5;89.5;90.2;89.8;9.0"
+    row = judged(base, head)
+    assert row.verdict == "worse"
+    assert row.level == "mean of the middle 6 of 8 boot means"
+    assert "boot 7 of head" in (row.reason or "")
+    assert compare(parse_boots(base), parse_boots(head), replace(HIGHER, robust=False)).verdict == "unclear"
+
+
+def test_the_robust_level_is_the_one_that_is_printed_and_gives_the_percentage() -> None:
+    row = judged(STEADY, "90;91;89;90.5;89.5;90.2;89.8;9.0")
+    assert row.head.mean == pytest.approx(np.mean([89, 89.5, 89.8, 90, 90.2, 90.5]))
+    assert row.base.mean is not None
+    assert row.head.mean is not None
+    assert row.change_pct == pytest.approx(100 * (row.head.mean / row.base.mean - 1))
+    assert row.head.boots == 8, "wild boots stay in n and in the spread"
+    assert row.head.stddev == pytest.approx(np.std([90, 91, 89, 90.5, 89.5, 90.2, 89.8, 9.0], ddof=1))
+
+
+def test_wild_runs_make_boots_count_by_their_medians() -> None:
+    base = "100,101,99,100;100,99,101,100;101,100,99,100"
+    row = judged(base, "97,98,96,97;97,97,98,20;96,97,98,97")
+    assert row.level == "mean of boot medians"
+    assert row.head.mean == pytest.approx(97.0)
+    assert "run 4 in boot 1 of head" in (row.reason or "")
+    assert judged(base, "97,98,96,97;97,97,98,96;96,97,98,97").level is None
+
+
+def test_a_wild_pair_is_left_out_on_both_sides() -> None:
+    base = "100;110;90;105;95;102"
+    row = judged(base, "95;104.5;85.5;99.75;90.25;20", replace(HIGHER, paired=True))
+    assert row.verdict == "worse"
+    assert row.level == "mean of boot means in the middle 4 of 6 pairs"
+    assert row.change_pct == pytest.approx(-5.0, abs=0.01)
+
+
+def test_what_all_boots_do_at_the_same_run_is_habit_and_not_wild() -> None:
+    base, head = (";".join(",".join(f"{level + k / 10 + (20 if run == 0 else run / 100)}" for run in range(8)) for k in range(6)) for level in (100, 100))
+    assert judged(base, head, replace(HIGHER, paired=True)).level is None
+
+
+def test_clean_data_are_called_wild_as_rarely_as_stated() -> None:
+    rng = np.random.default_rng(11)
+    called = sum(bool(wild([list(rng.normal(0, 1, 8)), list(rng.normal(3, 1, 6))], 0.01, 0.0)) for _ in range(3000))
+    assert called <= 30 + 3 * math.sqrt(30)
+
+
+def test_several_wild_values_do_not_hide_each_other() -> None:
+    rng = np.random.default_rng(12)
+    values = list(rng.normal(0, 1, 20))
+    values[3], values[7], values[15] = 40.0, 41.0, -35.0
+    assert wild([values], 0.01, 0.0) == [(0, 3), (0, 7), (0, 15)]
+
+
+def test_a_far_value_that_does_not_matter_is_not_wild() -> None:
+    values = [0.0, 1e-6, -1e-6, 2e-6, -2e-6, 1e-6, 0.0, 1e-3]
+    assert wild([values], 0.01, 0.0)
+    assert not wild([values], 0.01, 0.01)
+
+
+def test_two_modes_are_no_outliers() -> None:
+    assert judged("100;100.1;99.9;100;96;96.1;95.9;96", "100;100.1;96;99.9;96;96.1;95.9;100").level is None
+
+
+def test_the_trimmed_mean_is_yuens() -> None:
+    values = [3.0, 1.0, 4.0, 1.5, 100.0, 9.0, 2.0, 6.0, 5.0, 3.5]
+    winsorised = [3.0, 2.0, 4.0, 2.0, 6.0, 6.0, 2.0, 6.0, 5.0, 3.5]
+    found = middle(values)
+    assert [values[i] for i in found.kept] == [3.0, 4.0, 2.0, 6.0, 5.0, 3.5]
+    assert found.variance == pytest.approx(9 * np.var(winsorised, ddof=1) / 5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
+def test_the_median_is_numpys(values: list[float]) -> None:
+    assert median(values) == pytest.approx(float(np.median(values)))
+
+
+# Drift
+
+
+def test_boots_that_drift_make_a_comparison_invalid() -> None:
+    row = judged("100;101;102;103;104;105;106", "100.5;101.5;102.5;103.5;104.5;105.5;106.5")
+    assert row.verdict == "invalid"
+    assert "drift by +6 % in the order they ran" in (row.reason or "")
+    assert row.change_pct is not None, "what was measured is still shown"
+
+
+def test_a_drift_too_small_to_explain_the_change_is_a_note() -> None:
+    row = judged("100;100.3;100.6;100.9;101.2;101.5", "80;80.3;80.6;80.9;81.2;81.5")
+    assert row.verdict == "worse"
+    assert "drift" in (row.reason or "")
+
+
+def test_a_drift_common_to_pairs_cancels() -> None:
+    base, head = "100;101;102;103;104;105;106", "95.1;95.9;97;97.9;98.7;99.8;100.6"
+    assert judged(base, head, replace(HIGHER, paired=True)).verdict == "worse"
+
+
+def test_few_boots_are_never_called_drifting() -> None:
+    assert trend_p([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]) > 0.05
+    assert trend_p([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]) > 0.002
+    assert trend_p([]) == 1.0
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (5, 5), (8,), (6, 9), (40, 40)])
+def test_steady_boots_of_any_noise_are_called_drifting_as_rarely_as_stated(sizes: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(list(sizes))
+    for alpha in (0.02, 0.1):
+        called = sum(trend_p([list(rng.standard_cauchy(n)) for n in sizes]) < alpha for _ in range(600))
+        assert called <= 600 * alpha + 3 * math.sqrt(600 * alpha)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-50, 50), min_size=3, max_size=12, unique=True))
+def test_the_drift_test_of_one_series_is_kendalls(values: list[int]) -> None:
+    assert trend_p([values]) == pytest.approx(float(kendalltau(range(len(values)), values, method="exact").pvalue), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-5, 5), max_size=15))
+def test_concordance_counts_rises_less_falls(values: list[int]) -> None:
+    later = [(a, b) for i, a in enumerate(values) for b in values[i + 1 :]]
+    assert concordance(values) == sum((b > a) - (b < a) for a, b in later)
+
+
+def test_a_long_series_uses_the_normal_form_and_agrees_with_the_exact_one() -> None:
+    rng = np.random.default_rng(5)
+    values = list(rng.normal(0, 1, 31) + np.arange(31) / 30)
+    assert trend_p([values]) == pytest.approx(float(kendalltau(range(31), values, method="exact").pvalue), rel=0.05)
+
+
+def test_drift_is_the_fall_of_a_straight_line() -> None:
+    assert drift([5.0, 4.0, 3.0, 2.0]) == pytest.approx(-3.0)
+
+
+# Nested boots
+
+
+def test_both_spreads_travel_along() -> None:
+    row = judged("99,101;109,111;89,91", "100;100;100")
+    assert row.base.stddev == pytest.approx(10.0)
+    assert row.base.stddev_within == pytest.approx(math.sqrt(2.0))
+    assert row.head.stddev_within is None
+
+
+def test_more_of_the_same_narrows_the_interval() -> None:
+    rng = np.random.default_rng(2)
+    base, head = normal_boots(rng, 100, 4), normal_boots(rng, 99, 4)
+    widths = []
+    for copies in (1, 2, 4, 8):
+        sides = [[replace(b, k=b.k + 10 * c) for c in range(copies) for b in side] for side in (base, head)]
+        row = compare(sides[0], sides[1], HIGHER)
+        assert row.interval_pct is not None
+        widths.append(row.interval_pct[1] - row.interval_pct[0])
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_few_boots_against_many_are_not_believed_for_looking_alike() -> None:
+    many = normal_boots(np.random.default_rng(3), 100, 30, sd=2.0)
+    assert compare(parse_boots("103.00;103.01"), many, HIGHER).verdict == "unclear"
+
+
+def test_boots_of_one_block_count_as_one_pair() -> None:
+    base = [BootRuns(k=k, values=(100.0 + 10 * (k // 2) + v,), block=k // 2) for k, v in enumerate((1, -1, 2, -2, 1, -1, 0, 0))]
+    head = [BootRuns(k=k, values=((100.0 + 10 * k) * 0.95,), block=k) for k in range(4)]
+    row = compare(base, head, replace(HIGHER, paired=True))
+    assert (row.verdict, row.base.boots, row.head.boots) == ("worse", 8, 4)
+    assert row.change_pct == pytest.approx(-5.0)
+
+
+def test_thousands_of_boots_are_exact() -> None:
+    base = [BootRuns(k=k, values=(1e9 + k % 2,)) for k in range(5000)]
+    row = compare(base, [replace(b, values=(b.values[0] + 4e7,)) for b in base], HIGHER)
+    assert row.verdict == "better"
+    assert row.base.mean == 1e9 + 0.5
+    assert row.base.stddev == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-290, 1e200, 9e299])
+def test_numbers_of_any_size_are_compared(size: float) -> None:
+    base, head = ([BootRuns(k=k, values=(v * size, v * size)) for k, v in enumerate(side)] for side in ((1.0, 1.01, 0.99), (0.8, 0.81, 0.79)))
+    row = compare(base, head, HIGHER)
+    assert row.verdict == "worse"
+    assert row.change_pct == pytest.approx(-20.0)
+
+
+def test_a_number_beyond_the_doubles_is_invalid() -> None:
+    assert "too large" in (compare([BootRuns(k=0, values=(1e301,))], parse_boots("1;2"), HIGHER).reason or "")
+
+
+# Lost runs and what is known from elsewhere
+
+
+def test_a_side_that_lost_many_runs_is_invalid_and_says_how_many() -> None:
+    head = [BootRuns(k=k, values=(90.0, 91.0), lost=2) for k in range(4)]
+    row = compare(parse_boots("100,101;101,100;99,100;100,100"), head, HIGHER)
+    assert row.verdict == "invalid"
+    assert "8 of 16 runs of head gave no result" in (row.reason or "")
+    assert row.head.boots == 4
+
+
+def test_a_boot_that_gave_nothing_counts_as_lost_and_not_as_zero() -> None:
+    head = [*parse_boots("90;91;90;89;90;91"), BootRuns(k=6, values=(), lost=1)]
+    row = compare(parse_boots("100;101;100;99;100;101"), head, HIGHER)
+    assert row.verdict == "worse"
+    assert "1 of 7 runs of head" in (row.reason or "")
+    assert row.head.boots == 6
+
+
+def test_what_is_known_against_a_comparison_makes_it_invalid_with_its_numbers() -> None:
+    row = compare(parse_boots("100;101;100"), parse_boots("80;81;80"), HIGHER, invalid="microcode differs: 1 in base, 2 in head")
+    assert (row.verdict, row.reason) == ("invalid", "microcode differs: 1 in base, 2 in head")
+    assert row.change_pct == pytest.approx(-19.9, abs=0.1)
+
+
+# Verdicts and their words
+
+
+def test_same_says_the_margin_that_was_shown() -> None:
+    row = judged("100;100.01;99.99;100", "100;100.02;99.98;100")
+    assert row.verdict == "same"
+    assert row.margin_pct is not None
+    assert 0.01 < row.margin_pct < 0.1
+    said = float((row.reason or "").split("above ")[1].split(" %")[0])
+    assert row.margin_pct <= said <= 1.1 * row.margin_pct
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(99, 101), min_size=2, max_size=6), st.lists(st.floats(99, 101), min_size=2, max_size=6), st.floats(0.1, 20))
+def test_same_never_claims_more_than_was_shown_nor_less_than_was_asked(base: list[float], head: list[float], minimum: float) -> None:
+    sides = [[BootRuns(k=k, values=(v,)) for k, v in enumerate(side)] for side in (base, head)]
+    row = compare(sides[0], sides[1], replace(HIGHER, min_effect_pct=minimum))
+    if row.verdict == "same":
+        assert row.margin_pct is not None
+        said = float((row.reason or "").split("above ")[1].split(" %")[0])
+        assert row.margin_pct * (1 - 1e-9) <= said <= minimum
+
+
+def test_two_equal_boots_of_a_repeatable_testbox_prove_a_large_change_and_no_small_one() -> None:
+    paired = replace(HIGHER, paired=True)
+    assert judged("100;100", "95;95", paired).verdict == "worse"
+    assert judged("100;100", "99;99", paired).verdict == "unclear"
+    assert judged("100;103", "95;98", HIGHER).verdict == "unclear"
+
+
+# Classes of metrics
+
+
+def test_small_counts_spread_at_least_like_poisson_counts() -> None:
+    base, head = "9;9;9;9", "12;12;12;12"
+    assert judged(base, head, rule_for("kpi", "lower", 1.0)).verdict == "worse"
+    assert judged(base, head, rule_for("count", "lower", 1.0)).verdict == "unclear"
+    assert judged("9000;9000;9000;9000", "12000;12000;12000;12000", rule_for("count", "lower", 1.0)).verdict == "worse"
+
+
+def test_counts_of_zero_can_be_compared() -> None:
+    rule = rule_for("count", "lower", 5.0)
+    row = judged("0;0;0;0", "40;38;43;41", rule)
+    assert (row.verdict, row.change_pct, row.interval_pct) == ("worse", None, None)
+    assert judged("0;0;0", "0;0;1", rule).verdict == "unclear"
+    zero = judged("0;0;0", "0;0;0", rule)
+    assert (zero.verdict, zero.reason) == ("same", "every value of both sides is 0")
+
+
+def test_the_interval_of_a_count_covers_the_true_ratio() -> None:
+    rng = np.random.default_rng(9)
+    rule, covered = rule_for("count", "lower", 5.0), 0
+    for _ in range(400):
+        base, head = ([BootRuns(k=k, values=(float(v),)) for k, v in enumerate(rng.poisson(rate, 5))] for rate in (30, 45))
+        interval = compare(base, head, rule).interval_pct
+        assert interval is not None
+        covered += interval[0] <= 50 <= interval[1]
+    assert covered >= 368, "95 % of 400 less three standard errors"
+
+
+def test_shares_are_compared_in_points() -> None:
+    rule = rule_for("share", "lower", 1.0)
+    row = judged("0.5;0.52;0.48", "0.9;0.91;0.89", rule)
+    assert row.verdict == "same", "0.4 points, though 80 % of the level"
+    assert "points" in (row.reason or "")
+    row = judged("40.5;40.2;40.8", "44.1;44.4;43.9", rule)
+    assert row.verdict == "worse"
+    assert row.change_points is not None
+    assert row.change_points == pytest.approx(3.633, abs=0.01)
+    assert row.interval_points is not None
+    assert row.interval_points[0] < row.change_points < row.interval_points[1]
+    assert row.change_pct == pytest.approx(100 * row.change_points / 40.5)
+
+
+@pytest.mark.parametrize(("klass", "bad"), [("time", "0"), ("time", "-1"), ("count", "-1"), ("share", "-0.1")])
+def test_values_that_a_class_cannot_have_are_invalid(klass: str, bad: str) -> None:
+    row = judged(f"1;2;{bad}", "1;2;3", rule_for(klass, "lower", 1.0))
+    assert row.verdict == "invalid"
+    assert f"a {klass} of {bad} is not possible" in (row.reason or "")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    base=st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=3), min_size=1, max_size=7),
+    head=st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=3), min_size=1, max_size=7),
+    klass=st.sampled_from([c for c in CLASSES if c != "time"]),
+    paired=st.booleans(),
+)
+def test_swapping_negates_in_every_class(base: list[list[int]], head: list[list[int]], klass: str, paired: bool) -> None:
+    sides = [[BootRuns(k=k, values=tuple(map(float, runs))) for k, runs in enumerate(side)] for side in (base, head)]
+    rule = rule_for(klass, "higher", 2.0, paired=paired)
+    there, back = compare(sides[0], sides[1], rule), compare(sides[1], sides[0], rule)
+    assert back.verdict == {"worse": "better", "better": "worse"}.get(there.verdict, there.verdict)
+    assert there.effect is not None
+    assert back.effect == pytest.approx(-there.effect, abs=1e-9)
+    assert back.p == pytest.approx(there.p) if there.p is not None else back.p is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    boots=st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=4), min_size=2, max_size=12),
+    klass=st.sampled_from(CLASSES),
+    paired=st.booleans(),
+    order=st.randoms(),
+)
+def test_any_numbers_give_a_stated_verdict_and_the_order_of_listing_is_irrelevant(boots: list[list[float]], klass: str, paired: bool, order: object) -> None:
+    half = len(boots) // 2
+    sides = [[BootRuns(k=k, values=tuple(runs)) for k, runs in enumerate(side)] for side in (boots[:half], boots[half:])]
+    rule = rule_for(klass, None, 1.0, paired=paired)
+    row = compare(sides[0], sides[1], rule)
+    for side in sides:
+        order.shuffle(side)  # type: ignore[attr-defined]
+    assert compare(sides[0], sides[1], rule) == row
+    if row.verdict not in ("changed",):
+        assert row.reason
+    if row.base.mean and row.head.mean is not None and row.change_pct is not None:
+        assert row.change_pct == pytest.approx(100 * (row.head.mean - row.base.mean) / abs(row.base.mean))
