@@ -34,7 +34,6 @@ class Wanted:
     timeout: float | None  # None: by what boots took; 0: never
     first_parent: bool
     paths: tuple[str, ...]
-    better: str | None
 
 
 @dataclass(frozen=True, slots=True)

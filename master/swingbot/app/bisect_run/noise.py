@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from swingbot.core.bisect.state import NoisePrior
@@ -22,6 +23,7 @@ USUAL: Final = 0.02  # a benchmark on a machine in use
 _LN_SD: Final = 1.2
 _CERTAINTY: Final = 0.75  # +-100 %: the boots that made the estimate are counted again by the engine
 _FLOOR: Final = 1e-4  # of the level; nothing is held to repeat better
+_COARSE: Final = 0.03  # rounding is believed to hide no more; small counts are rather counts than rounded
 _LAYOUT: Final = 0.002  # by which commits that change nothing differ; never more than a fifth of the smallest effect looked for
 
 Boots = Mapping[str, Sequence[Sequence[float]]]  # commit -> boots -> values of its runs
@@ -71,20 +73,22 @@ def _scaled(boots: Boots, ends: tuple[str, str]) -> tuple[Boots, float]:
         return {}, _FLOOR
     if all(v > 0 for v in values):
         level = sorted(values)[len(values) // 2]
-        return {sha: [[math.log(v) for v in boot] for boot in of] for sha, of in boots.items()}, max(_FLOOR, _rounding(values) / level)
+        return {sha: [[math.log(v) for v in boot] for boot in of] for sha, of in boots.items()}, _floor(values, level)
     level = max((abs(_mean([_mean(b) for b in boots[end]])) for end in ends if boots.get(end)), default=0.0) or max(abs(v) for v in values) or 1.0
-    return {sha: [[v / level for v in boot] for boot in of] for sha, of in boots.items()}, max(_FLOOR, _rounding(values) / level)
+    return {sha: [[v / level for v in boot] for boot in of] for sha, of in boots.items()}, _floor(values, level)
+
+
+def _floor(values: Sequence[float], level: float) -> float:
+    return min(max(_FLOOR, _rounding(values) / level), _COARSE)
 
 
 def _rounding(values: Iterable[float]) -> float:
     """Standard deviation of the error that printing so many digits makes (uniform: step / sqrt 12)."""
-    digits = 0
+    step = Decimal(1)
     for value in values:
-        fraction = repr(value).partition(".")[2]
-        if "e" in fraction or len(fraction) > 6:
-            return 0.0
-        digits = max(digits, 0 if fraction == "0" else len(fraction))
-    return float(10.0**-digits / math.sqrt(12.0))
+        exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+        step = min(step, Decimal(10) ** int(exponent))
+    return float(step) / math.sqrt(12.0)
 
 
 def _within(boots: Boots) -> Spread:

@@ -180,7 +180,6 @@ def _wanted(it: Call) -> Wanted:
         timeout=it.timeout,
         first_parent=it.first_parent,
         paths=it.paths,
-        better="lower" if it.lower_is_better else "higher",
     )
 
 

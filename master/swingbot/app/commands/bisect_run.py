@@ -19,7 +19,7 @@ from swingbot.app.commands.context import as_json
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="End a CMD that takes longer; 0: never. Default: 10 times the longest boot.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="CMDs at once; only if they do not disturb each other.")
 @click.option("--min-effect", type=click.FloatRange(0.001, 1000), default=1.0, show_default=True, metavar="PCT", help="Smallest change worth finding.")
-@click.option("--noise", type=click.FloatRange(0, 1000), metavar="PCT", help="Spread between boots if you know it; default: learnt from the boots.")
+@click.option("--noise", type=click.FloatRange(0, 100), metavar="PCT", help="Spread between boots if you know it; default: learnt from the boots.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.99, show_default=True, metavar="P", help="Name a commit at this probability.")
 @click.option("--boots-max", type=click.IntRange(1, 100_000), default=200, show_default=True, metavar="N", help="Boots to spend at most.")
 @click.option("--first-parent", is_flag=True, help="Do not look into merged branches.")

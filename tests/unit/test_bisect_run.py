@@ -1,0 +1,434 @@
+"""`swingbot bisect run` on real repositories, with commands that print what a commit is worth."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from swingbot.app.bisect_run import process
+from swingbot.app.commands.bisect_run import run
+from tests.noisy_repo import git, make_repo
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A repository, and a directory with what each commit makes CMD say."""
+
+    repo: Path
+    ids: list[str]
+    table: Path
+
+    def says(self, level: Callable[[int], str]) -> list[str]:
+        """A CMD that runs for commit i the shell words `level(i)`."""
+        self.table.mkdir(exist_ok=True)
+        for i, sha in enumerate(self.ids):
+            (self.table / sha).write_text(level(i))
+        return ["sh", "-c", f'echo "$SWINGBOT_COMMIT $SWINGBOT_BOOT" >> {self.table}/started; . {self.table}/$SWINGBOT_COMMIT']
+
+    def started(self) -> list[str]:
+        return (self.table / "started").read_text().splitlines()
+
+    def bisect(self, command: list[str], *options: str, ends: str | None = None) -> tuple[int, str, str]:
+        words = [ends or f"{self.ids[0]}..main", "--repo", str(self.repo), *options, "--", *command]
+        done = CliRunner().invoke(run, words)
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    def facts(self, command: list[str], *options: str, ends: str | None = None) -> dict[str, Any]:
+        _, out, err = self.bisect(command, "--json", *options, ends=ends)
+        assert out, err
+        return dict(json.loads(out))
+
+    @property
+    def journal(self) -> Path:
+        return next((self.repo / ".git" / "swingbot").glob("*/log"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "repo", make_repo(tmp_path / "repo", 12), tmp_path / "table")
+
+
+def step_at(culprit: int, before: float = 100.0, after: float = 90.0) -> Callable[[int], str]:
+    return lambda i: f"echo {before if i < culprit else after}"
+
+
+def wobbling(culprit: int) -> Callable[[int], str]:
+    """Each boot has another number, which only depends on commit and boot."""
+    return lambda i: f"echo $(( {1000 if i < culprit else 900} + ({i} * 7 + SWINGBOT_BOOT * 5) % 11 ))"
+
+
+def test_the_answer_begins_as_that_of_git_bisect_does(bench: Bench) -> None:
+    status, out, err = bench.bisect(bench.says(step_at(7)))
+    assert status == 0
+    assert out.splitlines()[0] == f"{bench.ids[7]} is the first bad commit"
+    assert out.splitlines()[1] == f"commit {bench.ids[7]}"
+    assert "    commit 7" in out and "-10 % (worse" in out
+    assert "boot 1: " in err and "left" in err
+
+
+@pytest.mark.parametrize("culprit", [1, 2, 12])
+def test_the_culprit_is_found_at_either_end_too(bench: Bench, culprit: int) -> None:
+    facts = bench.facts(bench.says(wobbling(culprit)))
+    assert facts["status"] == "culprit"
+    assert facts["culprit"] == {"commit": bench.ids[culprit], "subject": f"commit {culprit}"}
+
+
+def test_json_is_alone_on_stdout_and_has_the_keys_of_a_bisection(bench: Bench) -> None:
+    facts = bench.facts(bench.says(step_at(4)))
+    wanted = ("id", "status", "culprit", "culprits", "probability", "change_pct", "interval_pct", "boots", "builds", "seconds", "candidates")
+    assert all(key in facts for key in wanted)
+    assert facts["id"] is None and facts["boots"] == len(bench.started())
+    assert {tuple(sorted(c)) for c in facts["candidates"]} == {("commit", "probability", "state", "subject")}
+    assert [c["commit"] for c in facts["candidates"]] == bench.ids[1:]
+    assert facts["culprits"][0].keys() >= {"commit", "subject", "probability", "change_pct"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "options", "verdict", "status"),
+    [(100, 90, (), "worse", 3), (100, 110, (), "better", 0), (100, 110, ("--lower-is-better",), "worse", 3), (100, 90, ("--lower-is-better",), "better", 0)],
+)
+def test_direction_is_a_matter_of_words_and_exit_status(bench: Bench, before: float, after: float, options: tuple[str, ...], verdict: str, status: int) -> None:
+    command = bench.says(step_at(6, before, after))
+    facts = bench.facts(command, *options)
+    assert (facts["culprit"]["commit"], facts["verdict"]) == (bench.ids[6], verdict)
+    assert bench.bisect(command, *options, "--exit-code")[0] == status
+    assert bench.bisect(command, *options)[0] == 0
+
+
+def test_equal_ends_are_not_bisected(bench: Bench) -> None:
+    status, out, _ = bench.bisect(bench.says(lambda i: "echo 5.125"), "--exit-code")
+    assert (status, out.splitlines()[0]) == (0, "no change between the ends: nothing to bisect")
+    assert len(bench.started()) == 4
+
+
+@pytest.mark.parametrize(("before", "after"), [("0", "5"), ("-10", "-20"), ("1e-9", "2e-9"), ("0.000", "0.001"), ("3e12", "4e12")])
+def test_levels_of_any_sign_and_size_are_bisected(bench: Bench, before: str, after: str) -> None:
+    assert bench.facts(bench.says(lambda i: f"echo {before if i < 5 else after}"))["culprit"]["commit"] == bench.ids[5]
+
+
+# --- commits that cannot be tested ------------------------------------------------------------------------------------------
+
+
+def test_status_125_skips_the_commit_and_its_neighbourhood_stays_possible(bench: Bench) -> None:
+    facts = bench.facts(bench.says(lambda i: "exit 125" if i in (5, 6) else step_at(6)(i)))
+    assert facts["status"] == "credible_set"
+    assert [m["commit"] for m in facts["members"]] == bench.ids[5:8]
+    assert all(sum(sha in line for line in bench.started()) <= 1 for sha in bench.ids[5:7])
+    assert {c["state"] for c in facts["candidates"] if c["commit"] in bench.ids[5:7]} == {"skipped"}
+
+
+def test_a_boot_that_fails_once_is_tried_again(bench: Bench) -> None:
+    facts = bench.facts(bench.says(lambda i: "[ $SWINGBOT_BOOT = 0 ] && exit 1; " + step_at(6)(i)))
+    assert facts["culprit"]["commit"] == bench.ids[6]
+
+
+def test_an_end_that_always_fails_is_a_failure(bench: Bench) -> None:
+    status, out, _ = bench.bisect(bench.says(lambda i: "echo no such host >&2; exit 3" if i == 0 else "echo 1"))
+    assert status == 1
+    assert "cannot be measured" in out and "no such host" in out
+
+
+@pytest.mark.parametrize("words", ["exit 126", "exit 127", "exit 128", "exit 255", "kill -SEGV $$"])
+def test_what_says_that_cmd_is_at_fault_stops_and_can_be_resumed(bench: Bench, words: str) -> None:
+    broken = bench.says(lambda i: words if i == 12 else "echo 100")
+    status, out, err = bench.bisect(broken)
+    assert (status, out) == (1, "")
+    assert "CMD" in err.splitlines()[-1] and bench.ids[12][:12] in err.splitlines()[-1]
+    assert bench.facts(bench.says(step_at(3)))["culprit"]["commit"] == bench.ids[3]
+
+
+def test_a_cmd_that_never_ends_is_ended_with_all_that_it_started(bench: Bench) -> None:
+    command = bench.says(lambda i: "sleep 100 & sleep 100" if i == 6 else step_at(6)(i))
+    facts = bench.facts(command, "--timeout", "0.3")
+    assert facts["status"] == "credible_set"
+    assert {m["commit"] for m in facts["members"]} == {bench.ids[6], bench.ids[7]}
+    assert "did not end within 0.3 s" in facts["reason"]
+    assert marked(bench) == []
+
+
+def marked(bench: Bench) -> list[int]:
+    """Processes that CMD left behind."""
+    left = []
+    for one in psutil.process_iter():
+        try:
+            if str(bench.repo) in one.environ().get(process.MARK, ""):
+                left.append(one.pid)
+        except psutil.Error:
+            continue
+    return left
+
+
+# --- what CMD prints --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("echo 'took 1.5 s'", "'took 1.5 s', which is not a number"),
+        ("echo 1_000", "'1_000', which is not a number"),
+        ("echo 1,5", "'1,5', which is not a number"),
+        ("true", "printed no number"),
+        ("printf '\\377\\000'", "is not a number"),
+    ],
+)
+def test_output_that_is_no_number_is_quoted(bench: Bench, words: str, sentence: str) -> None:
+    status, out, err = bench.bisect(bench.says(lambda i: words))
+    assert (status, out) == (1, "")
+    assert sentence in err.splitlines()[-1]
+
+
+def test_values_that_are_not_finite_tell_nothing(bench: Bench) -> None:
+    facts = bench.facts(bench.says(lambda i: "echo NaN; echo -inf" if i == 4 else "echo nan; " + step_at(9)(i)))
+    assert facts["culprit"]["commit"] == bench.ids[9]
+    assert facts["runs"] < facts["boots"] + 1
+
+
+def test_a_pattern_picks_the_numbers(bench: Bench) -> None:
+    command = bench.says(lambda i: f"echo warm-up 7; echo 'time: {1.0 if i < 5 else 1.5} s'; echo 'time: {1.0 if i < 5 else 1.5} s'")
+    facts = bench.facts(command, "--pattern", r"time: ([\d.]+) s", "--lower-is-better")
+    assert (facts["culprit"]["commit"], facts["runs"]) == (bench.ids[5], 2 * facts["boots"])
+
+
+# --- the journal ------------------------------------------------------------------------------------------------------------
+
+
+def decisions(journal: Path) -> list[dict[str, Any]]:
+    """The journal without times."""
+    lines = [json.loads(line) for line in journal.read_text().splitlines() if not line.startswith("#")]
+    return [{k: v for k, v in line.items() if k not in ("at", "seconds", "begin")} for line in lines]
+
+
+def test_cut_off_anywhere_the_same_decisions_follow(bench: Bench) -> None:
+    command = bench.says(wobbling(8))
+    answer = bench.facts(command)
+    whole = bench.journal.read_bytes()
+    expected = decisions(bench.journal)
+    lines = whole.splitlines(keepends=True)
+    for keep in range(2, len(lines), 3):
+        bench.journal.write_bytes(b"".join(lines[:keep]) + lines[keep][: len(lines[keep]) // 2])
+        again = bench.facts(command)
+        assert decisions(bench.journal) == expected
+        assert again["culprit"] == answer["culprit"] and again["probability"] == answer["probability"]
+
+
+def test_a_finished_bisection_is_answered_without_a_boot(bench: Bench) -> None:
+    command = bench.says(step_at(8))
+    first = bench.facts(command)
+    boots = len(bench.started())
+    assert bench.facts(command) == first
+    assert len(bench.started()) == boots
+
+
+def test_another_cmd_on_the_same_range_is_refused_until_restarted(bench: Bench) -> None:
+    bench.facts(bench.says(step_at(8)))
+    other = ["sh", "-c", "echo 1"]
+    status, out, err = bench.bisect(other)
+    assert (status, out) == (2, "")
+    assert "--restart" in err and "--state" in err
+    assert bench.facts(other, "--restart")["status"] == "not_reproduced"
+
+
+@pytest.mark.parametrize("damage", ["no journal at all\n", '{"boot": 1}\n', '{"begin": 3}\n', '{"ask": [["x"]]}\n'])
+def test_a_damaged_journal_is_named_with_its_line(bench: Bench, damage: str) -> None:
+    command = bench.says(step_at(8))
+    bench.facts(command)
+    lines = bench.journal.read_text().splitlines(keepends=True)
+    bench.journal.write_text("".join([*lines[:3], damage, *lines[3:]]))
+    status, _, err = bench.bisect(command)
+    assert status == 1
+    assert "line 4 is damaged" in err and "--restart" in err
+
+
+def test_killed_in_the_middle_it_goes_on_and_nothing_runs_twice_at_once(bench: Bench) -> None:
+    command = bench.says(lambda i: 'touch "$0.$SWINGBOT_COMMIT"; [ -e "$0.go" ] || sleep 100; ' + step_at(3)(i))
+    command = [*command, str(bench.table / "flag")]
+    argv = [sys.executable, "-c", "import sys; from swingbot.app.commands.bisect_run import run; run()"]
+    words = [f"{bench.ids[0]}..main", "--repo", str(bench.repo), "--", *command]
+    child = subprocess.Popen([*argv, *words], stderr=subprocess.DEVNULL)
+    wait_for(lambda: (bench.table / f"flag.{bench.ids[0]}").exists())
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    (bench.table / "flag.go").touch()
+    facts = bench.facts(command)
+    assert facts["culprit"]["commit"] == bench.ids[3]
+    assert facts["boots"] == len(bench.started()) - 1
+    assert marked(bench) == []
+
+
+def test_interrupted_it_says_how_to_go_on(bench: Bench) -> None:
+    command = [*bench.says(lambda i: "touch $0; sleep 100"), str(bench.table / "flag")]
+    argv = [sys.executable, "-c", "import sys; from swingbot.app.commands.bisect_run import run; run()"]
+    child = subprocess.Popen([*argv, f"{bench.ids[0]}..main", "--repo", str(bench.repo), "--", *command], stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: (bench.table / "flag").exists())
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=20)
+    assert child.returncode == 130
+    assert "the same command goes on" in err.splitlines()[-1]
+    assert marked(bench) == []
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never happened")
+
+
+# --- checked-out commits ----------------------------------------------------------------------------------------------------
+
+
+def test_checkout_gives_cmd_the_commit_and_leaves_the_users_tree_alone(bench: Bench) -> None:
+    (bench.repo / "number").write_text("mine\n")
+    (bench.repo / "untracked").write_text("mine too\n")
+    before = git(bench.repo, "status", "--porcelain", "--branch")
+    command = ["sh", "-c", 'test "$(git rev-parse HEAD)" = "$SWINGBOT_COMMIT" || exit 127; [ $(cat number) -lt 9 ] && echo 100 || echo 103']
+    assert bench.facts(command, "--checkout", "--jobs", "2")["culprit"]["commit"] == bench.ids[9]
+    assert git(bench.repo, "status", "--porcelain", "--branch") == before
+    assert git(bench.repo, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert git(bench.repo, "worktree", "list").count("\n") == 0
+
+
+def test_a_cmd_that_the_commit_does_not_hold_is_named(bench: Bench) -> None:
+    status, _, err = bench.bisect(["./bench"], "--checkout")
+    assert status == 1
+    assert "holds no ./bench" in err and "absolute path" in err
+
+
+def test_several_at_once_find_the_same(bench: Bench) -> None:
+    assert bench.facts(bench.says(wobbling(10)), "--jobs", "3")["culprit"]["commit"] == bench.ids[10]
+
+
+# --- history ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> Bench:
+    """Ten commits on main; commit 6 merges 20..24, which left main at commit 4."""
+    return Bench(tmp_path / "repo", make_repo(tmp_path / "repo", 10, {6: range(20, 25)}), tmp_path / "table")
+
+
+def worth(culprits: Mapping[int, float], order: list[int]) -> Callable[[int], str]:
+    """Levels on the graph of `merged`: commit by number, each culprit acts on all that hold it."""
+
+    def holds(number: int, culprit: int) -> bool:
+        if number >= 20:
+            return culprit <= 4 or 20 <= culprit <= number
+        return culprit <= number or (culprit >= 20 and number >= 6)
+
+    def level(i: int) -> str:
+        value = 100.0
+        for culprit, effect in culprits.items():
+            value *= 1 + effect if holds(order[i], culprit) else 1
+        return f"echo {value}"
+
+    return level
+
+
+ORDER = [*range(11), *range(20, 25)]
+
+
+def test_the_branch_of_a_blamed_merge_is_entered(merged: Bench) -> None:
+    facts = merged.facts(merged.says(worth({22: -0.1}, ORDER)))
+    assert facts["status"] == "culprit"
+    assert facts["culprit"]["subject"] == "commit 22"
+    assert facts["culprits"][0]["merge"] == merged.ids[6]
+    assert "came in with the merge" in facts["reason"]
+    assert sum(c["probability"] for c in facts["candidates"]) <= 1.0 + 1e-9
+    assert next(c["probability"] for c in facts["candidates"] if c["subject"] == "commit 22") > 0.97
+
+
+def test_first_parent_stays_on_the_main_line(merged: Bench) -> None:
+    facts = merged.facts(merged.says(worth({22: -0.1}, ORDER)), "--first-parent")
+    assert facts["culprit"]["commit"] == merged.ids[6]
+
+
+def test_a_merge_whose_branch_is_innocent_is_blamed_itself(merged: Bench) -> None:
+    facts = merged.facts(merged.says(worth({6: -0.1}, ORDER)))
+    assert facts["culprit"]["commit"] == merged.ids[6]
+    assert "the merge that brings it about" in facts["reason"]
+
+
+def test_a_good_end_on_a_merged_branch_is_followed_through_the_merge(merged: Bench) -> None:
+    facts = merged.facts(merged.says(worth({23: -0.1}, ORDER)), ends=f"{merged.ids[11 + 1]}..main")
+    assert facts["culprit"]["subject"] == "commit 23"
+
+
+def test_only_commits_that_touch_the_given_paths_can_be_to_blame(merged: Bench) -> None:
+    command = merged.says(worth({22: -0.1}, ORDER))
+    facts = merged.facts(command, "--paths", "side-*", "--first-parent")
+    assert facts["culprit"]["commit"] == merged.ids[6]
+    status, _, err = merged.bisect(command, "--paths", "nothing/*", "--restart")
+    assert status == 2
+    assert "touches nothing/*" in err
+
+
+def test_reversed_ends_are_taken_in_the_order_of_history(bench: Bench) -> None:
+    _, out, err = bench.bisect(bench.says(step_at(7)), ends=f"main..{bench.ids[0]}")
+    assert out.startswith(f"{bench.ids[7]} is the first bad commit")
+    assert "is older than main" in err
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ("main", "write the range as GOOD..BAD"),
+        ("..main", "write the range as GOOD..BAD"),
+        ("main~3...main", "write the range as GOOD..BAD"),
+        ("main..main", "same commit"),
+        ("nosuch..main", "'nosuch' is no commit here"),
+        ("--help..main", "'--help' is no commit here"),
+        ("main^{tree}..main", "is no commit here"),
+    ],
+)
+def test_a_range_that_is_none_is_refused_in_one_sentence(bench: Bench, ends: str, sentence: str) -> None:
+    done = CliRunner().invoke(run, ["--repo", str(bench.repo), "--", ends, "true"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_diverged_ends_are_told_where_they_part(merged: Bench) -> None:
+    status, _, err = merged.bisect(["true"], ends=f"{merged.ids[5]}..{merged.ids[13]}")
+    assert status == 2
+    assert f"bisect {merged.ids[4][:12]}.." in err
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"), [([], "no CMD"), (["nosuch-command"], "is not found"), (["./number"], "is not"), (["/etc/passwd"], "is not executable")]
+)
+def test_a_cmd_that_cannot_be_started_is_refused_first(bench: Bench, command: list[str], sentence: str) -> None:
+    status, out, err = bench.bisect(command)
+    assert (status, out) == (2, "")
+    assert sentence in err
+
+
+def test_outside_of_a_repository_it_says_so(tmp_path: Path) -> None:
+    done = CliRunner().invoke(run, ["a..b", "--repo", str(tmp_path), "--", "true"], env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
+    assert done.exit_code == 2
+    assert "not a git repository" in done.stderr
+
+
+def test_a_script_without_first_line_is_run_by_sh(bench: Bench) -> None:
+    script = bench.table.parent / "bench"
+    script.write_text('[ "$SWINGBOT_COMMIT" = x ] && exit 1; echo 4\n')
+    script.chmod(0o755)
+    assert bench.facts([str(script)])["status"] == "not_reproduced"
+
+
+def test_git_variables_of_a_hook_do_not_lead_elsewhere(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", os.devnull)
+    assert bench.facts(bench.says(step_at(2)))["culprit"]["commit"] == bench.ids[2]
