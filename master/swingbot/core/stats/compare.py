@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from scipy.special import stdtr
-
-from swingbot.core.stats.moments import t_quantile
 from swingbot.core.stats.resolve import resolves
 from swingbot.core.stats.rows import BootRuns, RowVerdict, Rule, Side, Verdict
 from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels, plain_side
@@ -88,7 +85,7 @@ def _judge(row: RowVerdict, found: Levels, pairs: bool, rule: Rule) -> RowVerdic
         interval_pct=_interval(scale.pct(d - shown, base), scale.pct(d + shown, base)),
         stderr=scale.slope(d) * spread.sd,
         df=spread.df,
-        p=2.0 * float(stdtr(spread.df, -abs(d) / spread.sd)),
+        p=spread.p(d),
         margin_pct=scale.margin(abs(d) + half),
         change_points=_points(row) if rule.points else None,
         interval_points=(100.0 * (d - shown), 100.0 * (d + shown)) if rule.points else None,
@@ -166,9 +163,8 @@ def _more_boots(row: RowVerdict, d: float, spread: Spread, least: float, rule: R
 
     def settled(n: int) -> bool:
         m = counted(n, trimmed)
-        variance = spread.one_boot / m
-        df = ((variance + spread.fixed) / variance) ** 2 * ((m - 1) * (1 if pairs else 2) + max(rule.prior_df, 0.0))
-        return t_quantile(1 - rule.alpha / 2, df) * math.sqrt(variance + spread.fixed) < target
+        df = (m - 1) * (1 if pairs else 2) + max(rule.prior_df, 0.0)
+        return Spread(spread.one_boot, spread.one_boot / m, spread.fixed, df).half(rule.alpha) < target
 
     low, high = have, have + MORE_BOOTS_AT_MOST
     if not settled(high):

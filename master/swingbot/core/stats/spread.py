@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from scipy.special import stdtr
+
 from swingbot.core.stats.moments import stddev, t_quantile
 from swingbot.core.stats.robust import MOST, middle
 from swingbot.core.stats.rows import Rule
@@ -19,15 +21,28 @@ class Spread:
     one_boot: float  # variance that a single counted boot a side (a single pair) has
     variance: float  # of the difference as measured, without `fixed`
     fixed: float  # variance that no number of boots averages out
-    df: float
+    own_df: float  # of `variance`
 
     @property
     def sd(self) -> float:
         return math.sqrt(self.variance + self.fixed)
 
+    @property
+    def df(self) -> float:
+        """Of the sum, by Satterthwaite: `fixed` is known."""
+        return self.own_df * ((self.variance + self.fixed) / self.variance) ** 2
+
     def half(self, alpha: float) -> float:
-        """Half the width of the interval that misses with probability `alpha`."""
-        return t_quantile(1.0 - alpha / 2.0, self.df) * self.sd
+        """Half the width of the interval that misses with probability `alpha`.
+
+        Never narrower than without `fixed`: its degrees of freedom would otherwise take away more than its variance adds.
+        """
+        sure = 1.0 - alpha / 2.0
+        return max(t_quantile(sure, self.df) * self.sd, t_quantile(sure, self.own_df) * math.sqrt(self.variance))
+
+    def p(self, d: float) -> float:
+        """Two-sided, of a difference as large as d when there is none."""
+        return 2.0 * max(float(stdtr(self.df, -abs(d) / self.sd)), float(stdtr(self.own_df, -abs(d) / math.sqrt(self.variance))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +89,9 @@ def _combined(parts: Sequence[_Part], rule: Rule, unit: float) -> Spread:
     most = sum(p.own_df for p in parts) + max(rule.prior_df, 0.0)
     variance = math.fsum(p.variance / p.n for p in parts)
     df = min(variance**2 / math.fsum((p.variance / p.n) ** 2 / p.df for p in parts), most)
-    found = _with_fixed(math.fsum(p.variance for p in parts), variance, fixed, df)
+    found = Spread(math.fsum(p.variance for p in parts), variance, fixed, df)
     if len(parts) == 1 or parts[0].n == parts[1].n:
         return found
     pooled = math.fsum(p.variance * p.df for p in parts) / sum(p.df for p in parts)
-    other = _with_fixed(2.0 * pooled, pooled * sum(1.0 / p.n for p in parts), fixed, most)
+    other = Spread(2.0 * pooled, pooled * sum(1.0 / p.n for p in parts), fixed, most)
     return max(found, other, key=lambda s: s.half(rule.alpha))
-
-
-def _with_fixed(one_boot: float, variance: float, fixed: float, df: float) -> Spread:
-    return Spread(one_boot=one_boot, variance=variance, fixed=fixed, df=df * ((variance + fixed) / variance) ** 2)
