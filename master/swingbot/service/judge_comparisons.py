@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, KernelBuild, Order, Variant
-from swingbot.core.plan import swings as plan
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.service.place_orders import series_of
+from swingbot.core.stats.row import row_json
+from swingbot.core.stats.rules import rule_for
+from swingbot.service.gather_differences import Differences, differences_of
+from swingbot.service.place_orders import series_for
 from swingbot.service.ports import Lab, Store
+from swingbot.service.screen_tips import screen_tip
 from swingbot_jobs.program import Metric, find_metric
 from swingbot_jobs.testbox import Testbox
 from swingbot_jobs.unit_job import UnitJob
@@ -38,11 +41,12 @@ def _judge(lab: Lab, store: Store, comparison: Comparison, orders: Sequence[Orde
         store.set_comparison(comparison.id, "failed", unbuilt)
         return
     images = [str(builds[variant.build_key].image_sha256) for variant in (base, head)]
+    tip: dict[tuple[str, str, str], list[float]] = {}
     for testbox, spec in comparison.parts:
-        _judge_part(lab, store, comparison, testbox, spec, images)
+        tip |= _judge_part(lab, store, comparison, testbox, spec, images)
     store.set_comparison(comparison.id, "done", _lab_trouble(orders))
     if comparison.kind == "watch":
-        _note_swings(lab, store, comparison)
+        screen_tip(lab, store, comparison, tip)
 
 
 def _unbuilt(base: Variant, head: Variant, builds: Mapping[str, KernelBuild], orders: Sequence[Order]) -> str | None:
@@ -61,20 +65,23 @@ def _lab_trouble(orders: Sequence[Order]) -> str | None:
     return f"{len(failed)} of {len(orders)} orders were lost to the lab, the first: {failed[0].reason}" if failed else None
 
 
-def _judge_part(lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, images: Sequence[str]) -> None:
+def _judge_part(lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, images: Sequence[str]) -> dict[tuple[str, str, str], list[float]]:
+    """Write the rows of one testbox; gives the boot means of head by (testbox, unit job, metric)."""
     box, unit_jobs = lab.testboxes[testbox], {job.name: job for job in store.spec(spec)}
-    series = series_of(lab, testbox, f"c{comparison.id}")
+    series = series_for(lab, testbox, comparison)
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     sides, problems = [], []
     for image in images:
         values, trouble = boots_of(store, image, testbox, spec, series, list(ks))
         sides.append(values)
         problems.append(trouble)
+    known = differences_of(store, images, box, spec, series, list(ks))
     for unit_job, metric_name in _in_order(lab, unit_jobs, sides):
-        row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, identical=images[0] == images[1], problems=problems)
+        row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, known, problems=problems)
         store.add_row(comparison.id, testbox, spec, row)
     for unit_job in unit_jobs.keys() - {job for job, _ in [key for side in sides for key in side]}:
         store.add_row(comparison.id, testbox, spec, _nothing(lab, box, unit_jobs[unit_job], problems))
+    return {(testbox, *key): [sum(boot.values) / len(boot.values) for boot in boots if boot.values] for key, boots in sides[1].items()}
 
 
 def boots_of(store: Store, image: str, testbox: str, spec: str, series: str, ks: Sequence[int]) -> tuple[_Values, list[str]]:
@@ -120,48 +127,37 @@ def metric_of(lab: Lab, name: str) -> Metric:
 def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
     """How a metric of a unit job is judged on a testbox."""
     minimum = metric.min_effect(job.params)
-    return Rule(better=metric.better, klass=metric.klass, min_effect_pct=minimum, paired=box.repeatable, layout=LAYOUT_SHARE * minimum / 100)
+    return rule_for(metric.klass, metric.better, minimum, paired=box.repeatable, layout=LAYOUT_SHARE * minimum / 100)
 
 
-def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Values], *, identical: bool, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
-    metric = metric_of(lab, name)
-    base, head = (side.get((job.name, name), []) for side in sides)
-    judged = compare(base, head, rule_of(box, metric, job))
+def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Values], known: Differences, *, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
+    metric, rule = metric_of(lab, name), rule_of(box, metric_of(lab, name), job)
+    base, head = (known.with_lost(i, side.get((job.name, name), []), job.runs) for i, side in enumerate(sides))
+    judged = compare(base, head, rule, invalid=known.must)
     verdict, reason = judged.verdict, judged.reason
-    if identical:
+    if known.identical:
         verdict, reason = "same", "the two kernel images are identical byte for byte"
+    elif known.told and verdict in ("worse", "better", "changed"):
+        reason = f"{reason}; {known.told}" if reason else known.told
     elif verdict == "invalid" and any(problems):
         reason = f"{reason}; {next(p for p in problems if p)[0]}"
-    return {
+    return row_json(judged, rule) | {
         "unit_job": job.name,
         "testbox": box.name,
         "label": box.label,
         "metric": name,
         "unit": metric.unit,
-        "class": metric.klass,
-        "better": metric.better,
-        "base": _side(judged.base),
-        "head": _side(judged.head),
-        "change_pct": judged.change_pct,
-        "interval_pct": list(judged.interval_pct) if judged.interval_pct else None,
         "verdict": verdict,
         "reason": reason,
-        "level": judged.level,
-        "min_effect_pct": metric.min_effect(job.params),
-        "more_boots": judged.more_boots,
         "problems": [*problems[0][:3], *problems[1][:3]],
         "headline": metric.headline,
     }
 
 
-def _side(side: Any) -> dict[str, Any]:
-    return {"boots": side.boots, "runs": side.runs, "mean": side.mean, "stddev": side.stddev}
-
-
 def _nothing(lab: Lab, box: Testbox, job: UnitJob, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
     """A unit job of which neither side gave anything: a row that says so, under a headline metric's name."""
     metric = next(metric for metric in lab.programs[job.program].metrics.values() if metric.headline)
-    none = {"boots": 0, "runs": 0, "mean": None, "stddev": None}
+    none = {"boots": 0, "runs": 0, "mean": None, "stddev": None, "stddev_within": None}
     told = [problem for side in problems for problem in side]
     return {
         "unit_job": job.name,
@@ -183,9 +179,3 @@ def _nothing(lab: Lab, box: Testbox, job: UnitJob, problems: Sequence[Sequence[s
         "problems": told[:6],
         "headline": True,
     }
-
-
-def _note_swings(lab: Lab, store: Store, comparison: Comparison) -> None:
-    for row in plan.swings(store.rows(comparison.id)):
-        wanted = row["verdict"] == "worse" or (row["verdict"] == "better" and lab.policies.bisect_improvements)
-        store.add_swing(comparison.id, row["testbox"], row["unit_job"], row["metric"], row["verdict"], row["change_pct"], "open" if wanted else "noted")
