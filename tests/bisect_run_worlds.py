@@ -129,7 +129,7 @@ def right(world: World, facts: answer.Facts) -> bool:
     """Every culprit named and no other; a set of at most as many commits as were untestable around it, and two more, holds it."""
     named = {int(c["commit"]) for c in facts["culprits"]}
     if not world.effects:
-        return facts["status"] == "not_reproduced"
+        return bool(facts["status"] == "not_reproduced")
     if facts["status"] == "credible_set":
         return named >= set(world.effects) and len(named) <= len(world.skipped) + 2
     return facts["status"] in ("culprit", "several") and named == set(world.effects)
