@@ -125,9 +125,10 @@ def sprt(probe: Probe, ends: int = 10, most: int = 400) -> Named:
     return Named((tuple(range(good + 1, bad + 1)),))
 
 
-def pinpoint_like(probe: Probe, *, least: int = 10, most: int = 160, differ: float = 0.01, same: float = 0.2) -> Named:
+def pinpoint_like(probe: Probe, *, least: int = 10, most: int = 160, differ: float = 0.01, same: float = 0.15) -> Named:
     """Neighbours are compared by the smaller p of Kolmogorov-Smirnov and Mann-Whitney: below `differ` the middle between them is
-    measured, above `same` they are equal, between the two both get twice as many runs, up to `most`. Every run in a fresh boot."""
+    measured, above `same` they are equal, between the two both get twice as many runs, up to `most`. The ends of the range are known to
+    differ: they are never held to be equal before that. Every run in a fresh boot."""
     n = probe.bench.commits
     seen: dict[int, Floats] = {}
     dead: set[int] = set()
@@ -149,7 +150,7 @@ def pinpoint_like(probe: Probe, *, least: int = 10, most: int = 160, differ: flo
                 if between:
                     _add_middle(probe, seen, dead, min(between, key=lambda i: (abs(2 * i - left - right), i)), least)
                     break
-            elif p < same and min(len(seen[left]), len(seen[right])) < most:
+            elif (p < same or (left, right) == (0, n)) and min(len(seen[left]), len(seen[right])) < most:
                 _more(probe, seen, (left, right), most)
                 break
         else:
