@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.service.advance_bisections import advance_bisections
+from swingbot.service.cancel_request import cancel_bisection
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.start_bisection import start_bisection
 from swingbot.service.steer_bisection import hint, resume, skip
@@ -75,7 +76,7 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_pat
     log = swingbot("bisect", "log", f"b{number}")
     assert log.exit_code == 0, log.output
     assert log.output == swingbot("bisect", "log", f"b{number}").output
-    for told in ("ada: skip " + ids[10][:12] + " (hangs here)", "bob: hint " + ids[8][:12] + ": 20 times", "does not build", "ended: culprit"):
+    for told in ("ada: skip " + ids[10][:12] + " (hangs here)", "bob: hint " + ids[8][:12] + ": 20 times", "ended: culprit"):
         assert told in log.output
     (tmp_path / "b.log").write_text(log.output)
     (tmp_path / "b.json").write_text(swingbot("bisect", "log", f"b{number}", "--json").output)
@@ -225,3 +226,82 @@ def with_budget(brain: Brain, boots: int) -> Lab:
 def git(brain: Brain, *words: str) -> str:
     identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
     return subprocess.run(["git", "-C", str(brain.repo), *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def merged(brain: Brain, main: Sequence[FakeCommit], side: Sequence[FakeCommit], after: Sequence[FakeCommit], clean: bool = True) -> tuple[str, str, list[str]]:
+    """main-line commits, then a merge of a branch that left before them, then more. Returns (base, merge, ids of the branch)."""
+    base = git(brain, "rev-parse", "HEAD")
+    git(brain, "checkout", "-q", "-b", "side")
+    branch = add_commits(brain.repo, side)
+    git(brain, "checkout", "-q", "main")
+    add_commits(brain.repo, main)
+    state = json.loads((brain.repo / "state.json").read_text())
+    other = json.loads(git(brain, "show", "side:state.json"))
+    git(brain, "merge", "-q", "--no-commit", "-s", "ours", "side")
+    # What both sides did together: the branch's speed if it changed it, both counters of code.
+    add_state = state | {"number": state["number"] + 100, "code": state["code"] + other["code"], "speed": min(state["speed"], other["speed"]) if clean else 80}
+    (brain.repo / "state.json").write_text(json.dumps(add_state) + "\n")
+    git(brain, "commit", "-q", "-a", "-m", "Merge branch 'side'")
+    merge = git(brain, "rev-parse", "HEAD")
+    add_commits(brain.repo, after)
+    return base, merge, branch
+
+
+def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_there(brain: Brain) -> None:
+    base, merge, branch = merged(brain, plain(3), [*plain(3), FakeCommit(speed=86, title="slow in a branch"), *plain(2)], plain(3))
+    brain.watch(base)
+    brain.run()
+    above, below = brain.facts("b", 1), brain.facts("b", 2)
+    assert above["culprit"]["commit"] == merge
+    assert (below["parent"], below["merged"], below["culprit"]["commit"]) == ("b1", merge, branch[3])
+    assert above["within"]["commit"] == branch[3]
+    assert above["branches"][0]["words"] == f"in the branch merged by {merge[:12]}: commit {branch[3][:12]} (slow in a branch)"
+    assert brain.facts("i")["culprit"]["commit"] == branch[3]
+    assert brain.count("incident") == 1
+    (subject,) = brain.mails
+    assert branch[3][:12] in subject
+    assert below["swing"] == above["swing"] is not None
+    with brain.lab.transaction("look") as store:
+        assert {swing.state for swing in store.swings("bisecting", "open")} == set()
+
+
+def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain: Brain) -> None:
+    base, merge, _ = merged(brain, plain(1), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
+    brain.watch(base)
+    for _ in range(60):
+        tick(brain.lab)
+        if brain.count("bisection") == 2:
+            break
+        brain.fake.work()
+    above = brain.facts("b", 1)
+    assert (above["status"], above["culprit"]["commit"], above["within"]) == ("culprit", merge, None)
+    assert "b2 searches the branch" in above["branches"][0]["words"]
+    assert brain.count("incident") == 0
+    done = swingbot("wait", "b1", "--timeout", "0")
+    assert done.exit_code == 1
+    assert "is not over" in done.output
+
+
+def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:
+    base, merge, _ = merged(brain, plain(2), plain(3), plain(2), clean=False)
+    brain.watch(base)
+    brain.run()
+    above, below = brain.facts("b", 1), brain.facts("b", 2)
+    assert (above["culprit"]["commit"], below["status"]) == (merge, "not_reproduced")
+    assert above["branches"][0]["words"].endswith("itself: neither side alone shows it")
+    assert brain.facts("i")["culprit"]["commit"] == merge
+    assert len(brain.mails) == 1
+
+
+def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(brain: Brain) -> None:
+    base, merge, _ = merged(brain, plain(1), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
+    brain.watch(base)
+    for _ in range(60):
+        tick(brain.lab)
+        if brain.count("bisection") == 2:
+            break
+        brain.fake.work()
+    assert cancel_bisection(brain.lab, 2)
+    brain.run()
+    assert brain.facts("i")["culprit"]["commit"] == merge
+    assert brain.facts("b", 1)["branches"][0]["status"] == "cancelled"

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import fmean, stdev
 from typing import Any
 
 import sqlalchemy as sa
+
+from swingbot.core.bisect.logbook import said
+from swingbot.core.bisect.tell import of_merge
 
 from . import estimate
 from .rows import Row, by_id, first, rows, shown, where
 
 _BISECTION = """
 SELECT b.id, t.name AS tree, b.origin, b.good, b.bad, b.testbox, b.spec, b.series, b.unit_job, b.metric, b.policy, b.status, b.conclusion, b.belief, b.reason,
-       b.created_at, b.ended_at, extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds, x.facts->>'label' AS label, s.unit_jobs
+       b.created_at, b.ended_at, extract(epoch FROM coalesce(b.ended_at, now()) - b.created_at) AS seconds, x.facts->>'label' AS label, s.unit_jobs,
+       b.parent, b.merged, (SELECT count(*) FROM bisection_step WHERE bisection = b.id) AS steps
 FROM bisection b JOIN tree t ON t.id = b.tree JOIN testbox x ON x.name = b.testbox JOIN boot_spec s ON s.sha256 = b.spec
 WHERE b.id = :id
 """
 _POINTS = """
-SELECT p.idx, p.variant, p.skipped, p.weight, v.commit, v.subject, v.build_key, kb.status AS build, kb.image_sha256,
+SELECT p.idx, p.variant, p.skipped, p.weight, p.hint, v.commit, v.subject, v.build_key, kb.status AS build, kb.image_sha256,
        kb.seconds AS build_seconds, kb.errors AS build_errors
 FROM bisection_point p JOIN variant v ON v.id = p.variant LEFT JOIN kernel_build kb ON kb.build_key = v.build_key
 WHERE p.bisection = :id ORDER BY p.idx
@@ -40,8 +45,11 @@ SELECT detail->>'unit' AS unit, detail->>'better' AS better FROM comparison_row
 WHERE metric = :metric AND unit_job = :unit_job ORDER BY comparison DESC LIMIT 1
 """
 _FROM = """
-SELECT s.comparison, s.change_pct FROM swing s WHERE s.bisection = :id ORDER BY s.id LIMIT 1
+WITH RECURSIVE up AS (SELECT id, parent FROM bisection WHERE id = :id UNION ALL SELECT b.id, b.parent FROM up JOIN bisection b ON b.id = up.parent)
+SELECT s.comparison, s.change_pct FROM swing s JOIN up ON up.id = s.bisection ORDER BY s.id LIMIT 1
 """
+_STEERS = "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE bisection = :id ORDER BY id"
+_BRANCHES = "SELECT id, merged FROM bisection WHERE parent = :id ORDER BY id"
 _BUILDS = """
 SELECT count(*) AS builds FROM want w JOIN orders o ON o.id = w.order_id JOIN attempt a ON a.order_id = o.id
 WHERE w.bisection = :id AND o.kind = 'build' AND a.state = 'ended' AND a.outcome->>'status' <> 'infra'
@@ -64,7 +72,9 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     """One bisection as DESIGN section 8 words it. When it is over, the conclusion's own keys win.
 
     More keys: `points` (each commit with its boots; 0 is the good end), `log` (what was asked, when, in which phase, what came),
-    `phase`, `why`, `p_none`, `unit`, `better`, `swing` and, while it runs, `progress` and `eta_seconds`.
+    `phase`, `why`, `next`, `noise`, `levels`, `p_none`, `unit`, `better`, `swing`, `steers` (what people told it), `steps` (of its journal),
+    `resumable`, `parent` and `merged` (it searches the branch of a merge), `branches` and `within` (its culprit is a merge, and what the
+    searches of the merged branches found) and, while it runs, `progress` and `eta_seconds`.
     """
     row = by_id(conn, _BISECTION, "bisection", id, plural="bisections")
     number = row["id"]
@@ -85,10 +95,15 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
         "p_none": belief.get("p_none"),
         "phase": belief.get("phase") if running else None,
         "why": belief.get("why") if running else None,
+        "next": [_asked(points, request) for request in belief.get("next", [])] if running else [],
+        "noise": belief.get("noise"),
+        "levels": belief.get("levels"),
+        "max_boots": belief.get("max_boots"),
     }
     found |= {key: value for key, value in conclusion.items() if key not in ("id", "status", "log", "points")}
     found |= {"id": shown("bisection", number), "status": row["status"], "points": points, "log": log}
     found |= _context(conn, number, row)
+    found |= _steering(conn, number, found)
     if running:
         found |= _progress(conn, row, points, log)
     return found
@@ -126,10 +141,49 @@ def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> No
         point["probability"] = concluded.get(point["commit"], {}).get("probability", believed.get(point["idx"], {}).get("probability"))
         point["observations"] = [entry for entry in log if entry["idx"] == point["idx"]]
         point["variant"] = shown("variant", point["variant"])
+        point |= _level([entry["mean"] for entry in point["observations"] if entry["mean"] is not None])
         same = concluded.get(point["commit"], believed.get(point["idx"], {})).get("state") == "same"
         point["state"] = named.get(point["commit"]) or ("same kernel" if same else _state(point, len(points) - 1))
     for entry in log:
         entry["commit"], entry["subject"] = points[entry["idx"]]["commit"], points[entry["idx"]]["subject"]
+
+
+def _level(means: list[float]) -> Row:
+    """Of the boots of a point that gave a value: how many, the mean of their means and the spread between them."""
+    return {"boots": len(means), "mean": fmean(means) if means else None, "sd": stdev(means) if len(means) > 1 else None}
+
+
+def _asked(points: list[Row], request: list[int]) -> Row:
+    idx, k = request[:2]
+    return {"idx": idx, "k": k, "commit": points[idx]["commit"], "subject": points[idx]["subject"]}
+
+
+def _steering(conn: sa.Connection, number: int, found: Row) -> Row:
+    """What people told it, and the searches of merged branches above and below it."""
+    commits = [(point["commit"], point["subject"]) for point in found["points"]]
+    steers = [row | {"words": said(row, commits)} for row in rows(conn, _STEERS, id=number)]
+    branches = [_branch(bisection(conn, row["id"]), row["merged"]) for row in rows(conn, _BRANCHES, id=number)]
+    return {
+        "steers": steers,
+        "resumable": found["status"] in ("inconclusive", "failed", "cancelled"),
+        "parent": shown("bisection", found["parent"]),
+        "branches": branches,
+        "within": next((branch["culprit"] for branch in branches if branch["culprit"]), None),
+    }
+
+
+def _branch(child: Row, merge: str) -> Row:
+    """What the search of a merged branch says, in one sentence and as facts. A merge in the branch may have been searched in turn."""
+    culprit = child["within"] or child["culprit"]
+    over = child["status"] != "running" and all(branch["over"] for branch in child["branches"])
+    return {
+        "id": child["id"],
+        "merged": merge,
+        "status": child["status"],
+        "over": over,
+        "culprit": culprit if over else None,
+        "words": of_merge(merge, child["id"], child["status"] if over else "running", culprit, child["reason"]),
+    }
 
 
 def _named(conclusion: Row) -> dict[str, str]:

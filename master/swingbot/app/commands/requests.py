@@ -214,7 +214,9 @@ def _load(session: Session, load: Callable[..., Facts], id_: str) -> Facts:
 
 
 def _is_over(facts: Facts) -> bool:
-    return facts["status"] in _OVER or (facts["id"].startswith("b") and facts["status"] != "running")
+    if facts["id"].startswith("b"):
+        return facts["status"] != "running" and all(branch["over"] for branch in facts["branches"])
+    return facts["status"] in _OVER
 
 
 def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float | None) -> Facts:
@@ -235,10 +237,21 @@ def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float
 def _progress(facts: Facts) -> str:
     left = f"about {text.seconds(round(facts['eta_seconds'], -1))} left" if facts.get("eta_seconds") is not None else "time left unknown"
     if facts["id"].startswith("b"):
-        best = max((c["probability"] or 0.0 for c in facts["candidates"]), default=0.0)
-        return f"{facts['id']} {facts.get('phase') or 'start'}: {facts['boots']} boots, best candidate {100 * best:.0f} %; {left}"
+        return f"{facts['id']} {facts.get('phase') or 'start'}: {facts['boots']} boots, {_belief(facts)}; {left}"
     done = facts["progress"]
     return f"{facts['id']} {done['builds']}/{done['builds_total']} kernels, {done['boots']}/{done['boots_total']} boots; {left}"
+
+
+def _belief(facts: Facts) -> str:
+    """Who is suspected most, and how much doubt is left."""
+    searched = [branch["words"] for branch in facts["branches"] if not branch["over"]]
+    if searched:
+        return str(searched[0])
+    best = max(facts["candidates"], key=lambda c: c["probability"] or 0.0, default=None)
+    if best is None or not best["probability"]:
+        return "no belief yet"
+    bits = f", {facts['progress']['bits_left']:.1f} of {facts['progress']['bits_at_start']:.1f} bits of doubt left" if facts.get("progress") else ""
+    return f"first suspect {best['commit'][:12]} with {100 * best['probability']:.0f} %{bits}"
 
 
 def verdict_status(facts: Facts) -> int:

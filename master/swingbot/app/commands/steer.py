@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Final
 
 import click
 
+from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.core.bisect import journal, logbook
+from swingbot.core.bisect import journal, logbook, tell
 from swingbot.core.model import ids
 from swingbot.service import steer_bisection as steering
+from swingbot.service.explain_bisection import explain_bisection
 from swingbot.service.journal_bisections import engine
 from swingbot.service.ports import RequestError
+from swingbot_db import read
 
 _LARGEST_LOG: Final = 1 << 30
 why_option = click.option("--why", metavar="TEXT", help="The reason, for whoever reads the log.")
@@ -160,4 +164,44 @@ def resume(session: Session, id_: str, boots: int, why: str | None) -> None:
     click.echo(f"{id_} is running again; it may spend up to {allowed} boots in all  (swingbot wait {id_})")
 
 
-COMMANDS: Final = (log_, replay, skip, hint, resume)
+@click.command()
+@click.argument("id_", metavar="ID")
+@as_json
+@pass_session
+@guarded
+def explain(session: Session, id_: str, json_: bool) -> None:
+    """Say in words what is believed and why, what comes next, and what would change the mind.
+
+    \b
+    Example:
+      swingbot bisect explain b2
+    """
+    found = explain_bisection(session.lab, _number(id_))
+    told = tell.told(found.explanation, found.state, found.commits, found.unit, text.seconds)
+    if json_:
+        say_json({"id": id_, "text": told, **journal.plain(found.explanation), "action": journal.decision(found.explanation.action)})
+    else:
+        click.echo("\n".join(told))
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@click.option("--ascii", "ascii_", is_flag=True, help="Only characters of ASCII.")
+@click.option("--all", "everything", is_flag=True, help="A line for every commit, also where nobody looked.")
+@click.option("--width", type=click.IntRange(48, 500), help="Columns; default: the terminal's.")
+@pass_session
+@guarded
+def visualize(session: Session, id_: str, ascii_: bool, everything: bool, width: int | None) -> None:
+    """Draw the probability of each commit, with its boots, their mean and spread, skips and hints.
+
+    \b
+    Example:
+      swingbot bisect visualize b2 --width 120
+    """
+    with session.reading() as conn:
+        facts = read.bisection(conn, _number(id_))
+    click.echo(text.bisection_head(facts))
+    click.echo(text.bisection_picture(facts, width=width or shutil.get_terminal_size((100, 24)).columns, ascii=ascii_ or None, everything=everything))
+
+
+COMMANDS: Final = (log_, replay, skip, hint, resume, explain, visualize)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from swingbot.core.bisect.picture import Line, picture
+
 Facts = Mapping[str, Any]
+_MARKED = ("culprit", "suspect", "skipped", "does not build", "cannot be measured", "same kernel", "good end", "bad end")
 
 
 def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
@@ -77,7 +82,41 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
 
 
 def bisection(facts: Facts) -> str:
-    """A bisection: how it stands, and the posterior of each commit."""
+    """A bisection: how it stands, and a picture of what is believed of each commit."""
+    return f"{bisection_head(facts)}\n\n{bisection_picture(facts, width=shutil.get_terminal_size((100, 24)).columns)}"
+
+
+def bisection_picture(facts: Facts, *, width: int, ascii: bool | None = None, everything: bool = False) -> str:
+    """A bar for each commit. `ascii` None: as standard output can."""
+    lines = [
+        Line(
+            idx=p["idx"],
+            commit=p["commit"],
+            subject=p["subject"],
+            probability=p["probability"] if p["idx"] else None,
+            boots=p["boots"],
+            mean=p["mean"],
+            sd=p["sd"],
+            mark=p["state"] if p["state"] in _MARKED else "",
+            hint=p["hint"],
+            coming=any(entry["seen_at"] is None for entry in p["observations"]) and facts["status"] == "running",
+        )
+        for p in facts["points"]
+    ]
+    return picture(lines, width=width, ascii=not prints("█▏±") if ascii is None else ascii, p_none=facts.get("p_none"), everything=everything)
+
+
+def prints(characters: str) -> bool:
+    """Whether standard output can carry these characters."""
+    try:
+        characters.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def bisection_head(facts: Facts) -> str:
+    """A bisection in a few lines: what it found, or how it stands."""
     lines = [f"{facts['id']}  {facts['metric']} of {facts['unit_job']} on {facts['testbox']}  {facts['status']}"]
     if facts.get("reason"):
         lines.append(f"  {facts['reason']}")
@@ -88,9 +127,16 @@ def bisection(facts: Facts) -> str:
         lines.append(f"  change {facts['change_pct']:+.2f} %" + (f" (95 % interval {bounds[0]:+.2f} .. {bounds[1]:+.2f} %)" if bounds else ""))
     if facts["status"] == "running" and facts.get("why"):
         lines.append(f"  {facts.get('phase') or 'start'}: {facts['why']}; about {seconds(facts.get('eta_seconds'))} left")
+    lines += [f"  {branch['words']}" for branch in facts.get("branches", ())]
+    if facts["status"] == "several":
+        lines += [f"  culprit {c['commit'][:12]} ({c['subject']}): {c['change_pct'] or 0:+.2f} %, P = {c['probability']:.3f}" for c in facts["culprits"]]
+    if facts.get("parent"):
+        lines.append(f"  searches the branch that {facts['merged'][:12]} merged, for {facts['parent']}")
+    lines += [f"  told by {steer['words']}" for steer in facts.get("steers", ())]
     lines.append(f"  {facts['boots']} boots, {facts['builds']} kernels built")
-    rows = [(f"{100 * (c['probability'] or 0):.1f} %", c["commit"][:12], c["state"], c["subject"][:70]) for c in facts["candidates"]]
-    return "\n".join([*lines, "", table(rows, ("P", "COMMIT", "STATE", "SUBJECT"))])
+    if facts.get("resumable"):
+        lines.append(f"  swingbot bisect resume {facts['id']} --boots N  goes on with it; all that was observed still counts")
+    return "\n".join(lines)
 
 
 def status(facts: Facts) -> str:

@@ -1,0 +1,239 @@
+"""Why a bisection believes what it believes: which boots moved the belief, what the next one could change, what is left to do.
+
+Everything is asked of the engine itself: the belief is computed for the boots in the order in which they came (how much did each
+tell?), for boots that have not been made (what would one like the good end do?), and the search is played on to its end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from swingbot.core.bisect.state import Action, Belief, BisectionState, Conclude, InFlight, Measure, Observation, Policy
+from swingbot.core.bisect.step import belief, step
+
+Like = Literal["good", "bad"]
+_MOST_LOOKS: Final = 60  # beliefs to compute for `influences`; more boots are taken together
+_MOST_STEPS: Final = 120  # of one search that is played on
+_SURE: Final = 0.5  # a suspect below this is none any more
+_R2: Final = (0.7548776662466927, 0.5698402909980532)  # of the plane's low-discrepancy sequence (Roberts 2018): spread without chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Influence:
+    """What some boots (mostly one) did to the belief when they came."""
+
+    boots: tuple[Observation, ...]
+    bits: float  # KL(belief after || belief before): how far the belief moved
+    before: tuple[int, float] | None  # the likeliest commit and its probability; None: no change is likelier
+    after: tuple[int, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """What the belief would be after `boots` boots of a point that measure like one of the ends."""
+
+    idx: int
+    like: Like
+    boots: int
+    leader: tuple[int, float] | None
+    own: float  # then P(the commit that leads to the point)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spreads:
+    """What the boots so far say of noise, relative to their level. None: too few to say."""
+
+    run: float | None
+    boots: int  # with more than one run
+    boot: float | None
+    kernels: int  # with more than one boot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What the rest takes if every boot comes out as believed: means over a few places where the step may be."""
+
+    boots: float
+    builds: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    action: Action
+    known: Belief
+    bits_left: float  # of doubt: entropy of the belief
+    influences: tuple[Influence, ...]  # those that told most, most first
+    what_ifs: tuple[WhatIf, ...]
+    spreads: Spreads
+    forecast: Forecast | None
+
+
+def explain(state: BisectionState, policy: Policy, order: Sequence[Observation], *, most: int = 5) -> Explanation:
+    """`order` holds the observations of the state in the order in which they came."""
+    action, known = step(state, policy), belief(state, policy)
+    told = sorted(influences(state, policy, order), key=lambda i: -i.bits)[:most]
+    over = isinstance(action, Conclude)
+    return Explanation(
+        action=action,
+        known=known,
+        bits_left=_entropy(_vector(known)),
+        influences=tuple(i for i in told if i.bits > 1e-3),
+        what_ifs=tuple(what_ifs(state, policy, action, known)),
+        spreads=spreads(state),
+        forecast=None if over else forecast(state, policy, known),
+    )
+
+
+# --- the past ---------------------------------------------------------------------------------------------------------------
+
+
+def influences(state: BisectionState, policy: Policy, order: Sequence[Observation]) -> Iterator[Influence]:
+    """How far each boot moved the belief, given those before it."""
+    size = max(1, math.ceil(len(order) / _MOST_LOOKS))
+    before = belief(dataclasses.replace(state, observations=(), in_flight=()), policy)
+    for start in range(0, len(order), size):
+        seen = tuple(order[: start + size])
+        after = belief(dataclasses.replace(state, observations=seen, in_flight=()), policy)
+        yield Influence(boots=seen[start:], bits=moved(before, after), before=leader(before), after=leader(after))
+        before = after
+
+
+def moved(before: Belief, after: Belief) -> float:
+    """KL divergence of the later belief from the earlier one, in bits."""
+    p, q = _vector(after), _vector(before)
+    return float(max(0.0, np.sum(np.where(p > 0, p * np.log2(np.maximum(p, 1e-300) / np.maximum(q, 1e-12)), 0.0))))
+
+
+def leader(known: Belief) -> tuple[int, float] | None:
+    """The likeliest commit (the earliest of equals), or None if no change is likelier."""
+    best = max(known.candidates, key=lambda c: (c.probability, -c.idx), default=None)
+    return None if best is None or best.probability < known.p_none else (best.idx, best.probability)
+
+
+def _vector(known: Belief) -> NDArray[np.float64]:
+    return np.array([c.probability for c in known.candidates] + [known.p_none])
+
+
+def _entropy(p: NDArray[np.float64]) -> float:
+    return float(-np.sum(np.where(p > 0, p * np.log2(np.maximum(p, 1e-300)), 0.0)))
+
+
+def spreads(state: BisectionState) -> Spreads:
+    """Pooled over boots and kernels; boots that are all alike give 0, too few give None."""
+    boots = [o.values for o in state.observations if o.values and not o.skip]
+    runs = [(_relative(v), len(v) - 1) for v in boots if len(v) > 1]
+    of_kernel: dict[tuple[int, int], list[float]] = {}
+    for o in state.observations:
+        if o.values and not o.skip:
+            of_kernel.setdefault((o.idx, o.layout), []).append(fmean(o.values))
+    means = [(_relative(v), len(v) - 1) for v in of_kernel.values() if len(v) > 1]
+    return Spreads(run=_pooled(runs), boots=len(runs), boot=_pooled(means), kernels=len(means))
+
+
+def _relative(values: Sequence[float]) -> float:
+    """Variance in units of the squared mean."""
+    return variance(values) / max(abs(fmean(values)), 1e-150) ** 2
+
+
+def _pooled(parts: Sequence[tuple[float, int]]) -> float | None:
+    df = sum(n for _, n in parts)
+    return math.sqrt(sum(v * n for v, n in parts) / df) if df else None
+
+
+# --- what boots that were not made would do ---------------------------------------------------------------------------------
+
+
+def what_ifs(state: BisectionState, policy: Policy, action: Action, known: Belief) -> Iterator[WhatIf]:
+    """Of the next boot both answers; of a named culprit how many boots like the good end would clear it."""
+    if known.good_level is None or known.bad_level is None:
+        return
+    if isinstance(action, Measure) and action.phase != "ends":
+        ends = (0, len(state.points) - 1)
+        for idx in list(dict.fromkeys(r.idx for r in action.requests if r.idx not in ends))[:2]:
+            yield what_if(state, policy, known, idx, "good", 1)
+            yield what_if(state, policy, known, idx, "bad", 1)
+    best = leader(known)
+    if best is not None and best[1] >= policy.suspect and best[0] < len(state.points):
+        yield from _clears(state, policy, known, best[0])
+
+
+def _clears(state: BisectionState, policy: Policy, known: Belief, idx: int) -> Iterator[WhatIf]:
+    """The fewest boots of the suspect that measure like the good end and take the suspicion from it; none: not even 12 would."""
+    for boots in (1, 2, 3, 4, 6, 8, 12):
+        found = what_if(state, policy, known, idx, "good", boots)
+        if found.own < _SURE:
+            yield found
+            return
+
+
+def what_if(state: BisectionState, policy: Policy, known: Belief, idx: int, like: Like, boots: int) -> WhatIf:
+    """The belief after boots of point `idx` that measure like an end. On a paired testbox the ends are booted along, as believed."""
+    levels = {"good": known.good_level or 0.0, "bad": known.bad_level or 0.0}
+    runs = max((len(o.values) for o in state.observations), default=1)
+    first = 1 + max((o.k for o in state.observations), default=-1)
+    made = []
+    for k in range(first, first + boots):
+        at = {idx: levels[like]}
+        if state.paired:
+            at = {0: levels["good"], len(state.points) - 1: levels["bad"]} | at
+        made += [Observation(idx=i, k=k, values=(level,) * runs, phase="search") for i, level in at.items()]
+    then = belief(dataclasses.replace(state, observations=state.observations + tuple(made), in_flight=()), policy)
+    own = next((c.probability for c in then.candidates if c.idx == idx), 0.0)
+    return WhatIf(idx=idx, like=like, boots=boots, leader=leader(then), own=own)
+
+
+def forecast(state: BisectionState, policy: Policy, known: Belief) -> Forecast | None:
+    """Play the search on with the step at the quartiles of the belief. None before both ends have a level."""
+    if known.good_level is None or known.bad_level is None:
+        return None
+    upto = np.cumsum([c.probability for c in known.candidates])
+    if upto.size == 0 or upto[-1] <= 0:
+        return None
+    shares = (0.25, 0.5, 0.75) if len(state.points) <= 300 else (0.5,)
+    culprits = [1 + int(np.searchsorted(upto, share * upto[-1])) for share in shares]
+    played = [_played(state, policy, min(c, len(state.points) - 1), known.good_level, known.bad_level) for c in culprits]
+    boots, builds, seconds = (sum(column) / len(played) for column in zip(*played, strict=True))
+    return Forecast(boots=boots, builds=builds, seconds=seconds)
+
+
+def _played(state: BisectionState, policy: Policy, culprit: int, good: float, bad: float) -> tuple[int, int, float]:
+    """(boots, builds, seconds) until the engine concludes, boots in flight included."""
+    noise = spreads(state)
+    sd = noise.boot if noise.boot is not None else 0.0 if state.paired else math.hypot(state.noise.sd_boot, state.noise.sd_run)
+    runs = max((len(o.values) for o in state.observations), default=1)
+    boots = builds = 0
+    seconds = 0.0
+    for _ in range(_MOST_STEPS):
+        points, came = list(state.points), []
+        for f in state.in_flight:
+            if not points[f.idx].built:
+                builds, seconds = builds + 1, seconds + points[f.idx].build_cost_seconds
+                points[f.idx] = dataclasses.replace(points[f.idx], built=True)
+            boots, seconds = boots + 1, seconds + state.boot_cost_seconds
+            value = (bad if f.idx >= culprit else good) * (1.0 + sd * _even(f.idx, f.k))
+            came.append(Observation(idx=f.idx, k=f.k, values=(value,) * runs, phase=f.phase, layout=f.layout, box=f.box))
+        state = dataclasses.replace(state, points=tuple(points), observations=state.observations + tuple(came), in_flight=())
+        action = step(state, policy)
+        if not isinstance(action, Measure):
+            break
+        state = dataclasses.replace(state, in_flight=_asked(action))
+    return boots, builds, seconds
+
+
+def _asked(action: Measure) -> tuple[InFlight, ...]:
+    return tuple(InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box) for r in action.requests)
+
+
+def _even(idx: int, k: int) -> float:
+    """A standard normal value that belongs to this boot: evenly spread over boots, no chance in it."""
+    return float(ndtri(0.01 + 0.98 * ((0.5 + idx * _R2[0] + k * _R2[1]) % 1.0)))
