@@ -173,3 +173,25 @@ class DetectionRows(ComparisonRows):
             statuses=list(statuses),
             box=testbox,
         )
+
+    def anchor_kernel(self, testbox: str) -> tuple[int, int, str] | None:
+        """(tree, variant, spec) of the testbox's last anchor, else of the base of its latest watch comparison: a kernel that is built."""
+        row = self.first(
+            "SELECT c.tree, c.base, p.spec FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
+            " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :box ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
+            box=testbox,
+        )
+        return (row.tree, row.base, row.spec) if row else None
+
+    def mark_anchor(self, number: int, mark: str) -> None:
+        """An anchor with a mark is no measure of what the testbox is."""
+        self.do("UPDATE comparison SET reason = :mark WHERE id = :id AND kind = 'anchor' AND reason IS NULL", id=number, mark=mark)
+
+    def anchor_mark(self, number: int) -> str | None:
+        found = self.value("SELECT reason FROM comparison WHERE id = :id", id=number)
+        assert found is None or isinstance(found, str)
+        return found
+
+    def testbox_reasons(self) -> dict[str, tuple[str, str | None]]:
+        """State of each testbox, and why."""
+        return {row.name: (row.state, row.reason) for row in self.all("SELECT name, state, reason FROM testbox ORDER BY name")}

@@ -84,6 +84,11 @@ class Bisect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    idle_aa_minutes: float = _key(30.0, "a testbox idle for so long boots a known kernel again, for its noise record; 0: never")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
     release: str = _key("hold", "hold: a person releases each report; release: reports leave by themselves")
     sender: str = _key("swingbot <swingbot@localhost>", "From of every report")
@@ -109,6 +114,7 @@ class Settings:
     benchmarks: Benchmarks = field(default_factory=Benchmarks)
     watch: Watch = field(default_factory=Watch)
     bisect: Bisect = field(default_factory=Bisect)
+    policy: Policy = field(default_factory=Policy)
     mail: Mail = field(default_factory=Mail)
     loop: Loop = field(default_factory=Loop)
     sources: Mapping[str, str] = field(default_factory=dict)  # "section.key" -> where it came from, for `swingbot settings`

@@ -69,6 +69,7 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
         watch_boots=settings.watch.boots,
         watch_testbox=settings.watch.testbox,
         bisect_improvements=settings.watch.bisect_improvements,
+        idle_aa_seconds=60.0 * settings.policy.idle_aa_minutes,
         confidence=settings.bisect.confidence,
         max_boots=settings.bisect.max_boots,
         release=settings.mail.release == "release",

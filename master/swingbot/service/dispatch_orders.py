@@ -19,10 +19,12 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
     """Hand out what is ready and has room."""
     states = store.testbox_states()
     usable = {name for name, state in states.items() if state == "active" and name in lab.testboxes}
+    quarantined = {name for name, state in states.items() if state == "quarantined" and name in lab.testboxes}
+    anchors = store.anchor_orders() if quarantined else set()
     made_by: dict[int, int] = {}
     ready = []
     for order in store.open_orders():
-        if order.state != "ready":
+        if order.state != "ready" or (order.testbox in quarantined and order.id not in anchors):
             continue
         made, ago, reason = store.attempts_made(order.id)
         if made >= order.budget:
@@ -30,7 +32,7 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
         elif ago >= patience(made):
             made_by[order.id] = made
             ready.append(order)
-    for order in choose(ready, busy=store.open_dispatches(), leased=store.leased(), usable=usable):
+    for order in choose(ready, busy=store.open_dispatches(), leased=store.leased(), usable=usable | quarantined):
         _hand_out(store, order, made_by[order.id] + 1)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from swingbot.service.advance_bisections import advance_bisections
 from swingbot.service.attribute_incidents import attribute_incidents, explain_swings
+from swingbot.service.boot_anchors import boot_anchors, check_anchors
 from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
 from swingbot.service.draft_reports import draft_reports
 from swingbot.service.ingest_outcomes import ingest_outcomes
@@ -22,6 +23,7 @@ Step = Callable[[Lab, Store], None]
 # In the order in which one round can carry a thing furthest.
 STEPS: tuple[tuple[str, Step], ...] = (
     ("measure noise", measure_noise),
+    ("check anchors", check_anchors),
     ("extend comparisons", extend_comparisons),  # before they are judged: what is not settled is booted more
     ("judge comparisons", judge_comparisons),
     ("weigh swings", weigh_swings),
@@ -31,6 +33,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("attribute incidents", attribute_incidents),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
+    ("boot anchors", boot_anchors),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),
     ("follow dispatches", follow_dispatches),

@@ -1,0 +1,61 @@
+"""Whether a testbox still is what it was: boots of one kernel, the anchor, then and now. Formulas: docs/statistics.md, "Noise records"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from scipy.special import fdtrc, stdtr
+
+from swingbot.core.model.noise import NoiseRecord, Spread
+
+# P of a steady testbox: four standard deviations. Larger: healthy testboxes stand still; smaller: a moved one spoils days of work.
+LEVEL_P: Final = 6.3e-5
+SPREAD_P: Final = 1e-4
+# A shift below this share of the metric's minimum effect hurts nobody, however sure it is.
+MATTERS: Final = 0.25
+FLOOR: Final = 1e-4  # relative: less is rounding
+
+
+def moved(before: Sequence[float], now: Sequence[float], record: NoiseRecord | None, min_effect: float) -> str | None:
+    """Why the testbox is not what it was, in words; None if nothing says so or too little is known to say.
+
+    `before`, `now`: boot means of the anchor, the metric's unit. `min_effect`: as a log ratio.
+    """
+    if not before or not now or not all(math.isfinite(v) for v in (*before, *now)):
+        return None
+    past, fresh = _scaled(before, now)
+    noise = _noise(past, record)
+    if not noise.known:
+        return None
+    sd, shift = max(noise.sd, FLOOR), float(fresh.mean() - past.mean())
+    t = shift / (sd * math.sqrt(1.0 / len(past) + 1.0 / len(fresh) + _days(record, sd)))
+    if 2.0 * float(stdtr(noise.df, -abs(t))) < LEVEL_P and abs(shift) >= MATTERS * min_effect:
+        return f"the same kernel is now {100.0 * abs(math.expm1(shift)):.2g} % {'above' if shift > 0 else 'below'} its level of {len(past)} earlier boots"
+    if len(fresh) > 1 and float(fresh.std(ddof=1)) >= MATTERS * min_effect:
+        ratio = float(fresh.var(ddof=1)) / sd**2
+        if float(fdtrc(len(fresh) - 1, noise.df, ratio)) < SPREAD_P:
+            return f"boots of the same kernel now spread {math.sqrt(ratio):.2g} times as much as they did"
+    return None
+
+
+def _noise(past: np.ndarray[tuple[int], np.dtype[np.float64]], record: NoiseRecord | None) -> Spread:
+    """Of one boot mean: the record's, else of the earlier boots themselves."""
+    if record is not None and record.boot_mean.known:
+        return record.boot_mean
+    return Spread(sd=max(float(np.std(past, ddof=1)), FLOOR), df=len(past) - 1.0) if len(past) > 1 else Spread()
+
+
+def _days(record: NoiseRecord | None, sd: float) -> float:
+    """Variance of the difference of two days, in variances of a boot mean."""
+    return 2.0 * (record.day.sd / sd) ** 2 if record is not None and record.day.known else 0.0
+
+
+def _scaled(before: Sequence[float], now: Sequence[float]) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    past, fresh = np.asarray(before, dtype=np.float64), np.asarray(now, dtype=np.float64)
+    if min(float(past.min()), float(fresh.min())) > 0:
+        return np.log(past), np.log(fresh)
+    unit = float(np.abs(past).mean()) or 1.0
+    return past / unit, fresh / unit
