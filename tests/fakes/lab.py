@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from swingbot.adapters.artifacts import Artifacts
 from swingbot_db.attempts import Attempts
 
-_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, v.commit, s.unit_jobs,
+_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, v.commit, v.layout, s.unit_jobs,
   b.image_sha256 FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
   LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
   WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
@@ -72,7 +72,8 @@ class FakeLab:
                 "reason": "mm/x.c:1: error: this does not compile",
                 "kernel_build": {**build, "errors": ["mm/x.c:1: error: this does not compile"]},
             }
-        image = json.dumps({key: state[key] for key in ("speed", "code", "header", "boots")}).encode()
+        laid_out = {"layout": row.layout} if row.layout else {}
+        image = json.dumps({key: state[key] for key in ("speed", "code", "header", "boots")} | laid_out).encode()
         stored = self._store(image)
         return {"status": "built", "files": {"bzImage": stored}, "kernel_build": {**build, "image_sha256": stored["sha256"]}}
 

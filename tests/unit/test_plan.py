@@ -9,8 +9,8 @@ import pytest
 from swingbot.core.model import ids
 from swingbot.core.model.records import Order
 from swingbot.core.plan.change import matters, what_changed
-from swingbot.core.plan.queue import choose, patience
-from swingbot.core.plan.relevance import UNLIKELY, build_share, weight
+from swingbot.core.plan.queue import AHEAD, choose, patience
+from swingbot.core.plan.relevance import UNLIKELY, weight
 from swingbot.core.plan.swings import explains, strongest, swings
 
 BASE, OLD, NEW, FORK = "b" * 40, "0" * 40, "1" * 40, "f" * 40
@@ -61,8 +61,16 @@ def test_leased_and_unusable_testboxes_get_nothing() -> None:
 
 
 def test_kernels_are_handed_out_two_ahead() -> None:
-    assert [o.id for o in choose([order(n, "build") for n in (1, 2, 3)], busy={}, leased=set(), usable=set())] == [1, 2]
-    assert [o.id for o in choose([order(n, "build") for n in (1, 2, 3)], busy={"kernel": 1}, leased=set(), usable=set())] == [1]
+    builds = [order(n, "build", priority=30) for n in (1, 2, 3)]
+    assert [o.id for o in choose(builds, busy={}, leased=set(), usable=set())] == [1, 2]
+    assert [o.id for o in choose(builds, busy={"kernel": 1}, leased=set(), usable=set())] == [1]
+
+
+def test_a_kernel_that_nobody_asked_for_is_built_only_when_there_is_nothing_else_to_build() -> None:
+    ahead, wanted = order(1, "build", priority=AHEAD), order(2, "build", priority=30)
+    assert [o.id for o in choose([wanted, ahead], busy={}, leased=set(), usable=set())] == [2]
+    assert choose([ahead], busy={"kernel": 1}, leased=set(), usable=set()) == []
+    assert [o.id for o in choose([ahead], busy={}, leased=set(), usable=set())] == [1]
 
 
 def test_patience_grows_with_failures() -> None:
@@ -73,10 +81,6 @@ def test_patience_grows_with_failures() -> None:
 def test_commits_outside_the_code_keep_a_small_prior() -> None:
     assert weight(["Documentation/x.rst", "arch/arm64/mm/x.c"]) == UNLIKELY > 0
     assert weight(["Documentation/x.rst", "mm/x.c"]) == weight(["arch/x86/mm/x.c"]) == 1.0
-
-
-def test_a_central_header_costs_most_of_a_full_build() -> None:
-    assert build_share(["include/linux/mm.h"]) > 10 * build_share(["mm/slub.c"])
 
 
 def row(pct: float | None, verdict: str = "worse", *, headline: bool = True, minimum: float = 2.0, metric: str = "m") -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swingbot_db.store.bisections import BisectionRows
+from swingbot_db.store.builds import BuildRows
 from swingbot_db.store.detection import DetectionRows
 from swingbot_db.store.incidents import IncidentRows
 from swingbot_db.store.orders import OrderRows
@@ -11,5 +12,5 @@ from swingbot_db.store.steering import SteeringRows
 from swingbot_db.store.trees import TreeRows
 
 
-class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, BisectionRows, SteeringRows, DetectionRows):
+class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, BisectionRows, SteeringRows, DetectionRows, BuildRows):
     """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.model.records import Bisection, Variant, Want
 from swingbot_db.store.rows import Rows
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
@@ -85,16 +85,20 @@ class BisectionRows(Rows):
             for row in rows
         ]
 
-    def wants(self, bisection: int) -> list[tuple[int, int, str]]:
-        """(point, k, phase) of everything this bisection asked for."""
-        return [
-            (row.idx, row.k, row.phase)
-            for row in self.all("SELECT idx, k, phase FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k", b=bisection)
-        ]
+    def wants(self, bisection: int) -> list[Want]:
+        """Everything this bisection asked for."""
+        rows = self.all("SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k", b=bisection)
+        return [Want(**row._mapping) for row in rows]
 
-    def add_want(self, bisection: int, idx: int, k: int, phase: str) -> None:
+    def add_want(self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0) -> None:
         self.do(
-            "INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, :idx, :k, :phase) ON CONFLICT DO NOTHING", b=bisection, idx=idx, k=k, phase=phase
+            "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx, :k, :phase, :layout, :box) ON CONFLICT DO NOTHING",
+            b=bisection,
+            idx=idx,
+            k=k,
+            phase=phase,
+            layout=layout,
+            box=box,
         )
 
     def observations(self, bisection: int) -> list[tuple[int, int, tuple[float, ...], str | None, str]]:

@@ -15,10 +15,10 @@ _VARIANT = "id, tree, commit, subject, author, tree_hash, kconfig, compiler, lay
 
 
 class KernelRows(Rows):
-    def add_variant(self, tree: Tree, facts: CommitFacts, build_key: str, origin: str) -> Variant:
+    def add_variant(self, tree: Tree, facts: CommitFacts, build_key: str, origin: str, layout: int = 0) -> Variant:
         self.do(
-            "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler, build_key, origin)"
-            " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :key, :origin) ON CONFLICT DO NOTHING",
+            "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, origin)"
+            " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout, :key, :origin) ON CONFLICT DO NOTHING",
             tree=tree.id,
             commit=facts.commit,
             subject=facts.subject,
@@ -26,15 +26,17 @@ class KernelRows(Rows):
             hash=facts.tree_hash,
             kconfig=tree.kconfig,
             compiler=tree.compiler,
+            layout=layout,
             key=build_key,
             origin=origin,
         )
         row = self.first(
-            f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig = :kconfig AND compiler = :compiler AND layout = 0",
+            f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig = :kconfig AND compiler = :compiler AND layout = :layout",
             tree=tree.id,
             commit=facts.commit,
             kconfig=tree.kconfig,
             compiler=tree.compiler,
+            layout=layout,
         )
         assert row is not None
         return Variant(**row._mapping)

@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
 
 from swingbot.adapters import process
 from swingbot.core.model.records import CommitFacts
@@ -22,12 +23,16 @@ _PREFIX = re.compile(r"[0-9a-f]{4,40}")
 # What a remote may be: a path, or a URL that cannot run a command of its own (ext:: can).
 _URL = re.compile(r"(?:https?|git|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/\S.*|\.{1,2}/\S.*")
 
+REMEMBERED: Final = 500  # answers about pairs of commits
+
 
 class Mirror:
     """The bare repository at `path`, made on first use."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._between: dict[tuple[str, str], tuple[str, ...]] = {}  # what differs between two commits never changes
+        self._along: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
 
     # -- fetching
 
@@ -99,7 +104,19 @@ class Mirror:
         return tuple(self._git("diff-tree", "-r", "--name-only", "--no-commit-id", "-m", "--first-parent", "--root", commit, "--").splitlines())
 
     def paths_between(self, old: str, new: str) -> tuple[str, ...]:
-        return tuple(self._git("diff", "--name-only", old, new, "--").splitlines())
+        if (old, new) not in self._between:
+            self._between[old, new] = tuple(self._git("diff", "--name-only", "--no-renames", old, new, "--").splitlines())
+            _forget(self._between)
+        return self._between[old, new]
+
+    def paths_along(self, good: str, bad: str) -> dict[str, tuple[str, ...]]:
+        """Paths that each commit of `first_parents(good, bad)` changes against its first parent."""
+        if (good, bad) not in self._along:
+            arguments = ("log", "--first-parent", "-m", "--name-only", "--no-renames", "--no-show-signature", "--format=%x00%H")
+            blocks = self._git(*arguments, f"{good}..{bad}", "--").split("\0")[1:]
+            self._along[good, bad] = {lines[0]: tuple(line for line in lines[1:] if line) for lines in map(str.splitlines, blocks)}
+            _forget(self._along)
+        return self._along[good, bad]
 
     # -- keeping
 
@@ -172,6 +189,12 @@ class Mirror:
         return process.run(
             ["git", "-C", str(self.path), "-c", "safe.directory=*", "-c", "gc.auto=0", *arguments], timeout=timeout, env=environment | (env or {}), stdin=stdin
         )
+
+
+def _forget(known: dict[tuple[str, str], Any]) -> None:
+    """Drop what was asked first once there is much."""
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
 
 
 def _is_diff(path: Path) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from swingbot.core.bisect.journal import canonical
 from swingbot.core.bisect.state import (
     Action,
+    Belief,
     BisectionState,
     Conclude,
     Conclusion,
@@ -28,14 +29,15 @@ from swingbot.core.bisect.step import belief as believe
 from swingbot.core.bisect.step import step
 from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Variant
 from swingbot.core.plan.noise import noise_prior
-from swingbot.core.plan.relevance import build_share
+from swingbot.service.build_ahead import build_ahead
 from swingbot.service.enter_merges import NAMED, enter_merges, settle
 from swingbot.service.journal_bisections import note_step
 from swingbot.service.judge_comparisons import metric_of
+from swingbot.service.make_variants import in_layout
 from swingbot.service.place_orders import PRIORITY, want_boot
 from swingbot.service.ports import Lab, Store
+from swingbot.service.weigh_points import Weighed, weigh_points
 
-FULL_BUILD_SECONDS = 300.0  # of the shipped VM configuration, until this lab's own builds say better
 USUAL_BOOT_SECONDS = 10.0
 
 
@@ -50,8 +52,9 @@ def advance_bisections(lab: Lab) -> None:
 
 def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
     points = store.points(bisection.id)
-    builds = store.kernel_builds([variant.build_key for variant, _, _ in points])
-    lost = _observe(store, bisection, [variant for variant, _, _ in points], builds)
+    variants = [variant for variant, _, _ in points]
+    builds = store.kernel_builds([variant.build_key for variant in variants])
+    lost = _observe(lab, store, bisection, variants, builds)
     if lost is not None:
         _end(lab, store, bisection, points, "failed", None, f"the lab could not measure a kernel: {lost}; start it again when the lab is well")
         return
@@ -59,15 +62,17 @@ def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
     policy = policy_of(lab, bisection)
     action = step(state, policy)
     note_step(store, bisection.id, state, policy, action)
-    _remember_belief(store, bisection, state, policy, action)
+    known = _remember_belief(store, bisection, state, policy, action)
     if isinstance(action, Conclude):
         conclusion = action.conclusion
         _end(lab, store, bisection, points, conclusion.kind, conclusion, conclusion.reason)
     elif isinstance(action, Measure):
-        for idx, k, *_ in action.requests:
-            store.add_want(bisection.id, idx, k, action.phase)
-            variant = points[idx][0]
-            want_boot(lab, store, variant, boot_key(bisection, variant, k), PRIORITY["bisection"], bisection=bisection.id)
+        for request in action.requests:
+            store.add_want(bisection.id, request.idx, request.k, action.phase, request.layout, request.box)
+            variant = in_layout(lab, store, variants[request.idx], request.layout)
+            want_boot(lab, store, variant, boot_key(bisection, variant, request.k), PRIORITY["bisection"], bisection=bisection.id)
+    else:
+        build_ahead(lab, store, bisection, variants, state, known)
 
 
 def policy_of(lab: Lab, bisection: Bisection) -> Policy:
@@ -86,15 +91,15 @@ def boot_key(bisection: Bisection, variant: Variant, k: int) -> BootKey:
     return BootKey(build_key=variant.build_key, testbox=bisection.testbox, spec=bisection.spec, series=bisection.series, k=k)
 
 
-def _observe(store: Store, bisection: Bisection, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]) -> str | None:
+def _observe(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]) -> str | None:
     """Turn what has come back into observations. Returns why the lab failed us, if it did."""
     seen = {(idx, k) for idx, k, _, _, _ in store.observations(bisection.id)}
     orders = {order.key: order for order in store.wanted(bisection=bisection.id)}
-    for idx, k, _ in store.wants(bisection.id):
+    for idx, k, _, layout, _ in store.wants(bisection.id):
         if (idx, k) in seen:
             continue
-        variant = variants[idx]
-        build = builds.get(variant.build_key)
+        variant = in_layout(lab, store, variants[idx], layout)
+        build = (store.kernel_builds([variant.build_key]) if layout else builds).get(variant.build_key)
         if build is not None and build.image_sha256 is None:
             store.add_observation(bisection.id, idx, k, None, (), build.trouble)
             continue
@@ -126,11 +131,13 @@ def state_of(
     job = store.spec(bisection.spec)[0]
     observed = store.observations(bisection.id)
     seen = {(idx, k) for idx, k, _, _, _ in observed}
-    build_seconds, boot_seconds = store.usual_seconds()
+    asked = {(want.idx, want.k): {"layout": want.layout, "box": want.box} for want in store.wants(bisection.id)}
+    _, boot_seconds = store.usual_seconds()
     return BisectionState(
-        points=tuple(_points(lab, points, builds, build_seconds or FULL_BUILD_SECONDS * build_share(()))),
-        observations=tuple(Observation(idx=i, k=k, values=values, skip=skip, phase=phase) for i, k, values, skip, phase in observed),  # type: ignore[arg-type]  # checked by the table
-        in_flight=tuple(InFlight(idx=i, k=k, phase=phase) for i, k, phase in store.wants(bisection.id) if (i, k) not in seen),  # type: ignore[arg-type]  # checked by the table
+        points=tuple(_points(points, builds, weigh_points(lab, store, [(variant, weight) for variant, weight, _ in points]))),
+        observations=tuple(Observation(idx=i, k=k, values=values, skip=skip, phase=phase, **asked[i, k]) for i, k, values, skip, phase in observed),  # type: ignore[arg-type]  # checked by the table
+        in_flight=tuple(InFlight(**want._asdict()) for want in store.wants(bisection.id) if (want.idx, want.k) not in seen),
+        layouts=True,  # the same worker builds them all
         paired=box.repeatable,
         better=metric.better,
         min_effect_pct=metric.min_effect(job.params),
@@ -139,12 +146,12 @@ def state_of(
     )
 
 
-def _points(lab: Lab, points: Sequence[tuple[Variant, float, str | None]], builds: Mapping[str, KernelBuild], usual_build: float) -> list[PointState]:
+def _points(points: Sequence[tuple[Variant, float, str | None]], builds: Mapping[str, KernelBuild], weighed: Weighed) -> list[PointState]:
     """Points with what is known of their kernels. A commit whose image equals its parent's cannot be the culprit: weight 0."""
     first_with: dict[str, int] = {}
     made: list[PointState] = []
     previous: str | None = None
-    for idx, (variant, weight, skipped) in enumerate(points):
+    for idx, (variant, _, skipped) in enumerate(points):
         build = builds.get(variant.build_key)
         image = build.image_sha256 if build else None
         same_as = first_with.setdefault(image, idx) if image else None
@@ -153,8 +160,8 @@ def _points(lab: Lab, points: Sequence[tuple[Variant, float, str | None]], build
         made.append(
             PointState(
                 idx=idx,
-                weight=0.0 if image is not None and image == previous else weight,
-                build_cost_seconds=0.0 if build else usual_build,
+                weight=0.0 if image is not None and image == previous else weighed.weights[idx],
+                build_cost_seconds=0.0 if build else weighed.build_seconds[idx],
                 built=image is not None,
                 skipped=skipped,
                 same_as=same_as if same_as != idx else None,
@@ -164,7 +171,7 @@ def _points(lab: Lab, points: Sequence[tuple[Variant, float, str | None]], build
     return made
 
 
-def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, policy: Policy, action: Action) -> None:
+def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, policy: Policy, action: Action) -> Belief:
     known = believe(state, policy)
     store.set_belief(
         bisection.id,
@@ -181,6 +188,7 @@ def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, 
             "points": [dataclasses.asdict(point) for point in known.points],
         },
     )
+    return known
 
 
 def _end(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.core.model.records import Tree, Variant
+from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 from swingbot_jobs.kernel import build_key
 
@@ -12,6 +12,15 @@ def variant_of(lab: Lab, store: Store, tree: Tree, commit: str, origin: str = "b
     facts = lab.git.facts(commit)
     key = build_key(facts.tree_hash, tree.kconfig, lab.fragments[tree.kconfig], tree.compiler, 0)
     return store.add_variant(tree, facts, key, origin)
+
+
+def in_layout(lab: Lab, store: Store, variant: Variant, layout: int) -> Variant:
+    """The same code as `variant` laid out differently; layout 0 is `variant` itself."""
+    if layout == variant.layout:
+        return variant
+    facts = CommitFacts(commit=variant.commit, tree_hash=variant.tree_hash, parents=(), subject=variant.subject, author=variant.author)
+    key = build_key(variant.tree_hash, variant.kconfig, lab.fragments[variant.kconfig], variant.compiler, layout)
+    return store.add_variant(store.tree_by_id(variant.tree), facts, key, "branch", layout)
 
 
 def resolve_commit(lab: Lab, tree: Tree, ref: str) -> str:

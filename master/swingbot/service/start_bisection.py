@@ -74,10 +74,11 @@ def open_bisection(
         commits = [good, *lab.git.first_parents(good, bad)]
         if not lab.git.is_ancestor(good, bad):
             raise RequestError(f"{good[:12]} is not an ancestor of {bad[:12]}")
+        changed = lab.git.paths_along(good, bad)
         points: list[tuple[Variant, float]] = []
         for commit in commits:
             lab.git.keep(commit)
-            points.append((variant_of(lab, store, tree, commit), weight(lab.git.changed_paths(commit)) if points else 0.0))
+            points.append((variant_of(lab, store, tree, commit), weight(changed.get(commit, ())) if points else 0.0))
     except GitError as error:
         raise RequestError(str(error)) from None
     found = metric_of(lab, metric)

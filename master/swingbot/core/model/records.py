@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 UNBUILT: Final = "does not build"  # begins the reason of whatever was not booted because there is no kernel
 
@@ -195,6 +195,16 @@ class Steer:
     why: str | None
     who: str
     at: str
+
+
+class Want(NamedTuple):
+    """A boot that a bisection asked for: boot `k` of point `idx`, which happens once."""
+
+    idx: int
+    k: int
+    phase: str
+    layout: int
+    box: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

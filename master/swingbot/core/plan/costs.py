@@ -6,7 +6,7 @@ where the work tree stands. Derivation and figures: docs/statistics.md, "Costs a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
@@ -87,6 +87,41 @@ def _each(plain: Iterable[tuple[int, float]], default: float) -> float:
     """Seconds a source: the median of the slopes between pairs of builds (Theil 1950, Sen 1968), the default one of them; never negative."""
     slopes = [(b - a) / (m - n) for (n, a), (m, b) in combinations(plain, 2) if abs(m - n) > _APART]
     return max(0.0, median([default, *slopes]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastBuild:
+    """A finished build as it is remembered."""
+
+    commit: str
+    layout: int
+    built: bool  # False: it failed, so its seconds say little
+    cached: bool  # nothing was made, and no work tree moved
+    seconds: float
+    worker: str | None  # whose work tree stands at this commit since
+
+
+def learn(history: Sequence[PastBuild], between: Callable[[str, str], Iterable[str] | None], compiled: frozenset[str] | None = None) -> Costs:
+    """Learn from `history`, oldest first: each build is set against the one before it in the same worker's work tree.
+
+    `between` gives the paths that differ between two commits, None where that is not known any more.
+    """
+    stands: dict[str | None, str] = {}
+    builds = []
+    for past in history:
+        if past.cached:
+            continue
+        before = stands.get(past.worker)
+        stands[past.worker] = past.commit
+        paths = between(before, past.commit) if before is not None else None
+        if past.built and past.layout == 0 and (before is None or paths is not None):
+            builds.append(Built(None if paths is None else change_of(paths, compiled), past.seconds))
+    return costs(builds)
+
+
+def standing(history: Iterable[PastBuild]) -> list[str]:
+    """The commits at which the work trees of all workers stand."""
+    return list(dict.fromkeys({past.worker: past.commit for past in history if not past.cached}.values()))
 
 
 def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> Change:

@@ -10,6 +10,8 @@ from swingbot.core.model.records import Order
 KERNEL_BUILDER: Final = "kernel"
 # Two kernel orders at the worker keep it busy while an outcome is on its way; more would be a queue that priorities cannot reach.
 KERNELS_AHEAD: Final = 2
+# Priority of builds that nobody asked for yet (`service/build_ahead.py`): they go out only when there is nothing else to build.
+AHEAD: Final = 5
 # Wait this many seconds after the n-th failed attempt: a full disk or a lost mirror rarely heals at once.
 _BACKOFF: Final = (0.0, 5.0, 30.0, 120.0)
 
@@ -35,7 +37,7 @@ def choose(ready: Sequence[Order], *, busy: Mapping[str, int], leased: Collectio
         builder = builder_of(order)
         if order.kind == "boot" and (order.testbox in leased or order.testbox not in usable):
             continue
-        if room.get(builder, 0) >= (KERNELS_AHEAD if order.kind == "build" else 1):
+        if room.get(builder, 0) >= (KERNELS_AHEAD if order.kind == "build" and order.priority > AHEAD else 1):
             continue
         room[builder] = room.get(builder, 0) + 1
         picked.append(order)

@@ -53,8 +53,3 @@ def weights(relevance: Sequence[float]) -> list[float]:
     total = sum(relevance)
     even = 1.0 / len(relevance)
     return [(1.0 - FLOOR) * (mass / total if total > 0 else even) + FLOOR * even for mass in relevance]
-
-
-def build_share(paths: Sequence[str]) -> float:
-    """Share of a full build that an incremental build of this change costs, where nothing has been learnt yet."""
-    return 0.7 if any("include/" in path or path.endswith(("Kconfig", "Makefile")) for path in paths) else 0.03

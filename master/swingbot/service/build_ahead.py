@@ -1,0 +1,36 @@
+"""Use an idle build worker for the kernels that a running bisection will probably want next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swingbot.core.bisect.state import Belief, BisectionState
+from swingbot.core.model.records import Bisection, Order, Variant
+from swingbot.core.plan.ahead import builds_ahead
+from swingbot.core.plan.queue import AHEAD, KERNELS_AHEAD
+from swingbot.service.ports import Lab, Store
+
+
+def build_ahead(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Variant], state: BisectionState, belief: Belief) -> None:
+    """Order builds that nobody asked for yet, behind all others, and take back those that are not likely any more.
+
+    None while a kernel that is wanted waits or is built, and none while a boot is ordered on a testbox that needs its host alone.
+    """
+    kept = []
+    if _idle(lab, store):
+        for idx in builds_ahead(state, belief, KERNELS_AHEAD):
+            order = store.ensure_build(variants[idx], AHEAD)
+            store.want(order.id, bisection=bisection.id)
+            kept.append(order.id)
+    store.drop_ahead(bisection.id, AHEAD, kept)
+
+
+def _idle(lab: Lab, store: Store) -> bool:
+    return not any(_comes_first(lab, order) for order in store.open_orders())
+
+
+def _comes_first(lab: Lab, order: Order) -> bool:
+    if order.testbox is None:
+        return order.priority > AHEAD
+    box = lab.testboxes.get(order.testbox)
+    return box is None or not box.repeatable

@@ -1,0 +1,88 @@
+"""What is known of the commits of a bisection before they are measured: how likely each is, and what its kernel would cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from swingbot.core.model.records import Variant
+from swingbot.core.plan.costs import costs_of_points, learn, standing
+from swingbot.core.plan.relevance import UNLIKELY, Objects, untouched, weight, weights
+from swingbot.service.ports import GitError, Lab, Store
+
+PAST_BUILDS: Final = 60  # that costs are learnt from
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """By point; point 0 has weight 0: no commit leads to it."""
+
+    weights: list[float]
+    build_seconds: list[float]
+
+
+def weigh_points(lab: Lab, store: Store, points: Sequence[tuple[Variant, float]]) -> Weighed:
+    """Prior and build cost of `points` (with the weight that each was given), from all that builds have told so far."""
+    variants = [variant for variant, _ in points]
+    steps = _steps(lab, variants)
+    lists = store.object_lists([variant.build_key for variant in variants])
+    known = {idx: _objects(lab, lists[variant.build_key]) for idx, variant in enumerate(variants) if variant.build_key in lists}
+    compiled = _compiled(lab, store, variants[0], known)
+    relevance = [
+        given * weight(paths, compiled) / weight(paths) * (UNLIKELY if _left_nothing(idx, paths, known) else 1.0)
+        for idx, (paths, (_, given)) in enumerate(zip(steps, points[1:], strict=True), 1)
+    ]
+    return Weighed([0.0, *weights(relevance)], _costs(lab, store, variants, steps, compiled))
+
+
+def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
+    """Paths that each commit changes; nothing for one that git cannot tell of any more."""
+    try:
+        changed = lab.git.paths_along(variants[0].commit, variants[-1].commit)
+    except GitError:
+        changed = {}
+    return [changed.get(variant.commit, ()) for variant in variants[1:]]
+
+
+def _compiled(lab: Lab, store: Store, some: Variant, known: Mapping[int, Objects]) -> frozenset[str] | None:
+    """Objects of this configuration: all that any of the range's kernels has, else those of the latest build there is."""
+    if known:
+        return frozenset().union(*known.values())
+    sha256 = store.any_object_list(some.kconfig, some.compiler)
+    return frozenset(_objects(lab, sha256)) or None if sha256 is not None else None
+
+
+def _objects(lab: Lab, sha256: str) -> Objects:
+    """An objects.json; empty if it is not what a worker of ours writes."""
+    try:
+        with lab.artifacts.open(sha256) as file:
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return {str(path): str(digest) for path, digest in found.items()} if isinstance(found, dict) else {}
+
+
+def _left_nothing(idx: int, paths: Sequence[str], known: Mapping[int, Objects]) -> bool:
+    """Whether the kernels built next before and after commit `idx` have the same objects where it changed something."""
+    before = max((point for point in known if point < idx), default=None)
+    after = min((point for point in known if point >= idx), default=None)
+    return before is not None and after is not None and untouched(paths, known[before], known[after])
+
+
+def _costs(lab: Lab, store: Store, variants: Sequence[Variant], steps: Sequence[Sequence[str]], compiled: frozenset[str] | None) -> list[float]:
+    """The cheapest of all build workers for each point."""
+    history = store.past_builds(variants[0].kconfig, variants[0].compiler, PAST_BUILDS)
+
+    def between(old: str, new: str) -> Iterable[str] | None:
+        try:
+            return lab.git.paths_between(old, new)
+        except GitError:
+            return None
+
+    learnt = learn(history, between, compiled)
+    at = {variant.commit: idx for idx, variant in enumerate(variants)}
+    trees = standing(history)
+    each = [costs_of_points(learnt, steps, at.get(tree), None if tree in at else between(tree, variants[0].commit), compiled) for tree in trees]
+    return [min(seconds) for seconds in zip(*each, strict=True)] if each else costs_of_points(learnt, steps, None, None)
