@@ -1,0 +1,132 @@
+"""Are verdicts and intervals of comparisons right as often as they say? Seeded; `python -m tests.calibration.test_comparisons 20000` prints the table.
+
+The worlds share no code with the comparison: plain draws of runs in boots.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from swingbot.core.stats.compare import BootRuns, Rule, compare
+
+Noise = Callable[[np.random.Generator, int, int], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]
+
+
+def _gauss(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return rng.normal(0, 0.02, (boots, runs))
+
+
+def _nested(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return rng.normal(0, 0.02, (boots, runs)) + rng.normal(0, 0.02, (boots, 1))
+
+
+def _wild_runs(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """One run in ten loses six spreads on average."""
+    return rng.normal(0, 0.02, (boots, runs)) - 0.12 * rng.exponential(1, (boots, runs)) * (rng.random((boots, runs)) < 0.1)
+
+
+def _wild_boots(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return rng.normal(0, 0.005, (boots, runs)) + rng.normal(0, 0.02, (boots, 1)) - 0.12 * rng.exponential(1, (boots, 1)) * (rng.random((boots, 1)) < 0.1)
+
+
+def _student(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return rng.normal(0, 0.005, (boots, runs)) + 0.01 * rng.standard_t(2, (boots, 1))
+
+
+def _two_modes(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Three boots in ten are four spreads lower."""
+    return rng.normal(0, 0.01, (boots, runs)) + rng.normal(0, 0.01, (boots, 1)) - 0.04 * (rng.random((boots, 1)) < 0.3)
+
+
+WORLDS: dict[str, Noise] = {
+    "run 2 %": _gauss,
+    "run 2 % + boot 2 %": _nested,
+    "wild runs": _wild_runs,
+    "wild boots": _wild_boots,
+    "boots t with 2 df": _student,
+    "two modes": _two_modes,
+}
+SIZES = ((2, 2, 3), (3, 3, 1), (5, 5, 1), (6, 6, 4), (10, 10, 1), (20, 20, 2), (2, 20, 2), (4, 10, 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    comparisons: int
+    directions: int  # worse or better
+    invalid: int
+    robust: int
+    covered: int  # of all that have an interval
+    intervals: int
+
+
+def tally(noise: Noise, base: int, head: int, runs: int, comparisons: int, *, change: float = 0.0, paired: bool = False, seed: int = 0) -> Tally:
+    """Compare kernels that differ by the log ratio `change`, any effect counting. Paired: what both sides share is 3 %."""
+    rng = np.random.default_rng([seed, base, head, runs])
+    rule = Rule(better="higher", min_effect_pct=0.0, paired=paired)
+    verdicts: Counter[str] = Counter()
+    robust = covered = intervals = 0
+    for _ in range(comparisons):
+        shared = rng.normal(0, 0.03, (max(base, head), 1)) if paired else np.zeros((max(base, head), 1))
+        row = compare(
+            _boots(noise(rng, base, runs) + shared[:base]),
+            _boots(noise(rng, head, runs) + shared[:head] + change),
+            rule,
+        )
+        verdicts[row.verdict] += 1
+        robust += row.level is not None
+        if row.interval_pct is not None:
+            intervals += 1
+            covered += row.interval_pct[0] <= 100 * math.expm1(change) <= row.interval_pct[1]
+    directions = verdicts["worse"] + verdicts["better"]
+    return Tally(comparisons=comparisons, directions=directions, invalid=verdicts["invalid"], robust=robust, covered=covered, intervals=intervals)
+
+
+def _boots(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[BootRuns]:
+    return [BootRuns(k=k, values=tuple(float(v) for v in 100 * np.exp(row))) for k, row in enumerate(logs)]
+
+
+def most(expected: float) -> float:
+    """Four standard errors above what is expected: one honest cell in 30 000 exceeds it."""
+    return expected + 4 * math.sqrt(expected)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("boots", "runs", "paired"), [(2, 2, False), (3, 1, False), (6, 4, False), (10, 1, False), (5, 2, True)])
+def test_equal_kernels_get_a_direction_at_most_once_in_200(world: str, boots: int, runs: int, paired: bool) -> None:
+    found = tally(WORLDS[world], boots, boots, runs, 1200, paired=paired)
+    assert found.directions <= most(1200 * 0.005)
+    assert found.invalid <= most(1200 * 0.002)
+    assert found.covered >= found.intervals - most(found.intervals * 0.05)
+
+
+@pytest.mark.parametrize(("base", "head"), [(2, 20), (3, 10), (20, 4)])
+def test_sides_of_unequal_size_raise_no_more_alarms(base: int, head: int) -> None:
+    assert tally(_nested, base, head, 2, 1200).directions <= most(1200 * 0.005)
+
+
+@pytest.mark.parametrize("world", ["wild runs", "wild boots"])
+def test_wild_values_cost_little_power(world: str) -> None:
+    """5 % at 10 boots a side: plain means see less than half of these."""
+    assert tally(WORLDS[world], 10, 10, 2, 300, change=-0.05).directions >= 0.65 * 300
+
+
+def main(comparisons: int) -> None:
+    print("| noise | boots base / head x runs | direction % (promised: 0.5) | invalid % | robust level % | 95 % interval covers % |")
+    print("|---|---|---|---|---|---|")
+    for world, noise in WORLDS.items():
+        for base, head, runs in SIZES:
+            found = tally(noise, base, head, runs, comparisons, seed=1)
+            shares = [100 * n / comparisons for n in (found.directions, found.invalid, found.robust)]
+            covers = 100 * found.covered / max(found.intervals, 1)
+            print(f"| {world} | {base} / {head} x {runs} | {shares[0]:.2f} | {shares[1]:.2f} | {shares[2]:.1f} | {covers:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

@@ -1,0 +1,161 @@
+"""Rules of `swingbot stats compare` and of the files it reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swingbot.app.commands.stats import stats
+from swingbot.core.stats.parse import BadSamples, form_of, parse_file
+
+WORSE = ["--base", "100,101;99,102;101,100", "--head", "90,91;92,90;91,93"]
+ROW = {"better", "base", "head", "change_pct", "interval_pct", "verdict", "reason", "level"}
+
+
+def run(*args: str, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(stats, ["compare", *args], input=stdin)
+
+
+def row(*args: str, stdin: str | None = None) -> dict[str, Any]:
+    result = run(*args, "--json", stdin=stdin)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_the_row_is_a_comparison_row_without_ids() -> None:
+    found = row(*WORSE)
+    assert found.keys() >= ROW
+    assert found["verdict"] == "worse"
+    assert found["base"] == {"boots": 3, "runs": 6, "mean": 100.5, "stddev": 0.0, "stddev_within": pytest.approx(1.354, abs=1e-3)}
+    assert found["change_pct"] == pytest.approx(100 * (found["head"]["mean"] / found["base"]["mean"] - 1))
+
+
+def test_lower_is_better_where_asked_and_for_times() -> None:
+    assert row(*WORSE, "--lower-is-better")["verdict"] == "better"
+    assert row(*WORSE, "--class", "time")["verdict"] == "better"
+
+
+def test_a_person_reads_levels_spreads_interval_and_reason() -> None:
+    said = run("--base", "100,101;99,102", "--head", "100,103;98,99").stdout
+    assert said.startswith("unclear (-0.50 %)\n  base 100.5 +- 0 between boots, +- 1.581 within boots (2 boots, 4 runs)\n")
+    assert "95 % interval" in said
+    assert "more boots a side would settle it" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [(WORSE, 3), ([*WORSE, "--lower-is-better"], 0), (["--base", "1", "--head", "2"], 4), (["--base", "0;1;2", "--head", "1;2;3", "--class", "time"], 4)],
+)
+def test_the_exit_code_tells_the_verdict_when_asked(args: list[str], status: int) -> None:
+    assert run(*args, "--exit-code").exit_code == status
+    assert run(*args).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "give --base and --head, or --file"),
+        (["--base", "1;2"], "give --base and --head, or --file"),
+        (["--base", "1,,2", "--head", "1"], "boot 1: a run has no value"),
+        (["--base", "1;;2", "--head", "1"], "boot 2: a run has no value"),
+        (["--base", "1;nan", "--head", "1"], "not a finite number"),
+        (["--base", "1;inf", "--head", "1"], "not a finite number"),
+        (["--base", "1;1e999", "--head", "1"], "not a finite number"),
+        (["--base", "ten", "--head", "1"], "'ten' is not a number"),
+        (["--base", "", "--head", "1"], "no samples"),
+        ([*WORSE, "--min-effect", "nan"], "no change in per cent"),
+        ([*WORSE, "--min-effect", "-1"], "no change in per cent"),
+        ([*WORSE, "--alpha", "1"], "no error rate"),
+        ([*WORSE, "--file", "-"], "give --base and --head, or --file"),
+        ([*WORSE, "--class", "colour"], "'colour' is not one of"),
+        (["--file", "no-such-file"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(args: list[str], said: str) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_drift_is_invalid_unless_the_boots_are_unordered() -> None:
+    sides = ["--base", "100;101;102;103;104;105", "--head", "100.5;101.5;102.5;103.5;104.5;105.5"]
+    assert row(*sides)["verdict"] == "invalid"
+    assert row(*sides, "--unordered")["verdict"] == "unclear"
+
+
+_LONG = [
+    *(("base", k, v) for k, v in ((0, "100"), (0, "101"), (1, "99"), (1, "102"), (2, "101"), (2, ""))),
+    *(("head", k, v) for k, v in ((0, "90"), (0, "91"), (1, "92"), (1, "90"), (2, "91"), (2, "93"))),
+]
+TABLES = {
+    "json": '{"base": [[100, 101], [99, 102], [101, null]], "head": [[90, 91], [92, 90], [91, 93]]}',
+    "csv": "side,boot,value\n" + "".join(f"{side},{boot},{value}\n" for side, boot, value in _LONG),
+    "tsv": "base\thead\n100 101\t90 91\n99 102\t92 90\n101 -\t91 93\n",
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_file_in_any_form_is_the_same_samples(form: str, tmp_path: Path) -> None:
+    (tmp_path / f"runs.{form}").write_text(TABLES[form])
+    from_file, from_stdin = row("--file", str(tmp_path / f"runs.{form}")), row("--file", "-", stdin=TABLES[form])
+    assert from_file == from_stdin
+    assert from_file["base"]["runs"] == 5
+    assert "1 of 6 runs of base gave no result" in from_file["reason"]
+    typed = row("--base", "100,101;99,102;101", "--head", "90,91;92,90;91,93")
+    assert [from_file[key] for key in ("base", "head", "change_pct")] == [typed[key] for key in ("base", "head", "change_pct")]
+
+
+def test_a_gap_in_a_paired_table_leaves_out_its_partner() -> None:
+    found = row("--file", "-", "--paired", stdin="base,head\n100,90\n110,\n105,94.5\n95,85.5\n")
+    assert (found["base"]["boots"], found["head"]["boots"]) == (3, 3)
+    assert "1 boot without a partner" in found["reason"]
+    assert found["verdict"] == "worse"
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "said"),
+    [
+        ("", "csv", "empty"),
+        ("{", "json", "no JSON"),
+        ("[1, 2]", "json", "no base and head"),
+        ('{"base": 3, "head": [1]}', "json", "base is no list"),
+        ('{"base": [[true]], "head": [1]}', "json", "boot 1: true is not a number"),
+        ('{"base": [[NaN]], "head": [1]}', "json", "NaN is not a finite number"),
+        ('{"base": [[1e999]], "head": [1]}', "json", "not a finite number"),
+        ('{"base": [{"x": 1}], "head": [1]}', "json", "is not a number"),
+        ('{"base": [[null]], "head": [1]}', "json", "no value of the base"),
+        ('{"base": [], "head": [1]}', "json", "no value of the base"),
+        ("[" * 100_000, "json", "no JSON"),
+        ("a,b\n1,2\n", "csv", "the first line names a, b"),
+        ("side,boot,value\nleft,0,1\n", "csv", "side is 'left'"),
+        ("side,boot,value\nbase,0,1,5\nhead,0,1\n", "csv", "decimal comma"),
+        ("side,boot,value\nbase,1,1\nbase,01,1\nhead,0,1\n", "csv", "in two ways"),
+        ("side,boot,value\nbase,1,x\nhead,0,1\n", "csv", "'x' is not a number"),
+    ],
+)
+def test_a_file_that_is_wrong_is_explained(text: str, form: str, said: str) -> None:
+    with pytest.raises(BadSamples, match=said):
+        parse_file(text, form)
+
+
+def test_a_file_that_is_no_text_is_refused() -> None:
+    result = run("--file", "-", stdin=b"\xff\xfe\x00")
+    assert (result.exit_code, "UTF-8" in result.stderr) == (2, True)
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=st.text(max_size=80), name=st.sampled_from(["-", "x.json", "x.csv", "x.tsv"]))
+def test_any_text_is_samples_or_a_stated_error(text: str, name: str) -> None:
+    try:
+        sides = parse_file(text, form_of(name, text))
+    except BadSamples:
+        return
+    assert all(any(b.values for b in side) for side in sides)

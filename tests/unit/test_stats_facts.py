@@ -1,0 +1,82 @@
+"""Rules of facts: what must be equal for two kernels to be comparable, what is only told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swingbot.core.stats.facts import MUST_BE_EQUAL, differing
+
+FACTS = {
+    "cmdline": "console=ttyS0 panic=-1 swingbot.delay_us=1200",
+    "microcode": "0x1",
+    "memory_kb": 2_000_000,
+    "version.perf": "6.1.90",
+    "thp_enabled": "always",
+    "ready_seconds": 1.5,
+    "kernel_release": "6.1.0-a",
+}
+
+
+def both(base: dict[str, object], head: dict[str, object], *, paired: bool = False) -> tuple[str | None, str | None]:
+    return differing({0: FACTS | base, 1: FACTS | base}, {0: FACTS | head, 1: FACTS | head}, paired=paired)
+
+
+def test_equal_facts_say_nothing() -> None:
+    assert both({}, {}) == (None, None)
+
+
+@pytest.mark.parametrize("change", [{"kernel_release": "6.1.0-b"}, {"ready_seconds": 9.0}, {"memory_kb": 1_990_000}])
+def test_what_follows_from_the_kernel_may_differ(change: dict[str, object]) -> None:
+    assert both({}, change) == (None, None)
+
+
+def test_the_perturbation_of_a_boot_is_no_difference_of_the_command_line() -> None:
+    assert both({}, {"cmdline": "BOOT_IMAGE=b console=ttyS0 panic=-1 swingbot.delay_us=7"}) == (None, None)
+
+
+def test_a_command_line_that_differs_is_told_by_its_words() -> None:
+    must, _ = both({}, {"cmdline": "console=ttyS0 panic=-1 mitigations=off"})
+    assert must == "the kernel command line differs: nothing more in base, mitigations=off in head"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"microcode": "0x2"}, "microcode differs: 0x1 in base, 0x2 in head"),
+        ({"version.perf": "6.12"}, "version.perf differs: 6.1.90 in base, 6.12 in head"),
+        ({"memory_kb": 1_000_000}, "the memory (kB) differs: 2000000 in base, 1000000 in head"),
+    ],
+)
+def test_another_machine_or_another_binary_is_no_comparison(change: dict[str, object], said: str) -> None:
+    assert both({}, change) == (said, None)
+
+
+def test_what_a_kernel_sets_itself_is_told_and_forbids_nothing() -> None:
+    assert both({}, {"thp_enabled": "madvise"}) == (None, "thp_enabled differs: always in base, madvise in head")
+
+
+def test_a_fact_that_only_one_side_has_says_nothing() -> None:
+    assert both({"cpu_model": "A"}, {}) == (None, None)
+
+
+def test_a_fact_that_changes_on_the_way_spoils_boots_that_are_not_pairs() -> None:
+    boots = {0: FACTS, 1: FACTS | {"microcode": "0x2"}}
+    assert differing(boots, boots, paired=True) == (None, None)
+    assert differing(boots, boots, paired=False) == ("microcode changed during the comparison: 0x1 and 0x2", None)
+    assert differing(boots, {0: FACTS, 1: FACTS}, paired=True)[0] == "microcode differs: 0x2 in base, 0x1 in head"
+
+
+def test_many_differences_are_counted_and_long_values_cut() -> None:
+    long: dict[str, object] = dict.fromkeys(MUST_BE_EQUAL, "x" * 500)
+    must, _ = both({}, long | {"version.perf": "y"})
+    assert must is not None
+    assert "more fact" in must
+    assert len(must) < 400
+
+
+@given(st.dictionaries(st.sampled_from([*MUST_BE_EQUAL, "thp_enabled"]), st.text() | st.integers() | st.none()), st.booleans())
+def test_any_facts_compare_equal_with_themselves_and_never_fail(facts: dict[str, object], paired: bool) -> None:
+    assert differing({0: facts}, {0: facts}, paired=paired) == (None, None)
+    differing({0: facts}, {0: FACTS, 1: {}}, paired=paired)
