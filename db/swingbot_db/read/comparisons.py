@@ -24,7 +24,7 @@ WHERE p.comparison = :id ORDER BY p.testbox, p.spec
 """
 _ROWS = """
 SELECT r.testbox, r.spec, r.unit_job, r.metric, r.verdict, r.change_pct, r.detail, b.facts->>'label' AS label,
-       s.id AS swing, s.state AS swing_state, s.bisection
+       s.id AS swing, s.state AS swing_state, s.bisection, s.source AS swing_source, s.proof, s.evidence
 FROM comparison_row r JOIN testbox b ON b.name = r.testbox
 LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric) = (r.comparison, r.testbox, r.unit_job, r.metric)
 WHERE r.comparison = :id
@@ -117,6 +117,7 @@ def _rows(conn: sa.Connection, number: int) -> list[Row]:
     found = []
     for row in rows(conn, _ROWS, id=number):
         more = {"label": row["label"], "swing": row["swing"], "swing_state": row["swing_state"], "bisection": shown("bisection", row["bisection"])}
+        more |= {"swing_source": row["swing_source"], "proof": shown("comparison", row["proof"]), "evidence": row["evidence"]}
         found.append(row["detail"] | more | {"counter": _is_counter(row["detail"])})
     return sorted(found, key=_importance)
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from swingbot.core.model.lookup import NotFound
 
 from .comparisons import list_comparisons
+from .noise import anchors, noise_records, plain_record
 from .rows import Row, by_id, first, rows, shown, where
 from .variants import variants
 
@@ -38,7 +39,8 @@ LEFT JOIN attempt a ON a.id = l.attempt LEFT JOIN orders o ON o.id = a.order_id 
 """
 _LATEST_BOOTS = "SELECT id, order_id, outcome, reason, k, series, seconds, booted_at FROM boot WHERE testbox = :name ORDER BY id DESC LIMIT 30"
 _METRICS = """
-SELECT r.unit_job, s.metric, x.testbox, count(*) AS samples, count(DISTINCT x.id) AS boots, max(x.booted_at) AS latest
+SELECT r.unit_job, s.metric, x.testbox, count(*) AS samples, count(DISTINCT x.id) AS boots, max(x.booted_at) AS latest,
+       (SELECT n.detail FROM noise_record n WHERE (n.testbox, n.unit_job, n.metric) = (x.testbox, r.unit_job, s.metric)) AS noise
 FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
 {where} GROUP BY 1, 2, 3 ORDER BY s.metric LIKE 'perf-stat.%', s.metric, r.unit_job, x.testbox LIMIT :limit
 """
@@ -76,15 +78,23 @@ def list_testboxes(conn: sa.Connection, filters: Mapping[str, Any] | None = None
 
 
 def testbox(conn: sa.Connection, name: str) -> Row:
-    """A testbox with its facts and its last 30 boots."""
+    """A testbox with its facts, its last 30 boots, its noise records and its anchors."""
     found = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
     if not found:
         raise NotFound(f"there is no testbox {name!r}; `swingbot list testboxes` shows those there are")
     boots = [row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))} for row in rows(conn, _LATEST_BOOTS, name=name)]
-    return found[0] | {"latest_boots": boots}
+    return found[0] | {"latest_boots": boots, "noise": noise_records(conn, name), "anchors": anchors(conn, name)}
 
 
 def list_metrics(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500) -> list[Row]:
-    """Metrics that were ever measured, benchmarks before counters; filters: testbox, unit_job, metric."""
+    """Metrics that were ever measured, benchmarks before counters; filters: testbox, unit_job, metric.
+
+    `noise` is the noise record, `noise_pct` the spread of a boot mean in per cent; both None before there is one.
+    """
     clause, params = where(filters, {"testbox": "x.testbox", "unit_job": "r.unit_job", "metric": "s.metric"})
-    return rows(conn, _METRICS.format(where=clause), limit=limit, **params)
+    found = rows(conn, _METRICS.format(where=clause), limit=limit, **params)
+    return [row | {"noise": plain_record(row["noise"]) if row["noise"] else None, "noise_pct": _noise_pct(row["noise"])} for row in found]
+
+
+def _noise_pct(detail: Row | None) -> float | None:
+    return round(100.0 * detail["boot_mean"]["sd"], 4) if detail and detail["boot_mean"]["df"] else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, look, reports, requests, service, stats, trees
+from swingbot.app.commands import bisect_run, look, reports, requests, service, stats, testboxes, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -43,6 +43,7 @@ for command in (
     service.settings_,
     service.describe_,
     trees.tree,
+    testboxes.testbox,
     requests.compare,
     requests.bisect,
     requests.wait,

@@ -26,7 +26,7 @@ _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "reports": (read.list_reports, ("id", "state", "kind", "incident", "subject")),
     "testboxes": (read.list_testboxes, ("name", "tbox_group", "state", "label")),
     "trees": (read.list_trees, ("name", "branch", "tip_commit", "problem")),
-    "metrics": (read.list_metrics, ("metric", "unit_job", "testbox", "unit")),
+    "metrics": (read.list_metrics, ("metric", "unit_job", "testbox", "boots", "noise_pct")),
 }
 _SHOWN: dict[str, Any] = {
     "comparison": read.comparison,

@@ -14,6 +14,7 @@ from swingbot.app.commands import steer, text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_jobs, read_overrides, say_json
 from swingbot.core.model import ids
 from swingbot.service.cancel_request import cancel_bisection, cancel_comparison
+from swingbot.service.foresee_comparison import foresee
 from swingbot.service.ports import RequestError
 from swingbot.service.request_comparison import request_comparison
 from swingbot.service.start_bisection import start_bisection
@@ -76,6 +77,8 @@ def compare(
         boots=boots,
         patches=[path.read_bytes() for path in patches],
     )
+    for sentence in foresee(session.lab, number):
+        click.echo(sentence, err=True)
     _answer(session, ids.show("comparison", number), wait_=wait_ or exit_code, exit_code=exit_code, json_=json_)
 
 
