@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import detect
 from benchmarks.cells import CELLS, FOUR_BOXES, ONE_BOX, Cell
 from benchmarks.peers import METHODS, Named, Probe, bound
 from swingbot.core.bisect.state import Policy
@@ -254,7 +255,7 @@ def _arguments() -> argparse.Namespace:
 def plan(options: argparse.Namespace) -> list[Job]:
     """Interleaved by seed, so that stopping early leaves every row with as many worlds."""
     cells = [i for i, c in enumerate(CELLS) if (any(n in c.name for n in options.cell) if options.cell else c.table or options.full)]
-    if not cells:
+    if not cells and not detects(options):
         raise SystemExit(f"no cell is called like {', '.join(options.cell)}; there are: {', '.join(c.name for c in CELLS)}")
     methods = [m for m in (*OURS, *METHODS) if not options.method or any(n in m for n in options.method)]
     if options.quick or not (options.full or options.method or options.worlds):
@@ -262,6 +263,10 @@ def plan(options: argparse.Namespace) -> list[Job]:
     worlds = options.worlds or (1000 if options.full else 10_000)
     seeds = range(options.first_seed, options.first_seed + worlds)
     return [(c, m, s) for s in seeds for c in cells for m in methods if m in OURS or CELLS[c].peers]
+
+
+def detects(options: argparse.Namespace) -> bool:
+    return any(n in detect.NAME for n in options.cell) if options.cell else not options.method
 
 
 def main() -> None:
@@ -277,7 +282,8 @@ def main() -> None:
             rows.setdefault((cell, method), []).append(replace(result, seed=seed))
     order = {m: i for i, m in enumerate((*OURS, *METHODS))}
     table = []
-    print(HEADER)
+    if rows or broken:
+        print(HEADER)
     for cell, method in sorted({*rows, *broken}, key=lambda k: (k[0], order[k[1]])):
         trials = sorted(rows.get((cell, method), []), key=lambda t: t.seed)
         if trials:
@@ -289,6 +295,10 @@ def main() -> None:
             print(f"    FAILED ({len(broken[cell, method])} of these worlds): {CELLS[cell].name}, {method}, {text}")
     for text in side_by_side(table):
         print(text)
+    if detects(options):
+        found = detect.rows(options.first_seed, options.worlds or (10_000 if options.full else 300))
+        table += found
+        print("\n".join(detect.line(row) for row in found))
     if options.json:
         options.json.write_text(json.dumps(table, indent=1) + "\n")
 

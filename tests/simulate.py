@@ -61,7 +61,7 @@ def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float
     error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
     rng = np.random.default_rng([bench.seed, 4711])
     factors = np.exp(rng.normal(0.0, error, 3))
-    sd_run, sd_boot = (bench.sd / math.sqrt(2),) * 2 if bench.recorded else (bench.run_noise, bench.boot_noise)
+    sd_run, sd_boot = bench.spreads
     sd_layout = (bench.layout_noise if layout is None else layout) * factors[2]
     return NoisePrior(
         sd_run=float(max(sd_run, 1e-4) * factors[0]), sd_boot=float(max(sd_boot, 1e-4) * factors[1]), sd_layout=float(sd_layout), certainty=certainty

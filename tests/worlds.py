@@ -90,12 +90,17 @@ class SimulatedBench:
         return dict(sorted({**self.others, **first}.items()))
 
     @property
-    def sd(self) -> float:
-        """Of one run in a boot of its own, without wild runs and odd boots."""
+    def spreads(self) -> tuple[float, float]:
+        """Between runs of a boot and between boots, without wild runs and odd boots; of recorded boots as plain sd."""
         if self.recorded:
-            _, spread, run_sd = _residuals(tuple(tuple(b) for b in self.recorded))
-            return math.hypot(spread, run_sd)
-        return math.hypot(self.run_noise, self.boot_noise)
+            _, run, boot = _residuals(tuple(tuple(b) for b in self.recorded))
+            return run, boot
+        return self.run_noise, self.boot_noise
+
+    @property
+    def sd(self) -> float:
+        """Of one run in a boot of its own."""
+        return math.hypot(*self.spreads)
 
     def root(self, idx: int) -> int:
         return self.identical.get(idx, idx)
@@ -125,10 +130,10 @@ class SimulatedBench:
     def _noise(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Of each run of one boot."""
         if self.recorded:
-            boots, spread, run_sd = _residuals(tuple(tuple(b) for b in self.recorded))
+            boots, run, between = _residuals(tuple(tuple(b) for b in self.recorded))
             drawn = boots[int(rng.integers(len(boots)))]
             picked = np.array([drawn[int(rng.integers(len(drawn)))] for _ in range(self.runs)])
-            return picked + float(rng.normal(0.0, spread / 5)) + rng.normal(0.0, run_sd / 5 + 1e-9, self.runs)  # smoothed: no value comes twice
+            return picked + float(rng.normal(0.0, between / 5)) + rng.normal(0.0, run / 5 + 1e-9, self.runs)  # smoothed: no value comes twice
         boot = float(rng.normal(0.0, self.boot_noise or 1e-300))
         if rng.random() < self.heavy:
             boot -= float(rng.exponential(6.0 * max(self.boot_noise, self.run_noise)))
@@ -166,12 +171,13 @@ class SimulatedBench:
 
 @lru_cache(maxsize=8)
 def _residuals(boots: tuple[tuple[float, ...], ...]) -> tuple[list[NDArray[np.float64]], float, float]:
-    """Logs about the median of boot means; the spreads between boot means and within boots."""
+    """Logs about the median of boot means; the spreads within boots and between them."""
     logs = [np.log(np.array(b)) for b in boots if b]
     means = np.array([x.mean() for x in logs])
     within = np.concatenate([x - x.mean() for x in logs])
-    free = max(sum(len(x) - 1 for x in logs), 1)
-    return [x - float(np.median(means)) for x in logs], float(means.std(ddof=1)), float(math.sqrt((within**2).sum() / free))
+    run = math.sqrt(float((within**2).sum()) / max(len(within) - len(logs), 1))
+    between = float(means.var(ddof=1)) - run**2 * float(np.mean([1.0 / len(x) for x in logs]))
+    return [x - float(np.median(means)) for x in logs], run, math.sqrt(max(between, 0.0))
 
 
 def recorded_boots(metric: str, path: Path = RECORDED) -> tuple[tuple[float, ...], ...]:

@@ -74,12 +74,12 @@ def _some(rng: np.random.Generator, n: int, share: float, block: int) -> tuple[i
 
 
 def on_vm_tcg(metric: str) -> Callable[[int], SimulatedBench]:
-    """Residuals of boots that were recorded there; effects from a half to four spreads."""
+    """Residuals of boots that were recorded there; effects from one to four spreads."""
 
     def make(seed: int) -> SimulatedBench:
         boots = recorded_boots(metric)
         sd = SimulatedBench(recorded=boots).sd
-        return world(sizes=(sd, 5 * sd), commits=(2, 60), recorded=boots, runs=3)(seed)
+        return world(sizes=(sd, 4 * sd), commits=(2, 60), recorded=boots, runs=3)(seed)
 
     return make
 
