@@ -65,8 +65,8 @@ class World:
 class WorldLab:
     """A Lab whose boots take no time."""
 
-    def __init__(self, world: World) -> None:
-        self.world, self.queue, self.at = world, list[Asked](), 0.0
+    def __init__(self, world: World, at: float = 0.0) -> None:
+        self.world, self.queue, self.at = world, list[Asked](), at
         self.command = Command(argv=["bench"], checkout=False, pattern=None, jobs=1)
 
     busy = property(lambda self: bool(self.queue))
@@ -106,8 +106,8 @@ def a_wish(**changes: Any) -> Wanted:
     return replace(plain, **changes)
 
 
-def bisect(world: World, wanted: Wanted | None = None, *, eta: bool = False) -> Run:
-    """One bisection of a world to its end."""
+def bisect(world: World, wanted: Wanted | None = None, *, eta: bool = False, path: Path | None = None) -> Run:
+    """One bisection of a world to its end; `path`: goes on with that journal, and leaves it there."""
     told: list[tuple[int, float]] = []
 
     def listen(news: News, hunt: Hunt) -> None:
@@ -116,10 +116,10 @@ def bisect(world: World, wanted: Wanted | None = None, *, eta: bool = False) -> 
             told.append((len(hunt.journal.booted), boots_left(belief(state, policy), state.noise, policy)))
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as place:
-        journal = open_journal(Path(place) / "log", {"cmd": ["bench"]}, restart=False, loose=frozenset())
+        journal = open_journal(path or Path(place) / "log", {"cmd": ["bench"]}, restart=False, loose=frozenset())
         began = time.process_time()
-        hunt = Hunt(journal, cast(Lab, WorldLab(world)), cast(Repository, None), wanted or a_wish(), listen)
-        found = hunt.run(a_range(world.commits))
+        lab = WorldLab(world, at=10.0 * len(journal.booted))
+        found = Hunt(journal, cast(Lab, lab), cast(Repository, None), wanted or a_wish(), listen).run(a_range(world.commits))
         facts = answer.facts(found, journal.booted, "higher", "")
         journal.close()
         return Run(facts, len(journal.booted), time.process_time() - began, told)

@@ -208,6 +208,17 @@ def test_a_world_of_unknown_noise_is_solved(world: World) -> None:
     assert right(world, found.facts), found.facts["reason"]
 
 
+def test_cut_off_at_any_line_the_same_decisions_follow_byte_for_byte(tmp_path: Path) -> None:
+    world, log = World(commits=50, effects={31: -0.06}, run_sd=0.02, runs=3, skipped=frozenset({30})), tmp_path / "log"
+    answer = bisect(world, path=log).facts
+    whole = log.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for keep in range(1, len(lines), 5):
+        log.write_bytes(b"".join(lines[:keep]) + lines[keep][: len(lines[keep]) // 2])
+        assert bisect(world, path=log).facts == answer
+        assert log.read_bytes() == whole
+
+
 def test_no_change_names_nobody() -> None:
     for seed in range(3):
         assert bisect(World(commits=60, run_sd=0.01, seed=seed)).facts["status"] in ("not_reproduced", "inconclusive")
