@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
+from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
@@ -20,6 +21,8 @@ from swingbot.service.ports import Lab, RequestError
 from swingbot.service.start_bisection import start_bisection
 from swingbot.service.steer_bisection import hint, resume, skip
 from swingbot.service.tick import tick
+from swingbot.web.app import make_app
+from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
@@ -37,8 +40,8 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.Mo
         yield make_brain(settings, engine, tmp_path / "linux")
 
 
-def plain(n: int) -> list[FakeCommit]:
-    return [FakeCommit() for _ in range(n)]
+def plain(n: int, title: str = "") -> list[FakeCommit]:
+    return [FakeCommit(title=f"{title} {i}" if title else None) for i in range(n)]
 
 
 def swingbot(*words: str, input: str | None = None) -> Result:
@@ -248,7 +251,7 @@ def merged(brain: Brain, main: Sequence[FakeCommit], side: Sequence[FakeCommit],
 
 
 def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_there(brain: Brain) -> None:
-    base, merge, branch = merged(brain, plain(3), [*plain(3), FakeCommit(speed=86, title="slow in a branch"), *plain(2)], plain(3))
+    base, merge, branch = merged(brain, plain(3, "main"), [*plain(3), FakeCommit(speed=86, title="slow in a branch"), *plain(2)], plain(3))
     brain.watch(base)
     brain.run()
     above, below = brain.facts("b", 1), brain.facts("b", 2)
@@ -266,7 +269,7 @@ def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_ther
 
 
 def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain: Brain) -> None:
-    base, merge, _ = merged(brain, plain(1), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
+    base, merge, _ = merged(brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
     brain.watch(base)
     for _ in range(60):
         tick(brain.lab)
@@ -283,7 +286,7 @@ def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain:
 
 
 def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:
-    base, merge, _ = merged(brain, plain(2), plain(3), plain(2), clean=False)
+    base, merge, _ = merged(brain, plain(2, "main"), plain(3), plain(2), clean=False)
     brain.watch(base)
     brain.run()
     above, below = brain.facts("b", 1), brain.facts("b", 2)
@@ -294,7 +297,7 @@ def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:
 
 
 def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(brain: Brain) -> None:
-    base, merge, _ = merged(brain, plain(1), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
+    base, merge, _ = merged(brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
     brain.watch(base)
     for _ in range(60):
         tick(brain.lab)
@@ -305,3 +308,33 @@ def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(brai
     brain.run()
     assert brain.facts("i")["culprit"]["commit"] == merge
     assert brain.facts("b", 1)["branches"][0]["status"] == "cancelled"
+
+
+def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(5), FakeCommit(speed=88), *plain(6))
+    for _ in range(20):
+        tick(brain.lab)
+        if brain.facts("b", number)["next"]:
+            break
+        brain.fake.work()
+    skip(brain.lab, number, [ids[9]], who="ada", why="<b>hangs</b>")
+    hint(brain.lab, number, [ids[3]], 20.0, who="bob", why=None)
+    app = make_app(brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256)
+    with TestClient(app) as client:
+        page, plot = client.get(f"/bisection/b{number}").text, client.get(f"/plot/b{number}.svg").text
+        facts = client.get(f"/bisection/b{number}.json").json()
+    (boot, *_) = facts["next"]
+    assert f"boot k={boot['k']} of" in page
+    assert "noise expected" in page and "ada: skip" in page and "&lt;b&gt;hangs" in page and "hint × 20" in page
+    assert "×20" in plot and "the next boot is of commit" in plot and "skipped by ada" in plot
+    assert [steer["act"] for steer in facts["steers"]] == ["skip", "hint"]
+    assert facts["noise"]["sd_run"] > 0 and facts["levels"][0] > facts["levels"][1]
+    explained = swingbot("bisect", "explain", f"b{number}")
+    assert explained.exit_code == 0, explained.output
+    for told in ("bits of doubt are left", "Next (search)", "Boots that changed the belief most", "What would change the mind", "Left, if boots come out"):
+        assert told in explained.output
+    assert json.loads(swingbot("bisect", "explain", f"b{number}", "--json").output)["forecast"]["boots"] >= 4
+    drawn = swingbot("bisect", "visualize", f"b{number}", "--width", "120", "--ascii")
+    assert drawn.exit_code == 0 and drawn.output.isascii()
+    assert "[skipped]" in drawn.output and "hint x20" in drawn.output
+    assert max(map(len, drawn.output.splitlines()[-10:])) <= 120

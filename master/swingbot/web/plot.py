@@ -143,6 +143,7 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     parts += _value_axis(y, width - _RIGHT, floor, words) if values else [svg.text(_LEFT + 12, 150, "No boot has answered yet.", "soft")]
     parts += [_observation(entry, x, y, floor) for entry in bisection["log"] if entry["seen_at"]]
     parts += _belief(points, x, width - _RIGHT, base_of_bars)
+    parts += _marks(bisection, x, base_of_bars)
     for point in points:
         if last <= 34 or point["idx"] % 5 == 0:
             parts.append(svg.text(x(point["idx"]), base_of_bars + 15, {0: "good", last: "bad"}.get(point["idx"], str(point["idx"])), "soft small", "middle"))
@@ -165,6 +166,12 @@ def _bisection_legend(right: float) -> list[str]:
         svg.text(x + 108, 18, "boot, confirmation", "small"),
         svg.cross(x + 232, 14, 4.0),
         svg.text(x + 241, 18, "boot, no value", "small"),
+        svg.element("path", d=f"M{x - 5:.1f} 28L{x + 5:.1f} 28L{x:.1f} 36Z", class_="coming"),
+        svg.text(x + 9, 36, "next boot", "small"),
+        svg.cross(x + 98, 32, 3.0, "cross shut"),
+        svg.text(x + 108, 36, "not measurable", "small"),
+        svg.text(x + 232, 36, "×10", "hint small", "middle"),
+        svg.text(x + 246, 36, "hint of a person", "small"),
     ]
 
 
@@ -179,6 +186,24 @@ def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: fl
         mark = svg.diamond(at, y(entry["mean"]), 5.0, "head boot") if confirmed else svg.disc(at, y(entry["mean"]), 4.0, "base boot")
         what += f": mean {entry['mean']:.6g} of {len(entry['values'])} runs"
     return svg.link(f"/boot/{entry['boot']}", what, mark) if entry["boot"] else svg.element("g", svg.element("title", escape(what)), mark)
+
+
+def _marks(bisection: Mapping[str, Any], x: svg.Scale, base: float) -> list[str]:
+    """Above the bars: commits that cannot be or are not to be measured (cross), hints of people (their factor), and where the next boot goes (arrow)."""
+    parts, y = [], base - 96
+    coming = {request["idx"] for request in bisection.get("next") or ()}
+    for point in bisection["points"]:
+        at = x(point["idx"])
+        if point.get("skipped") or point["state"] in ("does not build", "cannot be measured"):
+            why = f"commit {point['idx']}: {point.get('skipped') or point['state']}"
+            parts.append(svg.element("g", svg.element("title", escape(why)), svg.cross(at, y, 3.0, "cross shut")))
+        if point.get("hint", 1.0) != 1.0:
+            words = svg.text(at, y + 4, f"×{point['hint']:g}", "hint small", "middle")
+            parts.append(svg.element("g", svg.element("title", escape(f"commit {point['idx']}: a person's hint, {point['hint']:g} times as likely")), words))
+        if point["idx"] in coming:
+            arrow = svg.element("path", d=f"M{at - 5:.1f} {y - 12:.1f}L{at + 5:.1f} {y - 12:.1f}L{at:.1f} {y - 4:.1f}Z", class_="coming")
+            parts.append(svg.element("g", svg.element("title", f"the next boot is of commit {point['idx']}"), arrow))
+    return parts
 
 
 def _belief(points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, base: float) -> list[str]:

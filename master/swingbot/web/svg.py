@@ -21,7 +21,7 @@ text { fill: var(--ink) } .soft { fill: var(--soft) } .small { font-size: 11px }
 .run { fill-opacity: .5; stroke-width: 0 } .boot { fill-opacity: .85; stroke-width: 0 } .mean { stroke-width: 2.5 }
 .level { stroke-width: 1.3; stroke-dasharray: 5 3; fill: none } .band { fill-opacity: .12; stroke: none }
 .mark { fill: var(--mark) } .hollow { fill: var(--paper) } .cross { stroke: var(--soft); stroke-width: 1.8; fill: none }
-.probability { fill: var(--third); stroke: none }
+.coming { fill: var(--ink) } .hint { fill: var(--third); font-weight: 600 } .probability { fill: var(--third); stroke: none }
 a:hover .run { fill-opacity: 1 }
 """
 
@@ -58,8 +58,8 @@ def diamond(x: float, y: float, r: float, class_: str) -> str:
     return element("path", d=f"M{x:.1f} {y - r:.1f}L{x + r:.1f} {y:.1f}L{x:.1f} {y + r:.1f}L{x - r:.1f} {y:.1f}Z", class_=class_)
 
 
-def cross(x: float, y: float, r: float) -> str:
-    return element("path", d=f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f} {y + r:.1f}L{x + r:.1f} {y - r:.1f}", class_="cross")
+def cross(x: float, y: float, r: float, class_: str = "cross") -> str:
+    return element("path", d=f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f} {y + r:.1f}L{x + r:.1f} {y - r:.1f}", class_=class_)
 
 
 def link(href: str, title: str, *children: str) -> str:
