@@ -26,6 +26,8 @@ UNRECORDED: Final = 2.5  # so many times the evidence is wanted where no noise r
 MIN_PAIRS: Final = 4  # fewer, and two wild boots on one side are a swing
 MIN_PAIRS_REPEATABLE: Final = 2  # a testbox that counts instructions has no wild boots that its record would not show
 MAX_PAIRS: Final = 20  # 12 lose a quarter of the true changes of two noise sd
+# A change must be so many sd's of the difference of two layouts: both stages see the same two images, so more boots never tell (1 in 10 000).
+LAYOUTS: Final = 3.9
 FUTILE: Final = 0.02  # P(change of at least half the minimum) at which we stop; larger: true changes at the minimum are dropped
 WITHOUT_BEST: Final = 5.0  # Bayes factor that must remain without the pair that speaks loudest; 1: two odd boots suffice
 NOISIER: Final = 0.05  # p at which the pairs themselves refute the noise record (F test), which is then left out
@@ -126,7 +128,7 @@ def reading(seen: Array, prior: PairPrior, gate: Gate) -> dict[str, Any]:
     width, fixed = _width(prior, gate), _fixed(prior, gate)
     log_bf = log_bayes_factor(n, mean, squares, df, prior.sd, width, fixed)
     side = np.sign(mean) if gate.direction == 0 else np.full_like(mean, gate.direction)
-    half = 0.5 * gate.min_effect
+    half = _least(gate)
     ready = n >= max(2, gate.min_pairs)
     accept = ready & (log_bf >= math.log(wanted(prior, gate))) & (side * mean >= half) & _without_best(seen, side, df, prior, gate)
     p = _share_above(half, n, side * mean, mean, squares, df, prior.sd, width, fixed)
@@ -168,6 +170,11 @@ def _fixed(prior: PairPrior, gate: Gate) -> float:
     return 2.0 * (gate.layout / max(prior.sd, FLOOR)) ** 2 if prior.known else 0.0
 
 
+def _least(gate: Gate) -> float:
+    """The smallest mean difference that is accepted."""
+    return max(0.5 * gate.min_effect, LAYOUTS * math.sqrt(2.0) * gate.layout)
+
+
 def _without_best(seen: Array, side: Array, df: Array, prior: PairPrior, gate: Gate) -> npt.NDArray[np.bool_]:
     """Whether the change stands without the pair that speaks loudest for it: on the mean always, in evidence from `MIN_PAIRS` on."""
     n = seen.shape[1]
@@ -175,7 +182,7 @@ def _without_best(seen: Array, side: Array, df: Array, prior: PairPrior, gate: G
         return np.zeros(seen.shape[0], dtype=bool)
     turned = np.sort(seen * side[:, None], axis=1)[:, :-1]
     mean = turned.mean(axis=1)
-    stands: npt.NDArray[np.bool_] = mean >= 0.5 * gate.min_effect
+    stands: npt.NDArray[np.bool_] = mean >= _least(gate)
     if n < MIN_PAIRS:
         return stands
     squares = ((turned - mean[:, None]) ** 2).sum(axis=1)

@@ -32,6 +32,7 @@ class Levels:
 
     units: tuple[list[float], list[float]]
     kept: tuple[tuple[int, ...], tuple[int, ...]]
+    runs: tuple[float, int] | None  # variance that the runs alone give one boot, on the scale, and its degrees of freedom; None without repeated runs or with wild ones
     trimmed: bool
     medians: bool
     sides: tuple[Side, Side]
@@ -117,6 +118,7 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
     return Levels(
         units=(units[0], units[1]),
         kept=(kept[0], kept[1]),
+        runs=None if wild_runs else _of_runs(drawn, scale, runs),
         trimmed=bool(wild_units),
         medians=bool(wild_runs),
         sides=(sides[0], sides[1]),
@@ -145,6 +147,12 @@ def _mapped(groups: Sequence[Sequence[float]], scale: Scale) -> list[list[float]
     except ValueError:
         level = mean([abs(mean(group)) for group in groups])
         return [[v / level for v in group] for group in groups]
+
+
+def _of_runs(drawn: Drawn, scale: Scale, runs: float) -> tuple[float, int] | None:
+    groups = _mapped([b.values for side in drawn.sides for b in side], scale)
+    spread = within(groups)
+    return None if spread is None else (spread * spread / runs, sum(len(g) - 1 for g in groups))
 
 
 def _wild_units(units: Sequence[Sequence[float]], scale: Scale, pairs: bool, rule: Rule) -> list[tuple[int, int]]:

@@ -22,6 +22,11 @@ class Scale(Protocol):
         """d effect / d d, to carry a standard error over."""
         ...
 
+    @property
+    def relative(self) -> float:
+        """What a small relative spread of 1 is on this scale."""
+        ...
+
     def threshold(self, pct: float) -> float:
         """The d that a change of `pct` makes."""
         ...
@@ -47,6 +52,10 @@ class Log:
         return d
 
     def slope(self, d: float) -> float:
+        return 1.0
+
+    @property
+    def relative(self) -> float:
         return 1.0
 
     def threshold(self, pct: float) -> float:
@@ -83,6 +92,10 @@ class Root:
         share = d / (2.0 * self.middle)
         return 2.0 / self.middle / (1.0 - share * share) if abs(share) < 1.0 else math.inf
 
+    @property
+    def relative(self) -> float:
+        return self.middle / 2.0
+
     def threshold(self, pct: float) -> float:
         return 2.0 * self.middle * math.tanh(math.log1p(pct / 100.0) / 4.0)
 
@@ -95,7 +108,7 @@ class Root:
     def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
         rounding = rule.resolution / math.sqrt(12.0) / (2.0 * self.middle)
         poisson = 0.5 / math.sqrt(self.runs) if rule.poisson else 0.0
-        return max(rule.spread_floor / 2.0 * self.middle, rounding, poisson)
+        return max(rule.spread_floor * self.relative, rounding, poisson)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,10 @@ class Difference:
 
     def slope(self, d: float) -> float:
         return self.unit / self.magnitude
+
+    @property
+    def relative(self) -> float:
+        return self.magnitude / self.unit
 
     def threshold(self, pct: float) -> float:
         return pct / 100.0

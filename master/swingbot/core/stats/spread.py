@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scipy.special import stdtr
+from scipy.special import fdtri, stdtr
 
 from swingbot.core.stats.moments import stddev, t_quantile
 from swingbot.core.stats.robust import MOST, middle
@@ -59,11 +59,23 @@ def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
     scale, at = levels.scale, levels.at
     floor = scale.floor(replace(rule, poisson=False) if pairs else rule, *at)
     values = [[scale.of(v) for v in side] for side in levels.units]
-    unit = scale.threshold(1.0) / math.log1p(0.01)  # what a relative spread of 1 is on this scale: a prior is given in relative terms
+    unit = scale.relative  # priors and layout are given in relative terms
     if pairs:
         differences = [h - b for b, h in zip(*values, strict=True)]
         return _combined([_part(differences, math.sqrt(2.0) * floor, levels.trimmed, rule, unit)], rule, unit)
-    return _combined([_part(side, floor, levels.trimmed, rule, unit) for side in values], rule, unit)
+    floors = [max(floor, _alike(levels, len(side))) for side in values]
+    return _combined([_part(side, least, levels.trimmed, rule, unit) for side, least in zip(values, floors, strict=True)], rule, unit)
+
+
+def _alike(levels: Levels, n: int) -> float:
+    """Boots are not more alike than their runs allow: the spread of n boots that the runs alone go below in 1 of 20.
+
+    It guards against boots that agree by accident of rounding; independent boots do not notice it.
+    """
+    if levels.runs is None:
+        return 0.0
+    variance, df = levels.runs
+    return math.sqrt(variance * float(fdtri(n - 1, df, 0.05)))
 
 
 def counted(n: int, trimmed: bool) -> int:
