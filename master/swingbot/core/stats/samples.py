@@ -32,7 +32,7 @@ class Levels:
 
     units: tuple[list[float], list[float]]
     kept: tuple[tuple[int, ...], tuple[int, ...]]
-    runs: tuple[float, int] | None  # variance that the runs alone give one boot, on the scale, and its degrees of freedom; None without repeated runs or with wild ones
+    runs: tuple[float, int] | None  # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or some wild
     trimmed: bool
     medians: bool
     sides: tuple[Side, Side]
