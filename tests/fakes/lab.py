@@ -30,13 +30,16 @@ _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_numbe
 class FakeLab:
     """Carries out orders of page-fault jobs on fakelinux kernels in `repo`.
 
-    `infra` names how many attempts in all are lost to the lab before things work; `noise` is the relative shift of boot k.
+    `infra` names how many attempts in all are lost to the lab before things work; `level` is what the testboxes make of
+    everything (another value: they moved), `wobble` the relative spread of one boot, always the same for the same boot.
     """
 
     engine: sa.Engine
     artifacts: Path
     repo: Path
     infra: int = 0
+    level: float = 1.0
+    wobble: float = 0.0
     done: list[tuple[str, str, int | None]] = field(default_factory=list)  # (kind, commit, k) of every execution
 
     def work(self) -> int:
@@ -82,6 +85,7 @@ class FakeLab:
         if not image["boots"]:
             return {"status": "panicked", "reason": "Kernel panic - not syncing: no init found"}
         shift = 1 + 0.002 * ((row.k * 7919) % 11 - 5)  # the same for all kernels at the same k
+        shift *= self.level * (1 + self.wobble * _gauss(row.order_id, row.k))
         files: dict[str, bytes] = {}
         runs = []
         for job in row.unit_jobs:
@@ -100,6 +104,11 @@ class FakeLab:
         sha256 = hashlib.sha256(content).hexdigest()
         Artifacts(self.artifacts).put(io.BytesIO(content), sha256)
         return {"sha256": sha256, "size": len(content)}
+
+
+def _gauss(*words: object) -> float:
+    """A unit Gaussian, near enough, that depends on the words alone: twelve uniform draws less six."""
+    return sum(int.from_bytes(hashlib.sha256(f"{words}:{n}".encode()).digest()[:6], "big") / 2**48 for n in range(12)) - 6.0
 
 
 def _run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:

@@ -38,7 +38,7 @@ class Alarm:
 def against_history(tip: Sequence[float], levels: Sequence[float], min_effect: float) -> Alarm | None:
     """The mean of the tip's boot means against the last tips' levels (the latest first): median and median absolute deviation.
 
-    The middle boot must show at least half the minimum too, so that one wild boot raises no alarm.
+    The middle boot must be as far off, and show at least half the minimum, so that one wild boot raises no alarm.
     """
     recent = levels[:RECENT]
     if len(recent) < FEWEST or not tip:
@@ -47,7 +47,8 @@ def against_history(tip: Sequence[float], levels: Sequence[float], min_effect: f
     centre = float(np.median(past))
     sd = max(1.4826 * float(np.median(np.abs(past - centre))), FLOOR)
     effect, middle = float(now.mean()) - centre, float(np.median(now)) - centre
-    p = _p(effect / (sd * math.sqrt(1.0 + math.pi / 2 / len(past))), EFFICIENCY * len(past))
+    near = min(abs(effect), abs(middle))
+    p = _p(near / (sd * math.sqrt(1.0 + math.pi / 2 / len(past))), EFFICIENCY * len(past))
     if p >= P or abs(effect) < min_effect or middle * effect <= 0 or abs(middle) < 0.5 * min_effect:
         return None
     return Alarm(source="history", effect=effect, p=p, why=f"{_pct(effect)} against the median of the last {len(past)} tips, p = {p:.2g}")

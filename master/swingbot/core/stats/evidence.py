@@ -27,7 +27,7 @@ MIN_PAIRS: Final = 4  # fewer, and two wild boots on one side are a swing
 MIN_PAIRS_REPEATABLE: Final = 2  # a testbox that counts instructions has no wild boots that its record would not show
 MAX_PAIRS: Final = 20  # 12 lose a quarter of the true changes of two noise sd
 # A change must be so many sd's of the difference of two layouts: both stages see the same two images, so more boots never tell (1 in 10 000).
-LAYOUTS: Final = 3.9
+LAYOUTS: Final = 4.0
 FUTILE: Final = 0.02  # P(change of at least half the minimum) at which we stop; larger: true changes at the minimum are dropped
 WITHOUT_BEST: Final = 5.0  # Bayes factor that must remain without the pair that speaks loudest; 1: two odd boots suffice
 NOISIER: Final = 0.05  # p at which the pairs themselves refute the noise record (F test), which is then left out

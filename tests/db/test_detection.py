@@ -1,0 +1,270 @@
+"""From a suspicion to a proof: pairs of fresh boots, testboxes that move, creeping branches, noise records, anchors."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from swingbot.app.cli import main
+from swingbot.app.settings import load
+from swingbot.core.plan.noise import noise_prior
+from swingbot.service.boot_anchors import quarantine, resume
+from swingbot.service.foresee_comparison import foresee
+from swingbot.service.measure_noise import measure_noise
+from swingbot.service.ports import RequestError
+from swingbot.service.request_comparison import request_comparison
+from swingbot.service.tick import tick
+from swingbot_db import read
+from tests import builders as make
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
+
+
+@pytest.fixture
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
+    settings = load(environ=brain_environment(tmp_path / "state", db_url))
+    make_fakelinux(tmp_path / "linux", [])
+    with running_smtpd(settings):
+        yield make_brain(settings, engine, tmp_path / "linux")
+
+
+def commits(brain: Brain, *made: FakeCommit) -> list[str]:
+    return add_commits(brain.repo, made)
+
+
+def rows(brain: Brain, sql: str, **values: Any) -> list[dict[str, Any]]:
+    with brain.engine.connect() as conn:
+        return [dict(row) for row in conn.execute(sa.text(sql), values).mappings()]
+
+
+def swing(brain: Brain, number: int = 1) -> dict[str, Any]:
+    return rows(brain, "SELECT * FROM swing WHERE id = :n", n=number)[0]
+
+
+def watch_and_move(brain: Brain, *made: FakeCommit, **more: Any) -> list[str]:
+    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"), **more)
+    brain.run()
+    hashes = commits(brain, *made)
+    brain.poll()
+    brain.run()
+    return hashes
+
+
+def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(brain: Brain) -> None:
+    watch_and_move(brain, *[FakeCommit()] * 3, FakeCommit(speed=90), *[FakeCommit()] * 3)
+    found = swing(brain)
+    assert (found["state"], found["source"], found["evidence"]["answer"]) == ("explained", "base", "accept")
+    (proof,) = rows(brain, "SELECT * FROM comparison WHERE kind = 'prove'")
+    assert proof["id"] == found["proof"]
+    assert proof["first_k"] == brain.lab.policies.watch_boots  # not the boots that raised the alarm
+    assert proof["boots"] <= 4
+    history = rows(brain, "SELECT DISTINCT k FROM bisection_want WHERE phase = 'history'")
+    assert {row["k"] for row in history} == set(range(proof["first_k"], proof["first_k"] + proof["boots"]))
+    learnt = rows(brain, "SELECT count(*) AS n FROM observation JOIN bisection_want w USING (bisection, idx, k) WHERE w.phase = 'history'")
+    assert learnt[0]["n"] == 2 * proof["boots"]
+    shown = next(row for row in brain.facts("c", found["comparison"])["rows"] if row["proof"])
+    assert shown["proof"] == f"c{proof['id']}"
+
+
+def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
+    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.run()
+    brain.fake.level = 0.9
+    commits(brain, FakeCommit(), FakeCommit())
+    brain.poll()
+    brain.run()
+    comparison = brain.facts("c", 2)
+    assert [row["verdict"] for row in comparison["rows"] if row["headline"]] == ["worse"]  # the base's shared boots are older than the move
+    assert (swing(brain)["state"], swing(brain)["evidence"]["answer"]) == ("refuted", "reject")
+    assert brain.count("bisection") == 0
+    assert brain.mails == []
+
+
+def test_an_unclear_row_of_a_tip_is_booted_more_within_the_budget(brain: Brain) -> None:
+    brain.fake.wobble = 0.02
+    watch_and_move(brain, FakeCommit(speed=93), testboxes=["vm-tcg"])
+    boots = rows(brain, "SELECT boots FROM comparison WHERE kind = 'watch'")
+    assert max(row["boots"] for row in boots) > brain.lab.policies.watch_boots
+    assert max(row["boots"] for row in boots) <= 12
+
+
+def test_on_a_noisy_testbox_the_pairs_are_the_bisections_own(brain: Brain) -> None:
+    brain.fake.wobble = 0.004
+    made = watch_and_move(brain, *[FakeCommit()] * 2, FakeCommit(speed=80), *[FakeCommit()] * 2, testboxes=["vm-tcg"])
+    (bisection,) = rows(brain, "SELECT series FROM bisection")
+    assert bisection["series"] == f"c{swing(brain)['proof']}"
+    assert brain.facts("b")["culprit"]["commit"] == made[2]
+
+
+def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make.Box:
+    """Eight kernels with five boots each that have k's in common: shifts of 1 %, boots 0.2 %, runs 0.3 %."""
+    rng = np.random.default_rng(1)
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    shifts = rng.normal(0.0, 0.01, 5)
+    for number in range(kernels):
+        kernel = make.a_kernel(conn, tree, number)
+        for k in range(5):
+            at = level * (1 + 0.05 * number) * math.exp(shifts[k] + rng.normal(0.0, 0.002))
+            make.a_boot(conn, box, kernel, k=k, values={make.METRIC: [at * math.exp(rng.normal(0.0, 0.003)) for _ in range(3)], "perf-stat.x": [1.0]})
+    return box
+
+
+def test_boots_become_noise_records_that_say_where_they_come_from(brain: Brain, conn: sa.Connection) -> None:
+    box = a_past(conn)
+    with brain.lab.transaction("measure") as store:
+        measure_noise(brain.lab, store)
+        found = store.noise_record(box.name, make.UNIT_JOB, make.METRIC)
+        assert store.noise_record(box.name, make.UNIT_JOB, "perf-stat.x") is None
+        assert store.boots_since_record(box.name)[1] == 0
+    assert found is not None
+    assert (found.boots, found.runs, found.images) == (40, 120, 8)
+    assert found.run.sd == pytest.approx(0.003, rel=0.25)
+    assert found.pair.sd == pytest.approx(math.sqrt(0.002**2 + 0.003**2 / 3), rel=0.4)
+    assert found.since is not None
+    assert noise_prior(found, True).certainty > 10
+    (metric,) = [row for row in read.list_metrics(conn) if row["metric"] == make.METRIC]
+    assert metric["noise"]["boots"] == 40
+    assert metric["noise_pct"] == pytest.approx(1.0, rel=0.6)
+    shown = read.testbox(conn, box.name)
+    assert [row["metric"] for row in shown["noise"]] == [make.METRIC]
+    assert shown["noise"][0]["day"]["sd"] is None
+
+
+def test_a_bisection_keeps_the_noise_it_began_with(brain: Brain) -> None:
+    watch_and_move(brain, *[FakeCommit()] * 3, FakeCommit(speed=90), *[FakeCommit()] * 3)
+    (row,) = rows(brain, "SELECT policy FROM bisection")
+    assert set(row["policy"]["noise"]) >= {"sd_run", "sd_boot", "sd_layout", "certainty"}
+
+
+def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -> None:
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    made = commits(brain, FakeCommit(), FakeCommit())
+    brain.watch(base)
+    wish: dict[str, Any] = {"tree_name": "fake", "base": base, "head": made[0], "job_files": [], "overrides": {}, "testboxes": [], "boots": 6, "patches": []}
+    number = request_comparison(brain.lab, **wish)
+    before, *_ = foresee(brain.lab, number)
+    assert "nothing is known yet" in before
+    brain.run()
+    measured = sa.text("UPDATE boot SET origin = 'measured'")
+    with brain.engine.begin() as conn:
+        conn.execute(measured)
+    tick(brain.lab)
+    after, *_ = foresee(brain.lab, number)
+    assert "6 boots a side resolve" in after
+
+
+def idle(brain: Brain) -> None:
+    """Let the testboxes have had nothing to do for an hour."""
+    with brain.engine.begin() as conn:
+        conn.execute(sa.text("UPDATE orders SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL"))
+
+
+def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_until_it_is_well(brain: Brain) -> None:
+    watch_and_move(brain, FakeCommit())
+
+    def anchor() -> dict[str, Any]:
+        idle(brain)
+        brain.run()
+        return rows(brain, "SELECT * FROM comparison WHERE kind = 'anchor' ORDER BY id DESC")[0]
+
+    def state() -> tuple[str, str | None]:
+        row = rows(brain, "SELECT state, reason FROM testbox WHERE name = 'vm-icount'")[0]
+        return row["state"], row["reason"]
+
+    for _ in range(3):
+        assert anchor()["status"] == "done"
+    assert state() == ("active", None)
+    brain.fake.level = 0.9
+    sick = anchor()
+    assert sick["reason"].startswith("moved: ")
+    assert state()[0] == "quarantined"
+    assert f"c{sick['id']}" in (state()[1] or "")
+    made = commits(brain, FakeCommit())
+    brain.poll()
+    for _ in range(4):
+        tick(brain.lab)
+        brain.fake.work()
+    assert rows(brain, "SELECT count(*) AS n FROM orders WHERE kind = 'boot' AND state = 'ready'")[0]["n"] > 0  # they wait
+    brain.fake.level = 1.0
+    idle(brain)
+    with brain.engine.begin() as conn:  # what waits has not been idle: only time passes
+        conn.execute(sa.text("UPDATE orders SET state = 'cancelled', ended_at = now() - interval '1 hour' WHERE state IN ('waiting', 'ready')"))
+        conn.execute(sa.text("UPDATE comparison SET status = 'cancelled', ended_at = now() WHERE status IN ('waiting', 'running')"))
+    brain.run()
+    assert state() == ("active", None)
+    assert made
+
+
+def test_an_operator_takes_a_testbox_out_and_lets_it_work_again(brain: Brain) -> None:
+    quarantine(brain.lab, "vm-icount", "smells of smoke")
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    commits(brain, FakeCommit())
+    brain.watch(base)
+    for _ in range(4):
+        tick(brain.lab)
+        brain.fake.work()
+    assert not [done for done in brain.fake.done if done[0] == "boot"]
+    resume(brain.lab, "vm-icount")
+    brain.run()
+    assert [done for done in brain.fake.done if done[0] == "boot"]
+    with pytest.raises(RequestError, match="there is no testbox 'toaster'; known are"):
+        resume(brain.lab, "toaster")
+
+
+def test_the_command_line_shows_and_moves_testboxes(brain: Brain, tmp_path: Path, db_url: str) -> None:
+    def swingbot(*words: str) -> tuple[int, str]:
+        told = CliRunner().invoke(main, ["testbox", *words], env=brain_environment(tmp_path / "state", db_url))
+        return told.exit_code, told.output
+
+    assert swingbot("quarantine", "vm-tcg", "--reason", "fan is loud")[0] == 0
+    assert "fan is loud" in swingbot("list")[1]
+    assert swingbot("show", "vm-tcg")[1].startswith("vm-tcg  quarantined: fan is loud")
+    assert '"state": "quarantined"' in swingbot("show", "vm-tcg", "--json")[1]
+    assert swingbot("resume", "vm-tcg")[0] == 0
+    code, told = swingbot("resume", "nowhere")
+    assert (code, told.count("\n")) == (2, 1)
+
+
+def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[int, make.Box]:
+    """A tree whose tips measured `levels`, oldest first, as comparisons that are done; gives the last one."""
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    kernels = [make.a_kernel(conn, tree, n) for n in range(len(levels) + 1)]
+    number = 0
+    for n, level in enumerate(levels):
+        number = make.a_comparison(conn, tree, kernels[n], kernels[n + 1], [box], kind="watch")
+        before = levels[max(0, n - 1)]
+        make.a_row(conn, number, box, base=(before, before), head=(level, level), verdict="same")
+    return number, box
+
+
+def test_small_steps_that_add_up_are_suspected_against_an_older_tip(brain: Brain, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swingbot.service.screen_tips import screen_tip
+
+    rng = np.random.default_rng(2)
+    levels = [1000.0 * math.exp(-0.0025 * n + rng.normal(0.0, 0.002)) for n in range(40)]
+    number, box = a_branch(conn, brain, levels)
+    conn.execute(sa.text('UPDATE comparison_row SET detail = detail || CAST(\'{"headline": true, "min_effect_pct": 4.0}\' AS jsonb)'))
+    lab = dataclasses.replace(brain.lab, git=_Line())  # type: ignore[arg-type]  # only asked for ancestry
+    with lab.transaction("screen") as store:
+        comparison = store.comparison(number)
+        assert comparison is not None
+        screen_tip(lab, store, comparison, {(box.name, make.UNIT_JOB, make.METRIC): [levels[-1]] * 3})
+    (found,) = rows(brain, "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN variant v ON v.id = s.anchor")
+    assert (found["source"], found["state"]) == ("creep", "suspected")
+    assert found["change_pct"] < -4
+
+
+class _Line:
+    """A history without branches."""
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        return True
