@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +17,8 @@ def believed(mass: list[float]) -> Belief:
     return Belief(candidates=candidates, p_none=0.0, points=(), change_pct=None, good_level=None, bad_level=None, phase="search")
 
 
-def a_state(n: int, *, cost: float = 8.0, boot: float = 10.0, flights: tuple[int, ...] = (), **points: Any) -> BisectionState:
-    made = [PointState(idx=i, build_cost_seconds=cost, **{name: i in of for name, of in points.items()}) for i in range(n + 1)]
+def a_state(n: int, *, cost: float = 8.0, boot: float = 10.0, flights: tuple[int, ...] = (), built: Collection[int] = ()) -> BisectionState:
+    made = [PointState(idx=i, build_cost_seconds=cost, built=i in built) for i in range(n + 1)]
     return BisectionState(points=tuple(made), in_flight=tuple(InFlight(idx=i, k=0, phase="search") for i in flights), boot_cost_seconds=boot)
 
 
