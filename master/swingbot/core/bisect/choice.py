@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -23,6 +25,7 @@ _DECISIVE: Final = 9.0  # d^2 at which a boot under way is planned with as if it
 class Choice:
     position: int
     bits: float
+    layout: int = 0  # which build of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +41,35 @@ def choose(ev: Evidence, post: Posterior, policy: Policy) -> Plan:
 
     Boots under way count as if they had been chosen here, so asking again after recording the answer adds nothing.
     """
-    alone = _gains(ev, post, [])
+    kernels = Counter((b.position, b.layout) for b in ev.boots)
+    alone = _gains(ev, post, kernels, [])
     if alone.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
-    rate = alone / ev.cost
-    best = int(np.argmax(np.where(alone >= policy.least_gain, rate, 0.0)))
-    under_way = [p.position for p in ev.pending if p.phase == "search"]
+    cost = _costs(ev)
+    rate = np.where(alone >= policy.least_gain, alone / cost, 0.0)
+    best = _pick(alone, rate, kernels)
+    under_way = [(p.position, p.layout) for p in ev.pending if p.phase == "search"]
     chosen: list[Choice] = []
     while len(under_way) + len(chosen) < policy.parallel:
-        gains = alone if not under_way and not chosen else _gains(ev, post, under_way + [c.position for c in chosen])
-        here = np.where(gains >= policy.least_gain, gains / ev.cost, 0.0)
-        pick = int(np.argmax(here))
-        if here[pick] <= 0 or here[pick] < policy.worth * rate[best]:
+        planned = under_way + [(c.position, c.layout) for c in chosen]
+        gains = _gains(ev, post, kernels, planned) if planned else alone
+        here = np.where(gains >= policy.least_gain, gains / cost, 0.0)
+        if here.max() <= 0 or here.max() < policy.worth * rate.max():
             break
-        chosen.append(Choice(pick, float(gains[pick])))
-    return Plan(tuple(chosen), Choice(best, float(alone[best])))
+        chosen.append(_pick(gains, here, kernels + Counter(planned)))
+    return Plan(tuple(chosen), best)
+
+
+def _costs(ev: Evidence) -> Floats:
+    return np.stack([ev.cost, np.full(len(ev.cost), ev.layout_cost if ev.layout_cost is not None else math.inf)])
+
+
+def _pick(gains: Floats, rate: Floats, kernels: Mapping[tuple[int, int], int]) -> Choice:
+    """The best of (repeat, new layout) x position; a repeat goes to the build that was booted least."""
+    new, position = (int(i) for i in np.unravel_index(int(np.argmax(rate)), rate.shape))
+    built = sorted((n, layout) for (p, layout), n in kernels.items() if p == position)
+    layout = (max(i for _, i in built) + 1 if new else built[0][1]) if built else 0
+    return Choice(position, float(gains[new, position]), layout)
 
 
 def weak_end(ev: Evidence, post: Posterior) -> int | None:
@@ -67,7 +84,7 @@ def weak_end(ev: Evidence, post: Posterior) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Power:
-    """Squared distance, in sd, at which n boots of a point tell the levels apart; `low` and `high` are the levels' variances."""
+    """Squared distance, in sd, at which boots of a point tell the levels apart; `low` and `high` are the levels' variances."""
 
     d2: float
     layout: float
@@ -79,17 +96,22 @@ class _Power:
     def of(post: Posterior) -> _Power:
         return _Power(post.effect**2 + post.effect_var, post.sd_layout**2, post.boot_var, post.low_var, post.high_var)
 
-    def after(self, ev: Evidence, under_way: list[int]) -> _Power:
+    def after(self, ev: Evidence, under_way: Sequence[tuple[int, int]]) -> _Power:
         """With the boots of the ends that are under way."""
         power = self
-        for end in (0, 1):
-            for _ in range(under_way.count(ev.last if end else 0)):
-                power = power.with_end(end)
+        for position, _ in under_way:
+            if position in (0, ev.last):
+                power = power.with_end(int(position == ev.last))
         return power
 
-    def at(self, boots: Floats) -> Floats:
+    def precision(self, boots: int) -> float:
+        """Of a kernel's level after that many boots."""
+        return 1.0 / (self.layout + self.boot / boots) if boots else 0.0
+
+    def at(self, precision: Floats) -> Floats:
+        """`precision` of each point: summed over its builds, whose layouts are independent."""
         threshold = (self.low + self.high) / 4
-        return np.where(boots > 0, self.d2 / (self.layout + self.boot / np.maximum(boots, 1) + threshold), 0.0)
+        return np.where(precision > 0, self.d2 / (1.0 / np.maximum(precision, 1e-300) + threshold), 0.0)
 
     def with_end(self, end: int) -> _Power:
         """After one more boot of the good (0) or the bad end."""
@@ -99,25 +121,43 @@ class _Power:
         return replace(self, high=better) if end else replace(self, low=better)
 
 
-def _gains(ev: Evidence, post: Posterior, under_way: list[int]) -> Floats:
-    """Position -> bits that one more boot there tells about which side of it the step is on. A boot of an end tells about the
-    points measured so far: it sharpens what they are judged against."""
-    seen = np.bincount([b.position for b in ev.boots], minlength=ev.last + 1).astype(np.float64)
-    planned = seen + np.bincount(under_way, minlength=ev.last + 1) if under_way else seen
+def _precisions(ev: Evidence, power: _Power, kernels: Mapping[tuple[int, int], int]) -> tuple[Floats, Floats, Floats]:
+    """Position -> precision now, after one more boot of the build booted least, and after one boot of a new layout."""
+    now, least = np.zeros(ev.last + 1), np.zeros(ev.last + 1)
+    fewest: dict[int, int] = {}
+    for (position, _), boots in kernels.items():
+        now[position] += power.precision(boots)
+        fewest[position] = min(boots, fewest.get(position, boots))
+    fresh = power.precision(1)
+    more = now + fresh
+    for position, boots in fewest.items():
+        least[position] = boots
+        more[position] = now[position] - power.precision(boots) + power.precision(boots + 1)
+    return now, more, np.where(least > 0, now + fresh, 0.0)
+
+
+def _gains(ev: Evidence, post: Posterior, kernels: Mapping[tuple[int, int], int], under_way: Sequence[tuple[int, int]]) -> Floats:
+    """(repeat, new layout) x position -> bits that one more boot there tells about which side of it the step is on. A boot of an end
+    tells about the points measured so far: it sharpens what they are judged against."""
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
     power = _Power.of(post)
-    known, then = power.at(seen), power.after(ev, under_way)
-    bits = np.zeros(ev.last + 1)
-    cuts = [-1, *sorted({p for p in under_way if then.at(planned)[p] >= _DECISIVE}), ev.last]
+    then = power.after(ev, under_way)
+    seen = _precisions(ev, power, kernels)[0]
+    planned, more, new = _precisions(ev, then, Counter(kernels) + Counter(under_way))
+    known, plan = power.at(seen), then.at(planned)
+    bits = np.zeros((2, ev.last + 1))
+    cuts = [-1, *sorted({p for p, _ in under_way if plan[p] >= _DECISIVE}), ev.last]
     for left, right in pairwise(cuts):
         before = float(behind[left]) if left >= 0 else 0.0
         share = float(behind[right]) - before
         if share > 1e-12:
             inside = slice(left + 1, right + 1)
             p = np.clip((behind[inside] - before) / share, 0.0, 1.0)
-            bits[inside] = share * (information(p, (then.at(planned + 1) - known)[inside]) - information(p, (then.at(planned) - known)[inside]))
+            already = information(p, (plan - known)[inside])
+            for row, after in enumerate((more, new)[: 1 if ev.layout_cost is None else 2]):
+                bits[row, inside] = share * (information(p, np.maximum(then.at(after) - known, 0.0)[inside]) - already)
     for end, position in ((0, 0), (1, ev.last)):
-        bits[position] = (information(behind, then.with_end(end).at(planned) - known) - information(behind, then.at(planned) - known)).max()
+        bits[:, position] = (information(behind, then.with_end(end).at(planned) - known) - information(behind, plan - known)).max(), 0.0
     return np.where(np.array(ev.measurable), np.maximum(bits, 0.0), 0.0)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.evidence import Boot, Evidence, Pending
 from swingbot.core.bisect.posterior import Posterior
-from swingbot.core.bisect.state import Policy
+from swingbot.core.bisect.state import Policy, Request
 from swingbot.core.stats.compare import BootRuns, RowVerdict, Rule, compare
 
 
@@ -30,6 +30,7 @@ def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, 
     """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it."""
     sides = [{b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)]
     ks = sorted(sides[0].keys() & sides[1].keys())
+    layouts = len({b.layout for p in (left, right) for b in ev.at(p, "confirm")})
     failed = len({k for p, k in ev.failed if p in (left, right) and _is_confirm(ev, k)})
     if not ks:
         return Fresh(left, right, 0, failed, None)
@@ -39,22 +40,28 @@ def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, 
         alpha=policy.interval_alpha,
         prior_sd=math.sqrt(post.boot_var * (2.0 if paired else 1.0)),
         prior_df=post.df,
+        layout=post.sd_layout / math.sqrt(max(layouts, 1)),
         form="ratio" if ev.ratio else "difference",
     )
     return Fresh(left, right, len(ks), failed, compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule))
 
 
-def confirm_requests(ev: Evidence, left: int, right: int, pairs: int) -> tuple[tuple[int, int], ...]:
-    """(position, k) still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or under way."""
-    there = {(b.position, b.k) for b in ev.boots if b.phase == "confirm"} | {(p.position, p.k) for p in ev.pending if p.phase == "confirm"}
+def confirm_requests(ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool) -> tuple[Request, ...]:
+    """Boots (of positions) still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or
+    under way. With `layouts` each pair is of another build of the same two commits."""
+    asked: list[Boot | Pending] = [*ev.boots, *ev.pending]
+    known = {(b.position, b.k): b.layout for b in asked if b.phase == "confirm"}
     broken = {k for p, k in ev.failed if p in (left, right)}
-    ks = sorted({k for p, k in there if p in (left, right)} - broken)[:pairs]
-    taken = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending}
-    ks = [k for k in ks if all((p, k) in there or (p, k) not in taken for p in (left, right))]
+    ks = sorted({k for p, k in known if p in (left, right)} - broken)[:pairs]
+    taken = {(b.position, b.k) for b in asked}
+    ks = [k for k in ks if all((p, k) in known or (p, k) not in taken for p in (left, right))]
     first = ev.next_k()
     ks += range(first, first + pairs - len(ks))
-    wanted = [(p, k) for turn, k in enumerate(ks) for p in ((left, right) if turn % 2 == 0 else (right, left))]
-    return tuple(want for want in wanted if want not in there)
+    wanted = []
+    for turn, k in enumerate(ks):
+        layout = next((known[p, k] for p in (left, right) if (p, k) in known), turn if layouts else 0)
+        wanted += [Request(p, k, layout) for p in ((left, right) if turn % 2 == 0 else (right, left)) if (p, k) not in known]
+    return tuple(wanted)
 
 
 def _is_confirm(ev: Evidence, k: int) -> bool:

@@ -36,6 +36,7 @@ class Pending:
     position: int
     k: int
     phase: Phase
+    layout: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Evidence:
     mass: Floats  # position -> prior mass of that commit, sum 1, mass[0] = 0
     measurable: tuple[bool, ...]
     cost: Floats  # position -> seconds of its next boot
+    layout_cost: float | None  # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
     boots: tuple[Boot, ...]  # that gave values, ordered by position and k
     pending: tuple[Pending, ...]
     failed: tuple[tuple[int, int], ...]  # (position, k) of boots that told nothing
@@ -113,7 +115,7 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     counted = {i: position[i] for i in range(len(canon)) if canon[i] == canon[points[position[i]]]}
     boots, failed = _observed(state, counted)
     done = {(b.position, b.k) for b in boots} | set(failed)
-    pending = {(counted[f.idx], f.k): f.phase for f in sorted(state.in_flight, key=lambda f: (f.idx, f.k)) if f.idx in counted}
+    pending = {(counted[f.idx], f.k): f for f in sorted(state.in_flight, key=lambda f: (f.idx, f.k)) if f.idx in counted}
     members: dict[int, list[int]] = {}
     for i, p in counted.items():
         members.setdefault(p, []).append(i)
@@ -130,8 +132,9 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
             for p in range(len(points))
         ),
         cost=np.array([_cost(state, members[p]) for p in range(len(points))]),
+        layout_cost=max(state.boot_cost_seconds, 1e-3) + state.layout_cost_seconds if state.layouts else None,
         boots=boots,
-        pending=tuple(Pending(p, k, phase) for (p, k), phase in sorted(pending.items()) if (p, k) not in done),
+        pending=tuple(Pending(p, k, pending[p, k].phase, pending[p, k].layout) for p, k in sorted(pending) if (p, k) not in done),
         failed=failed,
         ratio=ratio,
         unit=1.0 if ratio else _unit(boots, len(points) - 1),

@@ -1,8 +1,9 @@
-"""Where is the step, if all noise is Gaussian? The exact posterior, for testboxes where boot k shifts all kernels alike.
+"""Where is the step, if all noise is Gaussian? The exact posterior, for boots that share a shift: boot k of a paired testbox shifts
+all kernels alike, and a testbox that wanders shifts boots alike that are close in time.
 
-    y = mu + D * [behind the step] + layout(kernel) + shift(k, if paired) + boot + run
+    y = mu + D * [behind the step] + layout(kernel) + shift(k, or time) + boot + run
 
-All but the grid of noise ratios is integrated in closed form (docs/statistics.md, "The posterior of a bisection").
+All but a grid of noise ratios is integrated in closed form (docs/statistics.md, "The posterior of a bisection").
 Everything here is on the effect scale: natural logs, or differences in units of the level.
 """
 
@@ -14,6 +15,7 @@ from itertools import product
 from typing import Final
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, logsumexp, stdtr
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
@@ -24,17 +26,20 @@ from swingbot.core.bisect.state import NoisePrior, Policy
 _BOOT_GRID: Final = ((0.45, 0.25), (1.0, 0.5), (2.2, 0.25))
 _LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
 _SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
+_WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))  # of a box that nobody has seen wander, in sd of one boot, and their prior
+_WANDER_BOOTS: Final = (6.0, 40.0)  # over how many boots it then moves
+WANDERS: Final = 0.1  # prior that it does
 _MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Boots reduced to one row each, and which measured positions and blocks (values of k) they belong to."""
+    """Boots reduced to one row each, and which kernels and blocks (values of k) they belong to."""
 
-    at: Floats  # measured positions, ascending
+    at: Floats  # positions of the measured kernels, ascending; one that was built with several layouts stands there as often
     point: Indices  # boot -> index into `at`
     block: Indices  # boot -> index of its k
-    runs: Floats
+    runs: Floats  # weight of its mean, in runs
     mean: Floats  # centred on `centre`
     within: Floats  # squares of runs about their boot's mean
     centre: float
@@ -42,27 +47,102 @@ class Sums:
 
 def summarise(ev: Evidence, paired: bool) -> Sums:
     """On a paired testbox a boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
-    at = sorted({b.position for b in ev.boots})
-    index, ks = {p: i for i, p in enumerate(at)}, {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))}
+    kernels = sorted({(b.position, b.layout) for b in ev.boots})
+    index, ks = {key: i for i, key in enumerate(kernels)}, {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))}
     rows = []
     for b in ev.boots:
         values = [math.fsum(b.values) / len(b.values)] if paired else list(b.values)
         logs = np.array([ev.of(v) for v in values])
-        rows.append((index[b.position], ks[b.k], len(logs), float(logs.mean()), float(((logs - logs.mean()) ** 2).sum())))
+        rows.append((index[b.position, b.layout], ks[b.k], len(logs), float(logs.mean()), float(((logs - logs.mean()) ** 2).sum())))
     table = np.array(rows, dtype=float).reshape(-1, 5)
     centre = float(table[:, 3].mean()) if len(rows) else 0.0
-    return Sums(np.array(at, float), table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2], table[:, 3] - centre, table[:, 4], centre)
+    return Sums(
+        np.array([p for p, _ in kernels], float),
+        table[:, 0].astype(np.intp),
+        table[:, 1].astype(np.intp),
+        table[:, 2],
+        table[:, 3] - centre,
+        table[:, 4],
+        centre,
+    )
 
 
 def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, paired: bool, min_effect: float) -> Posterior:
     """Needs boots of both ends."""
     sums = summarise(ev, paired)
     sd_run, df = _pooled_noise(sums, noise, paired)
+    prior = max(noise.sd_boot if paired else noise.sd_run, FLOOR)
+    shift = _Shift(sums, (_SHIFT_SD / sd_run) ** 2) if paired else _Shift(sums, 0.0)
+    cells = [_cell(sums, rho, lam, ln_weight, shift, prior, noise, sd_run, policy) for rho, lam, ln_weight in _grid(noise, sd_run, paired)]
     ln_prior = gap_prior(sums.at.astype(np.intp), ev.mass, policy)
-    cells = [_cell(sums, ratios, noise, sd_run, paired, policy) for ratios in _grid(noise, sd_run, paired)]
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior  # (grid, gaps + 1), the last column is "none"
     one = float(logsumexp(ln))
     return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, paired, *_two_steps(sums, cells, ln_prior, one, policy))
+
+
+def wandering(
+    ev: Evidence, rows: tuple[Indices, Indices, Floats, Floats, Floats], spread: tuple[float, float], noise: NoisePrior, policy: Policy, *, min_effect: float
+) -> tuple[Posterior, float]:
+    """The posterior if the level of the testbox moves with time, and the probability that it does.
+
+    `rows`: position of each kernel; and of each boot: its kernel, level, weight (1; less for one that looks wild) and time in
+    seconds. `spread`: sd of one boot, and what it was known as before.
+    """
+    at, kernel, level, weight, times = rows
+    centre = float(np.median(level))
+    sums = Sums(at.astype(np.float64), kernel, np.zeros(len(level), np.intp), weight, level - centre, np.zeros(len(level)), centre)
+    sd, prior = spread
+    ln_prior = gap_prior(at, ev.mass, policy)
+    lams = tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
+    cells, still = [], []
+    for factor, seconds, share in _wanders(times, noise, sd):
+        shift = _Shift(sums, factor**2, times / seconds)
+        cells += [_cell(sums, 0.0, lam, math.log(share * w), shift, prior, noise, sd, policy) for lam, w in lams]
+        still += [factor == 0.0] * len(lams)
+    ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
+    weights = np.exp(ln - float(logsumexp(ln)))
+    moves = np.flatnonzero(~np.array(still))
+    wander = float(weights[moves].sum())
+    cells = [cells[i] for i in moves]
+    one = float(logsumexp(ln[moves]))
+    two = _two_steps(sums, cells, ln_prior, one, policy)
+    return _collect(sums, cells, np.exp(ln[moves] - one), ev.mass, min_effect, max(len(level) - len(at), 0), True, *two), wander
+
+
+def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, float, float]]:
+    """(sd of the wandering in sd of a boot, seconds over which it moves, prior share); the first is "it stands still"."""
+    gap = float(np.median(np.diff(np.sort(times)))) if len(times) > 1 else 1.0
+    usual = max(gap, 1e-3)
+    if noise.sd_day > 0:
+        seconds = (noise.drift_seconds,) if noise.drift_seconds > 0 else tuple(b * usual for b in _WANDER_BOOTS)
+        sizes = tuple((f * noise.sd_day / sd, w) for f, w in ((0.5, 0.3), (1.0, 0.5), (2.0, 0.2)))
+        moving = 0.9
+    else:
+        seconds, sizes, moving = tuple(b * usual for b in _WANDER_BOOTS), _WANDER_SD, WANDERS
+    return [(0.0, 1.0, 1.0 - moving)] + [(size, t, moving * w / len(seconds)) for t in seconds for size, w in sizes]
+
+
+class _Shift:
+    """What boots have in common beside their kernel, integrated out: `kappa` is its variance in units of one run's. Boots share it
+    by k, or, with `times` in units of its memory, the more the closer they are (Ornstein and Uhlenbeck)."""
+
+    def __init__(self, sums: Sums, kappa: float, times: Floats | None = None) -> None:
+        self.sums, self.kappa = sums, kappa
+        self.together = None if times is None or kappa == 0 else kappa * np.exp(-np.abs(times[:, None] - times[None, :]))
+
+    def information(self, rho: float) -> tuple[Floats, Floats, float, float]:
+        if self.together is None:
+            return _information(self.sums, rho, self.kappa if self.kappa > 0 else 0.0)
+        sums, points = self.sums, len(self.sums.at)
+        covariance = self.together + np.diag(rho + 1.0 / sums.runs)
+        shares = np.zeros((len(sums.mean), points + 1))
+        shares[np.arange(len(sums.mean)), sums.point] = 1.0
+        shares[:, -1] = sums.mean
+        factor = cholesky(covariance, lower=True)
+        half = solve_triangular(factor, shares, lower=True)
+        whole = half.T @ half
+        ln_det = 2.0 * float(np.log(np.diag(factor)).sum()) + float(np.log(sums.runs).sum())
+        return whole[:-1, :-1], whole[:-1, -1], float(sums.within.sum() + whole[-1, -1]), ln_det
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +202,9 @@ def _information(sums: Sums, rho: float, kappa: float) -> tuple[Floats, Floats, 
     return info, vector, square, ln_det
 
 
-def _cell(sums: Sums, ratios: tuple[float, float, float], noise: NoisePrior, sd_run: float, paired: bool, policy: Policy) -> _Cell:
-    rho, lam, ln_weight = ratios
-    kappa = (_SHIFT_SD / sd_run) ** 2 if paired else 0.0
-    info, vector, square, ln_det = _information(sums, rho, kappa)
-    points, runs = len(sums.at), float(sums.runs.sum())
+def _cell(sums: Sums, rho: float, lam: float, ln_weight: float, shift: _Shift, prior: float, noise: NoisePrior, sd_run: float, policy: Policy) -> _Cell:
+    info, vector, square, ln_det = shift.information(rho)
+    points, runs = len(sums.at), float(len(sums.runs)) if shift.together is not None else float(sums.runs.sum())
     mixed = np.eye(points) + lam * info  # integrates each kernel's layout offset
     both = np.linalg.solve(mixed, np.column_stack([info, vector]))
     matrix, g = both[:, :-1], both[:, -1]
@@ -144,7 +222,7 @@ def _cell(sums: Sums, ratios: tuple[float, float, float], noise: NoisePrior, sd_
     low, effect = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
     q = np.append(square - low * r1 - effect * r2, square - r1 * r1 / b11)
     q = np.maximum(q, 0.0) + runs * FLOOR**2  # rounding: identical values are no proof
-    a, b0 = noise.certainty + (runs - 1) / 2, noise.certainty * max(noise.sd_boot if paired else noise.sd_run, FLOOR) ** 2
+    a, b0 = noise.certainty + (runs - 1) / 2, noise.certainty * prior**2
     ln_dets = ln_det + np.append(np.log(det / prior_d), math.log(b11))
     return _Cell(
         ln_weight=ln_weight,

@@ -10,7 +10,7 @@ over. Every hypothesis is a product of running sums (docs/statistics.md, "The po
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -18,8 +18,9 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 from scipy.special import expit, logsumexp, ndtr
 
+from swingbot.core.bisect import gaussian
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import FLOOR, Posterior, gap_prior, per_commit
+from swingbot.core.bisect.posterior import FLOOR, Posterior, blend, gap_prior, per_commit
 from swingbot.core.bisect.state import NoisePrior, Policy
 
 # What is not Gaussian: (share of wild boots, their spread in sd, prior). Summed over; the data decide.
@@ -30,6 +31,7 @@ _EFFECTS: Final = ((0.5, 0.7), (3.0, 0.3))  # prior of D: Gaussians of these mul
 _SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
 _MOST_LEVELS: Final = 400  # beyond, spreads get a floor: only where the step is a hundred times the noise
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
+_MOST_WANDER: Final = 500  # boots; beyond, time is not looked at: the work grows with the cube
 _MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
 
 
@@ -80,14 +82,39 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     one = float(logsumexp(ln))
     best = int(np.argmax(logsumexp(ln, axis=1)))
     two = _two_steps(points[best], levels, policy, ln_prior, float(logsumexp(ln[best] - thetas[best].ln_prior)), columns.at)
-    return _collect(columns, thetas, found, np.exp(ln - one), ev.mass, min_effect, two)
+    still = _collect(columns, thetas, found, np.exp(ln - one), ev.mass, min_effect, two)
+    still = replace(still, wild=_wild(columns, thetas[best], still))
+    times = [b.at for b in sorted(ev.boots, key=_place)]
+    if len(times) > _MOST_WANDER or any(t is None for t in times):
+        return still
+    weight = np.array([1.0 if p < 0.5 else 1.0 / thetas[best].width ** 2 for p in still.wild])
+    rows = columns.at[columns.point], columns.node, columns.x, weight, np.array(times, dtype=np.float64)
+    prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / float(columns.runs.mean())), FLOOR)
+    moving, wander = gaussian.wandering(ev, rows, (columns.spread, prior), noise, policy, min_effect=min_effect)
+    return blend(still, moving, wander)
+
+
+def _place(boot: Boot) -> tuple[int, int, int]:
+    return boot.position, boot.layout, boot.k
+
+
+def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...]:
+    """Boot -> P(wild), from both levels by how likely each is for it."""
+    behind = post.behind()[columns.at[columns.point][columns.node]]
+    off = math.sqrt(theta.spread**2 + theta.layout**2)
+    clean, wild = np.zeros(len(columns.x)), np.zeros(len(columns.x))
+    for level, share in ((post.low, 1.0 - behind), (post.low + post.effect, behind)):
+        z2 = ((columns.x - level) / off) ** 2
+        clean += share * (1.0 - theta.wild) * np.exp(-z2 / 2)
+        wild += share * theta.wild / theta.width * np.exp(-z2 / (2 * theta.width**2))
+    return tuple(float(p) for p in wild / np.maximum(wild + clean, 1e-300))
 
 
 # --- boots ------------------------------------------------------------------------------------------------------------------
 
 
 def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
-    boots = sorted(ev.boots, key=lambda b: (b.position, b.layout, b.k))
+    boots = sorted(ev.boots, key=_place)
     nodes = sorted({(b.position, b.layout) for b in boots})
     index = {key: i for i, key in enumerate(nodes)}
     at = sorted({position for position, _ in nodes})
@@ -173,7 +200,7 @@ def _points(columns: _Columns, thetas: list[_Theta], levels: Floats) -> Floats:
     where = np.rint((columns.x - levels[0]) / step).astype(np.intp)
     starts = np.flatnonzero(np.diff(columns.node, prepend=-1))
     reach = 3 * many
-    distance = np.arange(-reach, reach + 1) * step
+    distance: Floats = np.arange(-reach, reach + 1, dtype=np.float64) * step
     pick = np.clip(where[:, None] - np.arange(many)[None, :], -reach, reach) + reach
     merge = np.flatnonzero(np.diff(columns.point, prepend=-1))
     tables = np.empty((len(thetas), len(columns.at), many))

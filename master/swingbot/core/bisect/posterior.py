@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -32,10 +32,35 @@ class Posterior:
     df: float  # degrees of freedom behind boot_var
     two: float  # P(two steps | data); all else here assumes at most one
     middle: tuple[int, int] | None  # first and last measured position between the two likeliest steps
+    wander: float = 0.0  # P(the testbox itself moved meanwhile)
+    wild: tuple[float, ...] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
 
     def behind(self) -> Floats:
         """Position -> P(step at or before it | there is one)."""
         return np.cumsum(self.commit) / max(1.0 - self.none, 1e-300)
+
+
+def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
+    """Two models of the same boots, the second with probability `wander`."""
+    mean = (1 - wander) * still.effect + wander * moving.effect
+
+    def mixed(name: str) -> float:
+        return (1 - wander) * float(getattr(still, name)) + wander * float(getattr(moving, name))
+
+    surer = still if wander < 0.5 else moving
+    return replace(
+        surer,
+        commit=(1 - wander) * still.commit + wander * moving.commit,
+        none=mixed("none"),
+        none_or_small=mixed("none_or_small"),
+        effect=mean,
+        effect_var=mixed("effect_var") + (1 - wander) * (still.effect - mean) ** 2 + wander * (moving.effect - mean) ** 2,
+        low_var=mixed("low_var"),
+        high_var=mixed("high_var"),
+        two=mixed("two"),
+        wander=wander,
+        wild=still.wild,
+    )
 
 
 def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:

@@ -63,6 +63,8 @@ class NoisePrior:
     sd_boot: float = 0.02  # between boots of one kernel; on a paired testbox what is left after the shift that k gives all kernels
     sd_layout: float = 0.002  # between kernels that differ in nothing that matters. 0 turns any shifted image into a culprit
     certainty: float = 2.0  # how well sd_run (paired: sd_boot) is known: 1/(4 e^2) + 1/2 for a relative error e; 2: +-40 %
+    sd_day: float = 0.0  # between days (unpaired): what boots of "history" may be off together, and how far the box wanders meanwhile
+    drift_seconds: float = 0.0  # over which the box wanders by about sd_day; 0: not known to wander, and looked for in the boots' times
 
 
 # One vCPU under an instruction-count clock: boots repeat almost exactly, kernels shift each other by up to half a percent.
@@ -83,6 +85,7 @@ class BisectionState:
     boot_cost_seconds: float = 10.0  # of one boot with its runs
     boxes: int = 1  # testboxes of the group that share the work; 0..boxes-1
     layouts: bool = False  # whether a commit can be built with another layout of the same code
+    layout_cost_seconds: float = 60.0  # of linking a kernel that is built in another layout
 
     def __post_init__(self) -> None:
         if len(self.points) < 2 or any(p.idx != i for i, p in enumerate(self.points)):

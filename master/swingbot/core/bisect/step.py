@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from swingbot.core.bisect import gaussian, mixture
-from swingbot.core.bisect.choice import choose, weak_end
+from swingbot.core.bisect.choice import Choice, choose, weak_end
 from swingbot.core.bisect.confirm import Fresh, confirm_requests, fresh
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, gather
 from swingbot.core.bisect.posterior import Posterior
@@ -142,12 +143,12 @@ def _ask_ends(case: _Case, pairs: int, why: str) -> Action:
     ev = case.ev
     there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending}
     broken = {k for p, k in ev.failed if p in (0, ev.last)}
-    requests: list[tuple[int, int]] = []
+    requests: list[Request] = []
     have, k = 0, 0
     while have < pairs:
         if k not in broken:
             order = (0, ev.last) if k % 2 == 0 else (ev.last, 0)
-            requests += [(p, k) for p in order if (p, k) not in there]
+            requests += [Request(p, k) for p in order if (p, k) not in there]
             have += 1
         k += 1
     return _ask(case, requests, "ends", why)
@@ -226,9 +227,9 @@ def _search(case: _Case) -> Action:
         return _confirm(case, post, *_hull(ev, post, policy.confidence), kind="credible_set") or _wait_or(case, _out_of_boots(case))
     if not plan.chosen:
         return Wait(why="what is in flight tells more than anything else would")
-    requests: list[tuple[int, int]] = []
+    requests: list[Request] = []
     for choice in plan.chosen:
-        requests += _boot_of(case, choice.position, requests)
+        requests += _boot_of(case, choice, requests)
     bits = ", ".join(f"point {case.name(c.position)}: {c.bits:.2f} bits" for c in plan.chosen)
     return _ask(case, requests, "search", f"tells most about the step for its cost ({bits})")
 
@@ -253,10 +254,13 @@ def _hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
     """Smallest stretch between measurable positions that holds the step with `confidence` (given that there is one)."""
     can = [p for p in range(ev.last + 1) if ev.measurable[p]]
     upto = np.cumsum(post.commit)
-    wanted = confidence * float(upto[-1])
-    stretches = ((r - i, i, r) for i in range(len(can)) for r in range(i + 1, len(can)) if upto[can[r]] - upto[can[i]] >= wanted)
-    _, i, r = min(stretches, default=(0, 0, len(can) - 1))
-    return can[i], can[r]
+    at = upto[can]
+    reach = np.searchsorted(at, at + confidence * float(upto[-1]) * (1 - 1e-12))
+    fits = np.flatnonzero(reach < len(can))
+    if not len(fits):
+        return can[0], can[-1]
+    best = int(fits[np.argmin(reach[fits] - fits)])
+    return can[best], can[int(reach[best])]
 
 
 def _reference(case: _Case, end: int) -> Action:
@@ -266,23 +270,23 @@ def _reference(case: _Case, end: int) -> Action:
         return Wait(why="a boot of an end is in flight; points are judged against it")
     ends = (0, ev.last) if case.state.paired else (end,)
     k = max(_first_k(ev, p, []) for p in ends)
-    return _ask(case, [(p, k) for p in ends], "search", "the level of an end is known too badly to judge points against it")
+    return _ask(case, [Request(p, k) for p in ends], "search", "the level of an end is known too badly to judge points against it")
 
 
-def _boot_of(case: _Case, position: int, already: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _boot_of(case: _Case, choice: Choice, already: list[Request]) -> list[Request]:
     """The next boot of a point; on a paired testbox at a k that the ends have too, which get one if they do not."""
-    ev = case.ev
+    ev, position = case.ev, choice.position
     k = _first_k(ev, position, already)
-    wanted = [(position, k)]
+    wanted = [Request(position, k, choice.layout)]
     if case.state.paired:
-        there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending} | set(ev.failed) | set(already)
-        wanted = [(p, k) for p in (0, ev.last) if (p, k) not in there and p != position] + wanted
+        there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending} | set(ev.failed) | {r[:2] for r in already}
+        wanted = [Request(p, k) for p in (0, ev.last) if (p, k) not in there and p != position] + wanted
     return wanted
 
 
-def _first_k(ev: Evidence, position: int, already: list[tuple[int, int]]) -> int:
+def _first_k(ev: Evidence, position: int, already: list[Request]) -> int:
     used = {b.k for b in ev.at(position)} | {p.k for p in ev.pending if p.position == position}
-    used |= {k for p, k in (*ev.failed, *already) if p == position}
+    used |= {k for p, k, *_ in (*ev.failed, *already) if p == position}
     return next(k for k in range(len(used) + 1) if k not in used)
 
 
@@ -294,7 +298,8 @@ def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | N
     the search knows a better boot than another pair of them."""
     ev, policy = case.ev, case.policy
     seen = case.fresh(left, right)
-    missing = confirm_requests(ev, left, right, policy.confirm_boots)
+    layouts = _layout_matters(ev, post)
+    missing = confirm_requests(ev, left, right, policy.confirm_boots, layouts=layouts)
     if missing:
         if seen.failed >= policy.boot_tries + policy.max_confirm:
             return _conclude(case, "inconclusive", f"boots to confirm commit {case.name(right)} keep failing")
@@ -311,11 +316,16 @@ def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | N
         return _found(case, post, seen, kind)
     if not sure and _share(post, left, right) < policy.confidence * float(post.commit.sum()):
         return None
-    more = confirm_requests(ev, left, right, seen.pairs + 1)
+    more = confirm_requests(ev, left, right, seen.pairs + 1, layouts=layouts)
     denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
     if not denied and ev.used < policy.max_boots:
         return _ask(case, more, "confirm", "the confirmation boots do not agree with the search yet")
     return _conclude(case, "inconclusive", f"commit {case.name(right)} was the suspect, but {seen.pairs} fresh pairs of boots did not show the step again")
+
+
+def _layout_matters(ev: Evidence, post: Posterior) -> bool:
+    """Whether two builds of equal code may differ by a good part of the step: then a claim needs other builds of both commits."""
+    return ev.layout_cost is not None and 8.0 * post.sd_layout > abs(post.effect)
 
 
 def _denies(seen: Fresh, post: Posterior) -> bool:
@@ -396,10 +406,10 @@ def _share(post: Posterior, left: int, right: int) -> float:
     return min(1.0, float(post.commit[left + 1 : right + 1].sum()))
 
 
-def _ask(case: _Case, wanted: list[tuple[int, int]] | tuple[tuple[int, int], ...], phase: Phase, why: str) -> Action:
+def _ask(case: _Case, wanted: Sequence[Request], phase: Phase, why: str) -> Action:
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
-    return Measure(requests=tuple(Request(case.name(p), k) for p, k in wanted), phase=phase, why=why)
+    return Measure(requests=tuple(Request(case.name(r.idx), *r[1:]) for r in wanted), phase=phase, why=why)
 
 
 def _conclude(
