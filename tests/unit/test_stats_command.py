@@ -44,9 +44,18 @@ def test_lower_is_better_where_asked_and_for_times() -> None:
 
 def test_a_person_reads_levels_spreads_interval_and_reason() -> None:
     said = run("--base", "100,101;99,102", "--head", "100,103;98,99").stdout
-    assert said.startswith("unclear (-0.50 %)\n  base 100.5 +- 0 between boots, +- 1.581 within boots (2 boots, 4 runs)\n")
+    assert said.startswith("unclear (-0.50 %)\n  base 100.50 +- 0 between boots, +- 1.581 within boots (2 boots, 4 runs)\n")
     assert "95 % interval" in said
     assert "more boots a side would settle it" in said
+
+
+@pytest.mark.parametrize(
+    ("base", "head"), [("102.5;102.5", "102.58;102.6"), ("1e-9;1e-9", "1.1e-9;1.1e-9"), ("1234567;1234568", "1234999;1234999"), ("3;3", "4000;4000")]
+)
+def test_the_printed_percentage_can_be_recomputed_from_the_printed_levels(base: str, head: str) -> None:
+    lines = run("--base", base, "--head", head, "--min-effect", "1000000").stdout.splitlines()
+    levels = [float(line.split()[1]) for line in lines[1:3]]
+    assert float(lines[0].split("(")[1].split(" ")[0]) == pytest.approx(100 * (levels[1] / levels[0] - 1), abs=0.02, rel=1e-3)
 
 
 @pytest.mark.parametrize(

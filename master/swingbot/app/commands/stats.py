@@ -12,6 +12,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
+from swingbot.core.report.words import levels
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.parse import Sides, form_of, parse_boots, parse_file
 from swingbot.core.stats.row import row_json
@@ -106,7 +107,8 @@ def _from_one(boots: list[BootRuns]) -> list[BootRuns]:
 
 def _words(row: dict[str, Any]) -> list[str]:
     """The row for a person: verdict and change, both sides, interval, how the level was made, why."""
-    lines = [_headline(row), f"  base {_side(row['base'])}", f"  head {_side(row['head'])}"]
+    means = levels(row["base"]["mean"], row["head"]["mean"])  # with the digits that the printed change can be recomputed from
+    lines = [_headline(row), *(f"  {name} {mean}{_side(row[name])}" for name, mean in zip(("base", "head"), means, strict=True))]
     if row["interval_pct"]:
         lines.append(f"  95 % interval {_bound(row['interval_pct'][0])} .. {_bound(row['interval_pct'][1])} %{_points(row)}")
     if row["level"]:
@@ -124,7 +126,7 @@ def _headline(row: dict[str, Any]) -> str:
 def _side(side: dict[str, Any]) -> str:
     within = f", +- {text.number(side['stddev_within'])} within boots" if side["stddev_within"] is not None else ""
     between = f" +- {text.number(side['stddev'])} between boots" if side["stddev"] is not None else ""
-    return f"{text.number(side['mean'])}{between}{within} ({_many(side['boots'], 'boot')}, {_many(side['runs'], 'run')})"
+    return f"{between}{within} ({_many(side['boots'], 'boot')}, {_many(side['runs'], 'run')})"
 
 
 def _points(row: dict[str, Any]) -> str:
@@ -133,7 +135,7 @@ def _points(row: dict[str, Any]) -> str:
 
 
 def _bound(pct: float) -> str:
-    return f"{pct:+.2f}" if abs(pct) < 1e5 else f"{pct:+.1e}" if math.isfinite(pct) else "?"
+    return f"{pct:+.2f}" if abs(pct) < 1e5 else f"{pct:+.4g}" if math.isfinite(pct) else "?"
 
 
 def _many(n: int, noun: str) -> str:
