@@ -53,18 +53,21 @@ class Ended:
         return given + self.runs_per_boot * sum(f.phase in phases for f in self.state.in_flight)
 
 
-def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float | None = None) -> NoisePrior:
+def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float | None = None, wanders: bool = True) -> NoisePrior:
     """What A/A boots would have told about this world: its spreads, each off by the factor that the certainty admits.
 
     12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e). `layout` in place of the world's own spread, for a wrong prior.
+    That the level of the box differs from day to day is told if `wanders`; how fast it drifts never is.
     """
     error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
-    rng = np.random.default_rng([bench.seed, 4711])
-    factors = np.exp(rng.normal(0.0, error, 3))
+    factors = np.exp(np.random.default_rng([bench.seed, 4711]).normal(0.0, error, 4))
     sd_run, sd_boot = bench.spreads
-    sd_layout = (bench.layout_noise if layout is None else layout) * factors[2]
     return NoisePrior(
-        sd_run=float(max(sd_run, 1e-4) * factors[0]), sd_boot=float(max(sd_boot, 1e-4) * factors[1]), sd_layout=float(sd_layout), certainty=certainty
+        sd_run=float(max(sd_run, 1e-4) * factors[0]),
+        sd_boot=float(max(sd_boot, 1e-4) * factors[1]),
+        sd_layout=float((bench.layout_noise if layout is None else layout) * factors[2]),
+        sd_day=float(math.hypot(bench.drift, bench.day_noise) * factors[3]) if wanders else 0.0,
+        certainty=certainty,
     )
 
 
@@ -89,6 +92,7 @@ def a_state(
         boot_cost_seconds=boot_cost,
         boxes=boxes,
         layouts=layouts,
+        layout_cost_seconds=Costs().link,
     )
 
 
@@ -125,8 +129,8 @@ class Laboratory:
 
     @property
     def builds(self) -> int:
-        """Begun by this bisection, broken ones too."""
-        return len(self.ready) - self.given
+        """Begun by this bisection, broken ones too; links of another layout are none."""
+        return sum(layout == 0 for _, layout in self.ready) - self.given
 
     def place(self, action: Measure) -> None:
         new = tuple(InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box) for r in action.requests)
@@ -139,13 +143,19 @@ class Laboratory:
 
     def _schedule(self, f: InFlight) -> None:
         kernel = self.bench.root(f.idx), f.layout
-        built = self.ready.setdefault(kernel, self.now + self.costs.build)
+        built = self._built(*kernel)
         if kernel[0] in self.bench.broken:
             begin = end = max(built, self.now)
         else:
             begin = max(built, self.now, self.free.get(f.box, 0.0))
             end = self.free[f.box] = begin + self.costs.of_boot(self.bench.runs)
         heapq.heappush(self.coming, (end, len(self.asked), f, begin))
+
+    def _built(self, root: int, layout: int) -> float:
+        """When a kernel is ready. Another layout is another link of the same objects."""
+        if (root, layout) not in self.ready:
+            self.ready[root, layout] = max(self._built(root, 0), self.now) + self.costs.link if layout else self.now + self.costs.build
+        return self.ready[root, layout]
 
     def wait(self) -> None:
         """Until the next outcome."""

@@ -32,6 +32,7 @@ class Costs:
     build: float = 300.0
     boot: float = 60.0
     run: float = 60.0
+    link: float = 60.0  # of a built kernel in another layout
 
     def of_boot(self, runs: int) -> float:
         return self.boot + runs * self.run

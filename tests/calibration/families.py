@@ -18,6 +18,7 @@ class Family:
     make: Callable[[int], SimulatedBench]
     certainty: float = 12.0  # how well the engine is told the noise: +-15 %
     told_layout: float | None = None  # in place of the world's own
+    told_days: bool = True  # whether it is told that the box's level moves from day to day
     noise_factor: float = 1.0  # what it is told of run and boot spread is this many times the truth
     history: bool = False  # 50 earlier boots of each end
     paired: bool = False
@@ -107,6 +108,7 @@ FAMILIES = [
     Family(name="layout 1 %, told 0.3 %", make=world(layout_noise=0.01, **RUN), layouts=True, told_layout=0.003),
     Family(name="layout 1 %, no culprit", make=world(layout_noise=0.01, steps=0, **RUN), layouts=True, quick=2),
     Family(name="drift 2 %, an hour", make=world(drift=0.02, **RUN), quick=4),
+    Family(name="drift 2 %, not told", make=world(drift=0.02, **RUN), told_days=False, quick=3),
     Family(name="drift 2 %, history", make=world(drift=0.02, **RUN), history=True, quick=4),
     Family(name="days differ by 2 %", make=world(day_noise=0.02, **BOOT), history=True, quick=4),
     Family(name="creep of 10 % a day", make=world(creep=-0.1, **RUN), quick=4),

@@ -16,7 +16,7 @@ from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise, with_
 from tests.worlds import Costs, SimulatedBench
 
 COSTS = Costs()
-POLICY = Policy(max_boots=600)
+POLICY = Policy()
 BINS = ((0.0, 0.90), (0.90, 0.95), (0.95, 0.99), (0.99, 1.0))
 LEAST_DOUBT = 0.001  # no claim counts as surer than this: a model is never that true
 
@@ -36,7 +36,7 @@ class Verdict:
 
 
 def told(family: Family, bench: SimulatedBench) -> NoisePrior:
-    noise = known_noise(bench, family.certainty, layout=family.told_layout)
+    noise = known_noise(bench, family.certainty, layout=family.told_layout, wanders=family.told_days)
     return replace(noise, sd_run=noise.sd_run * family.noise_factor, sd_boot=noise.sd_boot * family.noise_factor)
 
 

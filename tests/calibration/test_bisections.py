@@ -19,7 +19,7 @@ FALSE_ALARM = 0.001
 NAMES = [f.name for f in FAMILIES]
 WITH_CULPRIT = [f.name for f in FAMILIES if "no culprit" not in f.name]
 # Where the noise itself forbids to name a commit, a set or "open" is the right answer.
-HOPELESS = {"layout 2 %", "layout 1 %, no rebuilds", "all troubles", "drift 2 %, an hour", "drift 2 %, history"}
+HOPELESS = {"layout 2 %", "layout 1 %, no rebuilds", "all troubles", "drift 2 %, an hour", "drift 2 %, not told", "drift 2 %, history"}
 
 
 @cache

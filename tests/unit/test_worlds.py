@@ -91,6 +91,15 @@ def test_a_kernel_that_does_not_build_occupies_no_testbox() -> None:
     assert not lab.free
 
 
+def test_another_layout_is_another_link_of_the_same_objects() -> None:
+    lab = placed(SimulatedBench(runs=1, layout_noise=0.01), Request(5, 0), Request(5, 1, 1))
+    lab.wait()
+    lab.wait()
+    assert [o.at for o in lab.state.observations] == [300.0, 420.0]
+    assert lab.builds == 1
+    assert lab.state.observations[0].values != lab.state.observations[1].values
+
+
 def test_history_is_of_the_ends_and_older_than_the_bisection() -> None:
     bench = SimulatedBench(drift=0.02)
     state: BisectionState = with_history(bench, a_state(bench), 50)
