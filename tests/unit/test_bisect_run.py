@@ -191,6 +191,14 @@ def test_output_that_is_no_number_is_quoted(bench: Bench, words: str, sentence: 
     assert sentence in err.splitlines()[-1]
 
 
+def test_a_flood_is_stopped_and_not_kept(bench: Bench) -> None:
+    status, _, err = bench.bisect(["yes", "1"], "--quiet")
+    assert status == 1
+    assert "more than 64 MB" in err
+    assert sum(f.stat().st_size for f in bench.journal.parent.glob("boots/*")) <= 2 << 20
+    assert marked(bench) == []
+
+
 def test_values_that_are_not_finite_tell_nothing(bench: Bench) -> None:
     facts = bench.facts(bench.says(lambda i: "echo NaN; echo -inf" if i == 4 else "echo nan; " + step_at(9)(i)))
     assert facts["culprit"]["commit"] == bench.ids[9]

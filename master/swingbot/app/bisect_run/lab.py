@@ -19,7 +19,8 @@ from swingbot.app.bisect_run.journal import Asked, Booted
 from swingbot.app.bisect_run.repository import Repository, clean_environment
 from swingbot.app.bisect_run.trouble import Trouble
 
-_LOOK_SECONDS: Final = 1.0  # how often the size of the output is looked at
+_LOOK_SECONDS: Final = 0.25  # how often the size of the output is looked at; a program gone mad writes gigabytes a second
+_KEPT_OUTPUT: Final = 1 << 20  # bytes of it that stay, to see what it was
 _MOST_OUTPUT: Final = 64 << 20  # bytes of either output; more is a mistake, and would fill the disk
 
 
@@ -118,6 +119,10 @@ class Lab:
                 boot.timed_out = True
                 process.end(boot.child)
             if max(_size(boot.out), _size(boot.err)) > _MOST_OUTPUT:
+                process.end(boot.child)
+                boot.child.wait()
+                for path in (boot.out, boot.err):
+                    os.truncate(path, min(_size(path), _KEPT_OUTPUT))
                 raise Trouble(f"CMD printed more than {_MOST_OUTPUT >> 20} MB for commit {boot.asked.sha[:12]}; print one number for each run")
 
     def _told(self, boot: _Boot) -> tuple[Booted, str | None]:
