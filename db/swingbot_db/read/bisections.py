@@ -104,6 +104,7 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     found |= {"id": shown("bisection", number), "status": row["status"], "points": points, "log": log}
     found |= _context(conn, number, row)
     found |= _steering(conn, number, found)
+    found["culprits"] = _shares(found["culprits"])
     if running:
         found |= _progress(conn, row, points, log)
     return found
@@ -170,6 +171,16 @@ def _steering(conn: sa.Connection, number: int, found: Row) -> Row:
         "branches": branches,
         "within": next((branch["culprit"] for branch in branches if branch["culprit"]), None),
     }
+
+
+def _shares(culprits: list[Row]) -> list[Row]:
+    """Of several culprits, how much of their effects together each one makes, in logs; one that goes against the others has a negative share."""
+    logs = [math.log1p(c["change_pct"] / 100.0) if (c.get("change_pct") or -100.0) > -100.0 else None for c in culprits]
+    known = [found for found in logs if found is not None]
+    total = sum(known)
+    if len(culprits) < 2 or len(known) < len(culprits) or abs(total) < 1e-12:
+        return culprits
+    return [culprit | {"share": round(found / total, 4)} for culprit, found in zip(culprits, known, strict=True)]
 
 
 def _branch(child: Row, merge: str) -> Row:

@@ -11,7 +11,7 @@ from swingbot.core.bisect.state import Policy
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.service.advance_bisections import boot_key
-from swingbot.service.make_variants import resolve_commit
+from swingbot.service.make_variants import in_layout, resolve_commit
 from swingbot.service.place_orders import PRIORITY, want_boot
 from swingbot.service.ports import Lab, RequestError, Store
 
@@ -79,10 +79,10 @@ def _ask_again(lab: Lab, store: Store, bisection: Bisection) -> None:
     """Orders for what was wanted and never answered: they were called off or given up when the bisection ended."""
     seen = {(idx, k) for idx, k, *_ in store.observations(bisection.id)}
     points = store.points(bisection.id)
-    for idx, k, *_ in store.wants(bisection.id):
-        if (idx, k) not in seen:
-            variant = points[idx][0]
-            want_boot(lab, store, variant, boot_key(bisection, variant, k), PRIORITY["bisection"], bisection=bisection.id)
+    for want in store.wants(bisection.id):
+        if (want.idx, want.k) not in seen:
+            variant = in_layout(lab, store, points[want.idx][0], want.layout)
+            want_boot(lab, store, variant, boot_key(bisection, variant, want.k), PRIORITY["bisection"], bisection=bisection.id)
 
 
 def logbook(lab: Lab, number: int) -> Logbook:

@@ -129,7 +129,7 @@ def bisection_head(facts: Facts) -> str:
         lines.append(f"  {facts.get('phase') or 'start'}: {facts['why']}; about {seconds(facts.get('eta_seconds'))} left")
     lines += [f"  {branch['words']}" for branch in facts.get("branches", ())]
     if facts["status"] == "several":
-        lines += [f"  culprit {c['commit'][:12]} ({c['subject']}): {c['change_pct'] or 0:+.2f} %, P = {c['probability']:.3f}" for c in facts["culprits"]]
+        lines += [f"  culprit {c['commit'][:12]} ({c['subject']}): {_pct(c['change_pct'])}{_share(c)}, P = {c['probability']:.3f}" for c in facts["culprits"]]
     if facts.get("parent"):
         lines.append(f"  searches the branch that {facts['merged'][:12]} merged, for {facts['parent']}")
     lines += [f"  told by {steer['words']}" for steer in facts.get("steers", ())]
@@ -137,6 +137,14 @@ def bisection_head(facts: Facts) -> str:
     if facts.get("resumable"):
         lines.append(f"  swingbot bisect resume {facts['id']} --boots N  goes on with it; all that was observed still counts")
     return "\n".join(lines)
+
+
+def _pct(value: float | None) -> str:
+    return "change unknown" if value is None else f"{value:+.2f} %"
+
+
+def _share(culprit: Facts) -> str:
+    return "" if culprit.get("share") is None else f" ({100 * culprit['share']:.0f} % of the whole change)"
 
 
 def status(facts: Facts) -> str:
