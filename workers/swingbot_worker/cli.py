@@ -53,7 +53,7 @@ def main() -> None:
 @click.option("--commit", help="Without --order: what to build; any commit, tag or branch of the repository.")
 @click.option("--kconfig", default="vm-x86_64", show_default=True, help="Without --order: name of workers/kconfig/<name>.config.")
 @click.option("--compiler", default="gcc", show_default=True, help="Without --order: gcc, gcc-12, clang ...")
-@click.option("--layout", default=0, show_default=True, help="Without --order: 0 is the compiler's own, others align functions differently.")
+@click.option("--layout", default=0, show_default=True, help="Without --order: 0 is the usual one, others move the same code elsewhere.")
 @AS_JSON
 @VERBOSE
 def build(
