@@ -22,6 +22,7 @@ from swingbot.core.bisect.step import step
 VERSION: Final = 1
 T = TypeVar("T")
 Facts = dict[str, Any]  # what is different from the step before; everything at the first
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 _APART: Final = ("points", "observations", "in_flight")  # of the state: encoded in ways of their own
 
 
@@ -42,7 +43,7 @@ class Snapshot:
     @property
     def digest(self) -> str:
         """sha256 of everything; equal digests are equal inputs."""
-        return hashlib.sha256(text(dataclasses.asdict(self)).encode()).hexdigest()
+        return hashlib.sha256(text({name: getattr(self, name) for name in _names(Snapshot)}).encode()).hexdigest()
 
 
 # --- values to plain JSON and back ------------------------------------------------------------------------------------------
@@ -50,16 +51,21 @@ class Snapshot:
 
 def text(value: Any) -> str:
     """JSON on one line, the same for equal values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def plain(value: Any) -> Any:
     """Dataclasses as objects, tuples as lists; the rest is JSON already."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: plain(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
+
+
+@lru_cache(maxsize=32)
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def typed(kind: type[T], value: Any) -> T:
@@ -141,7 +147,8 @@ def restored(shot: Snapshot) -> tuple[BisectionState, Policy]:
 def difference(before: Snapshot | None, now: Snapshot) -> Facts:
     """What `now` has that `before` has not; `apply` puts it back. Only keys that have something to say are there."""
     old = before or Snapshot({}, {}, {}, (), ())
-    gone, seen = [o for o in old.observations if o not in set(now.observations)], [o for o in now.observations if o not in set(old.observations)]
+    had, have = set(old.observations), set(now.observations)
+    gone, seen = [o for o in old.observations if o not in have], [o for o in now.observations if o not in had]
     facts: Facts = {
         "policy": _changed(old.policy, now.policy),
         "state": _changed(old.state, now.state),
