@@ -89,6 +89,19 @@ def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
     assert brain.mails == []
 
 
+def test_shared_boots_of_an_older_testbox_are_made_afresh(brain: Brain) -> None:
+    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    brain.run()
+    brain.fake.level, brain.fake.facts = 0.9, {"qemu_version": "9.2"}
+    commits(brain, FakeCommit())
+    brain.poll()
+    brain.run()
+    (row,) = [row for row in brain.facts("c", 2)["rows"] if row["headline"]][:1]
+    assert row["verdict"] == "same"
+    assert brain.facts("c", 2)["first_k"] == brain.lab.policies.watch_boots
+    assert brain.count("swing") == 0
+
+
 def test_an_unclear_row_of_a_tip_is_booted_more_within_the_budget(brain: Brain) -> None:
     brain.fake.wobble = 0.02
     watch_and_move(brain, FakeCommit(speed=93), testboxes=["vm-tcg"])

@@ -192,7 +192,7 @@ def _comparison_over(service: Service, number: int) -> bool:
 def _at_rest(service: Service) -> bool:
     """Nothing is open: no comparison, no bisection, no swing that waits, no report on its way."""
     status = service.facts("status")
-    if status["comparisons"] or status["bisections"] or any(swing["state"] in ("open", "bisecting") for swing in status["swings"]):
+    if status["comparisons"] or status["bisections"] or any(swing["state"] in ("suspected", "open", "bisecting") for swing in status["swings"]):
         return False
     if any(report["state"] in ("draft", "queued", "sending") for report in status["reports"]):
         return False

@@ -40,6 +40,7 @@ class FakeLab:
     infra: int = 0
     level: float = 1.0
     wobble: float = 0.0
+    facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     done: list[tuple[str, str, int | None]] = field(default_factory=list)  # (kind, commit, k) of every execution
 
     def work(self) -> int:
@@ -95,7 +96,7 @@ class FakeLab:
                 runs.append({"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0})
         return {
             "status": "up",
-            "facts": {"uname": "6.1.0-fake"},
+            "facts": {"uname": "6.1.0-fake", **self.facts},
             "runs": runs,
             "files": {"results.tar": self._store(_tar(files)), "console.log": self._store(b"booted\n")},
         }

@@ -137,6 +137,10 @@ class DetectionRows(ComparisonRows):
         """Ask for more boots a side of a comparison that runs: it is placed once more."""
         self.do("UPDATE comparison SET boots = :boots, status = 'waiting' WHERE id = :id AND status = 'running' AND boots < :boots", id=number, boots=boots)
 
+    def renew_comparison(self, number: int, first_k: int) -> None:
+        """Boot both kernels of a comparison that runs afresh, from `first_k` on; what it booted so far counts no more."""
+        self.do("UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status = 'running' AND first_k < :k", id=number, k=first_k)
+
     def set_testbox(self, name: str, state: str, reason: str | None) -> bool:
         """False if there is no such testbox or it was so already."""
         return (

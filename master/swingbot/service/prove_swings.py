@@ -16,6 +16,7 @@ from swingbot.core.plan.noise import layout_sd, pair_prior
 from swingbot.core.plan.screen import boots_to_extend
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import MAX_PAIRS, MIN_PAIRS, MIN_PAIRS_REPEATABLE, Decision, Gate, PairPrior, sequential, threshold, wanted
+from swingbot.service.gather_differences import differences_of
 from swingbot.service.judge_comparisons import OVER, boots_of, metric_of, rule_of
 from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
@@ -26,6 +27,7 @@ ROUND: Final = 2
 ROUND_REPEATABLE: Final = 1
 # Boots that did not come up make no pair; so many more are tried before the swing is given up.
 SPARE: Final = 4
+RENEWED_K: Final = 60  # beyond this k a testbox whose facts still differ is left as it is, and its rows say so
 _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 
 
@@ -68,6 +70,9 @@ def extend_comparisons(lab: Lab, store: Store) -> None:
         orders = store.wanted(comparison=comparison.id)
         if not orders or any(order.state not in OVER for order in orders) or _images(store, comparison) is None:
             continue
+        if _stale(lab, store, comparison):
+            store.renew_comparison(comparison.id, comparison.first_k + comparison.boots)
+            continue
         if comparison.kind == "watch":
             boots = _boots_of_tip(lab, store, comparison)
         else:
@@ -84,6 +89,19 @@ def _images(store: Store, comparison: Comparison) -> list[str] | None:
     images = [builds[key].image_sha256 for key in keys if key in builds]
     found = [image for image in images if image is not None]
     return found if len(found) == 2 and found[0] != found[1] else None
+
+
+def _stale(lab: Lab, store: Store, comparison: Comparison) -> bool:
+    """Whether shared boots of the base are from another time of the testbox (microcode, root file system, QEMU), and the tip's are not.
+
+    Both kernels are then booted afresh, side by side: what the testbox changed cancels.
+    """
+    images = _images(store, comparison)
+    if images is None or comparison.first_k > RENEWED_K:
+        return False
+    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
+    shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes[box].repeatable]
+    return any(differences_of(store, images, lab.testboxes[box], spec, series_of(lab, box, ""), ks).must is not None for box, spec in shared)
 
 
 def _boots_of_proof(lab: Lab, store: Store, comparison: Comparison, swing: Swing) -> int | None:
@@ -163,4 +181,3 @@ def _why(swing: Swing, found: Decision) -> dict[str, str]:
     if swing.source == "history" and found.answer == "reject":
         return {"reason": f"the testbox moved, not the kernel: base and tip side by side show no such change; {found.reason}"}
     return {"reason": found.reason if found.answer == "reject" else f"too few pairs came up; {found.reason}"}
-
