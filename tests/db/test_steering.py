@@ -23,6 +23,7 @@ from swingbot.service.steer_bisection import hint, resume, skip
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read
+from tests import scenario
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
@@ -222,6 +223,20 @@ def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(br
 
 def with_budget(brain: Brain, boots: int) -> Lab:
     return dataclasses.replace(brain.lab, policies=dataclasses.replace(brain.lab.policies, max_boots=boots))
+
+
+def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(brain: Brain, conn: sa.Connection) -> None:
+    lab = scenario.a_lab(conn)
+    old, running = f"b{lab.bisection}", f"b{lab.running_bisection}"
+    assert "older than journals" in swingbot("bisect", "replay", old).output
+    assert swingbot("bisect", "log", old).output.count("\n") > 20
+    assert swingbot("bisect", "visualize", old, "--ascii", "--width", "90").exit_code == 0
+    advance_bisections(brain.lab)
+    log = swingbot("bisect", "log", running).output
+    assert log.count("# came: ") == 4  # at once: what was there when the journal began
+    done = swingbot("bisect", "replay", running)
+    assert (done.exit_code, done.output[:7]) == (0, "1 steps"), done.output
+    assert "bits of doubt" in swingbot("bisect", "explain", running).output
 
 
 # --- merges -----------------------------------------------------------------------------------------------------------------

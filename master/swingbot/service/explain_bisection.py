@@ -26,7 +26,7 @@ def explain_bisection(lab: Lab, number: int) -> Explained:
             raise RequestError(f"there is no bisection b{number}; `swingbot list bisections` shows those there are")
         steps, points = store.steps(number), store.points(number)
     if not steps:
-        raise RequestError(f"b{number} has made no step yet: there is nothing to explain")
+        raise RequestError(f"b{number} has made no step yet, or it is older than journals: there is nothing to explain")
     state, policy, order = shown(steps)
     return Explained(
         explanation=explain(state, policy, order),

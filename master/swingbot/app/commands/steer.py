@@ -95,7 +95,7 @@ def _steps(session: Session, what: str) -> list[journal.Step]:
     if what != "-" and not path.is_file():
         steps = list(steering.logbook(session.lab, _number(what)).steps)
         if not steps:
-            raise RequestError(f"{what} has made no step yet: there is nothing to decide again")
+            raise RequestError(f"{what} has made no step yet, or it is older than journals: there is nothing to decide again")
         return steps
     if what != "-" and path.stat().st_size > _LARGEST_LOG:
         raise RequestError(f"{what} is larger than any log")
