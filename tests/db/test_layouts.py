@@ -48,6 +48,8 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
         assert in_layout(brain.lab, store, good, 0) == good
         want_boot(brain.lab, store, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number)
     assert [(flight.k, flight.layout) for flight in state(brain, number).in_flight] == [(900, 2)]
+    (entry,) = [entry for entry in brain.facts("b", number)["log"] if entry["layout"]]
+    assert entry["order_state"] == "waiting" and entry["values"] is None
     brain.run()
     (seen,) = [o for o in state(brain, number).observations if o.layout]
     assert (seen.idx, seen.k, seen.layout, seen.box) == (0, 900, 2, 0) and seen.values
