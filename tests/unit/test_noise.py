@@ -143,6 +143,12 @@ def test_one_run_a_boot_shares_the_spread_between_run_and_boot() -> None:
     assert prior.certainty == pytest.approx(90 / 2 + 0.5)
 
 
+def test_days_that_differ_are_part_of_the_prior_once_there_are_several() -> None:
+    daily = estimate(past(10, codes=6, days=4, boots=2, run=0.004, boot=0.004, day=0.02))
+    assert noise_prior(daily, False).sd_day == pytest.approx(0.02, rel=0.5)
+    assert noise_prior(estimate(past(10, codes=6)), False).sd_day == NOISY.sd_day
+
+
 def test_a_little_known_spread_leans_on_the_guess() -> None:
     sure = NoiseRecord(run=Spread(sd=0.001, df=400), boot=Spread(sd=0.001, df=100))
     vague = NoiseRecord(run=Spread(sd=0.001, df=1), boot=Spread(sd=0.001, df=1))

@@ -24,6 +24,7 @@ MOST_WILD: Final = 0.2  # a larger share is no outlier but how the metric is: al
 FLOOR: Final = 1e-5  # relative: nothing is known to repeat better than that
 HALF_NORMAL: Final = 0.9539  # median of the absolute difference of two unit Gaussians
 DEFAULT_DF: Final = 0.5  # what the built-in guess counts for beside a record
+DAYS_DF: Final = 3.0  # degrees of freedom from which days are believed to differ by what they did; fewer: chance
 MAX_CERTAINTY: Final = 50.0  # +-7 %: boxes change, whatever the number of boots
 
 Array = npt.NDArray[np.float64]
@@ -201,6 +202,7 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
         sd_run=_leaning(run, guess.sd_run),
         sd_boot=_leaning(boot, guess.sd_boot),
         sd_layout=_leaning(record.layout, guess.sd_layout, weight=3.0),
+        sd_day=record.day.sd if record.day.df >= DAYS_DF and not paired else guess.sd_day,
         certainty=min(MAX_CERTAINTY, told.df / 2 + 0.5) if told.known else guess.certainty,
     )
 
