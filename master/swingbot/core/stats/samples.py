@@ -32,7 +32,7 @@ class Levels:
 
     units: tuple[list[float], list[float]]
     kept: tuple[tuple[int, ...], tuple[int, ...]]
-    runs: tuple[float, int] | None  # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or some wild
+    runs: tuple[float, int] | None  # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or something wild
     trimmed: bool
     medians: bool
     sides: tuple[Side, Side]
@@ -118,7 +118,7 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
     return Levels(
         units=(units[0], units[1]),
         kept=(kept[0], kept[1]),
-        runs=None if wild_runs else _of_runs(drawn, scale, runs),
+        runs=None if wild_runs or wild_units else _of_runs(drawn, scale, runs),
         trimmed=bool(wild_units),
         medians=bool(wild_runs),
         sides=(sides[0], sides[1]),
