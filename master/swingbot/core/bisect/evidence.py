@@ -37,6 +37,7 @@ class Pending:
     k: int
     phase: Phase
     layout: int = 0
+    box: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
         cost=np.array([_cost(state, members[p]) for p in range(len(points))]),
         layout_cost=max(state.boot_cost_seconds, 1e-3) + state.layout_cost_seconds if state.layouts else None,
         boots=boots,
-        pending=tuple(Pending(p, k, pending[p, k].phase, pending[p, k].layout) for p, k in sorted(pending) if (p, k) not in done),
+        pending=tuple(Pending(p, k, pending[p, k].phase, pending[p, k].layout, pending[p, k].box) for p, k in sorted(pending) if (p, k) not in done),
         failed=failed,
         ratio=ratio,
         unit=1.0 if ratio else _unit(boots, len(points) - 1),

@@ -80,29 +80,37 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, paired: bool, 
     return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, paired, *_two_steps(sums, cells, ln_prior, one, policy))
 
 
-def wandering(
-    ev: Evidence, rows: tuple[Indices, Indices, Floats, Floats, Floats], spread: tuple[float, float], noise: NoisePrior, policy: Policy, *, min_effect: float
-) -> tuple[Posterior, float]:
-    """The posterior if the level of the testbox moves with time, and the probability that it does.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Boots, each as one number. Kernels are images; one position has as many as layouts of it were built."""
 
-    `rows`: position of each kernel; and of each boot: its kernel, level, weight (1; less for one that looks wild) and time in
-    seconds. `spread`: sd of one boot, and what it was known as before.
-    """
-    at, kernel, level, weight, times = rows
+    at: Indices  # kernel -> position
+    kernel: Indices  # boot -> kernel
+    level: Floats
+    weight: Floats  # 1; less for a boot that looks wild
+    times: Floats  # seconds
+    box: Indices  # testbox of the group
+    spread: float  # sd of one boot
+    prior: float  # the same, as it was known before the bisection
+
+
+def wandering(ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, min_effect: float) -> tuple[Posterior, float]:
+    """The posterior if the level of each testbox moves with time, and the probability that it does. Testboxes of a group also differ
+    by an offset each, which tells nothing about the step."""
+    at, kernel, level, weight, times, sd, prior = rows.at, rows.kernel, rows.level, rows.weight, rows.times, rows.spread, rows.prior
     centre = float(np.median(level))
     sums = Sums(at.astype(np.float64), kernel, np.zeros(len(level), np.intp), weight, level - centre, np.zeros(len(level)), centre)
-    sd, prior = spread
     ln_prior = gap_prior(at, ev.mass, policy)
     lams = tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
     cells, still = [], []
     for factor, seconds, share in _wanders(times, noise, sd):
-        shift = _Shift(sums, factor**2, times / seconds)
+        shift = _Shift(sums, factor**2, _together(rows, factor**2, seconds))
         cells += [_cell(sums, 0.0, lam, math.log(share * w), shift, prior, noise, sd, policy) for lam, w in lams]
         still += [factor == 0.0] * len(lams)
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     weights = np.exp(ln - float(logsumexp(ln)))
-    moves = np.flatnonzero(~np.array(still))
-    wander = float(weights[moves].sum())
+    wander = float(weights[~np.array(still)].sum())
+    moves = np.flatnonzero(~np.array(still)) if rows.box.max() == 0 else np.arange(len(still))  # a group is judged here alone
     cells = [cells[i] for i in moves]
     one = float(logsumexp(ln[moves]))
     two = _two_steps(sums, cells, ln_prior, one, policy)
@@ -122,17 +130,27 @@ def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, f
     return [(0.0, 1.0, 1.0 - moving)] + [(size, t, moving * w / len(seconds)) for t in seconds for size, w in sizes]
 
 
-class _Shift:
-    """What boots have in common beside their kernel, integrated out: `kappa` is its variance in units of one run's. Boots share it
-    by k, or, with `times` in units of its memory, the more the closer they are (Ornstein and Uhlenbeck)."""
+def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
+    """What boots of one testbox have in common, as a covariance in units of one boot's variance: its offset in the group, and the
+    more the closer they are in time (Ornstein and Uhlenbeck)."""
+    group = rows.box.max() > 0
+    if kappa == 0 and not group:
+        return None
+    apart = np.abs(rows.times[:, None] - rows.times[None, :]) / seconds
+    offset = (_SHIFT_SD / rows.spread) ** 2 if group else 0.0
+    return np.where(rows.box[:, None] == rows.box[None, :], offset + kappa * np.exp(-apart), 0.0)
 
-    def __init__(self, sums: Sums, kappa: float, times: Floats | None = None) -> None:
-        self.sums, self.kappa = sums, kappa
-        self.together = None if times is None or kappa == 0 else kappa * np.exp(-np.abs(times[:, None] - times[None, :]))
+
+class _Shift:
+    """What boots have in common beside their kernel, integrated out: of each block of equal k with variance `kappa` (in units of one
+    run's), or by the covariance `together`."""
+
+    def __init__(self, sums: Sums, kappa: float, together: Floats | None = None) -> None:
+        self.sums, self.kappa, self.together = sums, kappa, together
 
     def information(self, rho: float) -> tuple[Floats, Floats, float, float]:
         if self.together is None:
-            return _information(self.sums, rho, self.kappa if self.kappa > 0 else 0.0)
+            return _information(self.sums, rho, self.kappa)
         sums, points = self.sums, len(self.sums.at)
         covariance = self.together + np.diag(rho + 1.0 / sums.runs)
         shares = np.zeros((len(sums.mean), points + 1))

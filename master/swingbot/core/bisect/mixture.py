@@ -44,6 +44,7 @@ class _Columns:
     node: Indices  # boot -> node, ascending
     x: Floats  # boot -> its level on the effect scale
     runs: Floats  # boot -> runs in it
+    prior: float  # spread of one boot as it was known before the bisection
     spread: float  # of one boot: what replicates and prior say
     error: float  # sd of ln(spread)
     df: float  # boots beyond the first of their kernel
@@ -83,15 +84,27 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     best = int(np.argmax(logsumexp(ln, axis=1)))
     two = _two_steps(points[best], levels, policy, ln_prior, float(logsumexp(ln[best] - thetas[best].ln_prior)), columns.at)
     still = _collect(columns, thetas, found, np.exp(ln - one), ev.mass, min_effect, two)
-    still = replace(still, wild=_wild(columns, thetas[best], still))
-    times = [b.at for b in sorted(ev.boots, key=_place)]
-    if len(times) > _MOST_WANDER or any(t is None for t in times):
+    return _moving(ev, columns, replace(still, wild=_wild(columns, thetas[best], still)), noise, policy, min_effect)
+
+
+def _moving(ev: Evidence, columns: _Columns, still: Posterior, noise: NoisePrior, policy: Policy, min_effect: float) -> Posterior:
+    """With the possibility that the testbox wandered meanwhile; for a group of testboxes, with what they differ by."""
+    boots = sorted(ev.boots, key=_place)
+    group = any(b.box for b in boots)
+    if len(boots) > _MOST_WANDER or (any(b.at is None for b in boots) and not group):
         return still
-    weight = np.array([1.0 if p < 0.5 else 1.0 / thetas[best].width ** 2 for p in still.wild])
-    rows = columns.at[columns.point], columns.node, columns.x, weight, np.array(times, dtype=np.float64)
-    prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / float(columns.runs.mean())), FLOOR)
-    moving, wander = gaussian.wandering(ev, rows, (columns.spread, prior), noise, policy, min_effect=min_effect)
-    return blend(still, moving, wander)
+    rows = gaussian.Rows(
+        at=columns.at[columns.point],
+        kernel=columns.node,
+        level=columns.x,
+        weight=np.array([1.0 if p < 0.5 or group else 1.0 / 64.0 for p in still.wild]),
+        times=np.array([i if b.at is None else b.at for i, b in enumerate(boots)], dtype=np.float64),
+        box=np.array([b.box for b in boots], dtype=np.intp),
+        spread=columns.spread,
+        prior=columns.prior,
+    )
+    moving, wander = gaussian.wandering(ev, rows, noise, policy, min_effect=min_effect)
+    return replace(moving, wander=wander, wild=still.wild) if group else blend(still, moving, wander)
 
 
 def _place(boot: Boot) -> tuple[int, int, int]:
@@ -124,7 +137,7 @@ def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
     runs = np.array([len(b.values) for b in boots], dtype=np.float64)
     prior = math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / float(runs.mean()))
     spread, error, df = _known_spread(x, node, max(prior, FLOOR), noise.certainty)
-    return _Columns(np.array(at, np.intp), np.array([where[p] for p, _ in nodes], np.intp), node, x, runs, spread, error, df)
+    return _Columns(np.array(at, np.intp), np.array([where[p] for p, _ in nodes], np.intp), node, x, runs, max(prior, FLOOR), spread, error, df)
 
 
 def _level(ev: Evidence, boot: Boot) -> float:
@@ -159,13 +172,12 @@ def _known_spread(x: Floats, node: Indices, prior: float, certainty: float) -> t
 
 def _thetas(columns: _Columns, noise: NoisePrior) -> list[_Theta]:
     """Nodes over what is not known exactly. Weights of the spread are those of its prior, in steps of equal ln(spread)."""
-    prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / float(columns.runs.mean())), FLOOR)
     prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
     layouts = tuple((f * noise.sd_layout, w) for f, w in _LAYOUTS) if noise.sd_layout > 0 else ((0.0, 1.0),)
     made = []
     for z, (layout, w_layout), (wild, width, w_shape) in product(_NODES, layouts, _SHAPES):
         spread = max(columns.spread * math.exp(z * columns.error), FLOOR)
-        ln_prior = -0.5 * (math.log(spread / prior) / prior_error) ** 2
+        ln_prior = -0.5 * (math.log(spread / columns.prior) / prior_error) ** 2
         made.append(_Theta(spread, layout, wild, width, ln_prior + math.log(w_layout * w_shape)))
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -13,7 +14,7 @@ from scipy.special import stdtr
 from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.choice import Choice, choose, weak_end
 from swingbot.core.bisect.confirm import Fresh, confirm_requests, fresh
-from swingbot.core.bisect.evidence import Boot, Evidence, Floats, gather
+from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Pending, gather
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import (
     Action,
@@ -65,6 +66,9 @@ class _Case:
 
 def step(state: BisectionState, policy: Policy) -> Action:
     """Say what this bisection should do next. Calling it twice asks for nothing twice, and never for a boot that already was."""
+    if state.boxes > 1:
+        many = state.boxes
+        policy = replace(policy, parallel=max(policy.parallel, many), boots_per_end=max(policy.boots_per_end, min(many, 4)), worth=policy.worth / 2)
     case = _look(state, policy)
     ev = case.ev
     if ev.last == 0:
@@ -409,7 +413,25 @@ def _share(post: Posterior, left: int, right: int) -> float:
 def _ask(case: _Case, wanted: Sequence[Request], phase: Phase, why: str) -> Action:
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
-    return Measure(requests=tuple(Request(case.name(r.idx), *r[1:]) for r in wanted), phase=phase, why=why)
+    placed = _placed(case, wanted, in_pairs=phase != "search")
+    return Measure(requests=tuple(Request(case.name(r.idx), *r[1:]) for r in placed), phase=phase, why=why)
+
+
+def _placed(case: _Case, wanted: Sequence[Request], *, in_pairs: bool) -> list[Request]:
+    """Which testbox of the group boots what: the least busy one. Boots that are compared with each other, those of equal k, go to
+    one testbox, so that what the testboxes differ by cancels."""
+    whole = (case.root or case).ev
+    busy = Counter(dict.fromkeys(range(case.state.boxes), 0)) + Counter(p.box for p in whole.pending)
+    done = Counter(b.box for b in whole.boots)
+    asked: list[Boot | Pending] = [*whole.boots, *whole.pending]
+    home = {b.k: b.box for b in asked if b.phase != "search"} if in_pairs else {}
+    placed = []
+    for request in wanted:
+        least = min(range(case.state.boxes), key=lambda box: (busy[box], done[box], box))
+        box = home.setdefault(request.k, least) if in_pairs else least
+        busy[box] += 1
+        placed.append(request._replace(box=box))
+    return placed
 
 
 def _conclude(
