@@ -1,0 +1,62 @@
+"""A migration carries what is there across."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+from swingbot_db.engine import make_engine
+from swingbot_db.migrate import DB_DIR, upgrade
+from tests import builders as make
+from tests.database import fresh
+
+
+@pytest.fixture
+def old(server_url: sa.URL) -> Iterator[sa.Engine]:
+    """A database without any schema of ours."""
+    with fresh(server_url, "template1") as url:
+        engine = make_engine(url)
+        yield engine
+        engine.dispose()
+
+
+def upgrade_to(engine: sa.Engine, revision: str) -> None:
+    with engine.begin() as conn:
+        conn.execute(sa.text("CREATE SCHEMA IF NOT EXISTS swingbot"))
+        config = Config()
+        config.set_main_option("script_location", str(DB_DIR / "migrations"))
+        config.attributes["connection"] = conn
+        command.upgrade(config, revision)
+
+
+def test_swings_and_wants_of_before_detection_in_two_stages_are_kept(old: sa.Engine) -> None:
+    upgrade_to(old, "0002")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(3)]
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[2], [box], kind="watch")
+        make.a_row(conn, comparison, box)
+        make.a_swing(conn, comparison, box, state="noted")
+        bisection = make.a_bisection(conn, tree, box, kernels)
+        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"), {"b": bisection})
+    upgrade(old)
+    with old.begin() as conn:
+        swing = conn.execute(sa.text("SELECT state, source, anchor, proof, evidence FROM swing")).one()
+        assert tuple(swing) == ("noted", "base", None, None, {})
+        assert conn.execute(sa.text("SELECT phase FROM bisection_want")).scalars().all() == ["ends"]
+        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 1, 'history')"), {"b": bisection})
+        conn.execute(sa.text("UPDATE swing SET state = 'suspected', source = 'creep', anchor = :v"), {"v": kernels[1].variant})
+
+
+@pytest.mark.parametrize("wrong", ["state = 'perhaps'", "source = 'creep'", "source = 'rumour'"])
+def test_swings_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    comparison = make.a_comparison(conn, tree, make.a_kernel(conn, tree, 0), make.a_kernel(conn, tree, 1), [box], kind="watch")
+    make.a_row(conn, comparison, box)
+    make.a_swing(conn, comparison, box)
+    with pytest.raises(sa.exc.IntegrityError):
+        conn.execute(sa.text(f"UPDATE swing SET {wrong}"))
