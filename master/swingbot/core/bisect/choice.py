@@ -18,7 +18,6 @@ from swingbot.core.bisect.state import Policy
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
-_DECISIVE: Final = 9.0  # d^2 at which a boot under way is planned with as if its answer were known (3 sd apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def choose(ev: Evidence, post: Posterior, policy: Policy) -> Plan:
     Boots under way count as if they had been chosen here, so asking again after recording the answer adds nothing.
     """
     kernels = Counter((b.position, b.layout) for b in ev.boots)
-    alone = _gains(ev, post, kernels, [])
+    alone = _gains(ev, post, kernels, [], policy.decisive)
     if alone.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
     cost = _costs(ev)
@@ -52,7 +51,7 @@ def choose(ev: Evidence, post: Posterior, policy: Policy) -> Plan:
     chosen: list[Choice] = []
     while len(under_way) + len(chosen) < policy.parallel:
         planned = under_way + [(c.position, c.layout) for c in chosen]
-        gains = _gains(ev, post, kernels, planned) if planned else alone
+        gains = _gains(ev, post, kernels, planned, policy.decisive) if planned else alone
         here = np.where(gains >= policy.least_gain, gains / cost, 0.0)
         if here.max() <= 0 or here.max() < policy.worth * rate.max():
             break
@@ -136,7 +135,7 @@ def _precisions(ev: Evidence, power: _Power, kernels: Mapping[tuple[int, int], i
     return now, more, np.where(least > 0, now + fresh, 0.0)
 
 
-def _gains(ev: Evidence, post: Posterior, kernels: Mapping[tuple[int, int], int], under_way: Sequence[tuple[int, int]]) -> Floats:
+def _gains(ev: Evidence, post: Posterior, kernels: Mapping[tuple[int, int], int], under_way: Sequence[tuple[int, int]], decisive: float) -> Floats:
     """(repeat, new layout) x position -> bits that one more boot there tells about which side of it the step is on. A boot of an end
     tells about the points measured so far: it sharpens what they are judged against."""
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
@@ -146,7 +145,7 @@ def _gains(ev: Evidence, post: Posterior, kernels: Mapping[tuple[int, int], int]
     planned, more, new = _precisions(ev, then, Counter(kernels) + Counter(under_way))
     known, plan = power.at(seen), then.at(planned)
     bits = np.zeros((2, ev.last + 1))
-    cuts = [-1, *sorted({p for p, _ in under_way if plan[p] >= _DECISIVE}), ev.last]
+    cuts = [-1, *sorted({p for p, _ in under_way if plan[p] >= decisive}), ev.last]
     for left, right in pairwise(cuts):
         before = float(behind[left]) if left >= 0 else 0.0
         share = float(behind[right]) - before

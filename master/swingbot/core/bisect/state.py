@@ -115,6 +115,7 @@ class Policy:
     boot_tries: int = 2  # boots of one kernel that may fail before it counts as unbootable; 1: a flaky boot condemns
     parallel: int = 2  # boots of the search in flight; more: answers that the first one made worthless
     worth: float = 0.55  # a further boot in flight must tell this share of the best one; 0: testbox always busy, twice the boots
+    decisive: float = 9.0  # d^2 from which a boot under way is planned with as if its answer were known; lower: testboxes of a group spread out
     least_gain: float = 0.0002  # bits a boot; below, more boots cannot tell the rest apart
 
 

@@ -68,7 +68,7 @@ def step(state: BisectionState, policy: Policy) -> Action:
     """Say what this bisection should do next. Calling it twice asks for nothing twice, and never for a boot that already was."""
     if state.boxes > 1:
         many = state.boxes
-        policy = replace(policy, parallel=max(policy.parallel, many), boots_per_end=max(policy.boots_per_end, min(many, 4)), worth=policy.worth / 2)
+        policy = replace(policy, parallel=max(policy.parallel, many), boots_per_end=max(policy.boots_per_end, min(many, 4)), decisive=2.0)
     case = _look(state, policy)
     ev = case.ev
     if ev.last == 0:
