@@ -77,6 +77,12 @@ def test_equal_values_are_expected_to_repeat_well_but_not_exactly() -> None:
     assert 1e-4 < found.sd_run < 0.002
 
 
+def test_boots_that_lie_close_by_chance_do_not_make_a_step_of_all_others() -> None:
+    few = noise.Spread(2 * 0.01**2, 2)
+    many = noise.Spread(50 * 0.01**2, 50)
+    assert few.careful() > 0.015 > 0.0115 > many.careful() > many.mode()
+
+
 def test_what_few_digits_hide_is_expected() -> None:
     coarse = noise.estimate({"a": [[12.0], [12.0]], "b": [[13.0], [13.0]]}, ENDS, 0.01)
     fine = noise.estimate({"a": [[12.001], [12.001]], "b": [[13.002], [13.002]]}, ENDS, 0.01)

@@ -5,8 +5,8 @@ mode of its posterior after d degrees of freedom with sum of squares SS is taken
 
     -d + SS / s^2 - (ln s - ln 2 %) / 1.2^2 = 0
 
-which falls with s, so bisection finds it. Two equal pairs of boots say 0.1 %, not 0. The engine gets it as a prior of small weight
-(`certainty`), and weighs all boots again itself.
+which falls with s, so bisection finds it; between boots one standard deviation of ln s is added, as boots are few. Two equal pairs of
+boots say 0.2 %, not 0. The engine gets it as a prior of small weight (`certainty`), and weighs all boots again itself.
 """
 
 from __future__ import annotations
@@ -45,19 +45,23 @@ class Spread:
             low, high = (ln, high) if slope > 0 else (low, ln)
         return math.exp(low)
 
+    def careful(self) -> float:
+        """One standard deviation of ln s above the mode: a few boots that lie close by chance must not make all others look like steps."""
+        return self.mode() * math.exp(1.0 / math.sqrt(2.0 * self.df + 1.0 / _LN_SD**2)) if self.df else self.mode()
+
 
 def estimate(boots: Boots, ends: tuple[str, str], min_effect: float) -> NoisePrior:
     """Spreads relative to the level. `min_effect` is a share (0.01 is 1 %)."""
     layout = min(_LAYOUT, min_effect / 5)
     scaled, floor = _scaled(boots, ends)
     within, between, runs = _within(scaled), _between(scaled), _usual_runs(scaled)
-    boot_mean = max(between.mode(), floor)
+    boot_mean = max(between.careful(), floor)
     if not within.df:  # one run a boot: which of the two it is cannot be told, and makes no difference
         share = boot_mean / math.sqrt(2.0)
         return NoisePrior(sd_run=share, sd_boot=share, sd_layout=layout, certainty=_CERTAINTY)
     run = max(within.mode(), floor)
     left = boot_mean**2 - run**2 / runs if between.df else run**2 / 4
-    return NoisePrior(sd_run=run, sd_boot=math.sqrt(max(left, run**2 / 100)), sd_layout=layout, certainty=_CERTAINTY)
+    return NoisePrior(sd_run=run, sd_boot=math.sqrt(max(left, run**2 / 25)), sd_layout=layout, certainty=_CERTAINTY)
 
 
 def known(pct: float, min_effect: float) -> NoisePrior:
