@@ -1,7 +1,8 @@
-"""A bisection's boots of other layouts: ordered, built, booted and learnt from, on a real database."""
+"""A bisection's boots of other layouts and on several testboxes: ordered, built, booted and learnt from, on a real database."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 import sqlalchemy as sa
 
 from swingbot.app.settings import load
+from swingbot.app.wiring import sync_testboxes
 from swingbot.core.bisect.state import BisectionState
 from swingbot.service.advance_bisections import boot_key, state_of
 from swingbot.service.make_variants import in_layout
 from swingbot.service.place_orders import want_boot
+from swingbot.service.ports import RequestError
 from swingbot.service.start_bisection import start_bisection
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
@@ -57,3 +60,46 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
         images = conn.execute(sa.text("SELECT count(DISTINCT image_sha256) FROM boot x JOIN variant v USING (build_key) WHERE v.commit = :c"), {"c": base})
         assert images.scalar_one() == 2
     assert brain.facts("b", number)["culprit"]["commit"] == made[2]
+
+
+def grouped(brain: Brain, *, repeatable: bool = True) -> None:
+    """Give vm-icount a twin in group `pair`."""
+    one = dataclasses.replace(brain.lab.testboxes["vm-icount"], tbox_group="pair")
+    twin = dataclasses.replace(one, name="vm-twin", repeatable=repeatable)
+    brain.lab = dataclasses.replace(brain.lab, testboxes={**brain.lab.testboxes, "vm-icount": one, "vm-twin": twin})
+    sync_testboxes(brain.lab)
+
+
+def bisect_on(brain: Brain, testbox: str) -> tuple[int, list[str]]:
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    brain.watch(base)
+    made = add_commits(brain.repo, [*[FakeCommit() for _ in range(5)], FakeCommit(speed=88), *[FakeCommit() for _ in range(4)]])
+    number = start_bisection(brain.lab, tree_name="fake", good=base, bad=made[-1], job_files=[], overrides={}, metric=METRIC, testbox=testbox)
+    return number, made
+
+
+def test_testboxes_of_a_group_share_a_bisection(brain: Brain) -> None:
+    grouped(brain)
+    number, made = bisect_on(brain, "pair")
+    assert state(brain, number).boxes == 2
+    brain.run()
+    found = brain.facts("b", number)
+    assert found["culprit"]["commit"] == made[5]
+    assert {entry["box"] for entry in found["log"]} == {0, 1}
+    with brain.engine.connect() as conn:
+        sql = "SELECT w.box, x.testbox FROM bisection_want w JOIN observation o USING (bisection, idx, k) JOIN boot x ON x.id = o.boot WHERE w.bisection = :b"
+        assert {tuple(row) for row in conn.execute(sa.text(sql), {"b": number})} == {(0, "vm-icount"), (1, "vm-twin")}
+
+
+def test_one_testbox_of_a_group_works_alone(brain: Brain) -> None:
+    grouped(brain)
+    number, made = bisect_on(brain, "vm-twin")
+    brain.run()
+    assert brain.facts("b", number)["culprit"]["commit"] == made[5]
+    assert state(brain, number).boxes == 1 and {entry["box"] for entry in brain.facts("b", number)["log"]} == {0}
+
+
+def test_testboxes_that_differ_in_kind_do_not_share_a_bisection(brain: Brain) -> None:
+    grouped(brain, repeatable=False)
+    with pytest.raises(RequestError, match="name one"):
+        bisect_on(brain, "pair")

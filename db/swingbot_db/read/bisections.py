@@ -29,7 +29,8 @@ FROM bisection_point p JOIN variant v ON v.id = p.variant LEFT JOIN kernel_build
 WHERE p.bisection = :id ORDER BY p.idx
 """
 _WANTS = """
-SELECT w.idx, w.k, w.layout, w.box, w.phase, w.asked_at, o.boot, o."values", o.skip, o.seen_at, x.outcome, x.order_id, pending.id AS pending, pending.state AS pending_state
+SELECT w.idx, w.k, w.layout, w.box, w.phase, w.asked_at, o.boot, o."values", o.skip, o.seen_at, x.outcome, x.order_id,
+       pending.id AS pending, pending.state AS pending_state
 FROM bisection_want w
 JOIN bisection b ON b.id = w.bisection
 JOIN bisection_point p ON p.bisection = w.bisection AND p.idx = w.idx
@@ -37,7 +38,8 @@ JOIN variant v ON v.id = p.variant
 LEFT JOIN variant l ON (l.tree, l.commit, l.kconfig, l.compiler, l.layout) = (v.tree, v.commit, v.kconfig, v.compiler, w.layout)
 LEFT JOIN observation o ON (o.bisection, o.idx, o.k) = (w.bisection, w.idx, w.k)
 LEFT JOIN boot x ON x.id = o.boot
-LEFT JOIN orders pending ON pending.kind = 'boot' AND pending.build_key = l.build_key AND pending.testbox = b.testbox
+LEFT JOIN orders pending ON pending.kind = 'boot' AND pending.build_key = l.build_key
+     AND pending.testbox = coalesce(b.policy -> 'testboxes' ->> w.box, b.testbox)
      AND pending.spec = b.spec AND pending.series = b.series AND pending.k = w.k
 WHERE w.bisection = :id ORDER BY w.asked_at, w.idx, w.k
 """

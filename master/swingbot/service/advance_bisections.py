@@ -70,7 +70,7 @@ def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
         for request in action.requests:
             store.add_want(bisection.id, request.idx, request.k, action.phase, request.layout, request.box)
             variant = in_layout(lab, store, variants[request.idx], request.layout)
-            want_boot(lab, store, variant, boot_key(bisection, variant, request.k), PRIORITY["bisection"], bisection=bisection.id)
+            want_boot(lab, store, variant, boot_key(bisection, variant, request.k, request.box), PRIORITY["bisection"], bisection=bisection.id)
     else:
         build_ahead(lab, store, bisection, variants, state, known)
 
@@ -87,15 +87,15 @@ def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
     return NoisePrior(**given) if given else noise_prior(None, paired)
 
 
-def boot_key(bisection: Bisection, variant: Variant, k: int) -> BootKey:
-    return BootKey(build_key=variant.build_key, testbox=bisection.testbox, spec=bisection.spec, series=bisection.series, k=k)
+def boot_key(bisection: Bisection, variant: Variant, k: int, box: int = 0) -> BootKey:
+    return BootKey(build_key=variant.build_key, testbox=bisection.testboxes[box], spec=bisection.spec, series=bisection.series, k=k)
 
 
 def _observe(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]) -> str | None:
     """Turn what has come back into observations. Returns why the lab failed us, if it did."""
     seen = {(idx, k) for idx, k, _, _, _ in store.observations(bisection.id)}
     orders = {order.key: order for order in store.wanted(bisection=bisection.id)}
-    for idx, k, _, layout, _ in store.wants(bisection.id):
+    for idx, k, _, layout, box in store.wants(bisection.id):
         if (idx, k) in seen:
             continue
         variant = in_layout(lab, store, variants[idx], layout)
@@ -103,11 +103,11 @@ def _observe(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Va
         if build is not None and build.image_sha256 is None:
             store.add_observation(bisection.id, idx, k, None, (), build.trouble)
             continue
-        boots = store.boots(build.image_sha256, bisection.testbox, bisection.spec, bisection.series, [k]) if build and build.image_sha256 else []
+        boots = store.boots(build.image_sha256, bisection.testboxes[box], bisection.spec, bisection.series, [k]) if build and build.image_sha256 else []
         if boots:
             _learn(store, bisection, idx, k, boots[0])
             continue
-        order = orders.get(str(boot_key(bisection, variant, k)))
+        order = orders.get(str(boot_key(bisection, variant, k, box)))
         if order is not None and order.state == "failed":
             return order.reason or "an order was given up"
     return None
@@ -137,6 +137,7 @@ def state_of(
         points=tuple(_points(points, builds, weigh_points(lab, store, [(variant, weight) for variant, weight, _ in points]))),
         observations=tuple(Observation(idx=i, k=k, values=values, skip=skip, phase=phase, **asked[i, k]) for i, k, values, skip, phase in observed),  # type: ignore[arg-type]  # checked by the table
         in_flight=tuple(InFlight(**want._asdict()) for want in store.wants(bisection.id) if (want.idx, want.k) not in seen),
+        boxes=len(bisection.testboxes),
         layouts=True,  # the same worker builds them all
         paired=box.repeatable,
         better=metric.better,

@@ -41,13 +41,28 @@ def start_bisection(
         ends.reverse()
     if not lab.git.is_ancestor(*ends) or ends[0] == ends[1]:
         raise RequestError(f"{good} and {bad} are not on one line of history: one must be an ancestor of the other")
-    boxes = pick_testboxes(lab, [testbox] if testbox else tree.testboxes)
+    boxes = pick_testboxes(lab, [testbox] if testbox else tree.testboxes[:1])
     with lab.transaction("start bisection") as store:
-        (_, spec) = resolve_parts(lab, store, job_files or tree.job_files, boxes[:1], overrides)[0]
-        job = _unit_job_of(lab, store.spec(spec), metric, unit_job)
-        request = json.dumps([tree.id, *ends, tree.kconfig, tree.compiler, boxes[0], job.to_json(), metric])
+        boxes = _alike(lab, store, boxes)
+        parts = resolve_parts(lab, store, job_files or tree.job_files, boxes, overrides)
+        if len({spec for _, spec in parts}) > 1:
+            raise RequestError(
+                f"the testboxes of {testbox!r} run the job with different parameters, so their boots are not alike; name one of {', '.join(boxes)}"
+            )
+        job = _unit_job_of(lab, store.spec(parts[0][1]), metric, unit_job)
+        request = json.dumps([tree.id, *ends, tree.kconfig, tree.compiler, *boxes, job.to_json(), metric])
         key = f"asked:{hashlib.sha256(request.encode()).hexdigest()}"
-        return open_bisection(lab, store, tree, "asked", ends[0], ends[1], boxes[0], job, metric, key)
+        return open_bisection(lab, store, tree, "asked", ends[0], ends[1], boxes[0], job, metric, key, group=boxes)
+
+
+def _alike(lab: Lab, store: Store, boxes: list[str]) -> list[str]:
+    """Those of a group that work now; one alone is taken as it is. Raises RequestError if they differ in kind."""
+    if len(boxes) == 1:
+        return boxes
+    states = store.testbox_states()
+    if len({lab.testboxes[box].repeatable for box in boxes}) > 1:
+        raise RequestError(f"some of {', '.join(boxes)} repeat their results exactly and some do not, so they cannot share a bisection; name one")
+    return [box for box in boxes if states.get(box) == "active"] or boxes[:1]
 
 
 def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str | None) -> UnitJob:
@@ -64,11 +79,23 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
 
 
 def open_bisection(
-    lab: Lab, store: Store, tree: Tree, origin: str, good: str, bad: str, testbox: str, job: UnitJob, metric: str, key: str, series: str | None = None
+    lab: Lab,
+    store: Store,
+    tree: Tree,
+    origin: str,
+    good: str,
+    bad: str,
+    testbox: str,
+    job: UnitJob,
+    metric: str,
+    key: str,
+    series: str | None = None,
+    group: Sequence[str] = (),
 ) -> int:
     """Record a bisection of `good..bad` along first parents; one boot runs the one unit job that matters.
 
-    `series`: on a testbox whose boots are not shared, where the boots of its ends are that there are already; None: nowhere.
+    `group`: all testboxes that share its boots, `testbox` the first of them. `series`: on a testbox whose boots are not shared,
+    where the boots of its ends are that there are already; None: nowhere.
     """
     try:
         commits = [good, *lab.git.first_parents(good, bad)]
@@ -93,7 +120,7 @@ def open_bisection(
         series=series_of(lab, testbox, "") if lab.testboxes[testbox].repeatable else series,
         unit_job=job.name,
         metric=metric,
-        policy={"unit": found.unit, "better": found.better, "noise": dataclasses.asdict(noise)},
+        policy={"unit": found.unit, "better": found.better, "noise": dataclasses.asdict(noise), **({"testboxes": list(group)} if len(group) > 1 else {})},
         points=points,
         request_key=key,
     )

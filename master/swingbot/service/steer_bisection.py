@@ -82,7 +82,7 @@ def _ask_again(lab: Lab, store: Store, bisection: Bisection) -> None:
     for want in store.wants(bisection.id):
         if (want.idx, want.k) not in seen:
             variant = in_layout(lab, store, points[want.idx][0], want.layout)
-            want_boot(lab, store, variant, boot_key(bisection, variant, want.k), PRIORITY["bisection"], bisection=bisection.id)
+            want_boot(lab, store, variant, boot_key(bisection, variant, want.k, want.box), PRIORITY["bisection"], bisection=bisection.id)
 
 
 def logbook(lab: Lab, number: int) -> Logbook:

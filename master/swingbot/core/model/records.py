@@ -183,6 +183,11 @@ class Bisection:
     policy: Mapping[str, Any]
     status: str
 
+    @property
+    def testboxes(self) -> tuple[str, ...]:
+        """Those that share its boots: the one, or all of a group; `box` of a boot is the index here."""
+        return tuple(self.policy.get("testboxes", ())) or (self.testbox,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steer:
