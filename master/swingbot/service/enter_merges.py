@@ -31,6 +31,7 @@ def enter_merges(lab: Lab, store: Store, bisection: Bisection, culprits: Sequenc
                     store.spec(bisection.spec)[0],
                     bisection.metric,
                     f"merge:{bisection.id}:{culprit.commit}:{number}",
+                    group=bisection.testboxes if len(bisection.testboxes) > 1 else (),
                 )
                 store.set_parent(child, bisection.id, culprit.commit)
         except (GitError, RequestError):
