@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
+from swingbot.core.model.records import JobFile
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.boot_anchors import quarantine, resume
 from swingbot.service.foresee_comparison import foresee
@@ -25,7 +26,7 @@ from swingbot.service.tick import tick
 from swingbot_db import read
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
+from tests.fakes.brain import JOB, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
 
@@ -73,6 +74,21 @@ def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(brain:
     assert learnt[0]["n"] == 2 * proof["boots"]
     shown = next(row for row in brain.facts("c", found["comparison"])["rows"] if row["proof"])
     assert shown["proof"] == f"c{proof['id']}"
+
+
+def test_of_several_jobs_only_the_one_that_swung_is_booted_for_proof(brain: Brain) -> None:
+    other = JobFile(name="other.yaml", text=JOB.text.replace("128M", "256M"))
+    made = watch_and_move(brain, *[FakeCommit()] * 2, FakeCommit(speed=88), *[FakeCommit()] * 4, job_files=[JOB, other])
+    assert len([row for row in brain.facts("c", 2)["rows"] if row["headline"]]) == 2
+    of_proof = "JOIN comparison_part p ON p.comparison = c.id JOIN boot_spec s ON s.sha256 = p.spec WHERE kind = 'prove'"
+    (proof,) = rows(brain, f"SELECT c.*, s.unit_jobs FROM comparison c {of_proof}")
+    assert len(proof["unit_jobs"]) == 1
+    assert (proof["first_k"], proof["boots"] <= 4) == (0, True)
+    assert brain.facts("b")["culprit"]["commit"] == made[2]
+    # The bisection begins with the pairs, and asks for no boot of an end that they were.
+    asked = rows(brain, "SELECT DISTINCT phase FROM bisection_want WHERE idx = 0")
+    assert "history" in {row["phase"] for row in asked}
+    assert {row["state"] for row in rows(brain, "SELECT state FROM swing")} == {"explained"}
 
 
 def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
@@ -164,14 +180,14 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     brain.watch(base)
     wish: dict[str, Any] = {"tree_name": "fake", "base": base, "head": made[0], "job_files": [], "overrides": {}, "testboxes": [], "boots": 6, "patches": []}
     number = request_comparison(brain.lab, **wish)
-    before, *_ = foresee(brain.lab, number)
+    (before,) = foresee(brain.lab, number)
     assert "nothing is known yet" in before
     brain.run()
     measured = sa.text("UPDATE boot SET origin = 'measured'")
     with brain.engine.begin() as conn:
         conn.execute(measured)
     tick(brain.lab)
-    after, *_ = foresee(brain.lab, number)
+    (after,) = foresee(brain.lab, number)
     assert "6 boots a side resolve" in after
 
 

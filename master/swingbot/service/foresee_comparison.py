@@ -12,7 +12,7 @@ from swingbot_jobs.unit_job import UnitJob
 
 
 def foresee(lab: Lab, number: int) -> list[str]:
-    """One sentence for each headline metric of each unit job and testbox of a comparison. Raises RequestError if there is none."""
+    """A sentence for each unit job and testbox of a comparison, by headline metric where noise records are there. Raises RequestError if there is none."""
     with lab.transaction("foresee comparison") as store:
         comparison = store.comparison(number)
         if comparison is None:
@@ -20,18 +20,23 @@ def foresee(lab: Lab, number: int) -> list[str]:
         told = []
         for testbox, spec in comparison.parts:
             for job in store.spec(spec):
-                for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
-                    told.append(f"{metric.name} of {job.name} on {testbox}: {_words(lab, store, testbox, job, metric, comparison.boots)}")
+                words = [
+                    f"{metric.name} of {job.name} on {testbox}: {said}"
+                    for metric in lab.programs[job.program].metrics.values()
+                    if metric.headline and (said := _words(lab, store, testbox, job, metric, comparison.boots)) is not None
+                ]
+                told += words or [f"{job.name} on {testbox}: nothing is known yet of its noise there"]
         return told
 
 
-def _words(lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, boots: int) -> str:
+def _words(lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, boots: int) -> str | None:
+    """What `boots` a side resolve; None without a record."""
     record = store.noise_record(testbox, job.name, metric.name)
     box = lab.testboxes[testbox]
     rule = rule_of(box, metric, job)
     spread = _spread(record, box.repeatable)
     if record is None or spread is None:
-        return "nothing is known yet of its noise here"
+        return None
     found: Resolution = plan_comparison(
         0.0, spread[0], 1, boots, box.repeatable, df=spread[1], layout=layout_sd(record, rule.layout) if rule.layout else 0.0, alpha=rule.alpha
     )
