@@ -60,3 +60,24 @@ def test_swings_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str) 
     make.a_swing(conn, comparison, box)
     with pytest.raises(sa.exc.IntegrityError):
         conn.execute(sa.text(f"UPDATE swing SET {wrong}"))
+
+
+def test_wants_of_before_layouts_are_of_the_usual_one_on_the_one_testbox(old: sa.Engine) -> None:
+    upgrade_to(old, "0003")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        bisection = make.a_bisection(conn, tree, box, [make.a_kernel(conn, tree, n) for n in range(3)])
+        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"), {"b": bisection})
+    upgrade(old)
+    with old.begin() as conn:
+        assert [tuple(row) for row in conn.execute(sa.text("SELECT k, layout, box FROM bisection_want"))] == [(0, 0, 0)]
+        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, 0, 1, 'confirm', 2, 1)"), {"b": bisection})
+
+
+@pytest.mark.parametrize("wrong", ["layout = -1", "box = -1", "layout = NULL"])
+def test_wants_of_no_layout_or_testbox_are_refused(conn: sa.Connection, wrong: str) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    bisection = make.a_bisection(conn, tree, box, [make.a_kernel(conn, tree, n) for n in range(2)])
+    conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"), {"b": bisection})
+    with pytest.raises(sa.exc.IntegrityError):
+        conn.execute(sa.text(f"UPDATE bisection_want SET {wrong}"))
