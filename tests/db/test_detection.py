@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
+from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
@@ -23,6 +24,7 @@ from swingbot.service.measure_noise import measure_noise
 from swingbot.service.ports import RequestError
 from swingbot.service.request_comparison import request_comparison
 from swingbot.service.tick import tick
+from swingbot.web.app import make_app
 from swingbot_db import read
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
@@ -166,6 +168,24 @@ def test_boots_become_noise_records_that_say_where_they_come_from(brain: Brain, 
     shown = read.testbox(conn, box.name)
     assert [row["metric"] for row in shown["noise"]] == [make.METRIC]
     assert shown["noise"][0]["day"]["sd"] is None
+
+
+def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(brain: Brain, conn: sa.Connection, tmp_path: Path) -> None:
+    box = a_past(conn)
+    with brain.lab.transaction("measure") as store:
+        measure_noise(brain.lab, store)
+    tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
+    kernel = make.a_kernel(conn, tree, 90)
+    anchor = make.a_comparison(conn, tree, kernel, kernel, [box], kind="anchor", reason="moved: <b>everything</b>")
+    app = make_app(load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}), brain.engine, read, lambda sha256: tmp_path / sha256)
+    with TestClient(app) as client:
+        page = client.get(f"/testbox/{box.name}").text
+        facts = client.get(f"/testbox/{box.name}.json").json()
+        assert client.get(f"/comparison/c{anchor}").status_code == 200
+    assert "Noise record" in page
+    assert "moved: &lt;b&gt;everything" in page
+    assert facts["noise"][0]["run"]["df"] == 80
+    assert facts["anchors"][0]["id"] == f"c{anchor}"
 
 
 def test_a_bisection_keeps_the_noise_it_began_with(brain: Brain) -> None:
