@@ -19,6 +19,7 @@ class Fresh:
     right: int
     pairs: int
     failed: int  # values of k at which one of the two gave nothing
+    odd: int  # pairs left out because a boot of them is wild: it says nothing about the size of the step
     row: RowVerdict | None  # right against left; None without a pair
 
     @property
@@ -29,11 +30,15 @@ class Fresh:
 def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, *, paired: bool, min_effect_pct: float) -> Fresh:
     """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it."""
     sides = [{b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)]
-    ks = sorted(sides[0].keys() & sides[1].keys())
+    both = sorted(sides[0].keys() & sides[1].keys())
+    wild = {b.k for b, p in zip(ev.boots, post.wild, strict=False) if p > 0.5 and b.phase == "confirm" and b.position in (left, right)}
+    ks = [k for k in both if k not in wild]
+    if len(both) - len(ks) > policy.max_confirm:  # a box like that: leave nothing out
+        ks = both
     layouts = len({b.layout for p in (left, right) for b in ev.at(p, "confirm")})
     failed = len({k for p, k in ev.failed if p in (left, right) and _is_confirm(ev, k)})
     if not ks:
-        return Fresh(left, right, 0, failed, None)
+        return Fresh(left, right, 0, failed, len(both), None)
     rule = Rule(
         min_effect_pct=min_effect_pct,
         paired=paired,
@@ -43,7 +48,7 @@ def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, 
         layout=post.sd_layout / math.sqrt(max(layouts, 1)),
         form="ratio" if ev.ratio else "difference",
     )
-    return Fresh(left, right, len(ks), failed, compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule))
+    return Fresh(left, right, len(ks), failed, len(both) - len(ks), compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule))
 
 
 def confirm_requests(ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool) -> tuple[Request, ...]:

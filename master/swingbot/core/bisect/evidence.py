@@ -48,7 +48,7 @@ class Evidence:
     measurable: tuple[bool, ...]
     cost: Floats  # position -> seconds of its next boot
     layout_cost: float | None  # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
-    boots: tuple[Boot, ...]  # that gave values, ordered by position and k
+    boots: tuple[Boot, ...]  # that gave values, ordered by position, layout and k
     pending: tuple[Pending, ...]
     failed: tuple[tuple[int, int], ...]  # (position, k) of boots that told nothing
     ratio: bool  # effects are log ratios; else differences in `unit`
@@ -180,7 +180,7 @@ def _observed(state: BisectionState, counted: dict[int, int]) -> tuple[tuple[Boo
             boots.setdefault(key, Boot(*key, values, o.phase, o.layout, o.box, o.at))
         else:
             failed.add(key)
-    return tuple(boots[key] for key in sorted(boots)), tuple(sorted(failed - boots.keys()))
+    return tuple(sorted(boots.values(), key=lambda b: (b.position, b.layout, b.k))), tuple(sorted(failed - boots.keys()))
 
 
 def _mass(state: BisectionState, points: tuple[int, ...]) -> Floats:

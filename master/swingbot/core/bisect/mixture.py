@@ -89,7 +89,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
 
 def _moving(ev: Evidence, columns: _Columns, still: Posterior, noise: NoisePrior, policy: Policy, min_effect: float) -> Posterior:
     """With the possibility that the testbox wandered meanwhile; for a group of testboxes, with what they differ by."""
-    boots = sorted(ev.boots, key=_place)
+    boots = ev.boots
     group = any(b.box for b in boots)
     if len(boots) > _MOST_WANDER or (any(b.at is None for b in boots) and not group):
         return still
@@ -105,10 +105,6 @@ def _moving(ev: Evidence, columns: _Columns, still: Posterior, noise: NoisePrior
     )
     moving, wander = gaussian.wandering(ev, rows, noise, policy, min_effect=min_effect)
     return replace(moving, wander=wander, wild=still.wild) if group else blend(still, moving, wander)
-
-
-def _place(boot: Boot) -> tuple[int, int, int]:
-    return boot.position, boot.layout, boot.k
 
 
 def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...]:
@@ -127,7 +123,7 @@ def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...
 
 
 def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
-    boots = sorted(ev.boots, key=_place)
+    boots = ev.boots
     nodes = sorted({(b.position, b.layout) for b in boots})
     index = {key: i for i, key in enumerate(nodes)}
     at = sorted({position for position, _ in nodes})

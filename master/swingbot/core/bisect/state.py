@@ -116,6 +116,7 @@ class Policy:
     parallel: int = 2  # boots of the search in flight; more: answers that the first one made worthless
     worth: float = 0.55  # a further boot in flight must tell this share of the best one; 0: testbox always busy, twice the boots
     decisive: float = 9.0  # d^2 from which a boot under way is planned with as if its answer were known; lower: testboxes of a group spread out
+    hopeless: float = 0.4  # share of what is not known yet that the rest of the budget must be able to tell; higher: gives up where patience wins
     least_gain: float = 0.0002  # bits a boot; below, more boots cannot tell the rest apart
 
 

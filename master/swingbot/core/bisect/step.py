@@ -44,10 +44,11 @@ class _Case:
     post: Posterior | None  # None until both ends have given a value
     root: _Case | None = None  # the whole range, when this is a part of it
 
-    def part(self, low: int, high: int) -> _Case:
-        """A stretch of the range as a bisection of its own; its ends have been measured."""
+    def part(self, low: int, high: int, none: float | None = None) -> _Case:
+        """A stretch of the range as a bisection of its own; its ends have been measured. `none`: prior that there is no step in it."""
         ev = self.ev.between(low, high)
-        return _Case(self.state, self.policy, ev, _posterior(self.state, self.policy, ev), self.root or self)
+        policy = self.policy if none is None else replace(self.policy, prior_no_change=none)
+        return _Case(self.state, policy, ev, _posterior(self.state, policy, ev), self.root or self)
 
     def sides(self) -> tuple[_Case, _Case] | None:
         """The stretches up to and from between two steps, if the boots say that there are two."""
@@ -124,13 +125,12 @@ def _ends(case: _Case) -> Action | None:
     same = _ends_alike(case, post)
     if max(post.none_or_small, same) >= policy.no_change:
         return _conclude(case, "not_reproduced", _no_change_reason(case, max(post.none_or_small, same)))
-    if set(_phases(case.state)) != {"ends"}:
+    if set(_phases(case.state)) - {"history", "ends"} or 1.0 - min(post.none_or_small, same) >= policy.reproduced:
         return None
-    if 1.0 - min(post.none_or_small, same) >= policy.reproduced:
-        return None
-    if pairs >= policy.max_end_boots or ev.used + 2 > policy.max_boots:
+    most = policy.max_end_boots + sum(b.phase == "history" for b in ev.at(0))
+    if pairs >= most or ev.used + 2 > policy.max_boots:
         return _conclude(case, "inconclusive", f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %")
-    return _ask_ends(case, min(pairs + max(1, pairs // 4), policy.max_end_boots), "the ends do not differ clearly yet")
+    return _ask_ends(case, min(pairs + max(1, pairs // 4), most), "the ends do not differ clearly yet")
 
 
 def _phases(state: BisectionState) -> list[Phase]:
@@ -148,11 +148,12 @@ def _ask_ends(case: _Case, pairs: int, why: str) -> Action:
     there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending}
     broken = {k for p, k in ev.failed if p in (0, ev.last)}
     requests: list[Request] = []
-    have, k = 0, 0
+    have, k, same_build = 0, 0, case.policy.boots_per_end
     while have < pairs:
         if k not in broken:
             order = (0, ev.last) if k % 2 == 0 else (ev.last, 0)
-            requests += [Request(p, k) for p in order if (p, k) not in there]
+            layout = have if have >= same_build and case.post is not None and _layout_matters(ev, case.post) else 0
+            requests += [Request(p, k, layout) for p in order if (p, k) not in there]
             have += 1
         k += 1
     return _ask(case, requests, "ends", why)
@@ -223,7 +224,7 @@ def _search(case: _Case) -> Action:
     if end is not None:
         return _reference(case, end)
     plan = choose(ev, post, policy)
-    if plan.best is None:
+    if plan.best is None or _hopeless(case, post, plan.best.bits):
         if ev.pending:
             return Wait(why="what is in flight may still tell something")
         if 1.0 - post.none_or_small < policy.reproduced:
@@ -236,6 +237,13 @@ def _search(case: _Case) -> Action:
         requests += _boot_of(case, choice, requests)
     bits = ", ".join(f"point {case.name(c.position)}: {c.bits:.2f} bits" for c in plan.chosen)
     return _ask(case, requests, "search", f"tells most about the step for its cost ({bits})")
+
+
+def _hopeless(case: _Case, post: Posterior, bits: float) -> bool:
+    """Whether what is left of the budget cannot tell the candidates apart, at the rate of the best boot there is."""
+    share = post.commit / max(float(post.commit.sum()), 1e-300)
+    open_bits = -float((share[share > 0] * np.log2(share[share > 0])).sum())
+    return bits * (case.policy.max_boots - case.ev.used) < case.policy.hopeless * open_bits
 
 
 def _target(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int] | None:
@@ -303,7 +311,7 @@ def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | N
     ev, policy = case.ev, case.policy
     seen = case.fresh(left, right)
     layouts = _layout_matters(ev, post)
-    missing = confirm_requests(ev, left, right, policy.confirm_boots, layouts=layouts)
+    missing = confirm_requests(ev, left, right, policy.confirm_boots + seen.odd, layouts=layouts)
     if missing:
         if seen.failed >= policy.boot_tries + policy.max_confirm:
             return _conclude(case, "inconclusive", f"boots to confirm commit {case.name(right)} keep failing")
@@ -317,10 +325,10 @@ def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | N
     least = ev.threshold(case.state.min_effect_pct) / 2
     sure = kind is not None or _share(post, left, right) >= policy.confidence
     if sure and seen.effect * post.effect > 0 and abs(seen.effect) >= least:
-        return _found(case, post, seen, kind)
+        return _also_elsewhere(case, post, seen) if kind is None else _found(case, post, seen, kind)
     if not sure and _share(post, left, right) < policy.confidence * float(post.commit.sum()):
         return None
-    more = confirm_requests(ev, left, right, seen.pairs + 1, layouts=layouts)
+    more = confirm_requests(ev, left, right, seen.pairs + seen.odd + 1, layouts=layouts)
     denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
     if not denied and ev.used < policy.max_boots:
         return _ask(case, more, "confirm", "the confirmation boots do not agree with the search yet")
@@ -337,6 +345,20 @@ def _denies(seen: Fresh, post: Posterior) -> bool:
     error = seen.row.stderr if seen.row and seen.row.stderr is not None else 0.0
     along = seen.effect * (1.0 if post.effect > 0 else -1.0)
     return along + 2.0 * error < abs(post.effect) / 2
+
+
+def _also_elsewhere(case: _Case, post: Posterior, seen: Fresh) -> Action:
+    """The step is found. What was measured before it and behind it may hold another one: then that stretch is searched too."""
+    found = _found(case, post, seen, None)
+    ended = []
+    for low, high in ((0, seen.left), (seen.right, case.ev.last)):
+        part = case.part(low, high, none=0.5) if low < high and case.ev.at(low) and case.ev.at(high) else None
+        if part is not None and part.post is not None and part.post.none_or_small < 0.5:
+            action = _solve(part)
+            if not isinstance(action, Conclude):
+                return action
+            ended.append(action.conclusion)
+    return _together(case, sorted([found.conclusion, *ended], key=lambda c: c.members[:1])) if ended else found
 
 
 def _found(case: _Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Conclude:
