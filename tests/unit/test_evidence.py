@@ -102,6 +102,12 @@ def test_a_record_that_the_pairs_refute_is_left_out() -> None:
     assert believed.answer == doubted.answer == "reject"
 
 
+def test_a_record_of_another_world_does_not_hide_a_clear_change() -> None:
+    steady = [-0.09 + d for d in noise(7, 20, sd=0.0005)]
+    found = sequential(steady, PairPrior(sd=2.8, df=16), Gate(direction=-1, min_effect=0.02, min_pairs=2))
+    assert (found.answer, found.pairs <= 8) == ("accept", True)
+
+
 def test_the_first_of_several_metrics_needs_more_evidence_than_the_next() -> None:
     assert threshold(1) == 20
     assert threshold(5) == 100

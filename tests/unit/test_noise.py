@@ -95,6 +95,12 @@ def test_the_shift_of_k_is_no_noise_of_a_pair() -> None:
     assert found.pair.df == 15 * 5 - 15 - 4
 
 
+def test_a_boot_that_was_made_twice_at_one_k_counts_twice_and_spoils_nothing() -> None:
+    boots = past(5, codes=15, boots=5, shared=True, run=0.001, boot=0.0008, shift=0.01)
+    once, twice = estimate(boots, paired=True), estimate([*boots, *boots[:20]], paired=True)
+    assert twice.pair.sd == pytest.approx(once.pair.sd, rel=0.2)
+
+
 def test_boots_that_share_no_k_tell_nothing_of_pairs() -> None:
     lonely = [MeasuredBoot(code=f"c{i}", image=f"i{i}", day="d", k=i, shared=True, values=(100.0 + i,)) for i in range(5)]
     assert not estimate(lonely, paired=True).pair.known

@@ -24,7 +24,7 @@ class MeasuredBoot:
     """One boot of the past with the runs of one metric of one unit job."""
 
     code: str  # equal for builds of equal code: they differ in layout alone
-    image: str  # the kernel image
+    image: str  # the kernel image, and what ran in the boot
     day: str  # when, to the day
     k: int  # which perturbation; boots of different images with equal `k` in the shared series were shifted alike
     shared: bool  # belongs to the series that all share
@@ -43,7 +43,7 @@ class NoiseRecord:
     layout: Spread = Spread()  # between builds of equal code with another layout
     boots: int = 0
     runs: int = 0
-    images: int = 0
+    images: int = 0  # kernels, each counted once for every set of unit jobs that it ran
     wild_runs: int = 0  # left out of every spread
     wild_boots: int = 0
     since: str | None = None  # ISO 8601, of the first boot counted

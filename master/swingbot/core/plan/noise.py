@@ -173,7 +173,7 @@ def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
     at = np.array([ks[boots[i].k] for i in rows])
     value = means[rows]
     seen = np.zeros((len(images), len(ks)))
-    seen[of, at] = 1.0
+    np.add.at(seen, (of, at), 1.0)
     per_image = seen.sum(axis=1)
     # Kernel levels eliminated: a small system in the shifts alone, singular by one shift for each set of kernels that shares no k.
     matrix = np.diag(seen.sum(axis=0)) - seen.T @ (seen / per_image[:, None])

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtrc, stdtr
+from scipy.special import fdtr, fdtrc, stdtr
 
 Answer = Literal["accept", "reject", "more"]
 Array = npt.NDArray[np.float64]
@@ -31,6 +31,7 @@ LAYOUTS: Final = 4.0
 FUTILE: Final = 0.02  # P(change of at least half the minimum) at which we stop; larger: true changes at the minimum are dropped
 WITHOUT_BEST: Final = 5.0  # Bayes factor that must remain without the pair that speaks loudest; 1: two odd boots suffice
 NOISIER: Final = 0.05  # p at which the pairs themselves refute the noise record (F test), which is then left out
+QUIETER: Final = 1e-4  # p at which they refute it from the other side; larger: pairs that are close by chance are believed
 MAX_PRIOR_DF: Final = 16.0  # a record never counts as more pairs than this: boxes change
 WIDTH: Final = 4.0  # prior variance of the change, in noise variances, where the noise is not known beforehand ...
 WIDTH_RECORDED: Final = 2.0  # ... and at least where it is; larger: small changes take longer
@@ -152,12 +153,15 @@ def _residual(n: int, mean: Array, squares: Array, df: Array | float, sd: float,
 
 
 def _prior_df(n: int, squares: Array, prior: PairPrior) -> Array:
-    """Degrees of freedom that the record counts for; 0 where the pairs are noisier than it can be."""
+    """Degrees of freedom that the record counts for; 0 where the pairs are noisier, or far quieter, than it can be."""
     df = np.full_like(squares, min(prior.df, MAX_PRIOR_DF) if prior.known else 0.0)
     if n < 2 or not prior.known:
         return df
     ratio = squares / (n - 1) / max(prior.sd, FLOOR) ** 2
-    return np.where(fdtrc(n - 1, prior.df, ratio) < NOISIER, 0.0, df)
+    refuted = fdtrc(n - 1, prior.df, ratio) < NOISIER
+    if n >= MIN_PAIRS:  # two or three pairs can be close by chance
+        refuted |= fdtr(n - 1, prior.df, ratio) < QUIETER
+    return np.where(refuted, 0.0, df)
 
 
 def _width(prior: PairPrior, gate: Gate) -> float:
