@@ -7,7 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from swingbot.core.bisect.state import EMULATED, BisectionState, Conclude, InFlight, Measure, NoisePrior, Observation, PointState, Policy, Wait
+from swingbot.core.bisect.state import (
+    EMULATED,
+    BisectionState,
+    Conclude,
+    InFlight,
+    Measure,
+    NoisePrior,
+    Observation,
+    Phase,
+    PointState,
+    Policy,
+    Wait,
+)
 from swingbot.core.bisect.step import belief, step
 from tests.simulate import Ended, SimulatedBench, a_state, arrived, bisect_to_the_end
 
@@ -208,3 +220,17 @@ def test_probabilities_sum_to_one_at_every_step(steps: int) -> None:
     bench = emulated(culprit=4, others={12: -0.1}, unbuildable=(8,), identical={10: 9, 9: 9})
     seen = belief(halfway(bench, steps))
     assert sum(c.probability for c in seen.candidates) + seen.p_none == pytest.approx(1.0)
+
+
+def test_pairs_of_an_earlier_suspect_do_not_keep_a_confirmation_open() -> None:
+    """Point 7 was first confirmed against 6, then 8 against 7: at those k point 8 has boots of the search."""
+    noisy = NoisePrior(sd_run=0.01, sd_boot=0.001, sd_layout=0.0)
+    state = a_state(SimulatedBench(commits=10, culprit=8), noise=noisy)
+    level = {i: 1000.0 if i < 8 else 900.0 for i in range(11)}
+    phases: list[tuple[int, int, Phase]] = [(p, k, "ends") for p in (0, 10) for k in range(4)]
+    phases += [(p, k, "confirm") for p in (6, 7) for k in range(4)] + [(8, k, "search") for k in range(4)]
+    phases += [(p, k, "confirm") for p in (7, 8) for k in range(4, 6)]
+    seen = tuple(Observation(idx=p, k=k, values=(level[p] * (1 + 0.002 * ((p + k) % 3 - 1)),), phase=phase) for p, k, phase in phases)
+    action = step(replace(state, observations=seen), Policy())
+    assert isinstance(action, Conclude)
+    assert action.conclusion.members == (8,)

@@ -57,9 +57,11 @@ def confirm_requests(ev: Evidence, left: int, right: int, pairs: int, *, layouts
     asked: list[Boot | Pending] = [*ev.boots, *ev.pending]
     known = {(b.position, b.k): b.layout for b in asked if b.phase == "confirm"}
     broken = {k for p, k in ev.failed if p in (left, right)}
-    ks = sorted({k for p, k in known if p in (left, right)} - broken)[:pairs]
     taken = {(b.position, b.k) for b in asked}
-    ks = [k for k in ks if all((p, k) in known or (p, k) not in taken for p in (left, right))]
+    begun = sorted({k for p, k in known if p in (left, right)} - broken)  # some with another neighbour, when that was the suspect
+    whole = [k for k in begun if (left, k) in known and (right, k) in known]
+    half = [k for k in begun if k not in whole and all((p, k) in known or (p, k) not in taken for p in (left, right))]
+    ks = sorted((whole + half)[:pairs])
     first = ev.next_k()
     ks += range(first, first + pairs - len(ks))
     wanted = []

@@ -29,6 +29,7 @@ _SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effec
 _WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))  # of a box that nobody has seen wander, in sd of one boot, and their prior
 _WANDER_BOOTS: Final = (6.0, 40.0)  # over how many boots it then moves
 WANDERS: Final = 0.1  # prior that it does
+_MOVED_SINCE: Final = 0.005  # the same of a box that was seen to stand still
 _MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
 
 
@@ -121,12 +122,13 @@ def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, f
     """(sd of the wandering in sd of a boot, seconds over which it moves, prior share); the first is "it stands still"."""
     gap = float(np.median(np.diff(np.sort(times)))) if len(times) > 1 else 1.0
     usual = max(gap, 1e-3)
-    if noise.sd_day > 0:
+    if noise.sd_day:
         seconds = (noise.drift_seconds,) if noise.drift_seconds > 0 else tuple(b * usual for b in _WANDER_BOOTS)
         sizes = tuple((f * noise.sd_day / sd, w) for f, w in ((0.5, 0.3), (1.0, 0.5), (2.0, 0.2)))
         moving = 0.9
     else:
-        seconds, sizes, moving = tuple(b * usual for b in _WANDER_BOOTS), _WANDER_SD, WANDERS
+        seconds, sizes = tuple(b * usual for b in _WANDER_BOOTS), _WANDER_SD
+        moving = WANDERS if noise.sd_day is None else _MOVED_SINCE
     return [(0.0, 1.0, 1.0 - moving)] + [(size, t, moving * w / len(seconds)) for t in seconds for size, w in sizes]
 
 

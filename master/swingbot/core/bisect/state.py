@@ -63,8 +63,8 @@ class NoisePrior:
     sd_boot: float = 0.02  # between boots of one kernel; on a paired testbox what is left after the shift that k gives all kernels
     sd_layout: float = 0.002  # between kernels that differ in nothing that matters. 0 turns any shifted image into a culprit
     certainty: float = 2.0  # how well sd_run (paired: sd_boot) is known: 1/(4 e^2) + 1/2 for a relative error e; 2: +-40 %
-    sd_day: float = 0.0  # between days (unpaired): what boots of "history" may be off together, and how far the box wanders meanwhile
-    drift_seconds: float = 0.0  # over which the box wanders by about sd_day; 0: not known to wander, and looked for in the boots' times
+    sd_day: float | None = None  # between days (unpaired): how far the box wanders. 0: seen to stand still; None: nobody has looked yet
+    drift_seconds: float = 0.0  # over which it wanders by about sd_day; 0: not known, several are tried
 
 
 # One vCPU under an instruction-count clock: boots repeat almost exactly, kernels shift each other by up to half a percent.
