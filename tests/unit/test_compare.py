@@ -40,8 +40,17 @@ def test_scaling_every_sample_changes_no_verdict(base: list[BootRuns], head: lis
     assert plain.change_pct == pytest.approx(other.change_pct, rel=1e-9, abs=1e-9)
 
 
+def of_runs(*boots: list[float]) -> list[BootRuns]:
+    return [BootRuns(k=k, values=tuple(runs)) for k, runs in enumerate(boots)]
+
+
 @settings(max_examples=40, deadline=None)
 @given(base=sides, head=sides, rule=rules)
+@example(
+    base=of_runs([50.0, 50.0, 50.0, 51.0], [50.0], [50.0], [50.0], [50.0]),
+    head=of_runs([50.0, 50.0, 50.0, 51.0], [50.0], [50.0], [51.0], [57.0]),
+    rule=Rule(better="higher", paired=True),
+)
 def test_swapping_sides_negates_the_effect_and_the_verdict(base: list[BootRuns], head: list[BootRuns], rule: Rule) -> None:
     there, back = compare(base, head, rule), compare(head, base, rule)
     assert there.effect is not None

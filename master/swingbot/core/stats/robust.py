@@ -85,13 +85,17 @@ class Middle:
 
 
 def middle(values: Sequence[float]) -> Middle:
-    """Without one in five at each end. Yuen, Biometrika 61, 1974: winsorised squares over h - 1, h values kept, h - 1 degrees."""
-    order = sorted(range(len(values)), key=lambda i: (values[i], i))
+    """Without one in five at each end. Yuen, Biometrika 61, 1974: winsorised squares over h - 1, h values kept, h - 1 degrees.
+
+    Of equal values at either end the first ones go: so the same are kept when all signs are turned.
+    """
     g = int(MOST * len(values))
-    kept = order[g : len(order) - g]
-    low, high = values[kept[0]], values[kept[-1]]
+    lowest = set(sorted(range(len(values)), key=lambda i: (values[i], i))[:g])
+    highest = set(sorted((i for i in range(len(values)) if i not in lowest), key=lambda i: (-values[i], i))[:g])
+    kept = tuple(i for i in range(len(values)) if i not in lowest | highest)
+    low, high = min(values[i] for i in kept), max(values[i] for i in kept)
     total, unit = squares([min(max(v, low), high) for v in values])
-    return Middle(tuple(sorted(kept)), total * unit * unit / (len(kept) - 1))
+    return Middle(kept, total * unit * unit / (len(kept) - 1))
 
 
 def median(values: Sequence[float]) -> float:
