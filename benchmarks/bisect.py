@@ -29,7 +29,7 @@ from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise, with_
 from tests.worlds import Costs, SimulatedBench
 
 COSTS = Costs(build=300.0, boot=60.0, run=60.0)
-POLICY = Policy(max_boots=1500, max_end_boots=400, parallel=1)
+POLICY = Policy(max_boots=1500, max_end_boots=400)
 OURS = ("ours, cold", "ours, history")
 
 

@@ -26,6 +26,7 @@ from swingbot.core.bisect.state import NoisePrior, Policy
 _BOOT_GRID: Final = ((0.45, 0.25), (1.0, 0.5), (2.2, 0.25))
 _LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
 _SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
+_OFFSET_SD: Final = 0.5  # between testboxes of a group: as good as nothing is known
 _WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))  # of a box that nobody has seen wander, in sd of one boot, and their prior
 _WANDER_BOOTS: Final = (6.0, 40.0)  # over how many boots it then moves
 WANDERS: Final = 0.1  # prior that it does
@@ -139,7 +140,7 @@ def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
     if kappa == 0 and not group:
         return None
     apart = np.abs(rows.times[:, None] - rows.times[None, :]) / seconds
-    offset = (_SHIFT_SD / rows.spread) ** 2 if group else 0.0
+    offset = (_OFFSET_SD / rows.spread) ** 2 if group else 0.0
     return np.where(rows.box[:, None] == rows.box[None, :], offset + kappa * np.exp(-apart), 0.0)
 
 

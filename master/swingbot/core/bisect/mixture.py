@@ -29,6 +29,7 @@ _LAYOUTS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))  # factors of the layou
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
 _EFFECTS: Final = ((0.5, 0.7), (3.0, 0.3))  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
 _SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
+_FINE: Final = 8  # places of a boot between two levels of the grid
 _MOST_LEVELS: Final = 400  # beyond, spreads get a floor: only where the step is a hundred times the noise
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _MOST_WANDER: Final = 500  # boots; beyond, time is not looked at: the work grows with the cube
@@ -205,11 +206,11 @@ def _floored(theta: _Theta, levels: Floats, columns: _Columns) -> _Theta:
 def _points(columns: _Columns, thetas: list[_Theta], levels: Floats) -> Floats:
     """(theta, measured position, level) -> ln likelihood of the boots there."""
     step, many = float(levels[1] - levels[0]), len(levels)
-    where = np.rint((columns.x - levels[0]) / step).astype(np.intp)
+    where = np.rint((columns.x - levels[0]) / step * _FINE).astype(np.intp)
     starts = np.flatnonzero(np.diff(columns.node, prepend=-1))
-    reach = 3 * many
-    distance: Floats = np.arange(-reach, reach + 1, dtype=np.float64) * step
-    pick = np.clip(where[:, None] - np.arange(many)[None, :], -reach, reach) + reach
+    reach = 3 * many * _FINE
+    distance: Floats = np.arange(-reach, reach + 1, dtype=np.float64) * (step / _FINE)
+    pick = np.clip(where[:, None] - _FINE * np.arange(many)[None, :], -reach, reach) + reach
     merge = np.flatnonzero(np.diff(columns.point, prepend=-1))
     tables = np.empty((len(thetas), len(columns.at), many))
     cache: dict[tuple[float, float, float], Floats] = {}

@@ -1,0 +1,117 @@
+"""The model for unpaired boots against itself written out without grids that adapt, sums that run or priors that are thinned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import multivariate_t, norm
+
+from swingbot.core.bisect import gaussian, mixture
+from swingbot.core.bisect.evidence import Evidence, gather
+from swingbot.core.bisect.posterior import FLOOR, Posterior
+from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, Policy
+from swingbot.core.bisect.step import belief
+from tests.simulate import SimulatedBench, a_state
+
+POLICY = Policy()
+LEAST = math.log(1.01)
+Floats = NDArray[np.float64]
+
+
+def a_searched_state(*, layout: float = 0.0, wild: float = 0.0, timed: bool = False) -> BisectionState:
+    bench = SimulatedBench(commits=9, culprit=4, effect=-0.04, run_noise=0.015, layout_noise=layout, runs=1, seed=4)
+    noise = NoisePrior(sd_run=0.015, sd_boot=0.001, sd_layout=layout, certainty=12.0)
+    asked = [(0, 0, 0), (9, 0, 0), (9, 1, 0), (0, 1, 0), (5, 0, 0), (2, 0, 0), (2, 1, 1), (4, 0, 0), (3, 0, 0)]
+    seen = []
+    for n, (i, k, build) in enumerate(asked):
+        value = bench.boot(i, k, layout=build)[0][0] * (1.0 - wild * (i == 3))
+        seen.append(Observation(idx=i, k=k, values=(value,), phase="search", layout=build, at=60.0 * n if timed else None))
+    return replace(a_state(bench, noise=noise, layouts=True), observations=tuple(seen))
+
+
+def believed(state: BisectionState) -> tuple[Evidence, Posterior]:
+    ev = gather(state, POLICY)
+    return ev, mixture.posterior(ev, state.noise, POLICY, min_effect=LEAST)
+
+
+def written_out(state: BisectionState) -> Floats:
+    """P(commit 1..n), then P(none). Two levels on one wide, fine grid; layouts by quadrature; the prior of the effect as it is."""
+    ev = gather(state, POLICY)
+    columns = mixture._columns(ev, state.noise)
+    levels = np.arange(-0.16, 0.10, 0.0008) + math.log(1000.0)
+    nodes, shares = np.polynomial.hermite_e.hermegauss(31)
+    effect = levels[None, :] - levels[:, None]
+    prior_d = sum(w * norm.pdf(effect, scale=f * POLICY.prior_effect) for f, w in mixture._EFFECTS)
+    step = float(levels[1] - levels[0])
+    total: Floats = np.zeros(ev.last + 1)
+    for theta in mixture._thetas(columns, state.noise):
+        at_point = {p: np.ones(len(levels)) for p in range(ev.last + 1)}
+        for kernel in {(b.position, b.layout) for b in ev.boots}:
+            here = np.zeros(len(levels))
+            for z, share in zip(nodes, shares / shares.sum(), strict=True):
+                likely = np.ones(len(levels))
+                for b in ev.boots:
+                    if (b.position, b.layout) == kernel:
+                        off = math.log(b.values[0]) - levels - z * theta.layout
+                        clean = norm.pdf(off, scale=theta.spread)
+                        likely = likely * ((1 - theta.wild) * clean + theta.wild * norm.pdf(off, scale=theta.width * theta.spread))
+                here += share * likely
+            at_point[kernel[0]] = at_point[kernel[0]] * here
+        for tau in range(1, ev.last + 1):
+            left = np.prod([at_point[p] for p in range(tau)], axis=0)
+            right = np.prod([at_point[p] for p in range(tau, ev.last + 1)], axis=0)
+            total[tau - 1] += math.exp(theta.ln_prior) * (1 - POLICY.prior_no_change) * ev.mass[tau] * float(left @ prior_d @ right) * step**2
+        whole = np.prod([at_point[p] for p in range(ev.last + 1)], axis=0)
+        total[-1] += math.exp(theta.ln_prior) * POLICY.prior_no_change * float(whole.sum()) * step
+    return np.asarray(total / total.sum())
+
+
+@pytest.mark.parametrize(("layout", "wild"), [(0.0, 0.0), (0.0, 0.15), (0.006, 0.0)])
+def test_the_mixture_is_the_one_of_the_model_written_out(layout: float, wild: float) -> None:
+    state = a_searched_state(layout=layout, wild=wild)
+    _, seen = believed(state)
+    assert np.append(seen.commit[1:], seen.none) == pytest.approx(written_out(state), abs=0.01)
+
+
+def test_a_wild_boot_is_told_from_a_step() -> None:
+    ev, seen = believed(a_searched_state(wild=0.3))
+    (odd,) = [i for i, b in enumerate(ev.boots) if b.position == 3]
+    assert seen.wild[odd] > 0.99
+    assert max(p for i, p in enumerate(seen.wild) if i != odd) < 0.5
+    assert seen.commit[4:6].sum() > 0.5  # and not commit 3
+
+
+def test_a_box_that_wanders_is_the_student_t_of_its_covariance() -> None:
+    state = a_searched_state(timed=True)
+    ev = gather(state, POLICY)
+    columns = mixture._columns(ev, state.noise)
+    times = np.array([float(b.at or 0.0) for b in ev.boots])
+    weight, box = np.ones(len(times)), np.zeros(len(times), np.intp)
+    rows = gaussian.Rows(columns.at[columns.point], columns.node, columns.x, weight, times, box, columns.spread, columns.prior)
+    seen, wander = gaussian.wandering(ev, rows, state.noise, POLICY, min_effect=LEAST)
+    a, sd, y = state.noise.certainty, columns.spread, columns.x - float(np.median(columns.x))
+    point = columns.at[columns.point][columns.node]
+    prior_d = max(4.0, (POLICY.prior_effect / sd) ** 2)
+    moving, still = np.zeros(ev.last + 1), np.zeros(ev.last + 1)
+    for size, seconds, share in gaussian._wanders(times, state.noise, sd):
+        cov = np.eye(len(y)) + size**2 * np.exp(-np.abs(times[:, None] - times[None, :]) / seconds) + 1e7
+        shape = (columns.prior**2 * a + len(y) * FLOOR**2 / 2) / a
+        for tau in range(ev.last + 1):
+            behind = (point >= tau).astype(float) if tau else np.zeros(len(y))
+            prior = POLICY.prior_no_change if tau == 0 else (1 - POLICY.prior_no_change) * ev.mass[tau]
+            likely = share * prior * multivariate_t(loc=np.zeros(len(y)), shape=shape * (cov + prior_d * np.outer(behind, behind)), df=round(2 * a)).pdf(y)
+            (moving if size else still)[tau] += likely
+    assert wander == pytest.approx(moving.sum() / (moving.sum() + still.sum()), abs=0.02)
+    assert seen.commit[1:] == pytest.approx(moving[1:] / moving.sum(), abs=0.02)
+
+
+def test_what_testboxes_of_a_group_differ_by_tells_nothing_of_the_step() -> None:
+    state = a_searched_state()
+    far = tuple(replace(o, box=o.k % 2, values=(o.values[0] * (1.0 if o.k % 2 == 0 else 1.3),)) for o in state.observations)
+    apart = belief(replace(state, observations=far, boxes=2), POLICY)
+    near = belief(replace(state, observations=tuple(replace(o, box=o.k % 2) for o in state.observations), boxes=2), POLICY)
+    assert [c.probability for c in apart.candidates] == pytest.approx([c.probability for c in near.candidates], abs=0.06)
