@@ -392,9 +392,11 @@ def _end_effect(case: _Case) -> float:
 
 
 def _end_boots(case: _Case) -> tuple[list[Boot], list[Boot]]:
-    """Boots of the good and of the bad end outside confirmation; on a paired testbox those with a partner."""
+    """Boots of the good and of the bad end outside confirmation, those left out that look wild; on a paired testbox those with a partner."""
     ev = case.ev
+    wild = {(b.position, b.k) for b, p in zip(ev.boots, case.post.wild if case.post else (), strict=False) if p > 0.5}
     good, bad = ([b for b in ev.at(p) if b.phase != "confirm"] for p in (0, ev.last))
+    good, bad = ([b for b in end if (b.position, b.k) not in wild] or end for end in (good, bad))
     common = {b.k for b in good} & {b.k for b in bad}
     if not case.state.paired or not common:
         return good, bad
