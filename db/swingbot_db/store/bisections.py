@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from swingbot.core.model.records import Bisection, Variant, Want
+from swingbot.core.model.records import Bisection, Seen, Variant, Want
 from swingbot_db.store.rows import Rows
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
@@ -101,14 +101,14 @@ class BisectionRows(Rows):
             box=box,
         )
 
-    def observations(self, bisection: int) -> list[tuple[int, int, tuple[float, ...], str | None, str]]:
-        """(point, k, values, skip, phase) of all that was learned."""
+    def observations(self, bisection: int) -> list[Seen]:
+        """All that was learned."""
         rows = self.all(
-            'SELECT idx, k, o."values" AS vals, o.skip, w.phase FROM observation o JOIN bisection_want w USING (bisection, idx, k)'
-            " WHERE bisection = :b ORDER BY idx, k",
+            'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout, w.box, extract(epoch FROM x.booted_at) AS at'
+            " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
             b=bisection,
         )
-        return [(row.idx, row.k, tuple(row.vals), row.skip, row.phase) for row in rows]
+        return [Seen(r.idx, r.k, tuple(r.vals), r.skip, r.phase, r.layout, r.box, None if r.at is None else float(r.at)) for r in rows]
 
     def add_observation(self, bisection: int, idx: int, k: int, boot: int | None, values: Sequence[float], skip: str | None) -> None:
         self.do(

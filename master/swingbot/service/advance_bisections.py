@@ -27,7 +27,7 @@ from swingbot.core.bisect.state import (
 )
 from swingbot.core.bisect.step import belief as believe
 from swingbot.core.bisect.step import step
-from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Variant
+from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Seen, Variant
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.build_ahead import build_ahead
 from swingbot.service.enter_merges import NAMED, enter_merges, settle
@@ -93,7 +93,7 @@ def boot_key(bisection: Bisection, variant: Variant, k: int, box: int = 0) -> Bo
 
 def _observe(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]) -> str | None:
     """Turn what has come back into observations. Returns why the lab failed us, if it did."""
-    seen = {(idx, k) for idx, k, _, _, _ in store.observations(bisection.id)}
+    seen = {o[:2] for o in store.observations(bisection.id)}
     orders = {order.key: order for order in store.wanted(bisection=bisection.id)}
     for idx, k, _, layout, box in store.wants(bisection.id):
         if (idx, k) in seen:
@@ -130,12 +130,11 @@ def state_of(
     metric = metric_of(lab, bisection.metric)
     job = store.spec(bisection.spec)[0]
     observed = store.observations(bisection.id)
-    seen = {(idx, k) for idx, k, _, _, _ in observed}
-    asked = {(want.idx, want.k): {"layout": want.layout, "box": want.box} for want in store.wants(bisection.id)}
+    seen = {o[:2] for o in observed}
     _, boot_seconds = store.usual_seconds()
     return BisectionState(
         points=tuple(_points(points, builds, weigh_points(lab, store, [(variant, weight) for variant, weight, _ in points]))),
-        observations=tuple(Observation(idx=i, k=k, values=values, skip=skip, phase=phase, **asked[i, k]) for i, k, values, skip, phase in observed),  # type: ignore[arg-type]  # checked by the table
+        observations=tuple(Observation(**o._asdict()) for o in observed),
         in_flight=tuple(InFlight(**want._asdict()) for want in store.wants(bisection.id) if (want.idx, want.k) not in seen),
         boxes=len(bisection.testboxes),
         layouts=True,  # the same worker builds them all
@@ -212,7 +211,7 @@ def _words(
     points: Sequence[tuple[Variant, float, str | None]],
     status: str,
     conclusion: Conclusion | None,
-    observed: Sequence[tuple[int, int, tuple[float, ...], str | None, str]],
+    observed: Sequence[Seen],
     builds: Mapping[str, KernelBuild],
 ) -> dict[str, Any]:
     def named(idx: int) -> dict[str, str]:
@@ -230,7 +229,7 @@ def _words(
         "probability": conclusion.probability if conclusion else None,
         "change_pct": conclusion.change_pct if conclusion else None,
         "interval_pct": list(conclusion.interval_pct) if conclusion and conclusion.interval_pct else None,
-        "boots": len({(points[idx][0].build_key, k) for idx, k, _, skip, _ in observed if not (skip or "").startswith(UNBUILT)}),
+        "boots": len({(points[o.idx][0].build_key, o.k) for o in observed if not (o.skip or "").startswith(UNBUILT)}),
         "kernels": len({idx for idx, *_ in observed}),
         "builds": sum(not build.cached for build in builds.values()),
         "build_seconds": sum(build.seconds for build in builds.values()),

@@ -212,6 +212,19 @@ class Want(NamedTuple):
     box: int
 
 
+class Seen(NamedTuple):
+    """What came of such a boot."""
+
+    idx: int
+    k: int
+    values: tuple[float, ...]
+    skip: str | None
+    phase: str
+    layout: int
+    box: int
+    at: float | None  # seconds since 1970 when its results came; None: it was never booted
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swing:
     id: int
