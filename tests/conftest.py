@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import swingbot.app  # noqa: F401 -- first: it keeps numpy to one thread
 from swingbot_worker.site import Site, from_environment
 from tests import kernels
 

@@ -24,7 +24,7 @@ from swingbot.core.bisect.posterior import FLOOR, Posterior, blend, gap_prior, p
 from swingbot.core.bisect.state import NoisePrior, Policy
 
 # What is not Gaussian: (share of wild boots, their spread in sd, prior). Summed over; the data decide.
-_SHAPES: Final = ((0.01, 8.0, 0.55), (0.1, 8.0, 0.3), (0.3, 4.0, 0.15))
+_SHAPES: Final = ((0.01, 8.0, 0.75), (0.1, 8.0, 0.18), (0.3, 4.0, 0.07))
 _LAYOUTS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))  # factors of the layout spread that is known, and their prior
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
 _EFFECTS: Final = ((0.5, 0.7), (3.0, 0.3))  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights

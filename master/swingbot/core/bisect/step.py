@@ -352,7 +352,7 @@ def _also_elsewhere(case: _Case, post: Posterior, seen: Fresh) -> Action:
     found = _found(case, post, seen, None)
     ended = []
     for low, high in ((0, seen.left), (seen.right, case.ev.last)):
-        part = case.part(low, high, none=0.5) if low < high and case.ev.at(low) and case.ev.at(high) else None
+        part = case.part(low, high, none=1.0 - 2.0 * case.policy.prior_two) if low < high and case.ev.at(low) and case.ev.at(high) else None
         if part is not None and part.post is not None and part.post.none_or_small < 0.5:
             action = _solve(part)
             if not isinstance(action, Conclude):
