@@ -234,3 +234,12 @@ def test_pairs_of_an_earlier_suspect_do_not_keep_a_confirmation_open() -> None:
     action = step(replace(state, observations=seen), Policy())
     assert isinstance(action, Conclude)
     assert action.conclusion.members == (8,)
+
+
+def test_of_two_changes_only_one_that_is_a_single_commit_is_blamed() -> None:
+    bench = SimulatedBench(commits=20, culprit=5, effect=-0.10, others={15: -0.10}, unbootable=(14,), pert_noise=0.003, boot_noise=0.0005, seed=3)
+    ended = bisect_to_the_end(bench, a_state(bench, paired=True, noise=EMULATED))
+    assert ended.conclusion.kind == "several"
+    assert [c.idx for c in ended.conclusion.culprits] == [5]
+    assert set(ended.conclusion.members) == {5, 14, 15}
+    assert "one of 14, 15" in ended.conclusion.reason

@@ -204,11 +204,14 @@ def _together(case: _Case, ended: list[Conclusion]) -> Conclude:
     if len(found) == 1:
         rest = "; ".join(c.reason for c in ended if c is not found[0])
         return Conclude(conclusion=replace(found[0], reason=f"{found[0].reason}; elsewhere in the range: {rest}", candidates=_candidates(case)))
-    culprits, members = tuple(x for c in found for x in c.culprits), tuple(x for c in found for x in c.members)
+    # Only single commits are culprits: of a set it is not known which one to blame.
+    culprits, members = tuple(x for c in found if c.kind != "credible_set" for x in c.culprits), tuple(x for c in found for x in c.members)
     reason = f"{len(found)} changes in the range, each confirmed: " + "; ".join(
-        f"commit {c.members[-1]}" + ("" if c.change_pct is None else f" {c.change_pct:+.1f} %") for c in found
+        ("commit " if c.kind == "culprit" else "one of ") + ", ".join(map(str, c.members)) + ("" if c.change_pct is None else f" {c.change_pct:+.1f} %")
+        for c in found
     )
-    return _conclude(case, "several", reason, culprits=culprits, members=members, probability=math.prod(c.probability or 0.0 for c in found))
+    kind: Kind = "several" if culprits else "credible_set"
+    return _conclude(case, kind, reason, culprits=culprits, members=members, probability=math.prod(c.probability or 0.0 for c in found))
 
 
 def _search(case: _Case) -> Action:
