@@ -57,7 +57,7 @@ def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float
     """What A/A boots would have told about this world: its spreads, each off by the factor that the certainty admits.
 
     12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e). `layout` in place of the world's own spread, for a wrong prior.
-    That the level of the box differs from day to day is told if `wanders`; how fast it drifts never is.
+    Whether the level of the box differs from day to day is told if `wanders`, else nobody has looked; how fast it drifts is never told.
     """
     error = math.sqrt(1.0 / (4.0 * (certainty - 0.5))) if certainty > 0.5 else 1.0
     factors = np.exp(np.random.default_rng([bench.seed, 4711]).normal(0.0, error, 4))
@@ -66,7 +66,7 @@ def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float
         sd_run=float(max(sd_run, 1e-4) * factors[0]),
         sd_boot=float(max(sd_boot, 1e-4) * factors[1]),
         sd_layout=float((bench.layout_noise if layout is None else layout) * factors[2]),
-        sd_day=float(math.hypot(bench.drift, bench.day_noise) * factors[3]) if wanders else 0.0,
+        sd_day=float(math.hypot(bench.drift, bench.day_noise) * factors[3]) if wanders else None,
         certainty=certainty,
     )
 
