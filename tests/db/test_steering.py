@@ -284,14 +284,18 @@ def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_ther
         assert {swing.state for swing in store.swings("bisecting", "open")} == set()
 
 
-def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain: Brain) -> None:
-    base, merge, _ = merged(brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
-    brain.watch(base)
+def until_the_branch_is_searched(brain: Brain) -> None:
     for _ in range(60):
         tick(brain.lab)
         if brain.count("bisection") == 2:
             break
         brain.fake.work()
+
+
+def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain: Brain) -> None:
+    base, merge, _ = merged(brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
+    brain.watch(base)
+    until_the_branch_is_searched(brain)
     above = brain.facts("b", 1)
     assert (above["status"], above["culprit"]["commit"], above["within"]) == ("culprit", merge, None)
     assert "b2 searches the branch" in above["branches"][0]["words"]
@@ -315,11 +319,7 @@ def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:
 def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(brain: Brain) -> None:
     base, merge, _ = merged(brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
     brain.watch(base)
-    for _ in range(60):
-        tick(brain.lab)
-        if brain.count("bisection") == 2:
-            break
-        brain.fake.work()
+    until_the_branch_is_searched(brain)
     assert cancel_bisection(brain.lab, 2)
     brain.run()
     assert brain.facts("i")["culprit"]["commit"] == merge

@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import Final
 
 from swingbot.core.bisect.state import NoisePrior
+from swingbot.core.stats.moments import mean
 
 USUAL: Final = 0.02  # a benchmark on a machine in use
 _LN_SD: Final = 1.2
@@ -78,7 +79,7 @@ def _scaled(boots: Boots, ends: tuple[str, str]) -> tuple[Boots, float]:
     if all(v > 0 for v in values):
         level = sorted(values)[len(values) // 2]
         return {sha: [[math.log(v) for v in boot] for boot in of] for sha, of in boots.items()}, _floor(values, level)
-    level = max((abs(_mean([_mean(b) for b in boots[end]])) for end in ends if boots.get(end)), default=0.0) or max(abs(v) for v in values) or 1.0
+    level = max((abs(mean([mean(b) for b in boots[end]])) for end in ends if boots.get(end)), default=0.0) or max(abs(v) for v in values) or 1.0
     return {sha: [[v / level for v in boot] for boot in of] for sha, of in boots.items()}, _floor(values, level)
 
 
@@ -101,7 +102,7 @@ def _within(boots: Boots) -> Spread:
 
 
 def _between(boots: Boots) -> Spread:
-    means = [[_mean(boot) for boot in of] for of in boots.values() if of]
+    means = [[mean(boot) for boot in of] for of in boots.values() if of]
     return Spread(sum(_squares(g) for g in means), sum(len(g) - 1 for g in means))
 
 
@@ -110,10 +111,6 @@ def _usual_runs(boots: Boots) -> float:
     return max(1.0, len(counts) / sum(1.0 / n for n in counts)) if counts else 1.0
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def _squares(values: Sequence[float]) -> float:
-    mean = _mean(values)
-    return math.fsum((v - mean) ** 2 for v in values)
+    middle = mean(values)
+    return math.fsum((v - middle) ** 2 for v in values)

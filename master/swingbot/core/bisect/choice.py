@@ -122,7 +122,7 @@ class _Power:
 
 def _precisions(ev: Evidence, power: _Power, kernels: Mapping[tuple[int, int], int]) -> tuple[Floats, Floats, Floats]:
     """Position -> precision now, after one more boot of the build booted least, and after one boot of a new layout."""
-    now, least = np.zeros(ev.last + 1), np.zeros(ev.last + 1)
+    now = np.zeros(ev.last + 1)
     fewest: dict[int, int] = {}
     for (position, _), boots in kernels.items():
         now[position] += power.precision(boots)
@@ -130,9 +130,8 @@ def _precisions(ev: Evidence, power: _Power, kernels: Mapping[tuple[int, int], i
     fresh = power.precision(1)
     more = now + fresh
     for position, boots in fewest.items():
-        least[position] = boots
         more[position] = now[position] - power.precision(boots) + power.precision(boots + 1)
-    return now, more, np.where(least > 0, now + fresh, 0.0)
+    return now, more, np.where(now > 0, now + fresh, 0.0)
 
 
 def _gains(ev: Evidence, post: Posterior, kernels: Mapping[tuple[int, int], int], under_way: Sequence[tuple[int, int]], decisive: float) -> Floats:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from swingbot.core.bisect.evidence import Boot, Evidence, Pending
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.posterior import Posterior, wild_boots
 from swingbot.core.bisect.state import Policy, Request
 from swingbot.core.stats.compare import BootRuns, RowVerdict, Rule, compare
 
@@ -31,8 +31,8 @@ def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, 
     """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it."""
     sides = [{b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)]
     both = sorted(sides[0].keys() & sides[1].keys())
-    wild = {b.k for b, p in zip(ev.boots, post.wild, strict=False) if p > 0.5 and b.phase == "confirm" and b.position in (left, right)}
-    ks = [k for k in both if k not in wild]
+    wild = wild_boots(ev, post)
+    ks = [k for k in both if not {(left, k), (right, k)} & wild]
     if len(both) - len(ks) > policy.max_confirm:  # a box like that: leave nothing out
         ks = both
     layouts = len({b.layout for p in (left, right) for b in ev.at(p, "confirm")})

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from swingbot.core.bisect.posterior import entropy
 from swingbot.core.bisect.state import Action, Belief, BisectionState, Conclude, InFlight, Measure, Observation, Policy
 from swingbot.core.bisect.step import belief, step
 
@@ -86,7 +87,7 @@ def explain(state: BisectionState, policy: Policy, order: Sequence[Observation],
     return Explanation(
         action=action,
         known=known,
-        bits_left=_entropy(_vector(known)),
+        bits_left=entropy(_vector(known)),
         influences=tuple(i for i in told if i.bits > 1e-3),
         what_ifs=tuple(what_ifs(state, policy, action, known)),
         spreads=spreads(state),
@@ -122,10 +123,6 @@ def leader(known: Belief) -> tuple[int, float] | None:
 
 def _vector(known: Belief) -> NDArray[np.float64]:
     return np.array([c.probability for c in known.candidates] + [known.p_none])
-
-
-def _entropy(p: NDArray[np.float64]) -> float:
-    return float(-np.sum(np.where(p > 0, p * np.log2(np.maximum(p, 1e-300)), 0.0)))
 
 
 def spreads(state: BisectionState) -> Spreads:

@@ -19,7 +19,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, logsumexp, stdtr
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import FLOOR, Posterior, gap_prior, per_commit
+from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Posterior, gap_prior, per_commit
 from swingbot.core.bisect.state import NoisePrior, Policy
 
 # Grid over each ratio: factors in sd and their weights. Layout is known worst and gets the widest.
@@ -31,14 +31,13 @@ _WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))  # of a box that nobody has seen wa
 _WANDER_BOOTS: Final = (6.0, 40.0)  # over how many boots it then moves
 WANDERS: Final = 0.1  # prior that it does
 _MOVED_SINCE: Final = 0.005  # the same of a box that was seen to stand still
-_MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Boots reduced to one row each, and which kernels and blocks (values of k) they belong to."""
 
-    at: Floats  # positions of the measured kernels, ascending; one that was built with several layouts stands there as often
+    at: Indices  # positions of the measured kernels, ascending; one that was built with several layouts stands there as often
     point: Indices  # boot -> index into `at`
     block: Indices  # boot -> index of its k
     runs: Floats  # weight of its mean, in runs
@@ -59,7 +58,7 @@ def summarise(ev: Evidence, paired: bool) -> Sums:
     table = np.array(rows, dtype=float).reshape(-1, 5)
     centre = float(table[:, 3].mean()) if len(rows) else 0.0
     return Sums(
-        np.array([p for p, _ in kernels], float),
+        np.array([p for p, _ in kernels], np.intp),
         table[:, 0].astype(np.intp),
         table[:, 1].astype(np.intp),
         table[:, 2],
@@ -75,8 +74,8 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, paired: bool, 
     sd_run, df = _pooled_noise(sums, noise, paired)
     prior = max(noise.sd_boot if paired else noise.sd_run, FLOOR)
     shift = _Shift(sums, (_SHIFT_SD / sd_run) ** 2) if paired else _Shift(sums, 0.0)
-    cells = [_cell(sums, rho, lam, ln_weight, shift, prior, noise, sd_run, policy) for rho, lam, ln_weight in _grid(noise, sd_run, paired)]
-    ln_prior = gap_prior(sums.at.astype(np.intp), ev.mass, policy)
+    cells = [_cell(shift, rho, lam, ln_weight, prior, noise, sd_run, policy) for rho, lam, ln_weight in _grid(noise, sd_run, paired)]
+    ln_prior = gap_prior(sums.at, ev.mass, policy)
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior  # (grid, gaps + 1), the last column is "none"
     one = float(logsumexp(ln))
     return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, paired, *_two_steps(sums, cells, ln_prior, one, policy))
@@ -101,13 +100,13 @@ def wandering(ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, mi
     by an offset each, which tells nothing about the step."""
     at, kernel, level, weight, times, sd, prior = rows.at, rows.kernel, rows.level, rows.weight, rows.times, rows.spread, rows.prior
     centre = float(np.median(level))
-    sums = Sums(at.astype(np.float64), kernel, np.zeros(len(level), np.intp), weight, level - centre, np.zeros(len(level)), centre)
+    sums = Sums(at, kernel, np.zeros(len(level), np.intp), weight, level - centre, np.zeros(len(level)), centre)
     ln_prior = gap_prior(at, ev.mass, policy)
-    lams = tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
+    lams = _layouts(noise, sd)
     cells, still = [], []
     for factor, seconds, share in _wanders(times, noise, sd):
         shift = _Shift(sums, factor**2, _together(rows, factor**2, seconds))
-        cells += [_cell(sums, 0.0, lam, math.log(share * w), shift, prior, noise, sd, policy) for lam, w in lams]
+        cells += [_cell(shift, 0.0, lam, math.log(share * w), prior, noise, sd, policy) for lam, w in lams]
         still += [factor == 0.0] * len(lams)
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     weights = np.exp(ln - float(logsumexp(ln)))
@@ -185,8 +184,12 @@ class _Cell:
 def _grid(noise: NoisePrior, sd_run: float, paired: bool) -> list[tuple[float, float, float]]:
     """(sb^2/sw^2, sl^2/sw^2, ln weight). The ratios stand on absolute spreads: a box without boot noise still has layout."""
     boots = ((0.0, 1.0),) if paired else tuple(((f * noise.sd_boot / sd_run) ** 2, w) for f, w in _BOOT_GRID)
-    layouts = tuple(((f * noise.sd_layout / sd_run) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
-    return [(rho, lam, math.log(wb * wl)) for (rho, wb), (lam, wl) in product(boots, layouts)]
+    return [(rho, lam, math.log(wb * wl)) for (rho, wb), (lam, wl) in product(boots, _layouts(noise, sd_run))]
+
+
+def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
+    """(sl^2/sd^2, weight)."""
+    return tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
 
 
 def _pooled_noise(sums: Sums, noise: NoisePrior, paired: bool) -> tuple[float, float]:
@@ -223,7 +226,8 @@ def _information(sums: Sums, rho: float, kappa: float) -> tuple[Floats, Floats, 
     return info, vector, square, ln_det
 
 
-def _cell(sums: Sums, rho: float, lam: float, ln_weight: float, shift: _Shift, prior: float, noise: NoisePrior, sd_run: float, policy: Policy) -> _Cell:
+def _cell(shift: _Shift, rho: float, lam: float, ln_weight: float, prior: float, noise: NoisePrior, sd_run: float, policy: Policy) -> _Cell:
+    sums = shift.sums
     info, vector, square, ln_det = shift.information(rho)
     points, runs = len(sums.at), float(len(sums.runs)) if shift.together is not None else float(sums.runs.sum())
     mixed = np.eye(points) + lam * info  # integrates each kernel's layout offset
@@ -255,7 +259,7 @@ def _cell(sums: Sums, rho: float, lam: float, ln_weight: float, shift: _Shift, p
         cov=np.column_stack([np.append(b22 / det, 1 / b11), np.append(b11 / det, 0.0), np.append(-b12 / det, 0.0)]),
         rho=rho,
         lam=lam,
-        two=_two_in_cell(b11, b12, corner + prior_d * np.eye(gaps), r1, r2, (square, ln_det, prior_d, runs, a, b0)) if gaps <= _MOST_GAPS else np.empty(0),
+        two=_two_in_cell(b11, b12, corner + prior_d * np.eye(gaps), r1, r2, (square, ln_det, prior_d, runs, a, b0)) if gaps <= MOST_GAPS else np.empty(0),
     )
 
 
@@ -307,7 +311,7 @@ def _collect(
     # Paired: mu swims with the shifts; what points are judged against is known as well as the difference of the ends.
     ends = (cov[:, :, 1] / 2,) * 2 if paired else (cov[:, :, 0], cov[:, :, 0] + cov[:, :, 1] + 2 * cov[:, :, 2])
     return Posterior(
-        commit=per_commit(sums.at.astype(np.intp), change.sum(axis=0), mass),
+        commit=per_commit(sums.at, change.sum(axis=0), mass),
         none=none,
         none_or_small=none + float((change * small).sum()),
         effect=mean,

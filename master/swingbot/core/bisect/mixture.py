@@ -20,7 +20,7 @@ from scipy.special import expit, logsumexp, ndtr
 
 from swingbot.core.bisect import gaussian
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import FLOOR, Posterior, blend, gap_prior, per_commit
+from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Posterior, blend, gap_prior, per_commit
 from swingbot.core.bisect.state import NoisePrior, Policy
 
 # What is not Gaussian: (share of wild boots, their spread in sd, prior). Summed over; the data decide.
@@ -33,7 +33,6 @@ _FINE: Final = 8  # places of a boot between two levels of the grid
 _MOST_LEVELS: Final = 400  # beyond, spreads get a floor: only where the step is a hundred times the noise
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _MOST_WANDER: Final = 500  # boots; beyond, time is not looked at: the work grows with the cube
-_MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,6 @@ class _Columns:
     point: Indices  # node -> index into `at`
     node: Indices  # boot -> node, ascending
     x: Floats  # boot -> its level on the effect scale
-    runs: Floats  # boot -> runs in it
     prior: float  # spread of one boot as it was known before the bisection
     spread: float  # of one boot: what replicates and prior say
     error: float  # sd of ln(spread)
@@ -131,10 +129,10 @@ def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
     where = {position: i for i, position in enumerate(at)}
     node = np.array([index[b.position, b.layout] for b in boots], dtype=np.intp)
     x = np.array([_level(ev, b) for b in boots])
-    runs = np.array([len(b.values) for b in boots], dtype=np.float64)
-    prior = math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / float(runs.mean()))
-    spread, error, df = _known_spread(x, node, max(prior, FLOOR), noise.certainty)
-    return _Columns(np.array(at, np.intp), np.array([where[p] for p, _ in nodes], np.intp), node, x, runs, max(prior, FLOOR), spread, error, df)
+    runs = sum(len(b.values) for b in boots) / len(boots)
+    prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), FLOOR)
+    spread, error, df = _known_spread(x, node, prior, noise.certainty)
+    return _Columns(np.array(at, np.intp), np.array([where[p] for p, _ in nodes], np.intp), node, x, prior, spread, error, df)
 
 
 def _level(ev: Evidence, boot: Boot) -> float:
@@ -297,7 +295,7 @@ def _effect_density(effect: Floats, policy: Policy) -> Floats:
 def _two_steps(points: Floats, levels: Floats, policy: Policy, ln_prior: Floats, ln_one: float, at: Indices) -> tuple[float, tuple[int, int] | None]:
     """P(two steps against one or none) at one theta, and the first and last measured position between them at the likeliest pair."""
     gaps = len(at) - 1
-    if gaps < 2 or gaps > _MOST_GAPS or policy.prior_two <= 0:
+    if gaps < 2 or gaps > MOST_GAPS or policy.prior_two <= 0:
         return 0.0, None
     before = np.cumsum(points, axis=0)
     left, left_top = _scaled(before[None, :-1])

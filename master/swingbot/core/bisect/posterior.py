@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Floats, Indices
+from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.state import Policy
 
 FLOOR: Final = 1e-4  # spread of a boot: below, one digit would be proof
+MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class Posterior:
         return np.cumsum(self.commit) / max(1.0 - self.none, 1e-300)
 
 
+def wild_boots(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
+    """(position, k) of boots that are rather wild than not; none where the model has no wild boots."""
+    return {(b.position, b.k) for b, p in zip(ev.boots, post.wild, strict=False) if p > 0.5}
+
+
 def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
     """Two models of the same boots, the second with probability `wander`."""
     mean = (1 - wander) * still.effect + wander * moving.effect
@@ -61,6 +67,11 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         wander=wander,
         wild=still.wild,
     )
+
+
+def entropy(p: Floats) -> float:
+    """Bits that are open."""
+    return float(-np.sum(np.where(p > 0, p * np.log2(np.maximum(p, 1e-300)), 0.0)))
 
 
 def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:

@@ -15,7 +15,7 @@ from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.choice import Choice, choose, weak_end
 from swingbot.core.bisect.confirm import Fresh, confirm_requests, fresh
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Pending, gather
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.posterior import Posterior, entropy, wild_boots
 from swingbot.core.bisect.state import (
     Action,
     Belief,
@@ -245,8 +245,7 @@ def _search(case: _Case) -> Action:
 def _hopeless(case: _Case, post: Posterior, bits: float) -> bool:
     """Whether what is left of the budget cannot tell the candidates apart, at the rate of the best boot there is."""
     share = post.commit / max(float(post.commit.sum()), 1e-300)
-    open_bits = -float((share[share > 0] * np.log2(share[share > 0])).sum())
-    return bits * (case.policy.max_boots - case.ev.used) < case.policy.hopeless * open_bits
+    return bits * (case.policy.max_boots - case.ev.used) < case.policy.hopeless * entropy(share)
 
 
 def _target(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int] | None:
@@ -397,7 +396,7 @@ def _end_effect(case: _Case) -> float:
 def _end_boots(case: _Case) -> tuple[list[Boot], list[Boot]]:
     """Boots of the good and of the bad end outside confirmation, those left out that look wild; on a paired testbox those with a partner."""
     ev = case.ev
-    wild = {(b.position, b.k) for b, p in zip(ev.boots, case.post.wild if case.post else (), strict=False) if p > 0.5}
+    wild = wild_boots(ev, case.post) if case.post else set()
     good, bad = ([b for b in ev.at(p) if b.phase != "confirm"] for p in (0, ev.last))
     good, bad = ([b for b in end if (b.position, b.k) not in wild] or end for end in (good, bad))
     common = {b.k for b in good} & {b.k for b in bad}

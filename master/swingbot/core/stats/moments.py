@@ -15,7 +15,8 @@ def mean(values: Sequence[float]) -> float:
 
 def stddev(values: Sequence[float]) -> float:
     """With n - 1; of at least two values."""
-    return math.sqrt(squares(values)[0] / (len(values) - 1)) * squares(values)[1]
+    total, unit = squares(values)
+    return math.sqrt(total / (len(values) - 1)) * unit
 
 
 def squares(values: Sequence[float]) -> tuple[float, float]:
