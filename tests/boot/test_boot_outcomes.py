@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,6 +64,36 @@ def test_the_shipped_programs_run_and_their_samples_are_read(tmp_path: Path, bas
     assert "netperf-job/0 netperf.Throughput_Mbps" in samples(lab.out / "results.tar", jobs)
     assert outcome["facts"]["nr_cpu"] == {"vm-icount": 1, "vm-tcg": 2}[box]
     assert {"rootfs", "sha256.netperf", "version.netperf", "qemu_version", "perturbation_us", "thp_enabled"} <= set(outcome["facts"])
+
+
+STALE = "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code: 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
+
+
+@pytest.mark.parametrize(("spoilt", "status"), [(1, "up"), (3, "infra")])
+def test_a_boot_that_qemu_spoils_is_made_again(tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch, spoilt: int, status: str) -> None:
+    real = shutil.which("qemu-system-x86_64")
+    counter, shim = tmp_path / "boots", tmp_path / "bin" / "qemu-system-x86_64"
+    shim.parent.mkdir()
+    shim.write_text(
+        f"""#!/bin/sh
+        [ "$1" = --version ] && exec {real} "$@"
+        echo boot >>{counter}
+        [ "$(wc -l <{counter})" -gt {spoilt} ] && exec {real} "$@"
+        for word; do case $word in file,id=console,path=*) console=${{word##*=}} ;; esac; done
+        printf '%s' '{STALE}' >"$console"
+        """
+    )
+    shim.chmod(0o755)
+    lab = virtual_lab(tmp_path, base_kernel)
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    outcome = lab.boot(SMALL[:1])
+    assert outcome["status"] == status, outcome["reason"]
+    assert len(counter.read_text().splitlines()) == min(spoilt + 1, 3)
+    if status == "up":
+        assert outcome["facts"]["boots_spoilt_by_qemu"] == spoilt
+        assert b"int3" not in (lab.out / "console.log").read_bytes()
+    else:
+        assert "QEMU 8.1" in outcome["reason"]
 
 
 def test_a_kernel_that_complains_is_oopsed_although_its_job_ended(tmp_path: Path, base_kernel: Path) -> None:

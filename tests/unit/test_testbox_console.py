@@ -67,6 +67,26 @@ def test_warnings_and_a_starved_guest_do_not_condemn_a_kernel(text: str) -> None
     assert console.judge(text) is None
 
 
+def trap(code: str, oops: str = "int3: 0000 [#1] SMP") -> str:
+    return f"[    4.4] {oops}\n[    4.4] RIP: 0010:__schedule+0x1c3/0x370\n[    4.4] Code: {code}\n[    4.5] RSP: 0018:ffffaf16 EFLAGS: 00000046\n{DIED}"
+
+
+@pytest.mark.parametrize(
+    ("text", "stale"),
+    [
+        (trap("41 8b 4f 20 66 <90> f7 c1 00"), True),  # a jump label that is a no-op again
+        (trap("41 8b 4f 20 0f <1f> 44 00 00"), True),
+        (trap("41 8b 4f 20 cc <90> f7 c1 00"), False),  # the kernel has an int3 where it trapped
+        (trap("41 8b 4f 20 66 <90> f7 c1 00", oops="invalid opcode: 0000 [#1] SMP"), False),
+        (NULL_POINTER + trap("41 8b 4f 20 66 <90> f7 c1 00"), False),  # what came first counts
+        ("[    4.4] int3: 0000 [#1] SMP\n" + DIED, False),  # nothing shows what memory held
+        ("", False),
+    ],
+)
+def test_a_breakpoint_that_memory_does_not_hold_is_the_emulator_s_fault(text: str, stale: bool) -> None:
+    assert console.trapped_on_stale_code("[    0.0] Linux version 6.1\n" + text) is stale
+
+
 @given(st.text())
 def test_any_text_has_a_short_printable_last_line(text: str) -> None:
     verdict = console.judge(text)

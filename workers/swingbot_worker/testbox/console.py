@@ -12,6 +12,10 @@ _PANIC = re.compile(r"Kernel panic - not syncing")
 # An exception in kernel mode ends in "... [#1]" on x86; the BUG: lines are printed before it, or stand alone.
 # Lockup and stall reports are left out: on a shared host a vCPU that was not given time prints them too.
 _OOPS = re.compile(r"\bBUG: (?!soft lockup|workqueue lockup)|kernel BUG at |\bOops\b.*:|general protection fault|: [0-9a-f]{4,16} \[#\d+\]|KASAN: |UBSAN: ")
+# "Code: 8b 4f 20 66 <90> f7": what memory holds around the instruction pointer, which stands behind an int3 that trapped.
+_INT3 = re.compile(r"\bint3: [0-9a-f]{4,16} \[#1\]")
+_CODE = re.compile(r"\bCode: (?:[0-9a-f]{2} )*([0-9a-f]{2}) <[0-9a-f]{2}>")
+_BREAKPOINT = "cc"
 LINE_LENGTH = 300
 
 
@@ -22,6 +26,20 @@ def judge(text: str) -> Verdict | None:
     if panic is not None:
         return Verdict(status=BootStatus.PANICKED, reason=panic if oops is None else f"{oops}; {panic}")
     return None if oops is None else Verdict(status=BootStatus.OOPSED, reason=oops)
+
+
+def trapped_on_stale_code(text: str) -> bool:
+    """Whether the first oops is a breakpoint (int3) at an address where memory holds none.
+
+    A kernel that patches its own text (jump labels, which `perf stat` switches) puts an int3 there for a moment. QEMU before 8.1 can go on
+    running a translation of that moment on another vCPU (qemu-devel, July 2023, "qemu-x86_64 booting with 8.0.0 still see int3"): the
+    machine is at fault then, not the kernel. A kernel that has an int3 where it traps shows its byte.
+    """
+    oops = next(_matching(_OOPS, text), None)
+    if oops is None or not _INT3.search(oops):
+        return False
+    code = next((found for line in _lines(text) if (found := _CODE.search(line))), None)
+    return code is not None and code[1] != _BREAKPOINT
 
 
 def last_line(text: str) -> str:

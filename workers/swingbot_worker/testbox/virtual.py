@@ -25,6 +25,8 @@ FREE_BYTES = 128 << 20
 REFUSED_IMAGE = ("linux kernel too old", "without PVH ELF Note", "invalid kernel header")
 # Leftovers of killed boots older than this are removed.
 SCRATCH_SECONDS = 24 * 3600.0
+# Boots in a row in which QEMU may trip over its own translation before we give up.
+STALE_BOOTS = 3
 
 
 def boot(request: Request) -> Boot:
@@ -39,8 +41,9 @@ def boot(request: Request) -> Boot:
         with _leases(request) as locks:
             if box.driver.accel == "kvm":
                 kvm.check(box, request.image, site)
-            verdict = _run(request, qemu.qemu_argv(box, files, delay), locks)
-    return Boot(verdict=verdict, facts={**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key})
+            verdict, stale = _sound_run(request, qemu.qemu_argv(box, files, delay), locks)
+    facts = {**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key, "boots_spoilt_by_qemu": stale}
+    return Boot(verdict=verdict, facts=facts)
 
 
 def job_entries(unit_jobs: Sequence[UnitJob], site: Site, *, alone: bool) -> list[cpio.Entry]:
@@ -58,6 +61,16 @@ def _leases(request: Request) -> Iterator[list[int]]:
         if not request.box.repeatable:
             locks.append(stack.enter_context(lease.exclusive(cache, tell=request.tell, patience=request.patience)))
         yield locks
+
+
+def _sound_run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> tuple[Verdict, int]:
+    """Run until a boot is not spoilt by QEMU itself; its verdict, and how many were."""
+    for stale in range(STALE_BOOTS):
+        verdict = _run(request, argv, locks)
+        if not console.trapped_on_stale_code(request.console.read_text(errors="replace")):
+            return verdict, stale
+        request.tell(f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again")
+    raise InfraError(f"QEMU ran breakpoints that the kernel had taken away, {STALE_BOOTS} boots in a row; QEMU 8.1 and later do not.")
 
 
 def _run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> Verdict:
