@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker.runner.facts import FACTS
 from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 
 END = "facts/ended"
@@ -31,7 +32,8 @@ def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
     `alone`: it runs in a guest of its own, where after each run every process may be killed.
     """
     runs = "\n".join(line for job in unit_jobs for line in _lines(job))
-    return f"{PROLOGUE}{SWEEP_ALL if alone else SWEEP_NOTHING}\nfacts\n{runs}\nfinish\n"
+    return f"{PROLOGUE}{FACTS}
+{SWEEP_ALL if alone else SWEEP_NOTHING}\nfacts\n{runs}\nfinish\n"
 
 
 def seconds_of(job: UnitJob) -> float:
