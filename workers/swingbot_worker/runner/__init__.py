@@ -32,8 +32,7 @@ def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
     `alone`: it runs in a guest of its own, where after each run every process may be killed.
     """
     runs = "\n".join(line for job in unit_jobs for line in _lines(job))
-    return f"{PROLOGUE}{FACTS}
-{SWEEP_ALL if alone else SWEEP_NOTHING}\nfacts\n{runs}\nfinish\n"
+    return f"{PROLOGUE}{FACTS}\n{SWEEP_ALL if alone else SWEEP_NOTHING}\nfacts\n{runs}\nfinish\n"
 
 
 def seconds_of(job: UnitJob) -> float:
