@@ -1,7 +1,7 @@
 """Where is the step, if all noise is Gaussian? The exact posterior, for boots that share a shift: boot k of a paired testbox shifts
 all kernels alike, and a testbox that wanders shifts boots alike that are close in time.
 
-    y = mu + D * [behind the step] + layout(kernel) + shift(k, or time) + boot + run
+    y = mu + D * [behind the step] + layout(kernel) + shift(k, or time) + boot
 
 All but a grid of noise ratios is integrated in closed form (docs/statistics.md, "The posterior of a bisection").
 Everything here is on the effect scale: natural logs, or differences in units of the level.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -22,8 +21,7 @@ from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Posterior, gap_prior, per_commit
 from swingbot.core.bisect.state import NoisePrior, Policy
 
-# Grid over each ratio: factors in sd and their weights. Layout is known worst and gets the widest.
-_BOOT_GRID: Final = ((0.45, 0.25), (1.0, 0.5), (2.2, 0.25))
+# Grid over the ratio of layout to boot: factors in sd and their weights.
 _LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
 _SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
 _OFFSET_SD: Final = 0.5  # between testboxes of a group: as good as nothing is known
@@ -35,50 +33,42 @@ _MOVED_SINCE: Final = 0.005  # the same of a box that was seen to stand still
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Boots reduced to one row each, and which kernels and blocks (values of k) they belong to."""
+    """Boots, one number each, and which kernels and blocks (values of k) they belong to."""
 
     at: Indices  # positions of the measured kernels, ascending; one that was built with several layouts stands there as often
     point: Indices  # boot -> index into `at`
     block: Indices  # boot -> index of its k
-    runs: Floats  # weight of its mean, in runs
-    mean: Floats  # centred on `centre`
-    within: Floats  # squares of runs about their boot's mean
+    weight: Floats  # 1; less for a boot that looks wild
+    level: Floats  # centred on `centre`
     centre: float
 
 
-def summarise(ev: Evidence, paired: bool) -> Sums:
-    """On a paired testbox a boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
+def summarise(ev: Evidence) -> Sums:
+    """A boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
     kernels = sorted({(b.position, b.layout) for b in ev.boots})
     index, ks = {key: i for i, key in enumerate(kernels)}, {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))}
-    rows = []
-    for b in ev.boots:
-        values = [math.fsum(b.values) / len(b.values)] if paired else list(b.values)
-        logs = np.array([ev.of(v) for v in values])
-        rows.append((index[b.position, b.layout], ks[b.k], len(logs), float(logs.mean()), float(((logs - logs.mean()) ** 2).sum())))
-    table = np.array(rows, dtype=float).reshape(-1, 5)
-    centre = float(table[:, 3].mean()) if len(rows) else 0.0
+    level = np.array([ev.of(math.fsum(b.values) / len(b.values)) for b in ev.boots])
+    centre = float(level.mean()) if len(level) else 0.0
     return Sums(
-        np.array([p for p, _ in kernels], np.intp),
-        table[:, 0].astype(np.intp),
-        table[:, 1].astype(np.intp),
-        table[:, 2],
-        table[:, 3] - centre,
-        table[:, 4],
-        centre,
+        at=np.array([p for p, _ in kernels], np.intp),
+        point=np.array([index[b.position, b.layout] for b in ev.boots], np.intp),
+        block=np.array([ks[b.k] for b in ev.boots], np.intp),
+        weight=np.ones(len(level)),
+        level=level - centre,
+        centre=centre,
     )
 
 
-def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, paired: bool, min_effect: float) -> Posterior:
-    """Needs boots of both ends."""
-    sums = summarise(ev, paired)
-    sd_run, df = _pooled_noise(sums, noise, paired)
-    prior = max(noise.sd_boot if paired else noise.sd_run, FLOOR)
-    shift = _Shift(sums, (_SHIFT_SD / sd_run) ** 2) if paired else _Shift(sums, 0.0)
-    cells = [_cell(shift, rho, lam, ln_weight, prior, noise, sd_run, policy) for rho, lam, ln_weight in _grid(noise, sd_run, paired)]
+def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: float) -> Posterior:
+    """Of paired boots: those of equal k share a shift. Needs boots of both ends."""
+    sums = summarise(ev)
+    sd, df = _pooled_noise(sums, noise)
+    shift = _Shift(sums, (_SHIFT_SD / sd) ** 2)
+    cells = [_cell(shift, lam, math.log(w), max(noise.sd_boot, FLOOR), noise, sd, policy) for lam, w in _layouts(noise, sd)]
     ln_prior = gap_prior(sums.at, ev.mass, policy)
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior  # (grid, gaps + 1), the last column is "none"
     one = float(logsumexp(ln))
-    return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, paired, *_two_steps(sums, cells, ln_prior, one, policy))
+    return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, *_two_steps(sums, cells, ln_prior, one, policy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +90,13 @@ def wandering(ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, mi
     by an offset each, which tells nothing about the step."""
     at, kernel, level, weight, times, sd, prior = rows.at, rows.kernel, rows.level, rows.weight, rows.times, rows.spread, rows.prior
     centre = float(np.median(level))
-    sums = Sums(at, kernel, np.zeros(len(level), np.intp), weight, level - centre, np.zeros(len(level)), centre)
+    sums = Sums(at, kernel, np.zeros(len(level), np.intp), weight, level - centre, centre)
     ln_prior = gap_prior(at, ev.mass, policy)
     lams = _layouts(noise, sd)
     cells, still = [], []
     for factor, seconds, share in _wanders(times, noise, sd):
         shift = _Shift(sums, factor**2, _together(rows, factor**2, seconds))
-        cells += [_cell(shift, 0.0, lam, math.log(share * w), prior, noise, sd, policy) for lam, w in lams]
+        cells += [_cell(shift, lam, math.log(share * w), prior, noise, sd, policy) for lam, w in lams]
         still += [factor == 0.0] * len(lams)
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     weights = np.exp(ln - float(logsumexp(ln)))
@@ -115,7 +105,7 @@ def wandering(ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, mi
     cells = [cells[i] for i in moves]
     one = float(logsumexp(ln[moves]))
     two = _two_steps(sums, cells, ln_prior, one, policy)
-    return _collect(sums, cells, np.exp(ln[moves] - one), ev.mass, min_effect, max(len(level) - len(at), 0), True, *two), wander
+    return _collect(sums, cells, np.exp(ln[moves] - one), ev.mass, min_effect, max(len(level) - len(at), 0), *two), wander
 
 
 def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, float, float]]:
@@ -145,24 +135,24 @@ def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
 
 class _Shift:
     """What boots have in common beside their kernel, integrated out: of each block of equal k with variance `kappa` (in units of one
-    run's), or by the covariance `together`."""
+    boot's), or by the covariance `together`."""
 
     def __init__(self, sums: Sums, kappa: float, together: Floats | None = None) -> None:
         self.sums, self.kappa, self.together = sums, kappa, together
 
-    def information(self, rho: float) -> tuple[Floats, Floats, float, float]:
+    def information(self) -> tuple[Floats, Floats, float, float]:
         if self.together is None:
-            return _information(self.sums, rho, self.kappa)
+            return _information(self.sums, self.kappa)
         sums, points = self.sums, len(self.sums.at)
-        covariance = self.together + np.diag(rho + 1.0 / sums.runs)
-        shares = np.zeros((len(sums.mean), points + 1))
-        shares[np.arange(len(sums.mean)), sums.point] = 1.0
-        shares[:, -1] = sums.mean
+        covariance = self.together + np.diag(1.0 / sums.weight)
+        shares = np.zeros((len(sums.level), points + 1))
+        shares[np.arange(len(sums.level)), sums.point] = 1.0
+        shares[:, -1] = sums.level
         factor = cholesky(covariance, lower=True)
         half = solve_triangular(factor, shares, lower=True)
         whole = half.T @ half
-        ln_det = 2.0 * float(np.log(np.diag(factor)).sum()) + float(np.log(sums.runs).sum())
-        return whole[:-1, :-1], whole[:-1, -1], float(sums.within.sum() + whole[-1, -1]), ln_det
+        ln_det = 2.0 * float(np.log(np.diag(factor)).sum()) + float(np.log(sums.weight).sum())
+        return whole[:-1, :-1], whole[:-1, -1], float(whole[-1, -1]), ln_det
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +163,11 @@ class _Cell:
     ln_likelihood: Floats
     effect: Floats  # of D; 0 in the last entry
     low: Floats
-    scale2: Floats  # posterior mean of sd_run^2, about
+    scale2: Floats  # posterior mean of a boot's variance, about
     df: float
-    cov: Floats  # (gaps + 1, 3): variances of mu and D and their covariance, in units of scale2
-    rho: float
+    var: Floats  # of D, in units of scale2
     lam: float
     two: Floats  # (pairs of gaps,): ln likelihood of a step in each of the two, in the order of `_pairs`
-
-
-def _grid(noise: NoisePrior, sd_run: float, paired: bool) -> list[tuple[float, float, float]]:
-    """(sb^2/sw^2, sl^2/sw^2, ln weight). The ratios stand on absolute spreads: a box without boot noise still has layout."""
-    boots = ((0.0, 1.0),) if paired else tuple(((f * noise.sd_boot / sd_run) ** 2, w) for f, w in _BOOT_GRID)
-    return [(rho, lam, math.log(wb * wl)) for (rho, wb), (lam, wl) in product(boots, _layouts(noise, sd_run))]
 
 
 def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
@@ -192,33 +175,28 @@ def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
     return tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
 
 
-def _pooled_noise(sums: Sums, noise: NoisePrior, paired: bool) -> tuple[float, float]:
-    """sd of a run (paired: of a boot mean) from what replicates say and the prior; and the degrees of freedom of the data in it."""
-    prior = max(noise.sd_boot if paired else noise.sd_run, FLOOR)
-    if paired:
-        info, vector, square, _ = _information(sums, 0.0, 1e12)
-        squares = max(square - float(vector @ np.linalg.pinv(info, rcond=1e-9, hermitian=True) @ vector), 0.0)
-        df = max(len(sums.mean) - len(np.unique(sums.block)) - (len(sums.at) - 1), 0)
-    else:
-        squares, df = float(sums.within.sum()), int((sums.runs - 1).sum())
+def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
+    """sd of a boot from what replicates say and the prior; and the degrees of freedom of the data in it."""
+    info, vector, square, _ = _information(sums, 1e12)
+    squares = max(square - float(vector @ np.linalg.pinv(info, rcond=1e-9, hermitian=True) @ vector), 0.0)
+    df = max(len(sums.level) - len(np.unique(sums.block)) - (len(sums.at) - 1), 0)
     a2 = 2.0 * noise.certainty
-    return max(math.sqrt((a2 * prior**2 + squares) / (a2 + df)), FLOOR), df
+    return max(math.sqrt((a2 * max(noise.sd_boot, FLOOR) ** 2 + squares) / (a2 + df)), FLOOR), df
 
 
-def _information(sums: Sums, rho: float, kappa: float) -> tuple[Floats, Floats, float, float]:
+def _information(sums: Sums, kappa: float) -> tuple[Floats, Floats, float, float]:
     """Of the levels of the measured positions, shifts of k integrated out (sd^2 ratio kappa; 0: no blocks):
     matrix M, vector v, scalar c of the quadratic form c - 2 a'v + a'M a, and the ln determinant so far."""
-    w = 1.0 / (rho + 1.0 / sums.runs)
+    w = sums.weight
     points = len(sums.at)
     info: Floats = np.diag(np.bincount(sums.point, w, points)).astype(np.float64)
-    vector: Floats = np.bincount(sums.point, w * sums.mean, points).astype(np.float64)
-    square = float(sums.within.sum() + (w * sums.mean**2).sum())
-    ln_det = float(np.log1p(rho * sums.runs).sum())
+    vector: Floats = np.bincount(sums.point, w * sums.level, points).astype(np.float64)
+    square, ln_det = float((w * sums.level**2).sum()), 0.0
     if kappa > 0:
         blocks = int(sums.block.max()) + 1
         shared = np.zeros((blocks, points))
         np.add.at(shared, (sums.block, sums.point), w)
-        weight, pull = np.bincount(sums.block, w, blocks), np.bincount(sums.block, w * sums.mean, blocks)
+        weight, pull = np.bincount(sums.block, w, blocks), np.bincount(sums.block, w * sums.level, blocks)
         by = shared / (weight + 1.0 / kappa)[:, None]
         info, vector = info - shared.T @ by, vector - by.T @ pull
         square -= float((pull**2 / (weight + 1.0 / kappa)).sum())
@@ -226,17 +204,17 @@ def _information(sums: Sums, rho: float, kappa: float) -> tuple[Floats, Floats, 
     return info, vector, square, ln_det
 
 
-def _cell(shift: _Shift, rho: float, lam: float, ln_weight: float, prior: float, noise: NoisePrior, sd_run: float, policy: Policy) -> _Cell:
+def _cell(shift: _Shift, lam: float, ln_weight: float, prior: float, noise: NoisePrior, sd: float, policy: Policy) -> _Cell:
     sums = shift.sums
-    info, vector, square, ln_det = shift.information(rho)
-    points, runs = len(sums.at), float(len(sums.runs)) if shift.together is not None else float(sums.runs.sum())
+    info, vector, square, ln_det = shift.information()
+    points, boots = len(sums.at), float(len(sums.level))
     mixed = np.eye(points) + lam * info  # integrates each kernel's layout offset
     both = np.linalg.solve(mixed, np.column_stack([info, vector]))
     matrix, g = both[:, :-1], both[:, -1]
     square -= lam * float(vector @ g)
     ln_det += float(np.linalg.slogdet(mixed)[1])
     gaps = points - 1
-    prior_d = 1.0 / max(4.0, (policy.prior_effect / sd_run) ** 2)
+    prior_d = 1.0 / max(4.0, (policy.prior_effect / sd) ** 2)
     # Sums over the points behind each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 behind the gap.
     columns = matrix.sum(axis=0)
     b11, b12 = float(columns.sum()), np.cumsum(columns[::-1])[::-1][1:]
@@ -246,8 +224,8 @@ def _cell(shift: _Shift, rho: float, lam: float, ln_weight: float, prior: float,
     det = np.maximum(b11 * b22 - b12**2, 1e-300)
     low, effect = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
     q = np.append(square - low * r1 - effect * r2, square - r1 * r1 / b11)
-    q = np.maximum(q, 0.0) + runs * FLOOR**2  # rounding: identical values are no proof
-    a, b0 = noise.certainty + (runs - 1) / 2, noise.certainty * prior**2
+    q = np.maximum(q, 0.0) + boots * FLOOR**2  # rounding: identical values are no proof
+    a, b0 = noise.certainty + (boots - 1) / 2, noise.certainty * prior**2
     ln_dets = ln_det + np.append(np.log(det / prior_d), math.log(b11))
     return _Cell(
         ln_weight=ln_weight,
@@ -256,10 +234,9 @@ def _cell(shift: _Shift, rho: float, lam: float, ln_weight: float, prior: float,
         low=np.append(low, r1 / b11),
         scale2=(b0 + q / 2) / a,
         df=2 * a,
-        cov=np.column_stack([np.append(b22 / det, 1 / b11), np.append(b11 / det, 0.0), np.append(-b12 / det, 0.0)]),
-        rho=rho,
+        var=np.append(b11 / det, 0.0),
         lam=lam,
-        two=_two_in_cell(b11, b12, corner + prior_d * np.eye(gaps), r1, r2, (square, ln_det, prior_d, runs, a, b0)) if gaps <= MOST_GAPS else np.empty(0),
+        two=_two_in_cell(b11, b12, corner + prior_d * np.eye(gaps), r1, r2, (square, ln_det, prior_d, boots, a, b0)) if gaps <= MOST_GAPS else np.empty(0),
     )
 
 
@@ -269,7 +246,7 @@ def _pairs(gaps: int) -> tuple[Indices, Indices]:
 
 def _two_in_cell(b11: float, b12: Floats, corner: Floats, r1: float, r2: Floats, rest: tuple[float, float, float, float, float, float]) -> Floats:
     """The same marginal likelihood with two steps of independent size: a 3 by 3 system for each pair of gaps."""
-    square, ln_det, prior_d, runs, a, b0 = rest
+    square, ln_det, prior_d, boots, a, b0 = rest
     i, j = _pairs(len(r2))
     system = np.empty((len(i), 3, 3))
     system[:, 0, 0] = b11
@@ -279,7 +256,7 @@ def _two_in_cell(b11: float, b12: Floats, corner: Floats, r1: float, r2: Floats,
     system[:, 1, 2] = system[:, 2, 1] = corner[i, j]
     right = np.column_stack([np.full(len(i), r1), r2[i], r2[j]])
     solved = np.linalg.solve(system, right[:, :, None])[:, :, 0] if len(i) else right
-    q = np.maximum(square - (solved * right).sum(axis=1), 0.0) + runs * FLOOR**2
+    q = np.maximum(square - (solved * right).sum(axis=1), 0.0) + boots * FLOOR**2
     ln_dets = ln_det + np.linalg.slogdet(system)[1] - 2.0 * math.log(prior_d)
     return np.asarray(-0.5 * ln_dets - a * np.log(b0 + q / 2))
 
@@ -296,20 +273,19 @@ def _two_steps(sums: Sums, cells: list[_Cell], ln_prior: Floats, one: float, pol
 
 
 def _collect(
-    sums: Sums, cells: list[_Cell], weight: Floats, mass: Floats, min_effect: float, df: float, paired: bool, two: float, middle: tuple[int, int] | None
+    sums: Sums, cells: list[_Cell], weight: Floats, mass: Floats, min_effect: float, df: float, two: float, middle: tuple[int, int] | None
 ) -> Posterior:
-    scale2, effect, low = (np.array([getattr(c, name) for c in cells]) for name in ("scale2", "effect", "low"))
-    cov = np.array([c.cov for c in cells])
-    rho, lam = np.array([c.rho for c in cells])[:, None], np.array([c.lam for c in cells])[:, None]
+    scale2, effect, low, var = (np.array([getattr(c, name) for c in cells]) for name in ("scale2", "effect", "low", "var"))
+    lam = np.array([c.lam for c in cells])[:, None]
     t_df = np.array([c.df for c in cells])[:, None]
     change, none = weight[:, :-1], float(weight[:, -1].sum())
     given = change / max(change.sum(), 1e-300)
-    sd = np.sqrt(scale2 * cov[:, :, 1])[:, :-1]
+    sd = np.sqrt(scale2 * var)[:, :-1]
     small = stdtr(t_df, (min_effect - effect[:, :-1]) / sd) - stdtr(t_df, (-min_effect - effect[:, :-1]) / sd)
     mean = float((given * effect[:, :-1]).sum())
-    runs = 1.0 if paired else float(sums.runs.mean())
-    # Paired: mu swims with the shifts; what points are judged against is known as well as the difference of the ends.
-    ends = (cov[:, :, 1] / 2,) * 2 if paired else (cov[:, :, 0], cov[:, :, 0] + cov[:, :, 1] + 2 * cov[:, :, 2])
+    # mu swims with the shifts; what points are judged against is known as well as the difference of the ends.
+    level_var = float((given * (scale2 * var / 2)[:, :-1]).sum())
+    boot_var = float((weight * scale2).sum())
     return Posterior(
         commit=per_commit(sums.at, change.sum(axis=0), mass),
         none=none,
@@ -317,13 +293,11 @@ def _collect(
         effect=mean,
         effect_var=float((given * (sd**2 + (effect[:, :-1] - mean) ** 2)).sum()),
         low=sums.centre + float((given * low[:, :-1]).sum()),
-        low_var=float((given * (scale2 * ends[0])[:, :-1]).sum()),
-        high_var=float((given * (scale2 * ends[1])[:, :-1]).sum()),
-        sd_run=math.sqrt(float((weight * scale2).sum())),
-        sd_boot=math.sqrt(float((weight * scale2 * rho).sum())),
+        low_var=level_var,
+        high_var=level_var,
         sd_layout=math.sqrt(float((weight * scale2 * lam).sum())),
-        boot_var=float((weight * scale2 * (rho + 1.0 / runs)).sum()),
+        boot_var=boot_var,
         two=two,
         middle=middle,
-        df=df if paired else max(len(sums.mean) - len(sums.at), 0),
+        df=df,
     )

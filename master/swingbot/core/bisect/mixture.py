@@ -340,8 +340,6 @@ def _collect(
         low=float((given * found.low[:, :-1]).sum()),
         low_var=float((given * found.low_var[:, :-1]).sum()),
         high_var=float((given * found.high_var[:, :-1]).sum()),
-        sd_run=math.sqrt(boot_var),
-        sd_boot=math.sqrt(boot_var),
         sd_layout=layout,
         boot_var=boot_var,
         two=two[0],

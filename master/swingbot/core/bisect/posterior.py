@@ -26,8 +26,6 @@ class Posterior:
     low: float  # level before the step, and its variance
     low_var: float
     high_var: float
-    sd_run: float
-    sd_boot: float
     sd_layout: float
     boot_var: float  # of a boot mean
     df: float  # degrees of freedom behind boot_var

@@ -109,7 +109,7 @@ def _look(state: BisectionState, policy: Policy) -> _Case:
 def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
     least = ev.threshold(state.min_effect_pct)
     if state.paired:
-        return gaussian.posterior(ev, state.noise, policy, paired=True, min_effect=least)
+        return gaussian.posterior(ev, state.noise, policy, min_effect=least)
     return mixture.posterior(ev, state.noise, policy, min_effect=least)
 
 
