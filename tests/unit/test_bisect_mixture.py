@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_t, norm
 
 from swingbot.core.bisect import gaussian, mixture
+from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import FLOOR, Posterior
 from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, Policy
-from swingbot.core.bisect.step import belief
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.state import (
     EMULATED,
     BisectionState,
@@ -20,7 +21,7 @@ from swingbot.core.bisect.state import (
     Policy,
     Wait,
 )
-from swingbot.core.bisect.step import belief, step
+from swingbot.core.bisect.step import step
 from tests.simulate import Ended, SimulatedBench, a_state, arrived, bisect_to_the_end
 
 POLICY = Policy()

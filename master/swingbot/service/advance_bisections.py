@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from swingbot.core.bisect.belief import belief as believe
 from swingbot.core.bisect.journal import canonical
 from swingbot.core.bisect.state import (
     Action,
@@ -25,7 +26,6 @@ from swingbot.core.bisect.state import (
     PointState,
     Policy,
 )
-from swingbot.core.bisect.step import belief as believe
 from swingbot.core.bisect.step import step
 from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Seen, Variant
 from swingbot.core.plan.noise import noise_prior

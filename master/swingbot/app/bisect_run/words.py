@@ -10,7 +10,7 @@ from swingbot.app.bisect_run.hunt import Hunt, News, Part
 from swingbot.app.bisect_run.journal import Booted
 from swingbot.app.bisect_run.outlook import boots_left
 from swingbot.app.commands.text import number, seconds
-from swingbot.core.bisect.step import belief
+from swingbot.core.bisect.belief import belief
 
 _BAR = 20
 _SHOWN = 3  # commits of the belief in a progress line

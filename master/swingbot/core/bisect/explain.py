@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.posterior import entropy
 from swingbot.core.bisect.state import Action, Belief, BisectionState, Conclude, InFlight, Measure, Observation, Policy
-from swingbot.core.bisect.step import belief, step
+from swingbot.core.bisect.step import step
 
 Like = Literal["good", "bad"]
 _MOST_LOOKS: Final = 60  # beliefs to compute for `influences`; more boots are taken together

@@ -5,64 +5,30 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import stdtr
 
-from swingbot.core.bisect import gaussian, mixture
+from swingbot.core.bisect.belief import candidates
+from swingbot.core.bisect.case import Case, look, phases, why_not
 from swingbot.core.bisect.choice import Choice, choose, weak_end
-from swingbot.core.bisect.confirm import Fresh, confirm_requests, fresh
-from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Pending, gather
+from swingbot.core.bisect.confirm import Fresh, confirm_requests
+from swingbot.core.bisect.evidence import Boot, Evidence, Pending
 from swingbot.core.bisect.posterior import Posterior, entropy, wild_boots
 from swingbot.core.bisect.state import (
     Action,
-    Belief,
     BisectionState,
-    CandidateBelief,
     Conclude,
     Conclusion,
     Culprit,
     Kind,
     Measure,
     Phase,
-    PointBelief,
     Policy,
     Request,
     Wait,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """One look at a bisection: everything derived from its state."""
-
-    state: BisectionState
-    policy: Policy
-    ev: Evidence
-    post: Posterior | None  # None until both ends have given a value
-    root: _Case | None = None  # the whole range, when this is a part of it
-
-    def part(self, low: int, high: int, none: float | None = None) -> _Case:
-        """A stretch of the range as a bisection of its own; its ends have been measured. `none`: prior that there is no step in it."""
-        ev = self.ev.between(low, high)
-        policy = self.policy if none is None else replace(self.policy, prior_no_change=none)
-        return _Case(self.state, policy, ev, _posterior(self.state, policy, ev), self.root or self)
-
-    def sides(self) -> tuple[_Case, _Case] | None:
-        """The stretches up to and from between two steps, if the boots say that there are two."""
-        if self.post is None or self.post.middle is None or self.post.two < self.policy.two:
-            return None
-        first, last = self.post.middle
-        return self.part(0, last), self.part(first, self.ev.last)
-
-    def fresh(self, left: int, right: int) -> Fresh:
-        assert self.post is not None
-        return fresh(self.ev, left, right, self.post, self.policy, paired=self.state.paired, min_effect_pct=self.state.min_effect_pct)
-
-    def name(self, position: int) -> int:
-        return self.ev.points[position]
 
 
 def step(state: BisectionState, policy: Policy) -> Action:
@@ -70,53 +36,23 @@ def step(state: BisectionState, policy: Policy) -> Action:
     if state.boxes > 1:
         many = state.boxes
         policy = replace(policy, parallel=max(policy.parallel, many), boots_per_end=max(policy.boots_per_end, min(many, 4)), decisive=2.0)
-    case = _look(state, policy)
+    case = look(state, policy)
     ev = case.ev
     if ev.last == 0:
         return _conclude(case, "not_reproduced", "the good and the bad kernel are the same image, byte for byte")
     for end, which in ((0, "good"), (ev.last, "bad")):
         if not ev.measurable[end]:
-            return _conclude(case, "inconclusive", f"the {which} end cannot be measured: {_why_not(case, end)}; bisect from another end")
+            return _conclude(case, "inconclusive", f"the {which} end cannot be measured: {why_not(case, end)}; bisect from another end")
     ends = _ends(case)
     if ends is not None:
         return ends
     return _solve(case)
 
 
-def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
-    """The posterior per commit and what is known of each point, for pages."""
-    case = _look(state, policy or Policy())
-    post, ev = case.post, case.ev
-    phases = _phases(state)
-    phase: Phase = next((p for p in ("confirm", "search") if p in phases), "ends")
-    return Belief(
-        candidates=_candidates(case),
-        p_none=_suspicion(case)[1],
-        points=tuple(_point(case, i) for i in range(len(state.points))),
-        change_pct=ev.pct(post.effect) if post else None,
-        good_level=ev.level(post.low) if post else None,
-        bad_level=ev.level(post.low + post.effect) if post else None,
-        phase=phase,
-    )
-
-
-def _look(state: BisectionState, policy: Policy) -> _Case:
-    ev = gather(state, policy)
-    post = _posterior(state, policy, ev) if ev.last > 0 and ev.at(0) and ev.at(ev.last) else None
-    return _Case(state, policy, ev, post)
-
-
-def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
-    least = ev.threshold(state.min_effect_pct)
-    if state.paired:
-        return gaussian.posterior(ev, state.noise, policy, min_effect=least)
-    return mixture.posterior(ev, state.noise, policy, min_effect=least)
-
-
 # --- the ends ---------------------------------------------------------------------------------------------------------------
 
 
-def _ends(case: _Case) -> Action | None:
+def _ends(case: Case) -> Action | None:
     """Boots of both ends until they differ, or do not; None once the search may go on."""
     ev, policy, post = case.ev, case.policy, case.post
     pairs = _end_pairs(ev)
@@ -125,16 +61,12 @@ def _ends(case: _Case) -> Action | None:
     same = _ends_alike(case, post)
     if max(post.none_or_small, same) >= policy.no_change:
         return _conclude(case, "not_reproduced", _no_change_reason(case, max(post.none_or_small, same)))
-    if set(_phases(case.state)) - {"history", "ends"} or 1.0 - min(post.none_or_small, same) >= policy.reproduced:
+    if set(phases(case.state)) - {"history", "ends"} or 1.0 - min(post.none_or_small, same) >= policy.reproduced:
         return None
     most = policy.max_end_boots + sum(b.phase == "history" for b in ev.at(0))
     if pairs >= most or ev.used + 2 > policy.max_boots:
         return _conclude(case, "inconclusive", f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %")
     return _ask_ends(case, min(pairs + max(1, pairs // 4), most), "the ends do not differ clearly yet")
-
-
-def _phases(state: BisectionState) -> list[Phase]:
-    return [o.phase for o in state.observations] + [f.phase for f in state.in_flight]
 
 
 def _end_pairs(ev: Evidence) -> int:
@@ -143,7 +75,7 @@ def _end_pairs(ev: Evidence) -> int:
     return len(good & bad)
 
 
-def _ask_ends(case: _Case, pairs: int, why: str) -> Action:
+def _ask_ends(case: Case, pairs: int, why: str) -> Action:
     ev = case.ev
     there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending}
     broken = {k for p, k in ev.failed if p in (0, ev.last)}
@@ -159,7 +91,7 @@ def _ask_ends(case: _Case, pairs: int, why: str) -> Action:
     return _ask(case, requests, "ends", why)
 
 
-def _ends_alike(case: _Case, post: Posterior) -> float:
+def _ends_alike(case: Case, post: Posterior) -> float:
     """P(the two end kernels themselves, layout and all, differ by less than the minimum). Unlike P(no step) more boots always settle it."""
     ev = case.ev
     good, bad = _end_boots(case)
@@ -169,7 +101,7 @@ def _ends_alike(case: _Case, post: Posterior) -> float:
     return float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
 
 
-def _no_change_reason(case: _Case, p: float) -> str:
+def _no_change_reason(case: Case, p: float) -> str:
     return (
         f"fresh boots of both ends do not differ: P(no change of {case.state.min_effect_pct:g} % or more) = {p:.3f}"
         f" after {len(case.ev.at(0))} and {len(case.ev.at(case.ev.last))} boots"
@@ -179,7 +111,7 @@ def _no_change_reason(case: _Case, p: float) -> str:
 # --- the search -------------------------------------------------------------------------------------------------------------
 
 
-def _solve(case: _Case) -> Action:
+def _solve(case: Case) -> Action:
     """Search the range, or both sides one after the other if there are two steps in it."""
     post = case.post
     assert post is not None
@@ -197,13 +129,13 @@ def _solve(case: _Case) -> Action:
     return _together(case, ended)
 
 
-def _together(case: _Case, ended: list[Conclusion]) -> Conclude:
+def _together(case: Case, ended: list[Conclusion]) -> Conclude:
     found = [c for c in ended if c.kind in ("culprit", "credible_set", "several")]
     if not found:
         return _conclude(case, "inconclusive", "two changes were suspected, neither could be confirmed: " + "; ".join(c.reason for c in ended))
     if len(found) == 1:
         rest = "; ".join(c.reason for c in ended if c is not found[0])
-        return Conclude(conclusion=replace(found[0], reason=f"{found[0].reason}; elsewhere in the range: {rest}", candidates=_candidates(case)))
+        return Conclude(conclusion=replace(found[0], reason=f"{found[0].reason}; elsewhere in the range: {rest}", candidates=candidates(case)))
     # Only single commits are culprits: of a set it is not known which one to blame.
     culprits, members = tuple(x for c in found if c.kind != "credible_set" for x in c.culprits), tuple(x for c in found for x in c.members)
     reason = f"{len(found)} changes in the range, each confirmed: " + "; ".join(
@@ -214,7 +146,7 @@ def _together(case: _Case, ended: list[Conclusion]) -> Conclude:
     return _conclude(case, kind, reason, culprits=culprits, members=members, probability=math.prod(c.probability or 0.0 for c in found))
 
 
-def _search(case: _Case) -> Action:
+def _search(case: Case) -> Action:
     ev, policy, post = case.ev, case.policy, case.post
     assert post is not None
     target = _target(ev, post, policy.suspect)
@@ -242,7 +174,7 @@ def _search(case: _Case) -> Action:
     return _ask(case, requests, "search", f"tells most about the step for its cost ({bits})")
 
 
-def _hopeless(case: _Case, post: Posterior, bits: float) -> bool:
+def _hopeless(case: Case, post: Posterior, bits: float) -> bool:
     """Whether what is left of the budget cannot tell the candidates apart, at the rate of the best boot there is."""
     share = post.commit / max(float(post.commit.sum()), 1e-300)
     return bits * (case.policy.max_boots - case.ev.used) < case.policy.hopeless * entropy(share)
@@ -277,7 +209,7 @@ def _hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
     return can[best], can[int(reach[best])]
 
 
-def _reference(case: _Case, end: int) -> Action:
+def _reference(case: Case, end: int) -> Action:
     """One more boot of an end (of both at the same k when paired)."""
     ev = case.ev
     if any(p.phase == "search" and p.position in (0, ev.last) for p in ev.pending):
@@ -287,7 +219,7 @@ def _reference(case: _Case, end: int) -> Action:
     return _ask(case, [Request(p, k) for p in ends], "search", "the level of an end is known too badly to judge points against it")
 
 
-def _boot_of(case: _Case, choice: Choice, already: list[Request]) -> list[Request]:
+def _boot_of(case: Case, choice: Choice, already: list[Request]) -> list[Request]:
     """The next boot of a point; on a paired testbox at a k that the ends have too, which get one if they do not."""
     ev, position = case.ev, choice.position
     k = _first_k(ev, position, already)
@@ -307,7 +239,7 @@ def _first_k(ev: Evidence, position: int, already: list[Request]) -> int:
 # --- confirmation and the end -----------------------------------------------------------------------------------------------
 
 
-def _confirm(case: _Case, post: Posterior, left: int, right: int, kind: Kind | None) -> Action | None:
+def _confirm(case: Case, post: Posterior, left: int, right: int, kind: Kind | None) -> Action | None:
     """Fresh boots of both sides of the suspected step; conclude once they agree with everything else. None: they are there, and
     the search knows a better boot than another pair of them."""
     ev, policy = case.ev, case.policy
@@ -349,7 +281,7 @@ def _denies(seen: Fresh, post: Posterior) -> bool:
     return along + 2.0 * error < abs(post.effect) / 2
 
 
-def _also_elsewhere(case: _Case, post: Posterior, seen: Fresh) -> Action:
+def _also_elsewhere(case: Case, post: Posterior, seen: Fresh) -> Action:
     """The step is found. What was measured before it and behind it may hold another one: then that stretch is searched too."""
     found = _found(case, post, seen, None)
     ended = []
@@ -363,7 +295,7 @@ def _also_elsewhere(case: _Case, post: Posterior, seen: Fresh) -> Action:
     return _together(case, sorted([found.conclusion, *ended], key=lambda c: c.members[:1])) if ended else found
 
 
-def _found(case: _Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Conclude:
+def _found(case: Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Conclude:
     ev, row = case.ev, seen.row
     members = tuple(ev.points[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0)
     p = _share(post, seen.left, seen.right)
@@ -379,7 +311,7 @@ def _found(case: _Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Conc
     return _conclude(case, "credible_set", reason, culprits=culprits, members=members, probability=p, change_pct=change, interval_pct=interval)
 
 
-def _share_reason(case: _Case, seen: Fresh) -> str:
+def _share_reason(case: Case, seen: Fresh) -> str:
     ev = case.ev
     ends = _end_effect(case)
     share = seen.effect / ends if ends else 1.0
@@ -387,13 +319,13 @@ def _share_reason(case: _Case, seen: Fresh) -> str:
     return text if 0.6 <= share <= 1.6 else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
 
 
-def _end_effect(case: _Case) -> float:
+def _end_effect(case: Case) -> float:
     """Effect between the ends, from the boots that tested them."""
     means = [float(np.mean([np.mean([case.ev.of(v) for v in b.values]) for b in boots])) for boots in _end_boots(case)]
     return means[1] - means[0]
 
 
-def _end_boots(case: _Case) -> tuple[list[Boot], list[Boot]]:
+def _end_boots(case: Case) -> tuple[list[Boot], list[Boot]]:
     """Boots of the good and of the bad end outside confirmation, those left out that look wild; on a paired testbox those with a partner."""
     ev = case.ev
     wild = wild_boots(ev, case.post) if case.post else set()
@@ -405,22 +337,15 @@ def _end_boots(case: _Case) -> tuple[list[Boot], list[Boot]]:
     return [b for b in good if b.k in common], [b for b in bad if b.k in common]
 
 
-def _set_reason(case: _Case, seen: Fresh, members: tuple[int, ...]) -> str:
+def _set_reason(case: Case, seen: Fresh, members: tuple[int, ...]) -> str:
     between = [p for p in range(seen.left + 1, seen.right) if not case.ev.measurable[p]]
     if len(between) == seen.right - seen.left - 1:
-        whys = "; ".join(f"commit {case.name(p)}: {_why_not(case, p)}" for p in between)
+        whys = "; ".join(f"commit {case.name(p)}: {why_not(case, p)}" for p in between)
         return f"one of these {len(members)} commits; the kernels between them cannot be measured ({whys})"
     return f"one of these {len(members)} commits; more boots would not tell them apart, kernels here differ by layout alone"
 
 
-def _why_not(case: _Case, position: int) -> str:
-    whole, point = case.ev.position, case.name(position)
-    said = [p.skipped for p in case.state.points if whole[p.idx] == whole[point] and p.skipped]
-    failed = [o.skip for o in case.state.observations if whole[o.idx] == whole[point] and o.skip]
-    return (said or failed or ["no boot gave a value"])[0]
-
-
-def _out_of_boots(case: _Case) -> Conclude:
+def _out_of_boots(case: Case) -> Conclude:
     assert case.post is not None
     left, right = _hull(case.ev, case.post, 0.9)
     members = tuple(case.ev.points[p] for p in range(left + 1, right + 1) if case.post.commit[p] > 0)
@@ -428,7 +353,7 @@ def _out_of_boots(case: _Case) -> Conclude:
     return _conclude(case, "inconclusive", reason, members=members, probability=_share(case.post, left, right))
 
 
-def _wait_or(case: _Case, action: Action) -> Action:
+def _wait_or(case: Case, action: Action) -> Action:
     return Wait(why="the last boots of the budget are in flight") if case.ev.pending else action
 
 
@@ -436,14 +361,14 @@ def _share(post: Posterior, left: int, right: int) -> float:
     return min(1.0, float(post.commit[left + 1 : right + 1].sum()))
 
 
-def _ask(case: _Case, wanted: Sequence[Request], phase: Phase, why: str) -> Action:
+def _ask(case: Case, wanted: Sequence[Request], phase: Phase, why: str) -> Action:
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
     placed = _placed(case, wanted, in_pairs=phase != "search")
     return Measure(requests=tuple(Request(case.name(r.idx), *r[1:]) for r in placed), phase=phase, why=why)
 
 
-def _placed(case: _Case, wanted: Sequence[Request], *, in_pairs: bool) -> list[Request]:
+def _placed(case: Case, wanted: Sequence[Request], *, in_pairs: bool) -> list[Request]:
     """Which testbox of the group boots what: the least busy one. Boots that are compared with each other, those of equal k, go to
     one testbox, so that what the testboxes differ by cancels."""
     whole = (case.root or case).ev
@@ -461,7 +386,7 @@ def _placed(case: _Case, wanted: Sequence[Request], *, in_pairs: bool) -> list[R
 
 
 def _conclude(
-    case: _Case,
+    case: Case,
     kind: Kind,
     reason: str,
     *,
@@ -479,55 +404,6 @@ def _conclude(
         probability=probability,
         change_pct=change_pct,
         interval_pct=interval_pct,
-        candidates=_candidates(case.root or case),
+        candidates=candidates(case.root or case),
     )
     return Conclude(conclusion=conclusion)
-
-
-# --- for pages --------------------------------------------------------------------------------------------------------------
-
-
-def _suspicion(case: _Case) -> tuple[Floats, float]:
-    """P(step) per position and P(none), together one. With two steps each side has half a say."""
-    if case.post is None:
-        none = case.policy.prior_no_change if case.ev.last else 1.0
-        return case.ev.mass * (1.0 - none), none
-    sides = case.sides()
-    if sides is None:
-        return case.post.commit, case.post.none
-    (left, left_none), (right, right_none) = (_suspicion(part) for part in sides)
-    both = np.zeros(case.ev.last + 1)
-    both[: len(left)] += left / 2
-    both[-len(right) :] += right / 2
-    return both, (left_none + right_none) / 2
-
-
-def _candidates(case: _Case) -> tuple[CandidateBelief, ...]:
-    ev = case.ev
-    per_position, _ = _suspicion(case)
-    return tuple(_candidate(ev, i, per_position) for i in range(1, len(case.state.points)))
-
-
-def _candidate(ev: Evidence, idx: int, per_position: Floats) -> CandidateBelief:
-    position = ev.position[idx]
-    if ev.points[position] != idx:
-        return CandidateBelief(idx=idx, probability=0.0, state="same")
-    measured: Literal["measured", "candidate"] = "measured" if ev.at(position) else "candidate"
-    return CandidateBelief(idx=idx, probability=float(per_position[position]), state=measured if ev.measurable[position] else "skipped")
-
-
-def _point(case: _Case, idx: int) -> PointBelief:
-    ev, point = case.ev, case.state.points[idx]
-    own = [o for o in case.state.observations if o.idx == idx]
-    shared = ev.at(ev.position[idx]) if point.same_as is not None or ev.points[ev.position[idx]] == idx else []
-    means = [float(np.mean(b.values)) for b in shared]
-    failed = sum(1 for o in own if not o.values)
-    unbootable = None if ev.measurable[ev.position[idx]] else _why_not(case, ev.position[idx])
-    return PointBelief(
-        idx=idx,
-        boots=len(means),
-        runs=sum(len(b.values) for b in shared),
-        failed=failed,
-        mean=float(np.mean(means)) if means else None,
-        skipped=point.skipped or unbootable,
-    )

@@ -1,0 +1,66 @@
+"""One look at a bisection: its state, and all that follows from it before anything is decided. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from swingbot.core.bisect import gaussian, mixture
+from swingbot.core.bisect.confirm import Fresh, fresh
+from swingbot.core.bisect.evidence import Evidence, gather
+from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.state import BisectionState, Phase, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One look at a bisection: everything derived from its state."""
+
+    state: BisectionState
+    policy: Policy
+    ev: Evidence
+    post: Posterior | None  # None until both ends have given a value
+    root: Case | None = None  # the whole range, when this is a part of it
+
+    def part(self, low: int, high: int, none: float | None = None) -> Case:
+        """A stretch of the range as a bisection of its own; its ends have been measured. `none`: prior that there is no step in it."""
+        ev = self.ev.between(low, high)
+        policy = self.policy if none is None else replace(self.policy, prior_no_change=none)
+        return Case(self.state, policy, ev, _posterior(self.state, policy, ev), self.root or self)
+
+    def sides(self) -> tuple[Case, Case] | None:
+        """The stretches up to and from between two steps, if the boots say that there are two."""
+        if self.post is None or self.post.middle is None or self.post.two < self.policy.two:
+            return None
+        first, last = self.post.middle
+        return self.part(0, last), self.part(first, self.ev.last)
+
+    def fresh(self, left: int, right: int) -> Fresh:
+        assert self.post is not None
+        return fresh(self.ev, left, right, self.post, self.policy, paired=self.state.paired, min_effect_pct=self.state.min_effect_pct)
+
+    def name(self, position: int) -> int:
+        return self.ev.points[position]
+
+
+def look(state: BisectionState, policy: Policy) -> Case:
+    ev = gather(state, policy)
+    post = _posterior(state, policy, ev) if ev.last > 0 and ev.at(0) and ev.at(ev.last) else None
+    return Case(state, policy, ev, post)
+
+
+def _posterior(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
+    least = ev.threshold(state.min_effect_pct)
+    if state.paired:
+        return gaussian.posterior(ev, state.noise, policy, min_effect=least)
+    return mixture.posterior(ev, state.noise, policy, min_effect=least)
+
+
+def phases(state: BisectionState) -> list[Phase]:
+    return [o.phase for o in state.observations] + [f.phase for f in state.in_flight]
+
+
+def why_not(case: Case, position: int) -> str:
+    whole, point = case.ev.position, case.name(position)
+    said = [p.skipped for p in case.state.points if whole[p.idx] == whole[point] and p.skipped]
+    failed = [o.skip for o in case.state.observations if whole[o.idx] == whole[point] and o.skip]
+    return (said or failed or ["no boot gave a value"])[0]
