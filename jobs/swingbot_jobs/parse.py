@@ -18,7 +18,6 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
 from swingbot_jobs.lines import suggest
-from swingbot_jobs.perf_stat import read_perf_stat
 from swingbot_jobs.program import Program
 from swingbot_jobs.result import ParsedRun, ParseError, Results, RunStatus, Samples
 from swingbot_jobs.unit_job import NAME, UnitJob
@@ -32,7 +31,8 @@ MAX_NOTES: Final = 20
 MAX_VALUES: Final = 10_000  # of one metric of one run
 MAX_METRICS: Final = 2_000
 
-METRIC: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:/%=,+@]{0,199}")
+LONGEST_NAME: Final = 200
+METRIC: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:/%=,+@()]{0,199}")
 PERF_STAT: Final = "perf-stat"
 _RUN_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,5}")
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -46,24 +46,26 @@ Parser = Callable[[Mapping[str, str], Mapping[str, str]], Mapping[str, float | l
 
 
 def parse_run(program: str, files: Mapping[str, str], params: Mapping[str, str], programs: Mapping[str, Program]) -> Samples:
-    """Samples of one run by full metric name, perf's counters included when they can be read; ParseError when there is no result."""
-    return _benchmark(_known(program, programs), files, params) | _counters(files)[0]
+    """Samples of one run by full metric name, with those of every monitor that can be read; ParseError when there is no result."""
+    return _benchmark(_known(program, programs), files, params) | _watched(files, params, programs)[0]
 
 
 def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dict[str, object]:
     """What `swingbot parse PROGRAM FILE` prints: `{"program", "samples": {metric: [values]}}`.
 
-    `path` is a program's output, perf stat's output, or the directory of one run. The parameters are not known here,
+    `path` is the output of a program or a monitor, or the directory of one run. The parameters are not known here,
     so that instances which gave no result can't be noticed.
     """
     known = _known(program, programs)
-    files = _files_at(path, PERF_STAT if program == PERF_STAT else "stdout")
-    if program == PERF_STAT:
-        samples, problem = _counters(files)
-        if not samples:
-            raise ParseError(f"{path}: {problem or 'holds no counter of perf stat'}")
-    else:
-        samples = _benchmark(known, files, {}) | _counters(files)[0]
+    files = _files_at(path, "stdout" if known.kind == "benchmark" else program)
+    if known.kind == "benchmark":
+        return {"program": program, "samples": _benchmark(known, files, {}) | _watched(files, {}, programs)[0]}
+    try:
+        samples = _monitor(known, files, {})
+    except ParseError as error:
+        raise ParseError(f"{path}: {error}") from error
+    if not samples:
+        raise ParseError(f"{path}: holds no counter of {program.replace('-', ' ')}")
     return {"program": program, "samples": samples}
 
 
@@ -93,23 +95,36 @@ def _text_at(path: Path) -> str:
 def _benchmark(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
     if program.kind != "benchmark":
         raise ParseError(f"{program.name} is a monitor, it gives no result of its own")
+    return {f"{program.name}.{name}": values for name, values in _checked(program.name, _asked(program, files, params)).items()}
+
+
+def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
+    """A monitor's samples; none when it had nothing to count. Names of the kernel's (symbols, interrupts) are made fit to be names of metrics."""
+    found: dict[str, float | list[float]] = {}
+    for name, values in _asked(program, files, params).items():
+        found.setdefault(re.sub(r"[^-A-Za-z0-9_.:/%=,+@()]", "_", name)[:LONGEST_NAME].lstrip("-_.:/%=,+@()"), values)
+    found.pop("", None)
+    return {f"{program.prefix}.{name}": values for name, values in _checked(program.name, found).items()} if found else {}
+
+
+def _asked(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Mapping[str, float | list[float]]:
     try:
-        found = _parser(program.directory / "parse.py")(files, params)
+        return _parser(program.directory / "parse.py")(files, params)
     except ParseError as error:
         raise ParseError(_printable(str(error))) from error  # it may quote what the guest wrote
-    return {f"{program.name}.{name}": values for name, values in _checked(program.name, found).items()}
 
 
-def _counters(files: Mapping[str, str]) -> tuple[Samples, str | None]:
-    """perf's counters, and why there are none although perf wrote something."""
-    text = files.get(PERF_STAT, "")
-    if not text.strip():
-        return {}, None
-    try:
-        counts = {re.sub(r"[^-A-Za-z0-9_.:/%=,+@]", "_", event): [count.value] for event, count in read_perf_stat(text).items()}
-        return {f"{PERF_STAT}.{event}": values for event, values in _checked(PERF_STAT, counts).items()} if counts else {}, None
-    except ParseError as error:
-        return {}, str(error)
+def _watched(files: Mapping[str, str], params: Mapping[str, str], programs: Mapping[str, Program]) -> tuple[Samples, list[str]]:
+    """What the monitors of every run saw, and in words what could not be read of them."""
+    samples: Samples = {}
+    problems: list[str] = []
+    for program in programs.values():
+        if program.kind == "monitor" and program.when == "always" and any(files.get(name, "").strip() for name in program.wanted_files):
+            try:
+                samples |= _monitor(program, files, params)
+            except ParseError as error:
+                problems.append(f"{'counters' if program.name == PERF_STAT else program.name} left out: {error}")
+    return samples, problems
 
 
 def _checked(program: str, parsed: Mapping[str, float | list[float]]) -> Samples:
@@ -146,7 +161,7 @@ def _parser(path: Path) -> Parser:
 def parse_results(tar: Path | str | IO[bytes], unit_jobs: Iterable[UnitJob], programs: Mapping[str, Program]) -> list[ParsedRun]:
     """Every run that was expected of this boot, in order; runs that the boot did not get to are `missing`."""
     results = read_results(tar)
-    return [_parsed(job, number, results, programs) for job in unit_jobs for number in range(job.runs)]
+    return [_parsed(job, number, results, programs) for job in unit_jobs for number in job.numbers]
 
 
 def _parsed(job: UnitJob, number: int, results: Results, programs: Mapping[str, Program]) -> ParsedRun:
@@ -157,15 +172,28 @@ def _parsed(job: UnitJob, number: int, results: Results, programs: Mapping[str, 
         return _run(job, number, "missing", f"nothing came back from this run: the boot ended before it{why}", {}, None)
     try:
         remark, samples = _result(job, files, _known(job.program, programs))
+        if (monitor := job.monitor_of(number)) is not None:
+            return _run(
+                job, number, "ok", f"run for {monitor}: its other numbers are not compared", _disturbed(job, files, _known(monitor, programs), samples), seconds
+            )
     except ParseError as error:
         return _run(job, number, "failed", str(error), {}, seconds)
-    counters, problem = _counters(files)
-    reasons = [reason for reason in (remark, f"counters left out: {problem}" if problem else None) if reason]
-    return _run(job, number, "ok", "; ".join(reasons) or None, samples | counters, seconds)
+    watched, problems = _watched(files, job.params, programs)
+    reasons = ([remark] if remark else []) + problems
+    return _run(job, number, "ok", "; ".join(reasons) or None, samples | watched, seconds)
+
+
+def _disturbed(job: UnitJob, files: Mapping[str, str], monitor: Program, samples: Samples) -> Samples:
+    """What a monitor that disturbs saw, and beside it the benchmark's number of the same run, under a name that nothing is judged by."""
+    seen = _monitor(monitor, files, job.params)
+    if not seen:
+        raise ParseError(f"{monitor.name} saw nothing")
+    return seen | {f"{monitor.prefix}.beside.{name}": values for name, values in samples.items()}
 
 
 def _run(job: UnitJob, number: int, status: RunStatus, reason: str | None, samples: Samples, seconds: float | None) -> ParsedRun:
-    return ParsedRun(unit_job=job.name, number=number, status=status, reason=reason[:2000] if reason else None, samples=samples, seconds=seconds)
+    reason = reason[:2000] if reason else None
+    return ParsedRun(unit_job=job.name, number=number, status=status, reason=reason, samples=samples, seconds=seconds, monitor=job.monitor_of(number))
 
 
 def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[str | None, Samples]:

@@ -20,6 +20,7 @@ Scope = Literal["micro", "macro", "stress"]
 ParameterKind = Literal["text", "count", "duration", "size", "iterations"]
 Better = Literal["higher", "lower"]
 MetricClass = Literal["benchmark", "time", "counter", "profile"]
+When = Literal["always", "asked"]
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -59,6 +60,7 @@ class Metric:
     klass: MetricClass
     min_effect_pct: float
     describe: str
+    judged: bool = True  # False: kept and shown with its run, but no row of a comparison (hundreds of symbols and interrupts)
     headline: bool = False  # what the program is run for: its swings are judged and bisected, the other numbers are shown beside it
     min_effect_when: tuple[tuple[str, str, float], ...] = ()  # (parameter, pattern of its value, per cent); the first that fits wins
 
@@ -84,7 +86,13 @@ class Program:
     directory: Path
     daemons: tuple[str, ...] = ()  # LKP programs that our `run` starts itself; a job may name them
     result_before_timeout: bool = False  # a run that printed its result and then hung still counts
+    when: When = "always"  # of a monitor: in every run, or in a run of its own for which the job asks because it disturbs what it watches
+    gives: str = ""  # what its metrics' names begin with, where that is not its own name
     _families: tuple[Metric, ...] = field(default=(), repr=False)
+
+    @property
+    def prefix(self) -> str:
+        return self.gives or self.name
 
     def metric(self, full_name: str) -> Metric | None:
         """The metric of that full name, a member of a family (`perf-stat.*`) included; None if this program has no such."""
@@ -126,6 +134,8 @@ def load_program(path: Path) -> Program:
         directory=path.parent,
         daemons=table.texts("daemons"),
         result_before_timeout=table.truth("result_before_timeout"),
+        when=cast(When, table.choice("when", get_args(When), "always")),
+        gives=table.text("gives", ""),
         _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
     )
     table.done()
@@ -164,6 +174,7 @@ def _metrics(meta: _Table, program: str) -> Iterator[Metric]:
             min_effect_pct=floor,
             describe=table.text("describe"),
             headline=table.truth("headline"),
+            judged=table.choice("judged", ("true", "false"), "true") == "true",
             min_effect_when=when,
         )
         table.done()

@@ -27,7 +27,8 @@ class Results:
 class ParsedRun:
     """One expected run. `seconds` are the guest's; `reason` is always there unless `ok`, where it may hold a remark.
 
-    `samples` are by full metric name; a run that is not ok has none, so that half a result never counts.
+    `samples` are by full metric name; a run that is not ok has none, so that half a result never counts. A run for the sake of `monitor`
+    has only that monitor's samples; its benchmark's own numbers stand under `<monitor>.beside.`, where no comparison takes them for a measurement.
     """
 
     unit_job: str
@@ -36,3 +37,4 @@ class ParsedRun:
     reason: str | None = None
     samples: Samples = field(default_factory=dict)
     seconds: float | None = None
+    monitor: str | None = None

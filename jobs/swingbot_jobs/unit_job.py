@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 # A unit job's name becomes a directory in the guest, a URL and a column: nothing else may be in it.
@@ -20,25 +20,56 @@ NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9+=:.%_]{0,254}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitJob:
-    """One benchmark program with resolved parameters, to be run `runs` times within one boot."""
+    """One benchmark program with resolved parameters, to be run `runs` times within one boot.
+
+    Each of `monitors` disturbs what it watches, so it gets one more run of its own behind the others, whose benchmark numbers are not compared.
+    """
 
     name: str
     program: str
     params: Mapping[str, str]
     runs: int
+    monitors: tuple[str, ...] = ()
+    warmup: int = 0  # runs before the others that warm up and are not counted
+    demand: Mapping[str, str] = field(default_factory=dict)  # facts of the boot that have to be so, or the runs are invalid
+    compare_fact: tuple[str, ...] = ()  # facts that are what is compared: a difference in them is no reason against a verdict
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
             raise ValueError(f"unit job name {self.name!r} has characters that a path cannot hold")
         if self.runs < 1:
             raise ValueError(f"unit job {self.name}: runs is {self.runs}, must be at least 1")
+        if self.warmup < 0:
+            raise ValueError(f"unit job {self.name}: warmup is {self.warmup}, must be 0 or more")
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of all its runs: those that warm up first, those under a monitor of their own last."""
+        return range(self.warmup + self.runs + len(self.monitors))
+
+    def monitor_of(self, number: int) -> str | None:
+        """The monitor that run `number` belongs to; None for a run that measures."""
+        behind = number - self.warmup - self.runs
+        return self.monitors[behind] if behind >= 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "program": self.program, "params": dict(self.params), "runs": self.runs}
+        """What is not asked for is left out, so that a spec keeps its name when the language grows."""
+        plain = {"name": self.name, "program": self.program, "params": dict(self.params), "runs": self.runs}
+        more = {"monitors": list(self.monitors), "warmup": self.warmup, "demand": dict(self.demand), "compare_fact": list(self.compare_fact)}
+        return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> UnitJob:
-        return cls(name=value["name"], program=value["program"], params=dict(value["params"]), runs=value["runs"])
+        return cls(
+            name=value["name"],
+            program=value["program"],
+            params=dict(value["params"]),
+            runs=value["runs"],
+            monitors=tuple(value.get("monitors", ())),
+            warmup=value.get("warmup", 0),
+            demand=dict(value.get("demand", {})),
+            compare_fact=tuple(value.get("compare_fact", ())),
+        )
 
 
 def spec_sha256(unit_jobs: Iterable[UnitJob]) -> str:

@@ -206,6 +206,21 @@ def scratched(draw: st.DrawFn) -> bytes:
     return content[:at] + scratch + content[at + len(scratch) :]
 
 
+VMSTAT = "time: 1.00\npgfault 5\nnr_free_pages 10\n"
+
+
+def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_read_is_told() -> None:
+    files = {"proc-vmstat": VMSTAT + VMSTAT.replace("5", "9").replace("1.00", "2.00"), "buddyinfo": "rubbish", "time": ""}
+    run = parse_results(io.BytesIO(a_run(0, files)), [JOB], PROGRAMS)[0]
+    assert run.samples == {
+        "page-fault.per_process_ops": [2.0],
+        "perf-stat.page-faults": [7.0],
+        "proc-vmstat.pgfault": [4.0],
+        "proc-vmstat.nr_free_pages": [10.0],
+    }
+    assert (run.status, run.reason) == ("ok", "buddyinfo left out: holds no snapshot: not one line of this monitor's format")
+
+
 @given(st.binary(max_size=2000) | scratched())
 def test_arbitrary_bytes_are_results(content: bytes) -> None:
     runs = parse_results(io.BytesIO(content + a_run(1)), [JOB], PROGRAMS)
@@ -226,13 +241,16 @@ def test_parse_prints_what_a_file_or_a_runs_directory_holds(tmp_path: Path) -> N
         ("page-falt", "stdout", "there is no program 'page-falt'; did you mean 'page-fault'?"),
         ("page-fault", "nowhere", "nowhere: No such file or directory"),
         ("perf-stat", "stdout", "no perf stat counters found"),
-        ("perf-stat", "empty", "holds no counter of perf stat"),
+        ("perf-stat", "empty", "no perf stat counters found"),
+        ("perf-stat", "uncounted", "holds no counter of perf stat"),
+        ("buddyinfo", "stdout", "stdout: holds no snapshot"),
         ("page-fault", "huge", "larger than"),
     ],
 )
 def test_what_can_not_be_parsed_is_told_in_one_sentence(tmp_path: Path, program: str, name: str, message: str) -> None:
     (tmp_path / "stdout").write_text(LINE)
     (tmp_path / "empty").write_text("")
+    (tmp_path / "uncounted").write_text("<not supported>,,cycles,0,100.00,,\n")
     (tmp_path / "huge").write_text("x" * (parse.MAX_FILE_BYTES + 1))
     with pytest.raises(ParseError) as error:
         parse_file(program, tmp_path / name, PROGRAMS)

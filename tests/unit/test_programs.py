@@ -15,6 +15,7 @@ from swingbot_jobs.result import ParseError
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")
 BENCHMARKS = sorted(name for name, program in PROGRAMS.items() if program.kind == "benchmark")
+MONITORS = sorted(name for name, program in PROGRAMS.items() if program.kind == "monitor")
 SAMPLES = sorted((JOBS / "programs").glob("*/samples/*.raw"))
 
 
@@ -26,7 +27,7 @@ def parsed(raw: Path, params: Mapping[str, str]) -> dict[str, object]:
     """The samples of a recorded output, or the sentence that says why there are none."""
     program = raw.parent.parent.name
     try:
-        if program == "perf-stat":
+        if PROGRAMS[program].kind == "monitor":
             return {"samples": parse_file(program, raw, PROGRAMS)["samples"]}
         return {"samples": parse_run(program, files_of(raw), params, PROGRAMS)}
     except ParseError as error:
@@ -182,7 +183,7 @@ PARAMS = st.dictionaries(st.sampled_from(["nr_threads", "nr_task", "mode", "iter
 @example(text=UDP_HEAD + "1 1\n1 2 3 4 5 " + "9" * 400 + "\n", params={})
 def test_arbitrary_output_gives_finite_samples_or_a_parse_error(program: str, text: str, params: dict[str, str]) -> None:
     try:
-        samples = parse_run(program, {"stdout": text, "perf-stat": text}, params, PROGRAMS)
+        samples = parse_run(program, {"stdout": text} | dict.fromkeys(MONITORS, text), params, PROGRAMS)
     except ParseError as error:
         samples = {}
         assert "\n" not in str(error)  # noqa: PT017 - what is checked is that nothing else is ever raised

@@ -106,8 +106,8 @@ def boots_of(store: Store, image: str, testbox: str, spec: str, series: str, ks:
 
 
 def _in_order(lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Values]) -> list[tuple[str, str]]:
-    """(unit job, metric) in the order of the job file and of meta.yaml."""
-    keys = {key for side in sides for key in side if key[0] in unit_jobs}
+    """(unit job, metric) in the order of the job file and of meta.yaml, without those that are only kept."""
+    keys = {key for side in sides for key in side if key[0] in unit_jobs and metric_of(lab, key[1]).judged}
     jobs = list(unit_jobs)
 
     def place(key: tuple[str, str]) -> tuple[int, int, int, str]:

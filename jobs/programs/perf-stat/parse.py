@@ -1,0 +1,12 @@
+"""perf stat around a run, in any of the forms that `swingbot_jobs.perf_stat` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from swingbot_jobs.perf_stat import read_perf_stat
+
+
+def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
+    """Counts by event; nothing when perf could count none of them. ParseError when there is no perf output."""
+    return {event: count.value for event, count in read_perf_stat(files.get("perf-stat", "")).items()}

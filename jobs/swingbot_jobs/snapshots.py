@@ -1,0 +1,181 @@
+"""Snapshots of proc files: what light monitors leave, and what LKP's monitors of the same names write.
+
+A file holds one or more snapshots, each behind a line `time: SECONDS`; ours holds two, taken right before and right after a run. Keys are
+LKP's. Gauges (free memory) become their mean over the snapshots, counters (page faults) what they grew by from the first to the last;
+LKP takes the mean of some counters too (softirqs), which says when the box was booted and nothing about the run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from swingbot_jobs.result import ParseError
+
+Snapshot = dict[str, float]
+Reader = Callable[[Iterable[str]], Snapshot]
+
+MAX_SNAPSHOTS: Final = 100_000
+MAX_KEYS: Final = 50_000  # interrupts of a box with hundreds of CPUs
+MAX_LINE: Final = 20_000
+
+TIME: Final = re.compile(r"time:\s*(\d{1,12}(?:\.\d{1,12})?)\s*")
+_NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{1,12})?")
+_KEY_VALUE: Final = re.compile(r"(?P<key>\S{1,100}?):?\s+(?P<value>\d{1,20})(?:\s+\w{1,8})?\s*")
+_BUDDY: Final = re.compile(r"Node\s+(?P<node>\d{1,5}),\s+zone\s+(?P<zone>\w{1,32})(?P<free>(?:\s+\d{1,20}){1,64})\s*")
+_NODE_MEMINFO: Final = re.compile(r"Node\s+(?P<node>\d{1,5})\s+(?P<key>\S{1,100}?):?\s+(?P<value>\d{1,20})(?:\s+\w{1,8})?\s*")
+_NODE: Final = re.compile(r"node:\s*(\d{1,5})\s*")
+_CPUS: Final = re.compile(r"(?:\s*CPU\d{1,5}){1,10000}\s*")
+
+
+def read_snapshots(text: str, reader: Reader) -> list[Snapshot]:
+    """Every snapshot by key; ParseError when there is none or a bound is passed. Lines that the format does not have are passed over."""
+    blocks: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if TIME.fullmatch(line[:100]):
+            blocks.append([])
+        elif len(line) <= MAX_LINE:
+            blocks[-1].append(line)
+    found = [snapshot for block in blocks if (snapshot := reader(block))]
+    if not found:
+        raise ParseError("holds no snapshot: not one line of this monitor's format")
+    if len(found) > MAX_SNAPSHOTS or any(len(snapshot) > MAX_KEYS for snapshot in found):
+        raise ParseError(f"more than {MAX_SNAPSHOTS} snapshots, or than {MAX_KEYS} keys in one")
+    return found
+
+
+# --- what they grew by, and how they stood -------------------------------------------------------------------------------
+
+
+def grown(snapshots: Sequence[Snapshot]) -> dict[str, float]:
+    """What each counter grew by from the first snapshot to the last.
+
+    A key that one of them lacks, and a counter that ran backwards (it was reset, or a CPU left), is missing. With one snapshot all are.
+    """
+    if len(snapshots) < 2:
+        return {}
+    first, last = snapshots[0], snapshots[-1]
+    return {key: last[key] - value for key, value in first.items() if key in last and last[key] >= value}
+
+
+def stood(snapshots: Sequence[Snapshot]) -> dict[str, float]:
+    """The mean of each gauge over the snapshots that have it."""
+    values: dict[str, list[float]] = {}
+    for snapshot in snapshots:
+        for key, value in snapshot.items():
+            values.setdefault(key, []).append(value)
+    return {key: sum(some) / len(some) for key, some in values.items()}
+
+
+def chosen(values: Mapping[str, float], wanted: Callable[[str], bool]) -> dict[str, float]:
+    return {key: value for key, value in values.items() if wanted(key)}
+
+
+# --- formats -------------------------------------------------------------------------------------------------------------
+
+
+def key_values(lines: Iterable[str]) -> Snapshot:
+    """`key value` and `Key:  value kB` (/proc/vmstat, /proc/meminfo); of a key that stands twice the first counts, as in LKP."""
+    found: Snapshot = {}
+    for line in lines:
+        if match := _KEY_VALUE.fullmatch(line):
+            found.setdefault(match["key"], float(match["value"]))
+    return found
+
+
+def buddyinfo(lines: Iterable[str]) -> Snapshot:
+    """Free blocks by node, zone and order: `Node 0, zone Normal 4 1 ...` gives Node.0.zone.Normal.0, .1 ..."""
+    found: Snapshot = {}
+    for line in lines:
+        if match := _BUDDY.fullmatch(line):
+            for order, blocks in enumerate(match["free"].split()):
+                found[f"Node.{match['node']}.zone.{match['zone']}.{order}"] = float(blocks)
+    return found
+
+
+def softirqs(lines: Iterable[str]) -> Snapshot:
+    """Counts by CPU (`CPU0.NET_RX`) and summed over them (`NET_RX`)."""
+    return _per_cpu(lines, lambda key, _: key, all_per_cpu=True)
+
+
+def interrupts(lines: Iterable[str]) -> Snapshot:
+    """Counts by CPU and summed, named as LKP names them: `0:IO-APIC.2-edge.timer`, `LOC:Local_timer_interrupts`, `ERR`."""
+    return _per_cpu(lines, _interrupt, all_per_cpu=False)
+
+
+def _interrupt(key: str, words: Sequence[str]) -> str:
+    return f"{key}:{('.' if key.isdecimal() else '_').join(words)}".replace(",.", ",") if words else key
+
+
+def _per_cpu(lines: Iterable[str], name: Callable[[str, Sequence[str]], str], *, all_per_cpu: bool) -> Snapshot:
+    """`all_per_cpu`: a lone number is the count of the one CPU there is; otherwise it is of all CPUs together, as ERR and MIS are."""
+    found: Snapshot = {}
+    cpus: list[str] = []
+    for line in lines:
+        key, colon, rest = line.strip().partition(":")
+        if _CPUS.fullmatch(line):
+            cpus = line.split()
+        elif colon and key and not any(char.isspace() for char in key):
+            words = rest.split()
+            if not all_per_cpu and len(words) == 1 and _NUMBER.fullmatch(words[0]):
+                found[key] = float(words[0])
+            elif cpus and len(words) >= len(cpus) and all(_NUMBER.fullmatch(word) for word in words[: len(cpus)]):
+                full, counts = name(key, words[len(cpus) :]), [float(word) for word in words[: len(cpus)]]
+                found |= {f"{cpu}.{full}": count for cpu, count in zip(cpus, counts, strict=True)} | {full: sum(counts)}
+    return found
+
+
+def node_values(lines: Iterable[str]) -> Snapshot:
+    """`key value` lines behind `node: N` (a node's vmstat and numastat): node0.nr_free_pages."""
+    found: Snapshot = {}
+    node = ""
+    for line in lines:
+        if match := _NODE.fullmatch(line):
+            node = match[1]
+        elif node and (match := _KEY_VALUE.fullmatch(line)):
+            found.setdefault(f"node{node}.{match['key']}", float(match["value"]))
+    return found
+
+
+def node_meminfo(lines: Iterable[str]) -> Snapshot:
+    """`Node 0 MemFree: 1 kB` gives node0.MemFree."""
+    found: Snapshot = {}
+    for line in lines:
+        if match := _NODE_MEMINFO.fullmatch(line):
+            found.setdefault(f"node{match['node']}.{match['key']}", float(match["value"]))
+    return found
+
+
+# --- which keys of vmstat are gauges -------------------------------------------------------------------------------------
+
+# Of the nr_ names these only grow; all others say how many there are now.
+_GROWING: Final = ("nr_dirtied", "nr_written", "nr_throttled_written", "nr_vmscan_", "nr_foll_pin_", "nr_promote", "nr_demote")
+
+
+def is_vmstat_gauge(key: str) -> bool:
+    """Whether a name of /proc/vmstat (with or without `node0.`) is how many there are now, rather than how often something happened."""
+    name = key.rpartition(".")[2]
+    return name == "workingset_nodes" or (name.startswith("nr_") and not name.startswith(_GROWING))
+
+
+def vmstat(snapshots: Sequence[Snapshot]) -> dict[str, float]:
+    """/proc/vmstat or a node's: counters as they grew, gauges by their mean."""
+    return chosen(grown(snapshots), lambda key: not is_vmstat_gauge(key)) | chosen(stood(snapshots), is_vmstat_gauge)
+
+
+def meminfo(snapshots: Sequence[Snapshot]) -> dict[str, float]:
+    """/proc/meminfo by its means in kB, with LKP's Memused (MemTotal - MemFree) and max_used_kB (the mean of its running maximum)."""
+    means = stood(snapshots)
+    used = [snapshot["MemTotal"] - snapshot["MemFree"] for snapshot in snapshots if {"MemTotal", "MemFree"} <= snapshot.keys()]
+    if used:
+        running = list(itertools.accumulate(used, max))
+        means |= {"Memused": sum(used) / len(used), "max_used_kB": sum(running) / len(running)}
+    return means
+
+
+def before_and_after(snapshots: Sequence[Snapshot]) -> dict[str, float]:
+    """The first snapshot under `before.` and, if there are several, the last under `after.`."""
+    sides = {"before": snapshots[0]} | ({"after": snapshots[-1]} if len(snapshots) > 1 else {})
+    return {f"{side}.{key}": value for side, snapshot in sides.items() for key, value in snapshot.items()}
