@@ -124,10 +124,43 @@ def test_arithmetic_is_whole_numbers_of_box_and_job(written: str, value: str) ->
     assert jobs(f"hackbench:\n  loops: '{written}'\n")[0].params["loops"] == value
 
 
+def test_arithmetic_may_stand_within_a_value_and_its_result_is_in_the_name() -> None:
+    [job] = jobs("page-fault:\n  size: '{{ nr_cpu * 16 }}M'\n  cycles: '{{ 7 % 4 - -1 }}'\n")
+    assert (job.name, job.params["size"], job.params["cycles"]) == ("j-4-128M", str(128 << 20), "4")
+
+
+def test_a_list_item_that_is_empty_is_the_default_and_not_in_the_name() -> None:
+    assert [(job.name, job.params["ipc"]) for job in jobs("hackbench:\n  ipc:\n    - pipe\n    -\n")] == [("j-pipe", "pipe"), ("j-defaults", "socket")]
+
+
+def test_a_testbox_that_has_less_than_the_job_needs_is_refused() -> None:
+    assert "jobs/j.yaml:2: need_cpu '16': testbox box has 8 CPUs only" in refused("hackbench:\nneed_cpu: 16\n")
+    assert "jobs/j.yaml:2: need_memory '2G': testbox box has 1000 MiB of memory only" in refused("hackbench:\nneed_memory: 2G\n")
+    assert names("hackbench:\nneed_memory: 500M\nneed_cpu: 8\n") == ["j-defaults"]
+
+
+def test_a_hundred_thousand_unit_jobs_are_counted_and_not_made() -> None:
+    hundred = list(range(1, 101))
+    text = f"hackbench:\n  loops: {hundred}\n  fds: {hundred}\n  datasize: [1, 2, 3, 4, 5]\n---\nhackbench.datasize: [6, 7, 8, 9, 10]\n"
+    assert "jobs/j.yaml:1: the job expands to 100000 unit jobs, must be 1 to 1000" in refused(text)
+
+
+def test_the_count_of_an_absurd_product_is_no_work() -> None:
+    axis = list(range(1, 1000))
+    text = f"hackbench:\n  loops: {axis}\n  fds: {axis}\n  datasize: {axis}\n  iterations: {axis}\n  nr_threads: {axis}\n"
+    assert f"expands to {999**5} unit jobs" in refused(text)
+
+
 @pytest.mark.parametrize(
     "expression",
     [
         "{{ 1 / 0 }}",
+        "{{ 1 % 0 }}",
+        "{{ nr_cpu > 2 }}",
+        "{{ nr_cpu.bit_length() }}",
+        "{{ [1][0] }}",
+        "{{ 10 * 1.5 }}",
+        "{{ " + "9" * 40 + " - " + "9" * 40 + " }}",
         "{{ nr_cpus }}",
         "{{ 2 ** 999 }}",
         "{{ __import__('os') }}",
@@ -159,7 +192,10 @@ def test_other_arithmetic_is_refused(expression: str) -> None:
         ("hackbench:\n  ipc: [pipe, '']\n", "jobs/j.yaml:2: ipc '': must be one of"),
         (f"hackbench:\n  loops: [{', '.join(map(str, range(1, 1100)))}]\n", "the job expands to 1099 unit jobs"),
         ("page-fault:\n  size: big\n", "jobs/j.yaml:2: size 'big': must be a size, such as"),
-        (f"hackbench:\n  loops: {SIX_HUNDRED}\n---\nhackbench:\n  fds: {SIX_HUNDRED_MORE}\n", "jobs/j.yaml:4: the job expands to more than 1000 unit jobs"),
+        (
+            f"hackbench:\n  loops: {SIX_HUNDRED}\n---\nhackbench:\n  fds: {SIX_HUNDRED_MORE}\n",
+            "jobs/j.yaml:1: the job expands to 1200 unit jobs, must be 1 to 1000",
+        ),
         ("hackbench:\nruns: 1\n---\nruns: 2\n", "this job and the one of line 1 are both called j-defaults but differ"),
     ],
 )

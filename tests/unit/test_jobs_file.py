@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs.job import JobError, load_job
+from swingbot_jobs.job import JobError, load_job, read_job
 from swingbot_jobs.program import load_programs
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
@@ -62,13 +62,82 @@ def test_a_base_without_a_benchmark_is_no_job_by_itself() -> None:
     ]
 
 
+def test_a_plus_appends_to_a_list_and_a_minus_takes_away() -> None:
+    base = "nr_threads: [1, 2]\nhackbench:\n  ipc: pipe\n  mode: threads\n"
+    assert settings(base + "---\nnr_threads+: [2, 3]\n---\nnr_threads-: 1\n---\nnr_threads-:\n---\nhackbench.ipc-:\n---\nhackbench.ipc+: socket\n") == [
+        {"nr_threads": ["1", "2"], "ipc": ["pipe"], "mode": ["threads"]},
+        {"nr_threads": ["1", "2", "3"], "ipc": ["pipe"], "mode": ["threads"]},
+        {"nr_threads": ["2"], "ipc": ["pipe"], "mode": ["threads"]},
+        {"ipc": ["pipe"], "mode": ["threads"]},
+        {"nr_threads": ["1", "2"], "mode": ["threads"]},
+        {"nr_threads": ["1", "2"], "ipc": ["pipe", "socket"], "mode": ["threads"]},
+    ]
+
+
+def test_taking_away_what_is_not_there_changes_nothing() -> None:
+    assert settings("hackbench:\nvmstat-:\nhackbench.loops-: 3\nloops-: [3]\n") == [{}]
+
+
+def test_taking_away_everything_leaves_an_empty_value() -> None:
+    assert settings("hackbench:\nloops: [3]\nloops-: 3\n") == [{"loops": []}]
+
+
+def test_a_plus_on_a_key_that_is_not_there_sets_it() -> None:
+    assert settings("hackbench:\nloops+: [3]\nhackbench.fds+: 4\n") == [{"fds": ["4"], "loops": ["3"]}]
+
+
+def test_a_table_is_taken_from_by_key_and_added_to_by_key() -> None:
+    base = "hackbench:\n  ipc: pipe\n  mode: threads\n"
+    assert settings(base + "---\nhackbench-: [ipc]\n---\nhackbench+:\n  loops: 3\n  ipc: socket\n")[1:] == [
+        {"mode": ["threads"]},
+        {"ipc": ["socket"], "mode": ["threads"], "loops": ["3"]},
+    ]
+
+
+def test_a_dotted_key_finds_a_program_inside_its_role_block() -> None:
+    base = "cluster: cs-localhost\nif role client:\n  netperf:\n    test: TCP_RR\n"
+    assert settings(base + "---\nnetperf.test: UDP_RR\n")[1] == {"cluster": ["cs-localhost"], "test": ["UDP_RR"]}
+
+
+def test_a_block_that_is_replaced_keeps_its_place_among_the_axes() -> None:
+    text = "if role client:\n  netperf:\n    test: TCP_RR\nnr_threads: 1\n---\nif role client:\n  netperf:\n    test: UDP_RR\n"
+    assert [list(job.settings) for job in load_job(text, "j.yaml", PROGRAMS)] == [["test", "nr_threads"]] * 2
+
+
+def test_braces_without_quotes_are_read_as_lkp_reads_them() -> None:
+    text = "nr_threads:\n  - {{ nr_cpu }}\n  - 2\nhackbench:\n  loops: {{\n    fds +\n      1\n  }}\n  fds: '{{ 7 }}' # remark\n"
+    assert settings(text) == [{"nr_threads": ["{{ nr_cpu }}", "2"], "loops": ["{{ fds + 1 }}"], "fds": ["{{ 7 }}"]}]
+
+
+def test_what_follows_braces_without_quotes_keeps_its_line() -> None:
+    assert "j.yaml:5: unknown key 'loop'" in refused("hackbench:\n  loops: {{\n  1\n  }}\nloop: 3\n")
+
+
+@pytest.mark.parametrize("value", ["010", "1_000", "0x10", "1.50", "+5", "12:30", "yes", "False", ":name", "2001-01-01", ".5", "1e5", "1,000", "1.0e3"])
+def test_a_value_that_yaml_takes_for_another_is_refused_unless_it_is_in_quotes(value: str) -> None:
+    assert refused(f"hackbench:\n  loops: {value}\n").startswith(f"jobs/j.yaml:2: loops: YAML takes {value} for another value")
+    assert settings(f"hackbench:\n  loops: [1, '{value}']\n") == [{"loops": ["1", value]}]
+
+
+@pytest.mark.parametrize("value", ["0", "10", "-3", "1.5", "10.25", "300s", "50%", "1t", "10K", "TCP_RR", "1.5.1", "e5", "true", "no_affinity", "0.1"])
+def test_a_value_that_yaml_writes_as_it_is_written_is_taken(value: str) -> None:
+    assert settings(f"hackbench:\n  loops: {value}\n") == [{"loops": [value]}]
+
+
+def test_everything_that_is_wrong_is_found_at_once() -> None:
+    documents, problems = read_job("hackbench:\n  loop: 1\nthread: 2\n---\nkconfig: x\n", "jobs/j.yaml", PROGRAMS)
+    assert documents == []
+    assert [str(problem).split(": ")[0] for problem in problems] == ["jobs/j.yaml:2", "jobs/j.yaml:3", "jobs/j.yaml:5"]
+
+
 def test_server_and_client_blocks_are_one_box() -> None:
     text = "cluster: cs-localhost\nif role server:\n  netserver:\nif role client:\n  netperf:\n    test: TCP_RR\n"
     assert settings(text) == [{"cluster": ["cs-localhost"], "test": ["TCP_RR"]}]
 
 
 def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
-    text = "# a comment\nsuite: x\ntestcase: y\ncategory: benchmark\nneed_memory: 1G\n'#perf-profile':\n':vmstat': 3\nperf-stat:\nhackbench:\n"
+    remarks = "# a comment\nsuite: x\ntestcase: y\ncategory: benchmark\nneed_memory: 1G\nneed_kconfig:\n- A: y\nset_nic_irq_affinity: 1\nsetup-net-buffer:\n"
+    text = f"{remarks}'#perf-profile':\n':vmstat': 3\nperf-stat:\nhackbench:\n"
     [job] = load_job(text, "j.yaml", PROGRAMS)
     assert (job.settings, job.monitors) == ({}, ("perf-stat",))
 
@@ -85,10 +154,14 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("hackbench:\nnetperf:\n  test: TCP_RR\n", "jobs/j.yaml:2: one job runs one benchmark, but hackbench and netperf are here"),
         ("hackbench:\n\nx: <%= 3 %>\n", "jobs/j.yaml:3: ERB (<% %>) is not taken"),
         ("hackbench:\n% for x\n", "jobs/j.yaml:2: ERB (<% %>) is not taken"),
-        ("hackbench:\n<<: base.yaml\n", "jobs/j.yaml:2: including another file (<<) is not supported yet"),
+        ("hackbench:\n<<: [a, b]\n", "jobs/j.yaml:2: '<<' takes in the text of a job file, and must name one"),
         ("hackbench:\nif role other:\n  x: 1\n", "jobs/j.yaml:2: 'if role other' is not supported"),
         ("hackbench:\nwhile true:\n  x: 1\n", "jobs/j.yaml:2: 'while true' is not supported"),
-        ("hackbench:\nloops+: [3]\n", "jobs/j.yaml:2: adding to or taking from a key (loops+) is not supported yet"),
+        ("hackbench:\ncgroup2:\n  cg_count: 2\n", "jobs/j.yaml:2: cgroup2 needs LKP's program cgroup2, which is not here"),
+        ("hackbench:\n  nr_instances: 2\n", "jobs/j.yaml:2: nr_instances needs LKP's program run-test"),
+        ("netperf:\n  test: TCP_RR\nnetserver:\n  ip: ipv4\n", "jobs/j.yaml:3: netserver is started by the benchmark itself and takes no settings here"),
+        ("hackbench:\nif role client: x\n", "jobs/j.yaml:2: 'if role client' must hold"),
+        ("hackbench:\nperf-stat:\n  x: 1\n", "jobs/j.yaml:3: perf-stat has no parameter 'x'"),
         ("hackbench:\nkconfig: [a, b]\n", "jobs/j.yaml:2: kconfig would have no effect here"),
         ("hackbench:\n  loops: 1\nloops: 2\n", "jobs/j.yaml:3: loops is set twice, first in line 2"),
         ("hackbench:\nruns: 2\nruns: 3\n", "jobs/j.yaml:3: 'runs' stands twice, first in line 2"),
@@ -100,7 +173,7 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("netperf:\n  test: TCP_RR\ncluster: cs-s100\n", "jobs/j.yaml:3: cluster 'cs-s100' needs several machines"),
         ("hackbench: [\n", "jobs/j.yaml:2: not valid YAML"),
         ("- a\n", "jobs/j.yaml:1: a job must be a table"),
-        ("hackbench:\n  loops: {{ nr_cpu }}\n", "jobs/j.yaml:2: a key must be plain text; put quotes around values with {{ }}"),
+        ("hackbench:\n  loops: [{{ nr_cpu }}]\n", "jobs/j.yaml:2: a key must be plain text; put quotes around values with {{ }}"),
         ("hackbench:\n  \x00\n", "jobs/j.yaml:2: has a character that YAML does not allow"),
     ],
 )

@@ -1,0 +1,131 @@
+"""`<<: other.yaml`: job files that take in other files, before YAML is read.
+
+An include is text put in the place of its line, as in LKP: what stands in the file below it may set a key anew, and a
+file of several documents brings all of them. `<<: {file: base.yaml, disk: 1SSD, ignore: [mode]}` sets top-level keys in every document of the
+included file, and leaves those of `ignore` out. The result is a text that needs no other file; `#line` marks in it keep the places for messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import yaml
+
+from swingbot_jobs.lines import MAX_CHARACTERS, JobError, Places, line_mark
+
+# (file that is wanted, file that wants it) -> (name, text); None if there is no such. Names are those that messages show.
+Find = Callable[[str, str], tuple[str, str] | None]
+
+MAX_DEPTH: Final = 8
+_INCLUDE: Final = re.compile(r"( *)<< *: +([^*\[\s].*)")
+_TOP_KEY: Final = re.compile(r"""(["']?)([^\s"'#:-][^"':]{0,200})\1\s*:(?:\s|$)""")
+_NAME: Final = re.compile(r'[^"\x00-\x1f\x7f]{1,255}')
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One `<<:` line: the file, top-level keys to set with their text, keys to leave out."""
+
+    file: str
+    overrides: Mapping[str, str]
+    ignored: frozenset[str]
+
+
+def include(text: str, file_name: str, find: Find) -> str:
+    """`text` with the files that it includes in it. Raises JobError with file and line."""
+    included = "\n".join(_included(text, file_name, find, (file_name,)))
+    return included + "\n" if text.endswith("\n") else included
+
+
+def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iterator[str]:
+    places = Places.of(text, name)
+    budget = MAX_CHARACTERS
+    for number, line in enumerate(text.splitlines()):
+        wanted = _INCLUDE.fullmatch(line)
+        if not wanted:
+            yield line
+            continue
+        where, indent = places.where(number), wanted[1]
+        for pasted in _pasted(_parsed(wanted[2], where), where, find, inside):
+            budget -= len(pasted)
+            if budget < 0:
+                raise JobError(f"{where}: with what it includes, the job has more than {MAX_CHARACTERS} characters")
+            if indent and pasted.startswith("---"):
+                raise JobError(f"{where}: a file of several documents can only be included at the top level")
+            yield indent + pasted
+        yield line_mark(*places.at(number), after=1, indent=indent)
+
+
+def _parsed(written: str, where: str) -> _Wanted:
+    """What a `<<:` line asks for: a file name, or `{file: NAME, key: value, ignore: [key]}`."""
+    usage = f"{where}: '<<' takes a file name, or {{file: NAME, KEY: VALUE, ignore: [KEY]}} in one line"
+    try:
+        node = yaml.compose(written, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise JobError(usage) from error
+    if isinstance(node, yaml.ScalarNode):
+        return _Wanted(str(node.value), {}, frozenset())
+    if not isinstance(node, yaml.MappingNode):
+        raise JobError(usage)
+    entries = {str(key.value): value for key, value in node.value}
+    file, ignored = entries.pop("file", None), entries.pop("ignore", None)
+    if not isinstance(file, yaml.ScalarNode):
+        raise JobError(usage)
+    keys = ignored.value if isinstance(ignored, yaml.SequenceNode) else [ignored] if ignored else []
+    overrides = {key: written[value.start_mark.index : value.end_mark.index].strip() for key, value in entries.items()}
+    return _Wanted(str(file.value), overrides, frozenset(str(key.value) for key in keys))
+
+
+def _pasted(wanted: _Wanted, where: str, find: Find, inside: tuple[str, ...]) -> Iterator[str]:
+    if len(inside) > MAX_DEPTH:
+        raise JobError(f"{where}: files include each other more than {MAX_DEPTH} deep")
+    found = find(wanted.file, inside[-1])
+    if found is None:
+        raise JobError(f"{where}: the file {wanted.file!r} that is included here was not found, neither beside this file nor among the other jobs")
+    name, text = found
+    if name in inside:
+        raise JobError(f"{where}: {name} includes itself ({' in '.join([name, *reversed(inside)])})")
+    if not _NAME.fullmatch(name):
+        raise JobError(f"{where}: the file's name {name!r} can't be used here")
+    yield line_mark(name, 1)
+    if len(text) > MAX_CHARACTERS:
+        raise JobError(f"{name}:1: the file has {len(text)} characters, more than {MAX_CHARACTERS}")
+    yield from _revised(list(_included(text, name, find, (*inside, name))), name, wanted, where)
+
+
+def _revised(lines: list[str], name: str, wanted: _Wanted, where: str) -> Iterator[str]:
+    """An included text with its `ignore` keys left out and the overrides in every document: in the place of the key, else at its end."""
+    if not wanted.overrides and not wanted.ignored:
+        yield from lines
+        return
+    file, _, line = where.rpartition(":")
+    places = Places.of("\n".join(lines), name)
+    due, leaving, blank = dict(wanted.overrides), False, True
+    for number, text in enumerate([*lines, "---"]):
+        if re.match(r"---(\s|$)", text):
+            if not blank:
+                yield from _settings(due, file, int(line))
+            due, leaving, blank = dict(wanted.overrides), False, True
+            if number < len(lines):
+                yield text
+                yield line_mark(*places.at(number), after=1)
+            continue
+        key = _TOP_KEY.match(text)
+        if key:
+            blank = False
+            leaving = key[2] in wanted.ignored or key[2] in wanted.overrides
+            if key[2] in due:
+                yield from _settings({key[2]: due.pop(key[2])}, file, int(line))
+            if not leaving:
+                yield line_mark(*places.at(number))
+        if not leaving:
+            yield text
+
+
+def _settings(overrides: Mapping[str, str], file: str, line: int) -> Iterator[str]:
+    for key, value in overrides.items():
+        yield line_mark(file, line)
+        yield f"{key}: {value}"

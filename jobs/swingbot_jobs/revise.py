@@ -1,0 +1,107 @@
+"""Documents of a job file laid over each other, as LKP lays them.
+
+The first document is the base; each later one is laid over it by top-level key, and documents do not see each other. Beside plain keys there are
+`a.b: v` (set b inside a, leave the rest of a), `a+: v` (append to a) and `a-: v` (take v away from a; `a-:` alone takes a away). A key keeps
+its first place when it gets another value: the order of keys is the order of axes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from swingbot_jobs.lines import JobError, Value
+
+# Keys that take a later value in addition to the earlier one.
+_ADDING: Final = re.compile(r"mail_to|mail_cc|constraints|need_(?!(?:memory|cpu|modules)$)\w+")
+
+
+def revised(documents: list[Mapping[str, Value]]) -> Iterator[dict[str, Value]]:
+    """The base as it is, then the base under each later document. Raises JobError."""
+    if documents:
+        base = laid_over({}, documents[0])
+        yield dict(base)
+        for document in documents[1:]:
+            yield laid_over(base, document)
+
+
+def laid_over(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
+    """`base` with `over` laid over it; neither is changed."""
+    merged = dict(base)
+    for key, value in over.items():
+        if not _is_revision(key):
+            merged[key] = _sum(merged[key], value) if key in merged and _ADDING.fullmatch(key) else value
+    for key, value in over.items():
+        if _is_revision(key):
+            path = key.removesuffix(key[-1] if key[-1] in "+-" else "").split(".")
+            _revise(merged, [*_block_with(path[0], merged), *path], key[-1], value, value)
+    return merged
+
+
+def _is_revision(key: str) -> bool:
+    return not key.startswith(("#", ":")) and (key.endswith(("+", "-")) or "." in key)
+
+
+def _block_with(key: str, table: Mapping[str, Value]) -> list[str]:
+    """The `if role` block that holds `key`, so that `netperf.test: TCP_RR` finds netperf there too; nothing if `key` is not in one."""
+    blocks = (name for name, value in table.items() if name.startswith("if role ") and value.table and key in value.table)
+    return [] if key in table else list(itertools.islice(blocks, 1))
+
+
+def _revise(table: dict[str, Value], path: list[str], how: str, value: Value, at: Value) -> None:
+    """Set, append to or take from the entry at `path`; tables on the way are copied."""
+    head, rest = path[0], path[1:]
+    if not head:
+        raise JobError(f"{at.where}: a dotted key has an empty part")
+    inner = table.get(head)
+    if rest:
+        if inner is not None and inner.content is not None and inner.table is None:
+            raise JobError(f"{at.where}: {'.'.join(path)!r} sets a key inside {head!r}, which is a plain value in line {inner.line}")
+        if inner is None and how == "-":
+            return
+        copy = dict(inner.table or {}) if inner else {}
+        _revise(copy, rest, how, value, at)
+        table[head] = Value(copy or None, (inner or at).line, (inner or at).file)
+    elif how == "+":
+        table[head] = _sum(inner, value) if inner else value
+    elif how == "-":
+        _take_away(table, head, value)
+    else:
+        table[head] = value
+
+
+def _sum(old: Value, new: Value) -> Value:
+    """Both values: lists joined without repetition, tables laid over each other, plain values as a list."""
+    if old.content is None or new.content is None:
+        return new if old.content is None else old
+    if old.table is not None or new.table is not None:
+        return Value(_as_table(old) | _as_table(new), new.line, new.file)
+    items: list[Value] = []
+    for item in (*old.items, *new.items):
+        if all(item.content != known.content for known in items):
+            items.append(item)
+    return Value(tuple(items), new.line, new.file)
+
+
+def _as_table(value: Value) -> dict[str, Value]:
+    if value.table is not None:
+        return value.table
+    return {item.text or "": Value(None, item.line, item.file) for item in value.items}
+
+
+def _take_away(table: dict[str, Value], key: str, value: Value) -> None:
+    """Without `key`, or without those of its items that `value` names. What is not there needs no taking away."""
+    if key not in table:
+        return
+    if value.content is None:
+        del table[key]
+        return
+    gone = set(value.table) if value.table is not None else {item.text for item in value.items}
+    old = table[key]
+    if old.table is not None:
+        kept: dict[str, Value] | tuple[Value, ...] = {name: entry for name, entry in old.table.items() if name not in gone}
+    else:
+        kept = tuple(item for item in old.items if item.text not in gone)
+    table[key] = Value(kept or None, value.line, value.file)

@@ -1,0 +1,190 @@
+"""Values of one point of a job: from what is written (`50%`, `5m`, `{{ nr_cpu / 2 }}`) to what a program's `run` finds in its environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Protocol
+
+from swingbot_jobs.arithmetic import calculate
+from swingbot_jobs.job import CLUSTERS, Document, JobError
+from swingbot_jobs.lines import Value, suggest
+from swingbot_jobs.program import Parameter, Program
+
+MAX_NUMBER: Final = 10**15  # of what a program is handed: larger ones are slips, and break shell arithmetic
+
+SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_NUMBER: Final = r"(\d{1,15}(?:\.\d{1,9})?)"
+_EXPRESSION: Final = re.compile(r"\{\{((?:(?!\{\{|\}\}).)*)\}\}", re.DOTALL)
+_TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+
+
+class Box(Protocol):
+    """What expansion has to know of a testbox."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def nr_cpu(self) -> int: ...
+    @property
+    def memory_mb(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NominalBox:
+    """A box that no machine is: for looking at a job file without one (`swingbot jobs lint`)."""
+
+    name: str = "nominal"
+    tbox_group: str = "nominal"
+    nr_cpu: int = 100
+    memory_mb: int = 100 * 1024
+
+
+class Point:
+    """One point of a document's axes on a testbox: a value, or None for the default, for each key that the job sets."""
+
+    def __init__(self, document: Document, program: Program, testbox: Box, chosen: Mapping[str, Value]) -> None:
+        self._document, self._program, self._box = document, program, testbox
+        self._chosen = {key: value for key, value in chosen.items() if value.content is not None}
+        self._done: dict[str, str] = {}
+        self._open: list[str] = []
+
+    def params(self) -> dict[str, str]:
+        """What the program gets, by parameter name. Raises JobError."""
+        for name, parameter in self._program.parameters.items():
+            if name in self._chosen or parameter.default is not None:
+                self._resolve(parameter)
+            elif parameter.required:
+                raise JobError(f"{self._document.where}: {self._program.name} needs {name}: {parameter.describe}")
+        if "cluster" in self._chosen:
+            self._done["cluster"] = self._cluster(self._chosen["cluster"])
+        return dict(sorted(self._done.items()))
+
+    def written(self) -> dict[str, str]:
+        """The values as they are written, which is what names are made of: percentages as they are, expressions worked out."""
+        return {key: self._evaluated(key, value) for key, value in self._chosen.items()}
+
+    def _cluster(self, value: Value) -> str:
+        if value.text not in CLUSTERS:
+            raise _error(value, "cluster", f"only {CLUSTERS[0]} is supported")
+        return value.text
+
+    def _resolve(self, parameter: Parameter) -> str:
+        name = parameter.name
+        if name not in self._done:
+            value = self._chosen.get(name) or Value(parameter.default, *_place(self._document))
+            if name in self._open:
+                raise _error(value, name, f"is worked out from itself ({' from '.join([*self._open, name])})")
+            self._open.append(name)
+            self._done[name] = self._resolved(parameter, value)
+            self._open.remove(name)
+        return self._done[name]
+
+    def _resolved(self, parameter: Parameter, value: Value) -> str:
+        text = self._evaluated(parameter.name, value).strip()
+        if parameter.choices and text not in parameter.choices:
+            raise _error(value, parameter.name, f"must be one of {', '.join(parameter.choices)}{suggest(text, parameter.choices)}")
+        if parameter.kind == "text":
+            return _checked_text(parameter, value, text)
+        return str(self._number(parameter, value, text))
+
+    def _evaluated(self, name: str, value: Value) -> str:
+        """The text with its `{{ }}` worked out: `{{ nr_cpu / 2 }}` or `{{ nr_cpu * 2 }}G`."""
+
+        def result(expression: re.Match[str]) -> str:
+            try:
+                return str(calculate(expression[1].strip(), self._name))
+            except JobError:
+                raise
+            except ValueError as error:
+                raise _error(value, name, f"can't be calculated: {error}") from None
+
+        return _EXPRESSION.sub(result, value.text or "")
+
+    def _number(self, parameter: Parameter, value: Value, text: str) -> int:
+        kind, name = parameter.kind, parameter.name
+        number = {"count": self._count, "duration": _duration, "size": self._size, "iterations": _iterations}[kind](text)
+        examples = {"count": "4 or 50%", "duration": "300s, 5m or 1h", "size": "64K, 128M or 10%", "iterations": "8 or 100x"}
+        if number is None:
+            raise _error(value, name, f"must be a {kind}, such as {examples[kind]}")
+        whole = number.numerator // number.denominator
+        if whole < 1 and number > 0 and text.endswith("%"):
+            what = f"{self._box.nr_cpu} CPUs" if kind == "count" else f"{self._box.memory_mb} MiB"
+            raise _error(value, name, f"is less than 1 on testbox {self._box.name}, which has {what}; use a larger share or a plain number")
+        if not 1 <= whole <= MAX_NUMBER or (number != whole and not text.endswith("%")):
+            raise _error(value, name, f"must be a whole number of at least 1, not {_shown(number)}")
+        return whole
+
+    def _count(self, text: str) -> Fraction | None:
+        """`4`, `50%` of the CPUs, or LKP's `1t`."""
+        match = re.fullmatch(_NUMBER + r"(%|[A-Za-z]{0,8})", text)
+        if not match:
+            return None
+        return Fraction(match[1]) * self._box.nr_cpu / 100 if match[2] == "%" else Fraction(match[1])
+
+    def _size(self, text: str) -> Fraction | None:
+        """Bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024."""
+        match = re.fullmatch(_NUMBER + "%", text)
+        return Fraction(match[1]) * self._box.memory_mb * BYTES["M"] / 100 if match else size(text)
+
+    def _name(self, name: str) -> int:
+        facts = {"nr_cpu": self._box.nr_cpu, "memory_mb": self._box.memory_mb}
+        if name in facts:
+            return facts[name]
+        parameter = self._program.parameters.get(name)
+        if parameter is None or parameter.kind == "text" or (name not in self._chosen and parameter.default is None):
+            raise ValueError(f"{name!r} is neither nr_cpu, memory_mb nor a number that this job sets")
+        return int(self._resolve(parameter))
+
+
+def check_needs(document: Document, testbox: Box) -> None:
+    """Refuse a testbox that has less than `need_cpu` or `need_memory` ask for."""
+    for key, has, what in (("need_cpu", testbox.nr_cpu, "CPUs"), ("need_memory", testbox.memory_mb * BYTES["M"], "of memory")):
+        value = document.needs.get(key)
+        if value is None or value.content is None:
+            continue
+        needed = size(value.text or "")
+        if needed is None:
+            raise _error(value, key, "must be a number" + (" of bytes, such as 16G" if key == "need_memory" else ""))
+        if needed > has:
+            shown = f"{testbox.memory_mb} MiB" if key == "need_memory" else str(has)
+            raise _error(value, key, f"testbox {testbox.name} has {shown} {what} only")
+
+
+def size(text: str) -> Fraction | None:
+    """Bytes of `4096`, `64K`, `1GiB`; None for anything else."""
+    match = re.fullmatch(_NUMBER + r"([KMGTkmgt]?)(?:i?[Bb])?", text)
+    return Fraction(match[1]) * BYTES[match[2].upper()] if match else None
+
+
+def _checked_text(parameter: Parameter, value: Value, text: str) -> str:
+    if not _TEXT.fullmatch(text) or (parameter.pattern and not re.fullmatch(parameter.pattern, text)):
+        raise _error(value, parameter.name, f"must look like {parameter.pattern}" if parameter.pattern else "must be a line of text")
+    return text
+
+
+def _duration(text: str) -> Fraction | None:
+    """Seconds of `300`, `300s`, `5m`, `1.5h`."""
+    match = re.fullmatch(_NUMBER + r"([smhdwy]?)", text)
+    return Fraction(match[1]) * SECONDS[match[2]] if match else None
+
+
+def _iterations(text: str) -> Fraction | None:
+    match = re.fullmatch(r"(\d{1,9})x?", text)
+    return Fraction(match[1]) if match else None
+
+
+def _place(document: Document) -> tuple[int, str]:
+    file, _, line = document.where.rpartition(":")
+    return int(line), file
+
+
+def _error(value: Value, name: str, why: str) -> JobError:
+    return JobError(f"{value.where}: {name} {(value.text or '')[:60]!r}: {why}")
+
+
+def _shown(number: Fraction) -> str:
+    return str(number.numerator) if number.denominator == 1 else f"{float(number):g}"

@@ -1,0 +1,65 @@
+"""Keys of LKP's job files that are not parameters: what we take as a remark, and what we refuse because we would have to act upon it.
+
+A key that is dropped in silence changes what is measured; so each key that does nothing here is in this list with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Keys that describe a job and change nothing about its runs.
+REMARKS: Final = frozenset({"suite", "testcase", "category", "description", "title", "author", "mail_to", "mail_cc"})
+# What a testbox has to be; `need_memory` and `need_cpu` are held against it, the others are for people.
+NEEDS: Final = re.compile(r"need_\w+")
+# Keys in LKP's own files that do nothing here, and why that is right.
+WITHOUT_EFFECT: Final = {
+    "set_nic_irq_affinity": "it spreads the interrupts of a network card; cs-localhost has none, its traffic goes over loopback",
+    "setup-net-buffer": "lkp-tests has no such program any more and passes over it too",
+    "perf-profile.delay": "a profile is of a run of its own, from its first second",
+}
+# Keys that LKP acts upon and we do not. Saying so beats measuring something else.
+NOT_HERE: Final = {
+    "kconfig": "the tree's settings choose the kernel configuration",
+    "commit": "swingbot chooses the commits",
+    "compiler": "the tree's settings choose the compiler",
+    "rootfs": "the testbox's root file system is always the same",
+    "cpufreq_governor": "testboxes keep their own governor",
+    "kernel_cmdline": "the testbox's file sets the kernel command line",
+    "boot_params": "the testbox's file sets the kernel command line",
+    "testbox": "orders choose the testbox",
+    "tbox_group": "orders choose the testbox",
+    "nr_cpu": "the testbox's file says how many CPUs there are",
+    "memory": "the testbox's file says how much memory there is",
+    "nr_node": "a testbox has as many NUMA nodes as it has",
+}
+# Keys that need one of LKP's programs, wrappers or functions, which we do not have.
+NEEDS_PROGRAM: Final = {
+    "cgroup": "cgroup",
+    "cgroup2": "cgroup2",
+    "disk": "disk",
+    "fs": "fs",
+    "fs1": "fs",
+    "fs2": "fs",
+    "md": "md",
+    "iosched": "iosched",
+    "ucode": "ucode",
+    "nr_instances": "run-test, which starts several instances",
+    "cpu_node_bind": "run-test, which binds to NUMA nodes",
+    "mem_node_bind": "run-test, which binds to NUMA nodes",
+    "nr_threads_by_instance": "run-test, which starts several instances",
+}
+# Where our program does something else than LKP's when a job says nothing: (program, parameter) -> what LKP's does.
+OTHER_DEFAULTS: Final = {
+    ("will-it-scale", "nr_task"): "LKP's program sweeps over several counts",
+    ("will-it-scale", "mode"): "LKP's program runs both modes",
+}
+
+
+def refusal(key: str) -> str | None:
+    """Why a known key of LKP can't be taken; None for one that is not in the lists."""
+    if key in NOT_HERE:
+        return f"{key} would have no effect here: {NOT_HERE[key]}; remove it"
+    if key in NEEDS_PROGRAM:
+        return f"{key} needs LKP's program {NEEDS_PROGRAM[key]}, which is not here; remove it, or run this job with LKP"
+    return None
