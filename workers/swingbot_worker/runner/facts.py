@@ -1,43 +1,128 @@
-"""What the runner notes of a boot in the guest: a shell function that writes one file a fact, before the first run and outside its time. Pure."""
+"""What the runner notes of a boot in the guest, and what it sets there because a job demands it. Pure: makes shell text.
+
+The files that the list of facts names are sent as they are, found by one `grep` before the first run and one after the last, outside
+of every run's time; what they mean is worked out where they are read (`swingbot_jobs.sheet`). On vm-icount time is instructions, and one process
+that reads a hundred files costs less than a hundred that read one.
+"""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import Final
 
-# Stands before everything that calls `fact`. Only busybox, and few processes: the boot's time on vm-icount is instructions.
-FACTS: Final = r"""
+from swingbot_jobs import facts
+from swingbot_jobs.sheet import AFTER, BEFORE, NOTES, RUN_AFTER, RUN_BEFORE
+from swingbot_jobs.unit_job import UnitJob
+
+# Lines of one file: enough for the first CPU of /proc/cpuinfo and for all of /proc/meminfo.
+LINES: Final = 80
+
+_FUNCTIONS: Final = r"""
 # fact NAME VALUE: a missing value is no fact
 fact() {
 	[ -z "$2" ] || printf '%s\n' "$2" >"facts/$1"
 }
 
-# first FILE: its first line, nothing if there is no such file
-first() {
-	[ ! -r "$1" ] || head -n 1 "$1"
-}
-
-# chosen FILE: the word in brackets, as sysfs marks the choice that is in force
-chosen() {
-	[ ! -r "$1" ] || sed 's/.*\[\(.*\)\].*/\1/' "$1"
+# dump FILE...: `path:line` of each that there is
+dump() {
+	grep -s -m @LINES@ . "$@" /dev/null
 }
 
 facts() {
 	probe_events
-	fact kernel_release "$(uname -r)"
-	fact kernel_version "$(uname -v)"
-	fact cmdline "$(first /proc/cmdline)"
-	fact cpu_model "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
-	fact nr_cpu "$(nproc)"
-	fact memory_kb "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
-	fact thp_enabled "$(chosen /sys/kernel/mm/transparent_hugepage/enabled)"
-	fact thp_defrag "$(chosen /sys/kernel/mm/transparent_hugepage/defrag)"
-	fact clocksource "$(first /sys/devices/system/clocksource/clocksource0/current_clocksource)"
-	fact governor "$(first /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor)"
-	fact microcode "$(sed -n 's/^microcode[^:]*: //p' /proc/cpuinfo | head -n 1)"
-	fact mitigations "$(cd /sys/devices/system/cpu/vulnerabilities 2>/dev/null && grep . -- * | grep -v ':Not affected$' | tr '\n' ';')"
+	dump @FILES@ >facts/@BEFORE@
+	od -An -v -tx1 /sys/kernel/notes >facts/@NOTES@ 2>/dev/null || rm -f facts/@NOTES@
 	clock
 	fact ready_seconds "$(seconds "$sb_now")"
 	send facts
 	rm -f facts/*
 }
+
+# facts_again: what may have changed meanwhile
+facts_again() {
+	dump @AGAIN@ >facts/@AFTER@
+}
 """
+_HOLD: Final = r"""
+# hold VALUE FILE...: write VALUE to each, and remember what was there
+hold() {
+	sb_value=$1
+	shift
+	for sb_file; do
+		[ -w "$sb_file" ] || continue
+		sb_was=
+		read -r sb_was <"$sb_file"
+		case $sb_was in *\[*\]*) sb_was=${sb_was#*\[} && sb_was=${sb_was%%\]*} ;; esac
+		[ "$sb_was" = "$sb_value" ] || {
+			printf '%s\n' "$sb_value" >"$sb_file"
+			printf '%s %s\n' "$sb_file" "$sb_was" >>held
+		} 2>/dev/null
+	done
+}
+
+# put_back: what was there before, the last one first
+put_back() {
+	[ -e held ] || return 0
+	sed '1!G;h;$!d' held | while read -r sb_file sb_was; do
+		printf '%s\n' "$sb_was" >"$sb_file"
+	done 2>/dev/null
+	rm -f held
+}
+
+# look NAME UNIT_JOB NUMBER FILE...: what they say now becomes a file of that run
+look() {
+	sb_at=$2/$3
+	sb_name=$1
+	shift 3
+	mkdir -p "$sb_at"
+	dump "$@" >"$sb_at/$sb_name"
+}
+
+# seen UNIT_JOB NUMBER: send what was looked at after the run, which was sent before
+seen() {
+	send "$1/$2"
+	rm -rf "$1"
+}
+trap put_back EXIT
+"""
+
+
+def functions(unit_jobs: Sequence[UnitJob]) -> str:
+    """The shell functions `fact`, `facts` and `facts_again`, and those that demands need if there are any."""
+    every = [fact for fact in facts.known().values() if fact.files]
+    filled = {
+        "@LINES@": str(LINES),
+        "@FILES@": _words(dict.fromkeys(file for fact in every for file in fact.files)),
+        "@AGAIN@": _words(dict.fromkeys(file for fact in every if fact.again for file in fact.files)),
+        "@BEFORE@": BEFORE,
+        "@AFTER@": AFTER,
+        "@NOTES@": NOTES,
+    }
+    text = _FUNCTIONS
+    for name, value in filled.items():
+        text = text.replace(name, value)
+    return text + (_HOLD if any(job.demand for job in unit_jobs) else "")
+
+
+def _words(files: Sequence[str] | dict[str, None]) -> str:
+    """Globs are not quoted: the guest's shell fills them in."""
+    return " \\\n\t\t".join(files)
+
+
+def demanded(job: UnitJob, number: int, run: str) -> list[str]:
+    """The lines of one run: `run` itself, with a look at what is demanded before and behind it."""
+    files = facts.files_of(job.demand)
+    if not files:
+        return [run]
+    place = f"{shlex.quote(job.name)} {number}"
+    looks = [f"look {name} {place} {' '.join(files)}" for name in (RUN_BEFORE, RUN_AFTER)]
+    return [looks[0], run, looks[1], f"seen {place}"]
+
+
+def held(job: UnitJob) -> list[str]:
+    """The lines before the runs of a unit job that set what it demands."""
+    return [f"hold {shlex.quote(value)} {file}" for file, value in facts.settings(job.demand)]
+
+
+FACTS: Final = functions(())
