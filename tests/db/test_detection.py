@@ -107,6 +107,20 @@ def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
     assert brain.mails == []
 
 
+def test_an_alarm_that_was_none_makes_the_testbox_boot_its_anchor(brain: Brain) -> None:
+    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    for _ in range(3):
+        brain.run()
+        idle(brain)
+    assert {row["status"] for row in rows(brain, "SELECT status FROM comparison WHERE kind = 'anchor'")} == {"done"}
+    brain.fake.level = 0.9
+    commits(brain, FakeCommit(), FakeCommit())
+    brain.poll()
+    brain.run()
+    assert swing(brain)["state"] == "refuted"
+    assert rows(brain, "SELECT state, reason FROM testbox WHERE name = 'vm-icount'")[0]["reason"].startswith("moved: ")
+
+
 def test_shared_boots_of_an_older_testbox_are_made_afresh(brain: Brain) -> None:
     brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
     brain.run()
@@ -245,9 +259,6 @@ def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_unti
     assert rows(brain, "SELECT count(*) AS n FROM orders WHERE kind = 'boot' AND state = 'ready'")[0]["n"] > 0  # they wait
     brain.fake.level = 1.0
     idle(brain)
-    with brain.engine.begin() as conn:  # what waits has not been idle: only time passes
-        conn.execute(sa.text("UPDATE orders SET state = 'cancelled', ended_at = now() - interval '1 hour' WHERE state IN ('waiting', 'ready')"))
-        conn.execute(sa.text("UPDATE comparison SET status = 'cancelled', ended_at = now() WHERE status IN ('waiting', 'running')"))
     brain.run()
     assert state() == ("active", None)
     assert made

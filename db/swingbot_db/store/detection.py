@@ -164,12 +164,14 @@ class DetectionRows(ComparisonRows):
         )
         return {row.order_id for row in rows}
 
-    def idle_seconds(self, testbox: str) -> float | None:
-        """How long nothing was asked of a testbox; 0 while something is, None if nothing ever was."""
+    def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
+        """How long a testbox has had nothing to do; 0 while it has, None if nothing ever was asked of it. Without `queue` what waits for
+        it does not count, because it cannot begin."""
+        busy = ("waiting", "ready", "running") if queue else ("running",)
         found = self.value(
-            "SELECT CASE WHEN bool_or(state IN ('waiting', 'ready', 'running')) THEN 0 ELSE extract(epoch FROM clock_timestamp() - max(ended_at)) END"
-            " FROM orders WHERE testbox = :box",
+            "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM clock_timestamp() - max(ended_at)) END FROM orders WHERE testbox = :box",
             box=testbox,
+            busy=list(busy),
         )
         return None if found is None else float(found)
 

@@ -30,15 +30,18 @@ def boot_anchors(lab: Lab, store: Store) -> None:
         ours = state == "quarantined" and (reason or "").startswith(MOVED)
         if name not in lab.testboxes or (state != "active" and not ours) or store.anchors(name, "waiting", "running"):
             continue
-        rest, wanted = store.idle_seconds(name), RETRY_SECONDS if ours else lab.policies.idle_aa_seconds
+        rest, wanted = store.idle_seconds(name, queue=not ours), RETRY_SECONDS if ours else lab.policies.idle_aa_seconds
         if wanted > 0 and rest is not None and rest >= wanted:
-            _order(store, name)
+            order_anchor(store, name)
 
 
-def _order(store: Store, testbox: str) -> None:
-    """The kernel of the last anchor, so that it can be compared; else the base of the latest comparison of a watched tree."""
+def order_anchor(store: Store, testbox: str) -> None:
+    """Boot the kernel of the last anchor, so that it can be compared; else the base of the latest comparison of a watched tree.
+
+    Nothing if an anchor is under way, or no kernel is known yet.
+    """
     known = store.anchor_kernel(testbox)
-    if known is not None:
+    if known is not None and not store.anchors(testbox, "waiting", "running"):
         tree, variant, spec = known
         store.add_comparison(kind="anchor", tree=tree, base=variant, head=variant, boots=BOOTS, parts=[(testbox, spec)], first_k=ANCHOR_K)
 

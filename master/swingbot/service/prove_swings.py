@@ -16,6 +16,7 @@ from swingbot.core.plan.noise import layout_sd, pair_prior
 from swingbot.core.plan.screen import boots_to_extend
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import MAX_PAIRS, MIN_PAIRS, MIN_PAIRS_REPEATABLE, Decision, Gate, PairPrior, sequential, threshold, wanted
+from swingbot.service.boot_anchors import order_anchor
 from swingbot.service.gather_differences import differences_of
 from swingbot.service.judge_comparisons import OVER, boots_of, metric_of, rule_of
 from swingbot.service.place_orders import series_of
@@ -174,6 +175,8 @@ def weigh_swings(lab: Lab, store: Store) -> None:
             store.weigh_swing(swing.id, "open", told, 100.0 * math.expm1(found.mean))
         else:
             store.weigh_swing(swing.id, "refuted", told | _why(swing, found))
+            if found.answer == "reject":
+                order_anchor(store, swing.testbox)  # it may be the testbox that moved
 
 
 def _why(swing: Swing, found: Decision) -> dict[str, str]:
