@@ -13,13 +13,16 @@ import re
 import sys
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
+from swingbot_jobs.facts import Value
 from swingbot_jobs.lines import suggest
 from swingbot_jobs.program import Program
 from swingbot_jobs.result import ParsedRun, ParseError, Results, RunStatus, Samples
+from swingbot_jobs.sheet import facts_of, not_as_demanded
 from swingbot_jobs.unit_job import NAME, UnitJob
 
 # What a guest may send. A run writes a few kB; the limits only keep a mad kernel from filling the master's memory.
@@ -158,10 +161,25 @@ def _parser(path: Path) -> Parser:
 # --- one boot --------------------------------------------------------------------------------------------------------
 
 
-def parse_results(tar: Path | str | IO[bytes], unit_jobs: Iterable[UnitJob], programs: Mapping[str, Program]) -> list[ParsedRun]:
-    """Every run that was expected of this boot, in order; runs that the boot did not get to are `missing`."""
+def parse_results(
+    tar: Path | str | IO[bytes], unit_jobs: Iterable[UnitJob], programs: Mapping[str, Program], boot: Mapping[str, Value] | None = None
+) -> list[ParsedRun]:
+    """Every run that was expected of this boot, in order; runs that the boot did not get to are `missing`.
+
+    `boot`: its facts, where more is known than the guest sent; what a job demands must be among them.
+    """
     results = read_results(tar)
-    return [_parsed(job, number, results, programs) for job in unit_jobs for number in job.numbers]
+    facts = {**facts_of(results.facts), **(boot or {})}
+    return [_counted(_parsed(job, number, results, programs), job, results, facts) for job in unit_jobs for number in job.numbers]
+
+
+def _counted(run: ParsedRun, job: UnitJob, results: Results, facts: Mapping[str, Value]) -> ParsedRun:
+    """The run without its samples if it only warmed up, or if the machine was not as demanded."""
+    if run.status != "ok":
+        return run
+    if why := not_as_demanded(job.demand, facts, results.runs[job.name, run.number]):
+        return replace(run, status="invalid", reason=why[:2000], samples={})
+    return replace(run, status="warmup", reason="a warm-up: not counted", samples={}) if run.number < job.warmup else run
 
 
 def _parsed(job: UnitJob, number: int, results: Results, programs: Mapping[str, Program]) -> ParsedRun:

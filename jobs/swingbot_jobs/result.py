@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Samples = dict[str, list[float]]
-RunStatus = Literal["ok", "failed", "missing"]
+RunStatus = Literal["ok", "failed", "missing", "invalid", "warmup"]
 
 
 class ParseError(ValueError):
@@ -25,8 +25,9 @@ class Results:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRun:
-    """One expected run. `seconds` are the guest's; `reason` is always there unless `ok`, where it may hold a remark.
+    """One expected run: `invalid` when the machine was not as the job demands, `warmup` when it only warmed up.
 
+    `seconds` are the guest's; `reason` is always there unless `ok`, where it may hold a remark.
     `samples` are by full metric name; a run that is not ok has none, so that half a result never counts. A run for the sake of `monitor`
     has only that monitor's samples; its benchmark's own numbers stand under `<monitor>.beside.`, where no comparison takes them for a measurement.
     """
