@@ -51,7 +51,7 @@ def test_a_build_leaves_image_config_map_log_and_object_hashes(site: Site, tmp_p
     out = tmp_path / "out"
     outcome = build(site, tmp_path / "linux", ids[1], out)
     assert outcome["status"] == "built" and outcome["reason"] is None
-    assert set(outcome["files"]) == {"bzImage", "config", "System.map", "build.log", "objects.json"}
+    assert set(outcome["files"]) == {"bzImage", "config", "System.map", "build.log", "objects.json", "functions.json.gz"}
     assert outcome["files"]["bzImage"]["sha256"] == outcome["kernel_build"]["image_sha256"]
     assert outcome["files"]["config"]["sha256"] == outcome["kernel_build"]["config_sha256"]
     assert outcome["kernel_build"]["compiler_version"].startswith("gcc ")

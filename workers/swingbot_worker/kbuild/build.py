@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from swingbot_jobs import kernel_diff
 from swingbot_jobs.kernel import build_key
 from swingbot_worker import InfraError, lease
-from swingbot_worker.kbuild import configure, layout, objects, recipe, source, toolchain
+from swingbot_worker.kbuild import configure, functions, layout, objects, recipe, source, toolchain
+from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.kbuild.kept import FILES, Kept, Result
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
@@ -27,7 +29,7 @@ REASON_LENGTH = 2000
 def build(order: dict[str, Any], out: Path, site: Site, *, progress: Progress | None = None) -> dict[str, Any]:
     """Build the kernel that `order` (order-1 schema) asks for; returns the outcome (outcome-1 schema).
 
-    Result files come into `out`: bzImage, config, System.map, build.log, objects.json, as far as they exist.
+    Result files come into `out`: bzImage, config, System.map, build.log, objects.json, functions.json.gz, as far as they exist.
     A commit that does not build, and even one that is not there, is a `failed` outcome; a fault of ours is an `infra` one.
     """
     started = time.monotonic()
@@ -144,11 +146,11 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
     hashes = objects.object_hashes(tree.source, directory)
     _count_file(tree).write_text(f"{len(hashes)}\n")
     if one.spec.layout == 0:
-        return _collect(one, directory, hashes)
+        return _collect(one, tree, directory, hashes)
     with tree.detour(directory, "vmlinux"):
         _write_layout(one, directory, hashes)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
-        return _collect(one, directory, hashes)
+        return _collect(one, tree, directory, hashes)
 
 
 def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
@@ -160,11 +162,12 @@ def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
     (directory / layout.SCRIPT).write_text(text)
 
 
-def _collect(one: _Build, directory: Path, hashes: Mapping[str, str]) -> Result:
+def _collect(one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, str]) -> Result:
     shutil.copyfile(directory / "arch/x86/boot/bzImage", one.out / "bzImage")
     shutil.copyfile(directory / "System.map", one.out / "System.map")
     shutil.copyfile(directory / ".config", one.out / "config")
     (one.out / "objects.json").write_text(json.dumps(hashes, indent=0))
+    _record_functions(one, tree, directory)
     return Result(
         status="built",
         reason=None,
@@ -173,6 +176,15 @@ def _collect(one: _Build, directory: Path, hashes: Mapping[str, str]) -> Result:
         errors=[],
         files=_digests(one.out),
     )
+
+
+def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
+    """A kernel whose objects cannot be read is a kernel all the same: it is only not compared by functions."""
+    try:
+        (one.out / kernel_diff.FILE).write_bytes(functions.build_record(tree.source, directory, one.compiler_version))
+    except NotAnObject as error:
+        with (one.out / "build.log").open("a") as log:
+            log.write(f"swingbot: no {kernel_diff.FILE}: {error}\n")
 
 
 def _failed(out: Path, compiler_version: str, failure: BuildFailed) -> Result:

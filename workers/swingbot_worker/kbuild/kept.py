@@ -11,9 +11,9 @@ from pathlib import Path
 
 from swingbot_worker.kbuild.objects import sha256
 
-FILES = ("bzImage", "config", "System.map", "build.log", "objects.json")
+FILES = ("bzImage", "config", "System.map", "build.log", "objects.json", "functions.json.gz")
 RESULT = "result.json"
-# About 6 MB each; the least recently used ones go.
+# About 7 MB each; the least recently used ones go.
 LIMIT = 400
 
 

@@ -42,7 +42,7 @@ def object_hashes(source: Path, objects: Path) -> dict[str, str]:
     memory = objects / ".swingbot-objects.json"
     known: dict[str, list[object]] = _remembered(memory)
     fresh: dict[str, list[object]] = {}
-    for path in _compiled(source, objects):
+    for path in compiled_objects(source, objects):
         state = os.stat(objects / path)
         old = known.get(path)
         same = old is not None and old[:2] == [state.st_mtime_ns, state.st_size]
@@ -59,13 +59,14 @@ def _remembered(memory: Path) -> dict[str, list[object]]:
     return known if isinstance(known, dict) else {}
 
 
-def _compiled(source: Path, objects: Path) -> list[str]:
+def compiled_objects(source: Path, objects: Path, suffixes: tuple[str, ...] = (".c",)) -> list[str]:
+    """Objects that are compiled from a source file of the same name with one of `suffixes`, of what can be in the image."""
     found = []
     for parent, directories, names in os.walk(objects):
         below = os.path.relpath(parent, objects)
         directories[:] = [name for name in directories if os.path.normpath(f"{below}/{name}") not in NOT_BUILT_IN]
         for name in names:
             path = os.path.normpath(f"{below}/{name}")
-            if name.endswith(".o") and (source / f"{path[:-2]}.c").exists():
+            if name.endswith(".o") and any((source / f"{path[:-2]}{suffix}").exists() for suffix in suffixes):
                 found.append(path)
     return found

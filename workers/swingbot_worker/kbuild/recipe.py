@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Self
 
 # Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
-RECIPE = 1
+RECIPE = 2
 
 # Names that become paths and arguments; an order may come from anywhere.
 KCONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 COMPILER = re.compile(r"(gcc|clang)(-[0-9]{1,3})?")
 
 # The same for builds of another layout than 0.
-LAYOUT_RECIPE = 2
+LAYOUT_RECIPE = 3
 
 # make runs with these and nothing else, so that neither secrets nor habits of the host get into a build,
 # and equal sources give equal images: kbuild writes date, user, host and build number into the kernel.

@@ -1,0 +1,27 @@
+"""What differs between two kernel configurations."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SET = re.compile(r"(CONFIG_\w+)=(.*)")
+_UNSET = re.compile(r"# (CONFIG_\w+) is not set")
+LIMIT_BYTES = 4 << 20
+
+
+def options(text: str) -> dict[str, str]:
+    """Value by symbol of a .config; `n` for what it says is not set."""
+    found: dict[str, str] = {}
+    for line in text[:LIMIT_BYTES].splitlines():
+        if match := _SET.fullmatch(line):
+            found[match[1]] = match[2]
+        elif match := _UNSET.fullmatch(line):
+            found[match[1]] = "n"
+    return found
+
+
+def config_difference(base: str, head: str) -> list[dict[str, Any]]:
+    """Symbols with another value, by name: [{"symbol", "base", "head"}]; None where the configuration does not know the symbol."""
+    one, other = options(base), options(head)
+    return [{"symbol": name, "base": one.get(name), "head": other.get(name)} for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]

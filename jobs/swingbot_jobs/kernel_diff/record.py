@@ -1,0 +1,148 @@
+"""What a build remembers of its code, so that any two builds can be compared later without their objects.
+
+A build's file functions.json.gz:
+
+    {"version": 1, "compiler": "gcc ...", "flags": ["-O2", ...],
+     "sizes": {"text", "data", "bss"}                     of vmlinux, bytes as binutils' `size` counts them
+     "symbols": {"t": {name: bytes}, "d", "b", "r"},       of vmlinux, as scripts/bloat-o-meter counts them
+     "objects": {"mm/slub.o": [sha256, [text, data, bss], [part, ...], [part, ...]]}}      code, then data
+
+where a part is [name, bytes, shape, constants, [name, ...]], see `Part`. It comes from a worker, which compiled what a
+stranger may have sent: everything in it is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+FILE = "functions.json.gz"
+# Raise it when a part means something else than before: records of different versions are not compared.
+VERSION = 1
+# A distribution's kernel has about 30 MB of this; more is not a record of ours.
+LIMIT_BYTES = 256 << 20
+
+
+class BadRecord(ValueError):
+    """This is not what a build of ours writes; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The code or data under one symbol, in a form that does not depend on where the linker or the assembler put it."""
+
+    name: str
+    size: int  # bytes
+    shape: str  # digest of the bytes and of where they refer to something, without what they refer to
+    constants: str  # digest of the unnamed constants it refers to: strings, jump tables; "" if none
+    uses: tuple[str, ...]  # the symbols it refers to, each once, in the order of their first use
+
+    @classmethod
+    def from_json(cls, row: Any) -> Self:
+        name, size, shape, constants, uses = row
+        if not (isinstance(name, str) and isinstance(shape, str) and isinstance(constants, str) and isinstance(size, int) and size >= 0):
+            raise ValueError("types")
+        return cls(name, size, shape, constants, tuple(str(use) for use in uses))
+
+    def to_json(self) -> list[Any]:
+        return [self.name, self.size, self.shape, self.constants, list(self.uses)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectFile:
+    """One linked object."""
+
+    sha256: str
+    sizes: Mapping[str, int]  # text, data, bss
+    code: tuple[Part, ...]
+    data: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRecord:
+    """The whole file; objects are decoded when they are asked for, since two builds mostly share nearly all of them."""
+
+    compiler: str
+    flags: tuple[str, ...]
+    sizes: Mapping[str, int]
+    symbols: Mapping[str, Mapping[str, int]]
+    raw_objects: Mapping[str, Any]
+
+    def paths(self) -> frozenset[str]:
+        return frozenset(self.raw_objects)
+
+    def sha256(self, path: str) -> str | None:
+        """Hash of an object; None if this build has none at `path`."""
+        return self.raw_objects[path][0] if path in self.raw_objects else None
+
+    def object(self, path: str) -> ObjectFile:
+        """Raises BadRecord."""
+        try:
+            digest, sizes, code, data = self.raw_objects[path]
+            text, written, zeros = (_bytes(size) for size in sizes)
+            parts = tuple(Part.from_json(row) for row in code), tuple(Part.from_json(row) for row in data)
+        except (TypeError, ValueError) as error:
+            raise BadRecord(f"its entry for {path[:200]} is damaged ({error})") from None
+        return ObjectFile(sha256=digest, sizes={"text": text, "data": written, "bss": zeros}, code=parts[0], data=parts[1])
+
+
+def write_record(
+    *, compiler: str, flags: Iterable[str], sizes: Mapping[str, int], symbols: Mapping[str, Mapping[str, int]], objects: Mapping[str, list[Any]]
+) -> bytes:
+    """The file's bytes; equal contents give equal bytes."""
+    document = {"version": VERSION, "compiler": compiler, "flags": list(flags), "sizes": sizes, "symbols": symbols, "objects": objects}
+    return gzip.compress(json.dumps(document, sort_keys=True, separators=(",", ":")).encode(), compresslevel=6, mtime=0)
+
+
+def object_row(sha256: str, sizes: Mapping[str, int], code: Iterable[Part], data: Iterable[Part]) -> list[Any]:
+    """One object as it stands in the file."""
+    return [sha256, [sizes["text"], sizes["data"], sizes["bss"]], [part.to_json() for part in code], [part.to_json() for part in data]]
+
+
+def read_record(packed: bytes) -> KernelRecord:
+    """Read the file. Raises BadRecord for anything that is not one, of this version, and of a sane size."""
+    document = _document(packed)
+    if document.get("version") != VERSION:
+        raise BadRecord(f"it is of version {str(document.get('version'))[:20]}, and this program compares version {VERSION}: build that kernel again")
+    try:
+        return KernelRecord(
+            compiler=str(document["compiler"])[:500],
+            flags=tuple(str(flag) for flag in document["flags"]),
+            sizes={name: _bytes(document["sizes"][name]) for name in ("text", "data", "bss")},
+            symbols={str(letter): {str(name): _bytes(size) for name, size in table.items()} for letter, table in document["symbols"].items()},
+            raw_objects={str(path): _object(row) for path, row in document["objects"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadRecord(f"it is damaged ({type(error).__name__}: {str(error)[:100]})") from None
+
+
+def _document(packed: bytes) -> dict[str, Any]:
+    try:
+        inflater = zlib.decompressobj(wbits=31)
+        text = inflater.decompress(packed, LIMIT_BYTES)
+        if inflater.unconsumed_tail:
+            raise BadRecord(f"it is larger than {LIMIT_BYTES >> 20} MiB")
+        if not inflater.eof:
+            raise BadRecord("it is cut off")
+        document = json.loads(text)
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise error if isinstance(error, BadRecord) else BadRecord(f"it cannot be read ({str(error)[:100]})") from None
+    if not isinstance(document, dict):
+        raise BadRecord("it is not an object")
+    return document
+
+
+def _object(row: Any) -> Any:
+    if not (isinstance(row, list) and len(row) == 4 and isinstance(row[0], str)):
+        raise ValueError("an object has four fields")
+    return row
+
+
+def _bytes(size: Any) -> int:
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 62:
+        raise ValueError(f"{str(size)[:30]!r} is no number of bytes")
+    return size

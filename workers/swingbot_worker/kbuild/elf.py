@@ -1,0 +1,148 @@
+"""What an ELF file of a kernel build holds: sections, symbols, relocations; and its sizes as `nm` and `size` count them.
+
+pyelftools reads headers; the long tables are unpacked in one go here, which is ten times as fast.
+"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS = 0x1, 0x2, 0x4, 0x10, 0x20
+NOTYPE, OBJECT, FUNC, SECTION, FILE = 0, 1, 2, 3, 4
+LOCAL, GLOBAL, WEAK = 0, 1, 2
+UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
+_SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
+
+
+class NotAnObject(Exception):
+    """This is not an x86-64 ELF file that can be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """`offset` into the section whose bytes it changes; `symbol` by number."""
+
+    offset: int
+    kind: int  # R_X86_64_*
+    symbol: int
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    name: str
+    value: int
+    size: int
+    section: int
+    kind: int
+    binding: int
+
+
+@dataclass(slots=True)
+class Section:
+    index: int
+    name: str
+    flags: int
+    size: int
+    entry_size: int
+    empty: bool  # takes no room in the file: .bss
+    data: bytes
+    relocations: list[Relocation] = field(default_factory=list)
+
+    @property
+    def code(self) -> bool:
+        return bool(self.flags & SHF_EXECINSTR)
+
+    def relocations_of(self, start: int, end: int) -> list[Relocation]:
+        """Those within the bytes from `start` to before `end`, in order."""
+        first = bisect.bisect_left(self.relocations, start, key=lambda one: one.offset)
+        last = bisect.bisect_left(self.relocations, end, key=lambda one: one.offset)
+        return self.relocations[first:last]
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    sections: list[Section]
+    symbols: list[Symbol]
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of text, data and bss as binutils' `size` prints them: constants count as text."""
+        total = {"text": 0, "data": 0, "bss": 0}
+        for section in self.sections:
+            if section.flags & SHF_ALLOC:
+                total[_berkeley(section)] += section.size
+        return total
+
+    def letters(self) -> Iterator[tuple[str, str, int]]:
+        """(nm's letter, name, bytes) of each symbol that `nm --size-sort` prints."""
+        for symbol in self.symbols:
+            if symbol.size and symbol.section != UNDEFINED and symbol.kind not in (SECTION, FILE):
+                yield self._letter(symbol), symbol.name, symbol.size
+
+    def _letter(self, symbol: Symbol) -> str:
+        if symbol.binding == WEAK:
+            return "V" if symbol.kind == OBJECT else "W"
+        if symbol.section == COMMON:
+            return "C"
+        letter = "a" if symbol.section >= len(self.sections) else _section_letter(self.sections[symbol.section])
+        return letter.upper() if symbol.binding == GLOBAL else letter
+
+
+def _berkeley(section: Section) -> str:
+    if section.code or not section.flags & SHF_WRITE:
+        return "text"
+    return "bss" if section.empty else "data"
+
+
+def _section_letter(section: Section) -> str:
+    if section.code:
+        return "t"
+    if section.empty:
+        return "b"
+    if section.flags & SHF_ALLOC:
+        return "d" if section.flags & SHF_WRITE else "r"
+    return "?" if section.flags & SHF_WRITE else "n"
+
+
+def read_elf(path: Path) -> Elf:
+    """Read an object or a vmlinux. Raises NotAnObject, or OSError."""
+    try:
+        with path.open("rb") as file:
+            return _read(ELFFile(file))
+    except (ELFError, struct.error, ValueError, LookupError, TypeError, AttributeError, MemoryError, OverflowError, AssertionError) as error:
+        # pyelftools says what is wrong with a damaged file in any of these.
+        raise NotAnObject(f"{path} is no x86-64 ELF file that can be read ({type(error).__name__}: {str(error)[:100]})") from None
+
+
+def _read(elf: ELFFile) -> Elf:
+    if elf.elfclass != 64 or not elf.little_endian or elf["e_machine"] != "EM_X86_64":
+        raise ValueError("of another machine")
+    sections, tables, symbols = [], [], []
+    for index, header in enumerate(elf.iter_sections()):
+        kind, empty = header["sh_type"], header["sh_type"] == "SHT_NOBITS"
+        wanted = header["sh_flags"] & SHF_ALLOC and not empty
+        data = header.data() if wanted else b""
+        sections.append(Section(index, header.name, header["sh_flags"], header["sh_size"], header["sh_entsize"], empty, data))
+        if kind == "SHT_RELA":
+            tables.append(header)
+        elif kind == "SHT_SYMTAB":
+            symbols = list(_symbols(header.data(), elf.get_section(header["sh_link"]).data()))
+    for table in tables:
+        target = sections[table["sh_info"]]
+        if target.flags & SHF_ALLOC:
+            found = [Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend) for offset, info, addend in _RELOCATION.iter_unpack(table.data())]
+            target.relocations = sorted(found, key=lambda one: one.offset)
+    return Elf(sections, symbols)
+
+
+def _symbols(table: bytes, names: bytes) -> Iterator[Symbol]:
+    for name, info, _, section, value, size in _SYMBOL.iter_unpack(table):
+        text = names[name : names.index(b"\0", name)].decode(errors="replace")
+        yield Symbol(text, value, size, section, info & 15, info >> 4)

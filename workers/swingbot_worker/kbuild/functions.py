@@ -1,0 +1,91 @@
+"""The record of a build's code (functions.json.gz): read from the objects that are linked, once for each that was compiled."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+from swingbot_jobs.kernel_diff import object_row, symbol_table, write_record
+from swingbot_worker import process
+from swingbot_worker.kbuild.elf import NotAnObject, read_elf
+from swingbot_worker.kbuild.normal_form import normal_parts
+from swingbot_worker.kbuild.objects import compiled_objects, sha256
+from swingbot_worker.kbuild.recipe import ENVIRONMENT
+
+# Part of the memory beside the objects: raise it when normal_form.py gives another form.
+FORM = 1
+_MEMORY = ".swingbot-functions.json"
+_AR_SECONDS = 60.0
+# Options that say what code comes out, of all that kbuild gives.
+_TELLING = ("-O", "-f", "-m", "-g", "-std=", "-D__KERNEL__", "--target=")
+_PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
+
+
+def build_record(source: Path, objects: Path, compiler_version: str) -> bytes:
+    """The record of the finished build in `objects`. Raises NotAnObject or OSError."""
+    vmlinux = read_elf(objects / "vmlinux")
+    return write_record(
+        compiler=compiler_version,
+        flags=_flags(objects),
+        sizes=vmlinux.sizes(),
+        symbols=symbol_table(vmlinux.letters()),
+        objects=_rows(objects, linked_objects(source, objects)),
+    )
+
+
+def linked_objects(source: Path, objects: Path) -> list[str]:
+    """Paths of the objects that the link takes, below the object directory.
+
+    Since Linux 6.1 an archive names them; lib.a hold what is taken if something needs it. Older kernels: all that are compiled.
+    """
+    if not (objects / "vmlinux.a").exists():
+        return compiled_objects(source, objects, (".c", ".S"))
+    archives = ["vmlinux.a", *(str(path.relative_to(objects)) for pattern in ("lib/lib.a", "arch/*/lib/lib.a") for path in objects.glob(pattern))]
+    found: set[str] = set()
+    for archive in archives:
+        answer = process.output(["ar", "t", archive], timeout=_AR_SECONDS, cwd=objects, env=ENVIRONMENT)
+        if answer.rc != 0:
+            raise NotAnObject(f"{objects / archive} is no archive: {answer.text.strip()[:200]}")
+        found.update(os.path.normpath(line) for line in answer.text.splitlines())
+    return sorted(path for path in found if (objects / path).is_file())
+
+
+def _rows(objects: Path, paths: list[str]) -> dict[str, list[Any]]:
+    """A row for each object; those that are as they were at the last call come from memory."""
+    memory = objects / _MEMORY
+    known = _remembered(memory)
+    fresh: dict[str, list[Any]] = {}
+    for path in paths:
+        state = os.stat(objects / path)
+        stamp = [state.st_mtime_ns, state.st_size]
+        old = known.get(path)
+        fresh[path] = old if old is not None and old[0] == stamp else [stamp, _row(objects / path)]
+    if fresh != known:
+        memory.write_text(json.dumps({"form": FORM, "objects": fresh}))
+    return {path: row for path, (_, row) in fresh.items()}
+
+
+def _row(path: Path) -> list[Any]:
+    elf = read_elf(path)
+    return object_row(sha256(path), elf.sizes(), *normal_parts(elf))
+
+
+def _remembered(memory: Path) -> dict[str, list[Any]]:
+    try:
+        known = json.loads(memory.read_text())
+        return dict(known["objects"]) if known["form"] == FORM else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def _flags(objects: Path) -> list[str]:
+    """What the compiler was told for init/main.o, as kbuild noted it: the options that change code; none if there is no such note."""
+    try:
+        line = (objects / "init" / ".main.o.cmd").read_text(errors="replace").partition("\n")[0]
+        words = shlex.split(line.partition(":=")[2].partition(" ; ")[0])
+    except (OSError, ValueError):
+        return []
+    return [word for word in words if word.startswith(_TELLING) and not word.startswith(_PATHS)]

@@ -1,0 +1,328 @@
+"""The code and data of one object in a form that only a change of the source's meaning changes. Pure.
+
+The assembler writes distances into code and the compiler numbers into names, so equal functions differ by bytes as soon as
+something else of their file does. Here a place that refers to something is blanked, and what it refers to is kept by name
+and offset; unnamed constants are kept by their contents; line numbers are blanked. See docs/kernel-builds.md.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from swingbot_jobs.kernel_diff.record import Part
+from swingbot_worker.kbuild.elf import FUNC, NOTYPE, OBJECT, SHF_ALLOC, SHF_MERGE, SHF_STRINGS, UNDEFINED, Elf, Relocation, Section, Symbol
+
+# Widths of what x86-64 relocations change, in bytes; 64 is 8 and so on. Those missing here are 4 bytes wide.
+_WIDTHS = {1: 8, 24: 8, 27: 8, 12: 2, 13: 2, 14: 1, 15: 1}
+_PC_RELATIVE = frozenset((2, 4, 9, 13, 15, 24, 41, 42))  # PC32, PLT32, GOTPCREL, PC16, PC8, PC64, GOTPCRELX, REX_GOTPCRELX
+
+# Numbers that compilers and macros of the kernel append: __key.7, __UNIQUE_ID_ddebug123, __initcall__kmod_slub__312_5043_init.
+_NUMBERS = re.compile(r"\.[0-9]+|(?<=__)[0-9]+_[0-9]+(?=_)")
+_COUNTED = re.compile(r"^__UNIQUE_ID_|^__addressable_|^__already_done|^___once_key")
+_CLONE = re.compile(r"\.(?:constprop|isra|part|llvm|localalias|lto_priv)\b")
+
+# Data that says when, where and from which lines it was built, or that repeats what is compared elsewhere.
+_STAMPS = frozenset(("linux_banner", "linux_proc_banner", "init_uts_ns", "vermagic", "kernel_config_data"))
+# Code that replaces other code, or is jumped to from there: part of the functions that it belongs to.
+_PATCHES = (".altinstr_replacement", ".altinstr_aux")
+# Tables about places in code and how many references an entry of theirs has, the place itself first: what runs there depends on them.
+_EXCEPTION = 12  # bytes of an entry of __ex_table; since Linux 5.17 with two references, before with three
+_TABLES = {".altinstructions": 2, "__jump_table": 3, "__ex_table": 2, ".static_call_sites": 2}
+_UNCOMPARED = (
+    *_PATCHES,
+    ".altinstructions",
+    "__ex_table",
+    "__bug_table",
+    "__dyndbg",
+    ".printk_index",
+    ".modinfo",
+    ".discard",
+    "__jump_table",
+    ".static_call_sites",
+    "__mcount_loc",
+    ".orc_unwind",
+    ".note",
+)
+
+# call, jmp and jcc with a 32-bit distance, and lea relative to the next instruction; what the assembler resolves within a section.
+_DISTANCE = re.compile(rb"(?=([\xe8\xe9]|\x0f[\x80-\x8f]|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d])(.{4}))", re.DOTALL)
+# mov of a 32-bit number to a register that carries an argument.
+_ARGUMENT = re.compile(rb"(?=([\xbe\xbf\xba\xb9]|\x41[\xb8\xb9])(.{4}))", re.DOTALL)
+_SOURCE_FILE = re.compile(rb"[\w./+-]+\.(?:c|h|S|rs)")
+_LINE_NEARBY = 24  # bytes between the name of a file and its line among the arguments of one call
+_LAST_LINE = 100_000
+# What gas fills gaps with, what linkers do, and what a processor must never reach.
+_PADDING = re.compile(rb"(?:\x66*\x90|\x66*\x2e?\x0f\x1f(?:\x00|\x40\x00|\x44\x00\x00|\x80\x00{4}|\x84\x00{5})|\xcc|\x00)*")
+_MOST_CONSTANT = 4096  # bytes of an unnamed constant that are looked at
+_DEEPEST = 3  # constants that point to constants
+
+
+def normal_parts(elf: Elf) -> tuple[list[Part], list[Part]]:
+    """(code, data) of an object: a part for each function and each initialised or zeroed variable.
+
+    Code that no sized symbol covers, as assembler files have it, is one part per section, named by it in parentheses.
+    """
+    form = _Form(elf)
+    code, data = [], []
+    for section in elf.sections:
+        if not section.flags & SHF_ALLOC or section.name.startswith(_UNCOMPARED):
+            continue
+        spans = list(form.spans(section))
+        if section.code:
+            code += [form.part(section, start, end, normal_name(name)) for start, end, name in spans]
+            code += form.rest(section, [(start, end) for start, end, _ in spans])
+        else:
+            data += [form.part(section, start, end, normal_name(name)) for start, end, name in spans if name not in _STAMPS]
+    return code, data
+
+
+def normal_name(name: str) -> str:
+    """A symbol's name without the numbers that change when something else does."""
+    name = _NUMBERS.sub("", name)
+    return name.rstrip("0123456789") if _COUNTED.match(name) else name
+
+
+@dataclass(slots=True)
+class _References:
+    """What one part refers to, as it is met: names get numbers in the order of their first use."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    constants: list[bytes] = field(default_factory=list)
+
+    def number(self, name: str) -> int:
+        return self.names.setdefault(name, len(self.names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a place refers to: a name and an offset from it, or a place in a section that has no name."""
+
+    name: str | None
+    offset: int
+    section: Section | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a table says of one place in code."""
+
+    place: int  # offset into the section of the code
+    table: str
+    data: bytes  # of the entry, references blanked
+    targets: tuple[_Target, ...]
+
+
+class _Form:
+    def __init__(self, elf: Elf) -> None:
+        self._elf = elf
+        self._named: dict[int, list[Symbol]] = {}
+        for symbol in elf.symbols:
+            if symbol.kind in (NOTYPE, OBJECT, FUNC) and symbol.name and not symbol.name.startswith(".L") and 0 < symbol.section < len(elf.sections):
+                self._named.setdefault(symbol.section, []).append(symbol)
+        for symbols in self._named.values():
+            symbols.sort(key=lambda one: (one.value, -one.size, one.kind == NOTYPE, one.binding == 0, one.name))
+        self._starts = {index: sorted({symbol.value for symbol in symbols}) for index, symbols in self._named.items()}
+        self._first = {index: {symbol.value: symbol for symbol in reversed(symbols)} for index, symbols in self._named.items()}
+        self._entries = self._all_entries()
+        self._met: dict[int, list[int]] | None = None
+
+    def spans(self, section: Section) -> Iterator[tuple[int, int, str]]:
+        """(start, end, name) of each sized symbol of a section; of several names for one place, the first."""
+        for start in self._starts.get(section.index, ()):
+            symbol = self._first[section.index][start]
+            if symbol.size and start + symbol.size <= section.size:
+                yield start, start + symbol.size, symbol.name
+
+    def rest(self, section: Section, covered: list[tuple[int, int]]) -> list[Part]:
+        """What is left of a section of code: nothing, if it is padding."""
+        gaps, reached = [], 0
+        for start, end in [*covered, (section.size, section.size)]:
+            if start > reached and not _PADDING.fullmatch(section.data[reached:start]):
+                gaps.append((reached, start))
+            reached = max(reached, end)
+        return [self.part(section, start, end, f"({section.name})") for start, end in gaps]
+
+    def part(self, section: Section, start: int, end: int, name: str) -> Part:
+        if section.empty:
+            return Part(name, end - start, "", "", ())
+        references = _References()
+        shape = self._shape(section, start, end, references, depth=0)
+        constants = _digest(b"\0".join(references.constants)) if references.constants else ""
+        return Part(name, end - start, _digest(shape), constants, tuple(references.names))
+
+    def _shape(self, section: Section, start: int, end: int, references: _References, depth: int) -> bytes:
+        """The bytes with their references blanked, and after them a line for each reference."""
+        data = bytearray(section.data[start:end])
+        places = self._places(section, start, end)
+        notes, files = [], []
+        for offset, width, target in places:
+            at = offset - start
+            data[at : at + width] = bytes(min(width, end - offset))
+            notes.append(b"%d %d " % (at, width) + self._note(target, references, depth))
+            if target.section is not None and _SOURCE_FILE.fullmatch(self._string(target.section, target.offset)):
+                files.append(at)
+        for entry in self._entries.get(section.index, ()):
+            if start <= entry.place < end:
+                told = b" ".join(self._note(target, references, depth) for target in entry.targets)
+                notes.append(b"%s %d %s %s" % (entry.table.encode(), entry.place - start, entry.data.hex().encode(), told))
+        _blank_lines(data, files, section.code)
+        return bytes(data) + b"\n" + b"\n".join(notes)
+
+    def _places(self, section: Section, start: int, end: int) -> list[tuple[int, int, _Target]]:
+        """(offset, width, target) of all that refers to something outside of the part, by relocation or by distance."""
+        places = []
+        taken: set[int] = set()
+        for one in section.relocations_of(start, end):
+            width = _WIDTHS.get(one.kind, 4)
+            places.append((one.offset, width, self._target(section, one)))
+            taken.update(range(one.offset, one.offset + width))
+        if section.code:
+            places += [place for place in self._distances(section, start, end) if place[0] not in taken]
+            places.sort(key=lambda place: place[0])
+        return places
+
+    def _distances(self, section: Section, start: int, end: int) -> Iterator[tuple[int, int, _Target]]:
+        """Calls and jumps to the start of other functions of the same section, which need no relocation."""
+        firsts = self._first.get(section.index, {})
+        for match in _DISTANCE.finditer(section.data, start, end):
+            offset = match.start(2)
+            goal = offset + 4 + int.from_bytes(match[2], "little", signed=True)
+            if not start <= goal < end and goal in firsts:
+                yield offset, 4, _Target(_callee(firsts[goal].name), 0)
+
+    def _target(self, section: Section, one: Relocation) -> _Target:
+        symbol = self._elf.symbols[one.symbol]
+        offset = one.addend
+        if one.kind in _PC_RELATIVE and section.code:
+            offset += 4 + _immediate_after(section.data, one.offset)
+        named = symbol.name and symbol.kind in (NOTYPE, OBJECT, FUNC) and not symbol.name.startswith(".L")
+        if named or symbol.section == UNDEFINED or symbol.section >= len(self._elf.sections):
+            return _Target(_callee(symbol.name), offset)
+        return self._within(self._elf.sections[symbol.section], symbol.value + offset)
+
+    def _within(self, section: Section, offset: int) -> _Target:
+        """The symbol that covers an offset of a section, or the place itself."""
+        starts = self._starts.get(section.index, [])
+        for start in reversed(starts[: bisect.bisect_right(starts, offset)][-2:]):
+            symbol = self._first[section.index][start]
+            if offset == start or offset < start + symbol.size:
+                return _Target(_callee(symbol.name), offset - start)
+        return _Target(None, offset, section)
+
+    def _note(self, target: _Target, references: _References, depth: int) -> bytes:
+        if target.name is not None:
+            return b"%d+%d" % (references.number(target.name), target.offset)
+        assert target.section is not None
+        references.constants.append(self._constant(target.section, target.offset, references, depth))
+        return b"constant"
+
+    def _constant(self, section: Section, offset: int, references: _References, depth: int) -> bytes:
+        """The contents at an unnamed place: a string, a constant, a jump table; where it has none, its section."""
+        if section.empty or (section.code and section.name not in _PATCHES) or depth >= _DEEPEST or not 0 <= offset < len(section.data):
+            return section.name.encode()
+        if section.flags & SHF_STRINGS:
+            return self._string(section, offset)
+        end = offset + section.entry_size if section.flags & SHF_MERGE and section.entry_size else self._end_of(section, offset)
+        return self._shape(section, offset, min(end, offset + _MOST_CONSTANT), references, depth + 1)
+
+    def _string(self, section: Section, offset: int) -> bytes:
+        if not section.flags & SHF_STRINGS:
+            return b""
+        end = section.data.find(b"\0", max(offset, 0))
+        return section.data[max(offset, 0) : end if end >= 0 else None][:_MOST_CONSTANT]
+
+    def _end_of(self, section: Section, offset: int) -> int:
+        """Where the next thing begins that something refers to."""
+        if self._met is None:
+            self._met = self._all_targets()
+        met = self._met.get(section.index, [])
+        after = bisect.bisect_right(met, offset)
+        return met[after] if after < len(met) else section.size
+
+    def _all_entries(self) -> dict[int, list[_Entry]]:
+        """Entries of all tables by the section of code that they are about, in the order of its places."""
+        found: dict[int, list[_Entry]] = {}
+        for section in self._elf.sections:
+            each = _TABLES.get(section.name, 0)
+            if section.name == "__ex_table" and section.size >= _EXCEPTION:
+                each = len(section.relocations) * _EXCEPTION // section.size
+            for first in range(0, len(section.relocations), each) if each else ():
+                group, following = section.relocations[first : first + each], section.relocations[first + each : first + each + 1]
+                where, place = self._place(group[0])
+                if where is not None:
+                    end = following[0].offset if following else section.size
+                    targets = tuple(self._target(section, one) for one in group[1:])
+                    found.setdefault(where, []).append(_Entry(place, section.name, _blanked(section, group, end), targets))
+        return {index: sorted(entries, key=lambda one: (one.place, one.table, one.data)) for index, entries in found.items()}
+
+    def _place(self, one: Relocation) -> tuple[int | None, int]:
+        """(section, offset) that a table's reference points to; tables count from the field, not from its end."""
+        symbol = self._elf.symbols[one.symbol]
+        known = symbol.section != UNDEFINED and symbol.section < len(self._elf.sections)
+        return (symbol.section if known else None), symbol.value + one.addend
+
+    def _all_targets(self) -> dict[int, list[int]]:
+        met: dict[int, set[int]] = {index: set(starts) for index, starts in self._starts.items()}
+        for section in self._elf.sections:
+            for one in section.relocations:
+                target = self._target(section, one)
+                if target.section is not None:
+                    met.setdefault(target.section.index, set()).add(target.offset)
+        return {index: sorted(offsets) for index, offsets in met.items()}
+
+
+def _blanked(section: Section, group: list[Relocation], end: int) -> bytes:
+    start = group[0].offset
+    data = bytearray(section.data[start:end])
+    for one in group:
+        width = _WIDTHS.get(one.kind, 4)
+        data[one.offset - start : one.offset - start + width] = bytes(width)
+    return bytes(data)
+
+
+def _callee(name: str) -> str:
+    """How a reference names its target: a clone like the function it is made of."""
+    return _CLONE.sub("", normal_name(name))
+
+
+def _immediate_after(code: bytes, offset: int) -> int:
+    """Bytes of the instruction behind a 32-bit displacement at `offset`: the processor counts distances from their end.
+
+    Only operands relative to the instruction pointer have any (ModRM with mod 0 and r/m 5), and of the instructions
+    that do, only those which also hold an immediate: x86's groups 1 and 2, mov, test, imul, bt.
+    """
+    if offset < 2 or code[offset - 1] & 0xC7 != 0x05:
+        return 0
+    opcode, before, register = code[offset - 2], code[offset - 3] if offset > 2 else 0, code[offset - 1] >> 3 & 7
+    if opcode in (0xC0, 0xC1) and before == 0x0F:  # xadd
+        return 0
+    wide = 2 if before == 0x66 else 4
+    if opcode in (0x80, 0x83, 0xC6, 0xC0, 0xC1, 0x6B) or (opcode == 0xBA and before == 0x0F) or (opcode == 0xF6 and register < 2):
+        return 1
+    return wide if opcode in (0x81, 0xC7, 0x69) or (opcode == 0xF7 and register < 2) else 0
+
+
+def _blank_lines(data: bytearray, files: list[int], code: bool) -> None:
+    """Blank what is a line number: in code, a number among the arguments beside the name of a source file; in data, the eight bytes after it."""
+    for at in files:
+        if not code:
+            data[at + 8 : at + 16] = bytes(len(data[at + 8 : at + 16]))
+            continue
+        first = max(at - _LINE_NEARBY, 0)
+        near = [match.start(2) for match in _ARGUMENT.finditer(bytes(data), first, min(at + _LINE_NEARBY, len(data))) if _is_line(match[2])]
+        if near:
+            line = min(near, key=lambda offset: abs(offset - at))
+            data[line : line + 4] = bytes(4)
+
+
+def _is_line(field_bytes: bytes) -> bool:
+    return 0 < int.from_bytes(field_bytes, "little") < _LAST_LINE
+
+
+def _digest(data: bytes) -> str:
+    """48 bits: the two sides of one symbol are compared, not all with all."""
+    return hashlib.blake2b(data, digest_size=6).hexdigest()
