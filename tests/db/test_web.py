@@ -56,7 +56,7 @@ def a_site(url: str, place: Path) -> Iterator[Site]:
     engine = make_engine(url)
     artifacts, maildir = place / "artifacts", place / "maildir"
     artifacts.mkdir()
-    app = make_app(Settings(maildir=maildir), engine, read, lambda sha256: artifacts / sha256)
+    app = make_app(Settings(maildir=maildir), engine, read, lambda sha256: (artifacts / sha256).open("rb"))
     with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
         lab = scenario.a_lab(conn)
         conn.commit()
@@ -254,7 +254,7 @@ def test_the_csv_holds_every_sample_of_both_sides(site: Site) -> None:
     answer = site.client.get(f"/raw/c{site.lab.comparison}/samples.csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert len(rows) == 2 * 3 * 3 * 3  # sides, boots, runs, metrics
-    assert {row["role"] for row in rows} == {"base", "head"}
+    assert {row["side"] for row in rows} == {"base", "head"}
     kept = {float(row["value"]) for row in rows}
     assert kept == set(site.conn.execute(sa.text("SELECT value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot <= 6")).scalars())
 
@@ -278,7 +278,7 @@ def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) 
     answer = site.client.get("/healthz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     nowhere = make_engine(f"postgresql://nobody@/nothing?host={tmp_path}")
-    app = make_app(Settings(maildir=tmp_path), nowhere, read, lambda sha256: tmp_path / sha256)
+    app = make_app(Settings(maildir=tmp_path), nowhere, read, lambda sha256: (tmp_path / sha256).open("rb"))
     with TestClient(app) as client:
         answer = client.get("/healthz")
         assert (answer.status_code, answer.json()["status"]) == (503, "failed")
@@ -293,7 +293,7 @@ def test_a_page_cannot_write(engine: sa.Engine) -> None:
 
 
 def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> None:
-    with TestClient(make_app(Settings(maildir=tmp_path), engine, read, lambda sha256: tmp_path / sha256)) as client:
+    with TestClient(make_app(Settings(maildir=tmp_path), engine, read, lambda sha256: (tmp_path / sha256).open("rb"))) as client:
         for path in ("/", "/comparisons", "/bisections", "/incidents", "/reports", "/orders", "/testboxes", "/trees", "/metrics", "/mailbox", "/status.json"):
             assert client.get(path).status_code == 200, path
 
@@ -309,7 +309,7 @@ def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None
         made = add_commits(brain.repo, [FakeCommit(), FakeCommit(kind="broken"), FakeCommit(), FakeCommit(speed=88), FakeCommit()])
         brain.poll()
         brain.run()
-    app = make_app(settings, engine, read, Artifacts(settings.artifacts).path)
+    app = make_app(settings, engine, read, Artifacts(settings.artifacts).open)
     with TestClient(app, follow_redirects=False) as client:
         crawl(client, "/")
         bisection = client.get("/bisection/b1").text

@@ -14,7 +14,7 @@ from .comparisons import comparison, list_comparisons, samples_of_comparison
 from .incidents import incident, list_incidents, list_reports, report
 from .orders import boot, kernel, list_orders, order
 from .overview import reachable, status
-from .raw import raw_manifest, samples
+from .raw import raw_manifest, result_children, result_run, samples
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
     "raw_manifest",
     "reachable",
     "report",
+    "result_children",
+    "result_run",
     "samples",
     "samples_of_comparison",
     "status",

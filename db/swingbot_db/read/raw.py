@@ -1,32 +1,59 @@
-"""Everything that was kept of a comparison, bisection, order or boot: the files of its boots and every sample."""
+"""Everything that was kept of a comparison, bisection, incident, report, order or boot: its files, its runs, every sample.
+
+Two ways in: by the id of a request (`raw_manifest`, `samples`), and by result root, as LKP's users look things up (`result_children`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
+from swingbot.core.model.lookup import NotFound
 
 from .bisections import bisection
 from .comparisons import comparison
+from .incidents import incident, report
 from .orders import boot, order
-from .rows import Row, rows, shown
+from .rows import Row, first, rows, shown
 
 _BOOTS = """
 SELECT x.id, x.order_id, x.testbox, x.k, x.series, x.outcome, x.reason, x.image_sha256,
        x.build_key, x.facts, x.files, x.seconds, x.origin, x.booted_at, v.commit, v.subject
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant WHERE x.id = ANY(:ids) ORDER BY x.id
 """
-_SAMPLES = """
-SELECT x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, v.commit, r.unit_job, r.number AS run, s.metric, s.seq, s.value
+_RUN = "CASE WHEN rr.id IS NOT NULL THEN rr.name || '/' || r.root_run END AS result_root"
+_RUNS = f"""
+SELECT r.boot, {_RUN}, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser
+FROM run r LEFT JOIN result_root rr ON rr.id = r.result_root WHERE r.boot = ANY(:ids) ORDER BY r.boot, r.unit_job, r.number
+"""
+_SAMPLES = f"""
+SELECT {_RUN}, v.commit, x.id AS boot, x.k, x.testbox, r.unit_job, r.number AS run, s.metric, s.seq, s.value, x.origin, x.booted_at
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
+LEFT JOIN result_root rr ON rr.id = r.result_root
 WHERE x.id = ANY(:ids) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq
 """
-HAS_RAW = ("comparison", "bisection", "order", "boot")
+_KERNELS = "SELECT build_key, files FROM kernel_build WHERE build_key = ANY(:keys) ORDER BY build_key"
+_CHILDREN = """
+SELECT split_part(name, '/', :level) AS name, count(DISTINCT rr.id) AS result_roots, count(r.id) AS runs
+FROM result_root rr LEFT JOIN run r ON r.result_root = rr.id WHERE starts_with(rr.name || '/', :prefix) GROUP BY 1 ORDER BY 1 LIMIT :most
+"""
+_ROOT_RUNS = """
+SELECT r.root_run::text AS name, r.boot, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser, x.booted_at, x.testbox
+FROM result_root rr JOIN run r ON r.result_root = rr.id JOIN boot x ON x.id = r.boot WHERE rr.name = :name ORDER BY r.root_run LIMIT :most
+"""
+_ONE_RUN = """
+SELECT r.boot, r.id, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser
+FROM result_root rr JOIN run r ON r.result_root = rr.id WHERE rr.name = :name AND r.root_run = :number
+"""
+HAS_RAW: Final = ("comparison", "bisection", "incident", "report", "order", "boot")
+MOST: Final = 10_000  # entries of one level of result roots
+_BOOTS_AT_ONCE: Final = 20  # whose samples are in memory together: 20 boots of 10 runs of 300 metrics are 60 000 rows
 
 
-def _boots(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
+def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
     """Boot id -> what it was in this request: its side, or its place in the range."""
     roles: dict[str, list[str]] = {}
     if kind == "comparison":
@@ -34,24 +61,52 @@ def _boots(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
             roles.setdefault(row["id"], []).append(row["side"])
     elif kind == "bisection":
         for row in bisection(conn, id)["log"]:
-            if row["boot"]:
-                roles.setdefault(row["boot"], []).append(f"commit {row['idx']}")
+            place = f"commit {row['idx']}"
+            if row["boot"] and place not in roles.setdefault(row["boot"], []):
+                roles[row["boot"]].append(place)
+    elif kind == "report":
+        roles = _roles(conn, "incident", report(conn, id)["incident"])
+    elif kind == "incident":
+        roles = _roles_of_incident(conn, id)
     else:
         found = boot(conn, id)["id"] if kind == "boot" else order(conn, id)["boot"]
         roles = {found: []} if found else {}
     return roles
 
 
-def raw_manifest(conn: sa.Connection, id: str) -> Row:
-    """`files` ([{"path", "sha256", "size"}]) and `boots` of c5, b2, o7 or x12. Raises BadId for an id of something without raw results."""
+def _roles_of_incident(conn: sa.Connection, id: str) -> dict[str, list[str]]:
+    """Those of its comparison and of its bisections, each with the request's id before it."""
+    found = incident(conn, id)
+    roles: dict[str, list[str]] = {}
+    for kind, numbers in (("comparison", [found["comparison"]] if found["comparison"] else []), ("bisection", found["bisections"])):
+        for number in numbers:
+            for name, own in _roles(conn, kind, number).items():
+                roles.setdefault(name, []).extend(f"{number} {role}" for role in own)
+    return roles
+
+
+def _read_id(id: str) -> tuple[str, str]:
     kind, number = ids.read(id)
     if kind not in HAS_RAW:
-        raise ids.BadId(f"a {kind} has no raw results; comparisons (c5), bisections (b2), orders (o7) and boots (x12) have")
-    id = ids.show(kind, number)
-    roles = _boots(conn, kind, id)
-    boots = rows(conn, _BOOTS, ids=[int(boot[1:]) for boot in roles])
+        raise ids.BadId(f"a {kind} has no raw results; comparisons (c5), bisections (b2), incidents (i1), reports (r4), orders (o7) and boots (x12) have")
+    return kind, ids.show(kind, number)
+
+
+def raw_manifest(conn: sa.Connection, id: str) -> Row:
+    """`files` ([{"path", "sha256", "size"}]) and `boots` (each with its `runs`) of c5, b2, i1, r4, o7 or x12.
+
+    Raises BadId for an id of something without raw results, NotFound.
+    """
+    kind, id = _read_id(id)
+    roles = _roles(conn, kind, id)
+    numbers = [int(name[1:]) for name in roles]
+    boots = rows(conn, _BOOTS, ids=numbers)
+    runs: dict[int, list[Row]] = {}
+    for run in rows(conn, _RUNS, ids=numbers):
+        runs.setdefault(run.pop("boot"), []).append(run)
     files: list[Row] = []
     for row in boots:
+        row["runs"] = runs.get(row["id"], [])
         row["id"], row["order"] = shown("boot", row["id"]), shown("order", row.pop("order_id"))
         row["roles"] = roles[row["id"]]
         if kind != "order":
@@ -59,6 +114,9 @@ def raw_manifest(conn: sa.Connection, id: str) -> Row:
     if kind == "order":
         for attempt in order(conn, id)["attempts"]:
             files += _paths(attempt["files"], f"{attempt['id']}/")
+    elif kind != "boot":
+        for build in rows(conn, _KERNELS, keys=sorted({row["build_key"] for row in boots})):
+            files += _paths(build["files"], f"kernels/{build['build_key'][:16]}/")
     return {"id": id, "kind": kind, "files": files, "boots": boots}
 
 
@@ -66,9 +124,48 @@ def _paths(files: Any, prefix: str) -> list[Row]:
     return [{"path": f"{prefix}{name}", "sha256": file["sha256"], "size": file["size"]} for name, file in sorted((files or {}).items())]
 
 
-def samples(conn: sa.Connection, id: str) -> list[Row]:
-    """Every sample of c5, b2, o7 or x12: boot, testbox, k, commit, unit_job, run, metric, seq, value, and `role` (side or place)."""
-    kind, number = ids.read(id)
-    roles = _boots(conn, kind, ids.show(kind, number)) if kind in HAS_RAW else {}
-    found = rows(conn, _SAMPLES, ids=[int(boot[1:]) for boot in roles])
-    return [{"role": "+".join(roles[f"x{row['boot']}"])} | row | {"boot": shown("boot", row["boot"])} for row in found]
+def samples(conn: sa.Connection, id: str) -> Iterator[Row]:
+    """Every sample of c5, b2, i1, r4, o7 or x12, boot by boot: result_root, commit, side, boot, k, testbox, unit_job, run, metric, seq, value, ...
+
+    Holds the samples of a few boots at a time. `side` is the boot's roles, joined by '+'.
+    """
+    kind, id = _read_id(id)
+    roles = _roles(conn, kind, id)
+    numbers = sorted(int(name[1:]) for name in roles)
+    for begin in range(0, len(numbers), _BOOTS_AT_ONCE):
+        for row in rows(conn, _SAMPLES, ids=numbers[begin : begin + _BOOTS_AT_ONCE]):
+            row["boot"] = shown("boot", row["boot"])
+            row["side"] = "+".join(roles[row["boot"]])
+            yield row
+
+
+def result_children(conn: sa.Connection, path: tuple[str, ...]) -> list[Row]:
+    """What is below `path`, parts of a result root's name: the next parts, or its runs. Raises NotFound if there is nothing.
+
+    Each has `name`; parts have `result_roots` and `runs`, runs have boot, status, reason, seconds, parser, booted_at, testbox.
+    """
+    prefix = "".join(f"{part}/" for part in ("result", *path))
+    if len(path) == 7:
+        found = [row | {"boot": shown("boot", row["boot"])} for row in rows(conn, _ROOT_RUNS, name=prefix[:-1], most=MOST)]
+    else:
+        found = rows(conn, _CHILDREN, level=len(path) + 2, prefix=prefix, most=MOST)
+    if not found and path:
+        raise NotFound(f"there is no result root {prefix[:-1]!r}; /raw/result/ shows those there are")
+    return found
+
+
+def result_run(conn: sa.Connection, path: tuple[str, ...], number: int) -> Row:
+    """One run by its result root: `boot` (as `boot` gives it) and this `run` of it, with `samples`. Raises NotFound."""
+    name = "/".join(("result", *path))
+    found = first(conn, _ONE_RUN, name=name, number=number) if number < 2**31 else None
+    if found is None:
+        raise NotFound(f"there is no run {number} in {name!r}; /raw/{name}/ shows those there are")
+    whole = boot(conn, found["boot"])
+    run = next(run for run in whole["runs"] if (run["unit_job"], run["number"]) == (found["unit_job"], found["run"]))
+    job = first(
+        conn,
+        "SELECT job FROM boot_spec, jsonb_array_elements(unit_jobs) AS e (job) WHERE sha256 = :spec AND job ->> 'name' = :name",
+        spec=whole["spec"],
+        name=found["unit_job"],
+    )
+    return {"result_root": f"{name}/{number}", "boot": whole, "run": run | {"parser": found["parser"]}, "unit_job": job["job"] if job else None}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-import sqlalchemy as sa
 
 from swingbot.core.model.records import BootRecord, KernelBuild, Order
 from swingbot_db.store.rows import Rows
@@ -64,22 +62,6 @@ class ResultRows(Rows):
         )
         assert found is None or isinstance(found, int)
         return found
-
-    def add_run(
-        self, boot: int, unit_job: str, number: int, status: str, reason: str | None, seconds: float | None, samples: Mapping[str, Sequence[float]]
-    ) -> None:
-        run = self.value(
-            "INSERT INTO run (boot, unit_job, number, status, reason, seconds) VALUES (:boot, :job, :number, :status, :reason, :seconds) RETURNING id",
-            boot=boot,
-            job=unit_job,
-            number=number,
-            status=status,
-            reason=reason,
-            seconds=seconds,
-        )
-        rows = [{"run": run, "metric": metric, "seq": seq, "value": value} for metric, values in samples.items() for seq, value in enumerate(values)]
-        if rows:
-            self.conn.execute(sa.text("INSERT INTO sample (run, metric, seq, value) VALUES (:run, :metric, :seq, :value)"), rows)
 
     def boots(self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]) -> list[BootRecord]:
         rows = self.all(

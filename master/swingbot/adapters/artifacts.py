@@ -1,38 +1,43 @@
-"""Raw results by content: a folder of files named by their sha256, and the secret that lets workers write to it.
+"""Raw results by content: a folder of files named by the sha256 of what is in them, and the secret that lets workers write to it.
 
-A file appears under its name only when it is whole, verified and on the disk, so a reader never sees half of one.
+A file appears under its name only when it is whole, verified and on the disk, so a reader never sees half of one. Files are
+compressed (`zstd_file`); those that were stored before that was so are read as they are.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import re
 import secrets
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
+from swingbot.adapters.zstd_file import ZstdReader, ZstdWriter
 from swingbot.core.model.artifact import ArtifactError, NoSpace, TooLarge, WrongDigest
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 LIMIT_BYTES: Final = 1 << 30  # the largest file that is taken; a kernel image is 10 to 200 MB
 _STALE_SECONDS: Final = 24 * 3600.0
 _CHUNK: Final = 1 << 18
+_COMPRESSED: Final = ".zst"
 
 
 class Sink:
     """A file on its way into the store: `write` its bytes, then `commit`, or `abort`; nothing is left of an aborted one."""
 
-    def __init__(self, target: Path, temporary: Path, limit: int) -> None:
-        self._target, self._temporary, self._limit = target, temporary, limit
+    def __init__(self, sha256: str, target: Path, temporary: Path, limit: int) -> None:
+        self._sha256, self._target, self._temporary, self._limit = sha256, target, temporary, limit
         self._digest, self._size = hashlib.sha256(), 0
         try:
             self._file = temporary.open("xb")
         except OSError as error:
             raise _explain(error, temporary) from error
+        self._writer = ZstdWriter(self._file)
 
     def write(self, chunk: bytes) -> None:
         """Add bytes. Raises TooLarge or NoSpace, and then nothing is left."""
@@ -42,17 +47,18 @@ class Sink:
             raise TooLarge(f"the file is larger than {self._limit} bytes, the most that is taken")
         self._digest.update(chunk)
         try:
-            self._file.write(chunk)
+            self._writer.write(chunk)
         except OSError as error:
             self.abort()
             raise _explain(error, self._temporary) from error
 
     def commit(self) -> None:
         """Make the file appear. Raises WrongDigest or NoSpace, and then nothing is left."""
-        if self._digest.hexdigest() != self._target.parent.name + self._target.name:
+        if self._digest.hexdigest() != self._sha256:
             self.abort()
             raise WrongDigest(f"the bytes that came have sha256 {self._digest.hexdigest()}, not the one in the address")
         try:
+            self._writer.finish()
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -71,33 +77,45 @@ class Sink:
 
 
 class Artifacts:
-    """The store: `root/ab/cdef...` holds the file whose sha256 is abcdef...; `limit` is the largest size taken, in bytes."""
+    """The store: `root/ab/cdef....zst` holds the file whose sha256 is abcdef...; `limit` is the largest size taken, in bytes."""
 
     def __init__(self, root: Path, limit: int = LIMIT_BYTES) -> None:
         self._root, self._limit = root, limit
         self._incoming = root / "incoming"
 
-    def path(self, sha256: str) -> Path:
-        """Where the file is if it is there. Raises ValueError for anything that is not a sha256."""
+    def _plain(self, sha256: str) -> Path:
         if SHA256.fullmatch(sha256) is None:
             raise ValueError(f"{sha256[:80]!r} is not a sha256 (64 hex digits)")
         return self._root / sha256[:2] / sha256[2:]
 
+    def _compressed(self, sha256: str) -> Path:
+        plain = self._plain(sha256)
+        return plain.with_name(plain.name + _COMPRESSED)
+
     def has(self, sha256: str) -> bool:
-        return self.path(sha256).is_file()
+        """Raises ValueError for anything that is not a sha256."""
+        return self._compressed(sha256).is_file() or self._plain(sha256).is_file()
 
     def open(self, sha256: str) -> BinaryIO:
-        """Open a stored file. Raises FileNotFoundError."""
-        return self.path(sha256).open("rb")
+        """The content of a stored file, seekable. Raises FileNotFoundError, Damaged (now or when it is read), ValueError for what is no sha256."""
+        try:
+            file = self._compressed(sha256).open("rb")
+        except FileNotFoundError:
+            return self._plain(sha256).open("rb")
+        try:
+            return cast(BinaryIO, io.BufferedReader(ZstdReader(file), _CHUNK))
+        except ArtifactError:
+            file.close()
+            raise
 
     def sink(self, sha256: str) -> Sink:
         """Begin to store a file that comes in pieces."""
-        target = self.path(sha256)
+        target = self._compressed(sha256)
         try:
             self._incoming.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _explain(error, self._incoming) from error
-        return Sink(target, self._incoming / f"{sha256}.{secrets.token_hex(6)}", self._limit)
+        return Sink(sha256, target, self._incoming / f"{sha256}.{secrets.token_hex(6)}", self._limit)
 
     def put(self, stream: BinaryIO, sha256: str) -> bool:
         """Store what `stream` holds; False if it was there already. Raises ArtifactError."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, look, reports, requests, service, stats, testboxes, trees
+from swingbot.app.commands import bisect_run, look, raw, reports, requests, service, stats, testboxes, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -51,7 +51,7 @@ for command in (
     look.status,
     look.list_,
     look.show,
-    look.raw,
+    raw.raw,
     look.parse_,
     stats.stats,
     look.jobs,

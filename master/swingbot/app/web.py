@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import sqlalchemy as sa
 import uvicorn
 
 from swingbot.adapters.artifacts import Artifacts, secret
 from swingbot.app.settings import Settings
+from swingbot.core.raw.tables import unit_of
 from swingbot.web import boot_order, exchange
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.attempts import Attempts
+from swingbot_jobs.program import load_programs
 
 
 def serve(settings: Settings, engine: sa.Engine) -> None:
     """Serve until SIGTERM."""
     store = Artifacts(settings.artifacts)
     extra = [*exchange.routes(store, Attempts(engine), secret(settings.secret_file)), *boot_order.routes(engine, read.boot_order)]
-    app = make_app(settings, engine, read, store.path, extra)
+    programs = load_programs(Path(settings.paths.jobs) / "programs")
+    app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric))
     uvicorn.run(app, host=settings.web.host, port=settings.web.port, log_level="warning", access_log=False)

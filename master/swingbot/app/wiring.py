@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.git import Mirror
 from swingbot.adapters.maildir import MaildirArchive
+from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.embedded import database_url
 from swingbot.app.settings import Settings, SettingsError
@@ -52,12 +53,14 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
     recipients = tuple(addresses(settings.mail.to))
     if not recipients:
         raise SettingsError("mail.to: name at least one recipient of reports")
+    programs = load_programs(Path(settings.paths.jobs) / "programs")
     return Lab(
         transaction=begin,
         git=Mirror(settings.mirror),
         artifacts=Artifacts(settings.artifacts),
         testboxes=testbox.load_all(workers / "testboxes"),
-        programs=load_programs(Path(settings.paths.jobs) / "programs"),
+        programs=programs,
+        parsers=parser_versions(programs),
         fragments={file.stem: file.read_text() for file in sorted((workers / "kconfig").glob("*.config"))},
         policies=_policies(settings, recipients),
         now=lambda: datetime.now(UTC),

@@ -6,13 +6,19 @@ Once per attempt, whatever happens: the attempt's row says so in the same transa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
+from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.records import Attempt, Order
 from swingbot.service.ports import Lab, Store
 from swingbot_jobs.parse import parse_results
 from swingbot_jobs.result import ParsedRun
+from swingbot_jobs.unit_job import UnitJob
+
+LONGEST_METRIC: Final = 255  # characters; an index entry of PostgreSQL has 2704 bytes at most
+LARGEST_VALUE: Final = 1e300  # as the table demands
 
 
 def ingest_outcomes(lab: Lab) -> None:
@@ -39,8 +45,10 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
         elif order.state == "running":
             store.set_order(order.id, "ready")  # not the kernel that was asked for: counts against the budget
             return
-    else:
-        _ingest_boot(lab, store, attempt, order, outcome)
+    elif not _ingest_boot(lab, store, attempt, order, outcome):
+        if order.state == "running":
+            store.set_order(order.id, "ready")
+        return
     if order.state != "cancelled":
         store.set_order(order.id, "done")
 
@@ -51,24 +59,39 @@ def _image_is_there(outcome: Mapping[str, Any]) -> bool:
     return bool(outcome["status"] != "built" or claimed == sent)
 
 
-def _ingest_boot(lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]) -> None:
+def _ingest_boot(lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]) -> bool:
+    """Remember a boot with its runs; False if its results cannot be read any more, which is no fault of the kernel."""
     build = store.kernel_builds([order.build_key])[order.build_key]
     assert build.image_sha256 is not None and order.spec is not None
+    spec, results = store.spec(order.spec), outcome["files"].get("results.tar")
+    try:
+        runs = read_runs(lab, spec, results["sha256"], outcome["status"], outcome.get("reason")) if results else []
+    except (FileNotFoundError, ArtifactError):
+        return False
     boot = store.add_boot(attempt.id, order, build.image_sha256, outcome)
-    if boot is None:
-        return
-    for run in _parsed(lab, store, order, outcome):
-        samples = {metric: good for metric, values in run.samples.items() if (good := [v for v in values if math.isfinite(v) and abs(v) < 1e300])}
-        status, reason = run.status, run.reason
-        if outcome["status"] != "up":
-            samples, status, reason = {}, "failed", f"the boot was {outcome['status']}: {outcome.get('reason') or 'no reason given'}"
-        store.add_run(boot, run.unit_job, run.number, status, reason, run.seconds, samples)
+    if boot is not None:
+        store.add_runs(boot, runs, {job.name: lab.parsers[job.program] for job in spec if job.program in lab.parsers})
+    return True
 
 
-def _parsed(lab: Lab, store: Store, order: Order, outcome: Mapping[str, Any]) -> list[ParsedRun]:
-    assert order.spec is not None
-    results = outcome["files"].get("results.tar")
-    if results is None:
-        return []
-    with lab.artifacts.open(results["sha256"]) as tar:
-        return parse_results(tar, store.spec(order.spec), lab.programs)
+def read_runs(lab: Lab, spec: Sequence[UnitJob], results: str, outcome: str, reason: str | None) -> list[ParsedRun]:
+    """The runs of a boot that ended with `outcome`, as today's parsers read its results; of one that did not end well none counts.
+
+    Raises FileNotFoundError and ArtifactError if the results are not in the store or damaged there.
+    """
+    with lab.artifacts.open(results) as tar:
+        found = parse_results(tar, spec, lab.programs)
+    if outcome == "up":
+        return [_sound(run) for run in found]
+    why = f"the boot was {outcome}: {reason or 'no reason given'}"
+    return [replace(run, status="failed", reason=why, samples={}) for run in found]
+
+
+def _sound(run: ParsedRun) -> ParsedRun:
+    """The run as a parser gave it, or failed as a whole if it gave what is no number or no name: half a result never counts."""
+    for metric, values in run.samples.items():
+        if len(metric) > LONGEST_METRIC:
+            return replace(run, status="failed", reason=f"a metric's name has {len(metric)} characters, {LONGEST_METRIC} at most: {metric[:60]}...", samples={})
+        if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):
+            return replace(run, status="failed", reason=f"{metric} is not a finite number", samples={})
+    return run

@@ -23,13 +23,17 @@ from swingbot.core.model.records import (
     Order,
     Seen,
     Steer,
+    StoredBoot,
+    StoredRun,
     Swing,
     Tree,
     Variant,
     Want,
 )
 from swingbot.core.plan.costs import PastBuild
+from swingbot.core.raw.changes import Reread
 from swingbot_jobs.program import Program
+from swingbot_jobs.result import ParsedRun
 from swingbot_jobs.testbox import Testbox
 from swingbot_jobs.unit_job import UnitJob
 
@@ -65,7 +69,8 @@ class Git(Protocol):
 class Artifacts(Protocol):
     """The content-addressed store of everything that came back."""
 
-    def open(self, sha256: str) -> BinaryIO: ...
+    def open(self, sha256: str) -> BinaryIO:
+        """The content, seekable. Raises FileNotFoundError, and ArtifactError, then or while it is read, for a file that is damaged."""
 
 
 class Store(Protocol):
@@ -129,9 +134,12 @@ class Store(Protocol):
     def kernel_builds(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]: ...
     def add_kernel_build(self, attempt: int, outcome: Mapping[str, Any]) -> None: ...
     def add_boot(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None: ...
-    def add_run(
-        self, boot: int, unit_job: str, number: int, status: str, reason: str | None, seconds: float | None, samples: Mapping[str, Sequence[float]]
-    ) -> None: ...
+    def add_runs(self, boot: int, runs: Sequence[ParsedRun], parsers: Mapping[str, str]) -> None: ...
+    def boots_with_results(self, after: int, most: int, program: str | None = None) -> list[StoredBoot]: ...
+    def count_boots_with_results(self, program: str | None = None) -> int: ...
+    def stored_runs(self, boot: int, *, lock: bool = False) -> list[StoredRun]: ...
+    def replace_run(self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]) -> None: ...
+    def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]: ...
     def boots(self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]) -> list[BootRecord]: ...
     def boot_values(self, boot: int) -> dict[tuple[str, str], list[float]]: ...
     def run_problems(self, boot: int, unit_job: str) -> list[str]: ...
@@ -245,6 +253,7 @@ class Lab:
     artifacts: Artifacts
     testboxes: Mapping[str, Testbox]
     programs: Mapping[str, Program]
+    parsers: Mapping[str, str]  # program -> hash of the code that reads its output
     fragments: Mapping[str, str]  # kconfig name -> text of its fragment
     policies: Policies
     now: Callable[[], datetime]

@@ -26,7 +26,7 @@ from swingbot.core.model.lookup import NotFound
 
 from .mail import MailPages
 from .pages import Pages
-from .ports import ArtifactPath, ReadModels, Settings
+from .ports import OpenArtifact, ReadModels, Settings
 from .raw import RawPages
 from .render import Renderer, is_json
 from .source import Source
@@ -57,10 +57,20 @@ class SafeHeaders:
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
 
 
-def make_app(settings: Settings, engine: sa.Engine, read: ReadModels, artifact: ArtifactPath, extra_routes: Sequence[BaseRoute] = ()) -> Starlette:
-    """The application. `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).path`; `extra_routes` come first."""
+def make_app(
+    settings: Settings,
+    engine: sa.Engine,
+    read: ReadModels,
+    artifact: OpenArtifact,
+    extra_routes: Sequence[BaseRoute] = (),
+    unit: Callable[[str], str | None] = lambda metric: None,
+) -> Starlette:
+    """The application. `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).open`.
+
+    `extra_routes` come first; `unit` gives that of a metric.
+    """
     source, renderer = Source(engine, read), Renderer(settings)
-    pages, raw, mail = Pages(source, renderer, artifact), RawPages(source, renderer, artifact), MailPages(settings.maildir, renderer)
+    pages, raw, mail = Pages(source, renderer, artifact), RawPages(source, renderer, artifact, unit), MailPages(settings.maildir, renderer)
     routes: list[BaseRoute] = [
         *extra_routes,
         Route("/", pages.overview),
@@ -70,6 +80,7 @@ def make_app(settings: Settings, engine: sa.Engine, read: ReadModels, artifact: 
         Mount("/static", StaticFiles(directory=STATIC), name="static"),
         Route("/mailbox", mail.listing),
         Route("/mailbox/{key}", mail.message),
+        Route("/raw/result/{path:path}", raw.results),
         Route("/raw/{id}/{path:path}", raw.file),
         Route("/raw/{id}", raw.listing),
         Route("/plot/{id}.svg", pages.bisection_plot),

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.model.artifact import ArtifactError, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
+from swingbot.web.stored import stored
 from swingbot_jobs.contract import ContractError, check_outcome
 
 OUTCOME_LIMIT_BYTES: Final = 8 << 20
@@ -41,7 +41,7 @@ class ArtifactSink(Protocol):
 class ArtifactStore(Protocol):
     """`swingbot.adapters.artifacts.Artifacts` fits."""
 
-    def path(self, sha256: str) -> Path: ...
+    def open(self, sha256: str) -> BinaryIO: ...
     def has(self, sha256: str) -> bool: ...
     def sink(self, sha256: str) -> ArtifactSink: ...
 
@@ -107,11 +107,13 @@ class Exchange:
     async def get_artifact(self, request: Request) -> Response:
         sha256, name = request.path_params["sha256"], request.query_params.get("name", "")
         try:
-            path = self._store.path(sha256)
+            file = await run_in_threadpool(self._store.open, sha256)
         except ValueError as error:
             return _refuse(400, str(error))
-        if not await run_in_threadpool(path.is_file):
+        except FileNotFoundError:
             return _refuse(404, f"no artifact {sha256}")
+        except ArtifactError as error:
+            return _refuse(500, str(error))
         name = name if _NAME.fullmatch(name) else sha256
         text = _TEXT.fullmatch(name) is not None
         headers = {
@@ -120,7 +122,7 @@ class Exchange:
             "Cache-Control": "public, max-age=31536000, immutable",
             "Content-Disposition": f'{"inline" if text else "attachment"}; filename="{name}"',
         }
-        return FileResponse(path, headers=headers, media_type="text/plain; charset=utf-8" if text else "application/octet-stream")
+        return stored(request, file, sha256, "text/plain; charset=utf-8" if text else "application/octet-stream", headers)
 
     async def get_attempt(self, request: Request) -> Response:
         """Lets an executor ask whether anybody still waits for what it does."""

@@ -11,10 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 
 from . import plot
-from .ports import ArtifactPath, Row
+from .ports import OpenArtifact, Row
 from .render import Renderer, is_json
 from .source import Source
 
@@ -27,7 +28,7 @@ _PLOTS = 12  # on one page
 
 
 class Pages:
-    def __init__(self, source: Source, renderer: Renderer, artifact: ArtifactPath) -> None:
+    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact) -> None:
         self._source, self._renderer, self._artifact = source, renderer, artifact
         read = source.read
         self._kinds: Mapping[str, Callable[[sa.Connection, str], Row]] = {
@@ -132,10 +133,10 @@ class Pages:
         if name not in (files or {}):
             return None
         try:
-            with self._artifact(files[name]["sha256"]).open("rb") as log:
+            with self._artifact(files[name]["sha256"]) as log:
                 log.seek(max(0, log.seek(0, 2) - _TAIL_BYTES))
                 text = log.read().decode("utf-8", "replace")
-        except (OSError, ValueError):
+        except (OSError, ValueError, ArtifactError):
             return None
         lines = _CONTROL.sub("", text).splitlines()[-_TAIL_LINES:]
         return {"name": name, "text": "\n".join(line[:500] for line in lines)}

@@ -1,82 +1,173 @@
-"""Raw results at `/raw/<id>/`: what the programs wrote, byte for byte, and every sample as CSV and JSON."""
+"""Raw results: at `/raw/<id>/` those of a request, at `/raw/result/...` those of a run under its result root.
+
+Files go out byte for byte as they came, with checksums; samples as CSV and JSON, a few boots at a time.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
-from typing import Any
+import hashlib
+import json
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
+from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.raw import tables
+from swingbot.core.raw.members import members
+from swingbot.core.raw.result_root import LEVELS
 
-from .ports import ArtifactPath, Row
+from .ports import OpenArtifact, Row
 from .render import Renderer
 from .source import Source
+from .stored import stored
 
-COLUMNS = ("role", "boot", "testbox", "k", "commit", "booted_at", "origin", "unit_job", "run", "metric", "seq", "value")
-MADE = ("manifest.json", "samples.csv", "samples.json")
-_TEXT = (".log", ".map", ".txt", "config")
-
-
-def samples_csv(samples: Sequence[Row]) -> str:
-    """Samples with a header line; a name that a spreadsheet would take for a formula is quoted by an apostrophe."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for sample in samples:
-        writer.writerow([_cell(sample.get(column)) for column in COLUMNS])
-    return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+MADE: Final = ("manifest.json", "samples.csv", "samples.json", "runs.csv", "facts.csv", "SHA256SUMS")
+_TEXT: Final = (".log", ".map", ".txt", "config", ".sh", "SHA256SUMS")
+_SAFE: Final = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
 
 
 class RawPages:
-    def __init__(self, source: Source, renderer: Renderer, artifact: ArtifactPath) -> None:
-        self._source, self._renderer, self._artifact = source, renderer, artifact
+    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact, unit: Callable[[str], str | None]) -> None:
+        self._source, self._renderer, self._artifact, self._unit = source, renderer, artifact, unit
 
     def listing(self, request: Request) -> Response:
         return RedirectResponse(f"/raw/{request.path_params['id']}/")
 
     def file(self, request: Request) -> Response:
+        """A request's listing, one of its files, or a table made of it."""
         id, path = request.path_params["id"], request.path_params["path"]
         with self._source.reading() as conn:
             manifest = self._source.read.raw_manifest(conn, id)
-            samples = self._source.read.samples(conn, id) if path.startswith("samples.") else []
         if path == "":
-            stored = [file | {"stored": self._stored(file["sha256"])} for file in manifest["files"]]
-            return self._renderer.page("raw.html", this=manifest, files=stored)
-        if path in MADE:
-            return _made(path, manifest, samples)
-        return self._stored_file(manifest, path)
+            files = [file | {"stored": self._is_stored(file["sha256"])} for file in manifest["files"]]
+            return self._renderer.page("raw.html", this=manifest, files=files)
+        return self._made(path, manifest) if path in MADE else self._file(request, manifest, path)
 
-    def _stored(self, sha256: str) -> bool:
+    def _is_stored(self, sha256: str) -> bool:
         try:
-            return self._artifact(sha256).is_file()
-        except ValueError:
+            self._artifact(sha256).close()
+            return True
+        except (OSError, ValueError, ArtifactError):
             return False
 
-    def _stored_file(self, manifest: Row, path: str) -> Response:
+    def _file(self, request: Request, manifest: Row, path: str) -> Response:
         found = next((file for file in manifest["files"] if file["path"] == path), None)
         if found is None:
             raise NotFound(f"{manifest['id']} has no file {path!r}; /raw/{manifest['id']}/ lists those it has")
-        if not self._stored(found["sha256"]):
-            raise HTTPException(404, f"{path} of {manifest['id']} is known, but it is no longer in the artifact store (sha256 {found['sha256']}).")
-        name = path.rsplit("/", 1)[-1]
-        if name.endswith(_TEXT):
-            return FileResponse(self._artifact(found["sha256"]), media_type="text/plain; charset=utf-8")
-        if name.endswith(".json"):
-            return FileResponse(self._artifact(found["sha256"]), media_type="application/json")
-        return FileResponse(self._artifact(found["sha256"]), media_type="application/octet-stream", filename=name)
+        try:
+            content = self._artifact(found["sha256"])
+        except FileNotFoundError:
+            raise HTTPException(404, f"{path} of {manifest['id']} is known, but it is no longer in the artifact store (sha256 {found['sha256']}).") from None
+        except ArtifactError as error:
+            raise HTTPException(500, f"{path} of {manifest['id']} cannot be read: {error}") from error
+        media_type, headers = _kind(path.rsplit("/", 1)[-1])
+        return stored(request, content, found["sha256"], media_type, headers)
+
+    def _made(self, path: str, manifest: Row) -> Response:
+        if path == "manifest.json":
+            return JSONResponse(manifest)
+        if path == "SHA256SUMS":
+            return PlainTextResponse(sums((file["sha256"], file["path"]) for file in manifest["files"]))
+        if path == "samples.json":
+            return StreamingResponse(_json_lines(self._samples(manifest["id"])), media_type="application/json")
+        lines = {
+            "samples.csv": lambda: tables.csv_lines(tables.SAMPLES, tables.with_units(self._samples(manifest["id"]), self._unit)),
+            "runs.csv": lambda: tables.csv_lines(tables.RUNS, tables.run_rows(manifest["boots"])),
+            "facts.csv": lambda: tables.csv_lines(tables.FACTS, tables.fact_rows(manifest["boots"])),
+        }[path]()
+        headers = {"content-disposition": f'attachment; filename="{manifest["id"]}-{path}"'}
+        return StreamingResponse(_blocks(lines), media_type="text/csv; charset=utf-8", headers=headers)
+
+    def _samples(self, id: str) -> Iterator[Row]:
+        with self._source.reading() as conn:
+            yield from self._source.read.samples(conn, id)
+
+    def results(self, request: Request) -> Response:
+        """Result roots: their parts level by level, then runs, then the files of a run."""
+        given = request.path_params["path"]
+        parts = tuple(part for part in given.split("/") if part)
+        if len(parts) < len(LEVELS):
+            with self._source.reading() as conn:
+                children = self._source.read.result_children(conn, parts)
+            return self._renderer.page("raw_results.html", parts=parts, children=children, level=LEVELS[len(parts)], levels=LEVELS)
+        number = parts[len(LEVELS) - 1]
+        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+            raise NotFound(f"{number!r} is no number of a run; runs count from 0")
+        with self._source.reading() as conn:
+            run = self._source.read.result_run(conn, parts[: len(LEVELS) - 1], int(number))
+        files, notes = self._run_files(run)
+        name = "/".join(parts[len(LEVELS) :])
+        if name == "SHA256SUMS":
+            return PlainTextResponse(sums((hashlib.sha256(content).hexdigest(), path) for path, content in files.items()))
+        if name in files:
+            media_type, headers = _kind(name.rsplit("/", 1)[-1], inline=True)
+            return Response(files[name], media_type=media_type, headers=headers)
+        if name:
+            raise NotFound(f"{run['result_root']} has no file {name!r}; /raw/{run['result_root']}/ lists those it has")
+        listed = [{"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()} for path, content in files.items()]
+        return self._renderer.page("raw_run.html", this=run, files=listed, notes=notes, parts=parts, levels=LEVELS)
+
+    def _run_files(self, run: Row) -> tuple[dict[str, bytes], list[str]]:
+        """What the run wrote, and what is made of it here; in words what cannot be shown."""
+        boot, of_run = run["boot"], run["run"]
+        files = run_documents(run)
+        notes: list[str] = []
+        results = (boot["files"] or {}).get("results.tar")
+        if results is None:
+            return files, ["the boot brought no results"]
+        try:
+            with self._artifact(results["sha256"]) as tar:
+                for member in members(tar, notes.append):
+                    if (member.unit_job, member.run) == (of_run["unit_job"], of_run["number"]):
+                        files.setdefault(member.path, member.read())
+        except tarfile.ReadError as error:
+            notes.append(str(error))
+        except FileNotFoundError:
+            notes.append(f"results.tar is no longer in the artifact store (sha256 {results['sha256']})")
+        except ArtifactError as error:
+            notes.append(f"results.tar cannot be read: {error}")
+        return dict(sorted(files.items())), notes[:20]
 
 
-def _made(path: str, manifest: Row, samples: list[Row]) -> Response:
-    if path == "samples.csv":
-        headers = {"content-disposition": f'attachment; filename="{manifest["id"]}-samples.csv"'}
-        return Response(samples_csv(samples), media_type="text/csv; charset=utf-8", headers=headers)
-    return JSONResponse(manifest if path == "manifest.json" else samples)
+def run_documents(run: Row) -> dict[str, bytes]:
+    """What a result root holds beside the files of the run: the samples under LKP's name, the facts of the boot, the unit job."""
+    samples = {metric: values[0] if len(values) == 1 else values for metric, values in sorted(run["run"]["samples"].items())}
+    documents = {"stats.json": samples, "facts.json": run["boot"]["facts"], "job.json": run["unit_job"]}
+    return {name: (json.dumps(content, indent=1, sort_keys=True) + "\n").encode() for name, content in documents.items() if content is not None}
+
+
+def sums(files: Iterable[tuple[str, str]]) -> str:
+    """Lines that `sha256sum -c` reads, from (sha256, path)."""
+    return "".join(f"{sha256}  {path}\n" for sha256, path in files)
+
+
+def _kind(name: str, *, inline: bool = False) -> tuple[str, dict[str, str]]:
+    """Media type and headers: a browser shows text as text, runs nothing, and saves the rest."""
+    if name.endswith(".json"):
+        return "application/json", dict(_SAFE)
+    if inline or name.endswith(_TEXT):
+        return "text/plain; charset=utf-8", dict(_SAFE)
+    return "application/octet-stream", _SAFE | {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _json_lines(rows: Iterator[Row]) -> Iterator[str]:
+    yield "["
+    for number, row in enumerate(rows):
+        yield (",\n" if number else "") + json.dumps(row)
+    yield "]\n"
+
+
+def _blocks(lines: Iterator[str]) -> Iterator[str]:
+    """The lines, some thousands at a time: a piece of an answer costs a round through the server."""
+    block: list[Any] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == 2000:
+            yield "".join(block)
+            block.clear()
+    yield "".join(block)

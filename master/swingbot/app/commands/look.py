@@ -1,4 +1,4 @@
-"""`swingbot status`, `list`, `show`, `raw`, `parse`, `jobs`: looking at what is there."""
+"""`swingbot status`, `list`, `show`, `parse`, `jobs`: looking at what is there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
 from swingbot.core.model import ids
@@ -117,34 +116,6 @@ def show(session: Session, id_: str, counters: bool, json_: bool) -> None:
         for key, value in facts.items():
             if not isinstance(value, (dict, list)):
                 click.echo(f"{key:20} {value}")
-
-
-@click.command()
-@click.argument("id_", metavar="ID")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory to write to.")
-@pass_session
-@guarded
-def raw(session: Session, id_: str, out: Path) -> None:
-    """Copy the raw results of a comparison, bisection, order or boot: every file as it came, and each sample.
-
-    \b
-    Example:
-      swingbot raw c5 --out /tmp/c5
-    """
-    with session.reading() as conn:
-        manifest = read.raw_manifest(conn, id_)
-        samples = read.samples(conn, id_)
-    store = Artifacts(session.settings.artifacts)
-    out.mkdir(parents=True, exist_ok=True)
-    for file in manifest["files"]:
-        target = out / file["path"]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with store.open(file["sha256"]) as source, target.open("wb") as sink:
-            while chunk := source.read(1 << 20):
-                sink.write(chunk)
-    columns = list(samples[0]) if samples else []
-    (out / "samples.csv").write_text("\n".join(",".join(str(row[c]) for c in columns) for row in [dict(zip(columns, columns, strict=True)), *samples]) + "\n")
-    click.echo(f"{len(manifest['files'])} files and {len(samples)} samples in {out}")
 
 
 @click.command("parse")

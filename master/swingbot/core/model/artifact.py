@@ -1,10 +1,10 @@
-"""Why a raw result was not taken into the store."""
+"""Why a raw result was not taken into the store, or cannot be read from it."""
 
 from __future__ import annotations
 
 
 class ArtifactError(Exception):
-    """A file was not taken; the message says why."""
+    """A file was not taken or cannot be read; the message says why."""
 
 
 class WrongDigest(ArtifactError):
@@ -17,3 +17,7 @@ class TooLarge(ArtifactError):
 
 class NoSpace(ArtifactError):
     """The disk of the store is full."""
+
+
+class Damaged(ArtifactError):
+    """A stored file is not what was stored: a bad disk, or somebody changed it."""

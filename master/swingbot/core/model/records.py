@@ -156,6 +156,31 @@ class BootRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBoot:
+    """A boot as far as reading its results again needs it; `results` is the sha256 of its results.tar."""
+
+    id: int
+    spec: str
+    outcome: str
+    reason: str | None
+    results: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run as it is remembered. `parser` is the hash of the code that read it; None: it was read before that was noted."""
+
+    id: int
+    unit_job: str
+    number: int
+    status: str
+    reason: str | None
+    seconds: float | None
+    parser: str | None
+    samples: Mapping[str, list[float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     id: int
     kind: Literal["asked", "watch", "attribute", "prove", "anchor"]

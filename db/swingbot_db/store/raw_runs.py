@@ -1,0 +1,152 @@
+"""Runs with their samples: written once by ingest, replaced as a whole by `swingbot reparse`. Samples go in by COPY."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from swingbot.core.model.records import StoredBoot, StoredRun
+from swingbot.core.raw.changes import Reread
+from swingbot.core.raw.result_root import Measured, result_root
+from swingbot_db.store.rows import Rows
+from swingbot_jobs.result import ParsedRun, Samples
+
+_COPY_ROWS: Final = 50_000  # rows of one COPY buffer: some MB
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_MEASURED = """
+SELECT t.tbox_group, x.facts ->> 'rootfs' AS rootfs, v.kconfig, v.layout, v.compiler, kb.compiler_version, v.commit, s.unit_jobs
+FROM boot x JOIN testbox t ON t.name = x.testbox JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant
+JOIN kernel_build kb ON kb.build_key = x.build_key JOIN boot_spec s ON s.sha256 = x.spec WHERE x.id = :boot
+"""
+_INSERT = """
+INSERT INTO run (boot, unit_job, number, status, reason, seconds, parser, result_root, root_run)
+SELECT CAST(:boot AS bigint), u.*
+FROM unnest(CAST(:jobs AS text[]), CAST(:numbers AS integer[]), CAST(:statuses AS text[]), CAST(:reasons AS text[]),
+     CAST(:seconds AS double precision[]), CAST(:parsers AS text[]), CAST(:roots AS bigint[]), CAST(:root_runs AS integer[])) AS u
+RETURNING id, unit_job, number
+"""
+
+
+class RawRunRows(Rows):
+    def add_runs(self, boot: int, runs: Sequence[ParsedRun], parsers: Mapping[str, str]) -> None:
+        """Remember the runs of a boot, each under its result root. `parsers` names the code that read them, by unit job."""
+        places = self._places(boot, runs)
+        inserted = self.all(
+            _INSERT,
+            boot=boot,
+            jobs=[run.unit_job for run in runs],
+            numbers=[run.number for run in runs],
+            statuses=[run.status for run in runs],
+            reasons=[run.reason for run in runs],
+            seconds=[run.seconds for run in runs],
+            parsers=[parsers.get(run.unit_job) for run in runs],
+            roots=[root for root, _ in places],
+            root_runs=[number for _, number in places],
+        )
+        ids = {(row.unit_job, row.number): row.id for row in inserted}
+        self._copy_samples((ids[run.unit_job, run.number], run.samples) for run in runs)
+
+    def _places(self, boot: int, runs: Sequence[ParsedRun]) -> list[tuple[int, int]]:
+        """(result root, number in it) for each run. The rows of the result roots stay locked, so that no number is given twice."""
+        row = self.first(_MEASURED, boot=boot)
+        assert row is not None
+        fields = dict(row._mapping)
+        programs = {job["name"]: job["program"] for job in fields.pop("unit_jobs")}
+        named = {
+            job: result_root(Measured(program=programs.get(job, job.partition("-")[0]), unit_job=job, **fields)) for job in sorted({r.unit_job for r in runs})
+        }
+        roots, following = {}, {}
+        for name in sorted(set(named.values())):  # in one order, so that two that write never wait for each other
+            roots[name] = self.value(
+                "INSERT INTO result_root (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id", name=name
+            )
+            following[name] = self.value("SELECT coalesce(max(root_run) + 1, 0) FROM run WHERE result_root = :root", root=roots[name])
+        places = []
+        for run in runs:
+            name = named[run.unit_job]
+            places.append((roots[name], following[name]))
+            following[name] += 1
+        return places
+
+    def _copy_samples(self, runs: Iterable[tuple[int, Samples]]) -> None:
+        lines = _lines(runs)
+        cursor = self.conn.connection.cursor()
+        try:
+            while text := "".join(islice(lines, _COPY_ROWS)):
+                cursor.copy_expert("COPY sample (run, metric, seq, value) FROM STDIN", io.StringIO(text))
+        finally:
+            cursor.close()
+
+    def boots_with_results(self, after: int, most: int, program: str | None = None) -> list[StoredBoot]:
+        """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
+        rows = self.all(
+            "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results FROM boot x JOIN boot_spec s ON s.sha256 = x.spec"
+            " WHERE x.id > :after AND x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL"
+            " OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text)))) ORDER BY x.id LIMIT :most",
+            after=after,
+            most=most,
+            program=program,
+        )
+        return [StoredBoot(**row._mapping) for row in rows]
+
+    def count_boots_with_results(self, program: str | None = None) -> int:
+        found = self.value(
+            "SELECT count(*) FROM boot x JOIN boot_spec s ON s.sha256 = x.spec WHERE x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL"
+            " OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text))))",
+            program=program,
+        )
+        return int(found)
+
+    def stored_runs(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
+        """The runs of a boot with their samples, as they are remembered; `lock` keeps others from changing them meanwhile."""
+        rows = self.all(
+            f"SELECT id, unit_job, number, status, reason, seconds, parser FROM run WHERE boot = :boot ORDER BY id {'FOR UPDATE' if lock else ''}", boot=boot
+        )
+        samples: dict[int, Samples] = {}
+        for row in self.all("SELECT s.run, s.metric, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :boot ORDER BY 1, 2, s.seq", boot=boot):
+            samples.setdefault(row.run, {}).setdefault(row.metric, []).append(row.value)
+        return [StoredRun(**row._mapping, samples=samples.get(row.id, {})) for row in rows]
+
+    def replace_run(self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]) -> None:
+        """Put what a mended parser says in place of what was remembered, and note what changed if anything did."""
+        if changes or (old.status, old.reason) != (new.status, new.reason):
+            self.do(
+                "INSERT INTO reparse (run, old_parser, new_parser, old_status, new_status, changes)"
+                " VALUES (:run, :old_parser, :new_parser, :old_status, :new_status, CAST(:changes AS jsonb))",
+                run=old.id,
+                old_parser=old.parser,
+                new_parser=parser,
+                old_status=old.status,
+                new_status=new.status,
+                changes=json.dumps({metric: {"old": list(change.old), "new": list(change.new)} for metric, change in changes.items()}),
+            )
+        if changes:
+            self.do("DELETE FROM sample WHERE run = :run AND metric = ANY(:metrics)", run=old.id, metrics=list(changes))
+            self._copy_samples([(old.id, {metric: list(change.new) for metric, change in changes.items() if change.new})])
+        self.do(
+            "UPDATE run SET status = :status, reason = :reason, seconds = :seconds, parser = :parser WHERE id = :id",
+            id=old.id,
+            status=new.status,
+            reason=new.reason,
+            seconds=new.seconds,
+            parser=parser,
+        )
+
+    def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Comparisons and bisections that asked for these boots."""
+        rows = self.all(
+            "SELECT DISTINCT w.comparison, w.bisection FROM want w JOIN boot x ON x.order_id = w.order_id WHERE x.id = ANY(:boots)", boots=list(boots)
+        )
+        return sorted({row.comparison for row in rows if row.comparison}), sorted({row.bisection for row in rows if row.bisection})
+
+
+def _lines(runs: Iterable[tuple[int, Samples]]) -> Iterator[str]:
+    """Rows in COPY's text format; `repr` of a float gives back the same float."""
+    for run, samples in runs:
+        for metric, values in samples.items():
+            name = metric.translate(_ESCAPED)
+            for seq, value in enumerate(values):
+                yield f"{run}\t{name}\t{seq}\t{float(value)!r}\n"

@@ -1,0 +1,136 @@
+"""Where `swingbot raw` brings raw results from: the database and artifact store of this machine, or a web service elsewhere."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+import sqlalchemy as sa
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.core.model.artifact import ArtifactError
+from swingbot.service.ports import RequestError
+from swingbot_db import read
+
+Row = dict[str, Any]
+_CHUNK: Final = 1 << 20
+_TIMEOUT_SECONDS: Final = 60.0
+_PAUSES_SECONDS: Final = (1.0, 5.0, 20.0)  # before a download that broke is taken up again
+_MAX_MANIFEST_BYTES: Final = 256 << 20
+ADDRESS: Final = re.compile(r"(https?://[^\s?#]+)/raw/([a-z][0-9]{1,18})/?")
+
+
+class Gone(Exception):
+    """A file is known but not to be had any more; the message says why."""
+
+
+class Broken(Exception):
+    """The other side failed; the message says how."""
+
+
+class Source(Protocol):
+    """`name` is what the README says of it."""
+
+    name: str
+
+    def manifest(self) -> Row: ...
+    def samples(self) -> Iterator[Row]: ...
+    def content(self, file: Row, offset: int) -> Iterator[bytes]:
+        """The bytes of a manifest's file from `offset` on. Raises Gone, Broken."""
+
+
+class Here:
+    """This machine's own."""
+
+    name = "this machine"
+
+    def __init__(self, engine: sa.Engine, artifacts: Artifacts, id: str) -> None:
+        self._engine, self._artifacts, self._id = engine, artifacts, id
+
+    def manifest(self) -> Row:
+        with self._engine.connect() as conn:
+            return read.raw_manifest(conn, self._id)
+
+    def samples(self) -> Iterator[Row]:
+        with self._engine.connect() as conn:
+            yield from read.samples(conn, self._id)
+
+    def content(self, file: Row, offset: int) -> Iterator[bytes]:
+        try:
+            with self._artifacts.open(file["sha256"]) as stored:
+                stored.seek(offset)
+                while chunk := stored.read(_CHUNK):
+                    yield chunk
+        except FileNotFoundError:
+            raise Gone(f"it is no longer in the artifact store (sha256 {file['sha256']})") from None
+        except ArtifactError as error:
+            raise Gone(str(error)) from error
+
+
+class There:
+    """A web service's `/raw/<id>/`."""
+
+    def __init__(self, address: str) -> None:
+        match = ADDRESS.fullmatch(address)
+        if match is None:
+            raise RequestError(f"{address!r} is not an address of raw results; such as http://lab.example.org:8010/raw/c5/")
+        self.name = f"{match[1]}/raw/{match[2]}/"
+
+    def manifest(self) -> Row:
+        with self._ask("manifest.json") as answer:
+            text = answer.read(_MAX_MANIFEST_BYTES + 1)
+        try:
+            found = json.loads(text) if len(text) <= _MAX_MANIFEST_BYTES else None
+            if not isinstance(found, dict) or not isinstance(found.get("files"), list) or not isinstance(found.get("boots"), list):
+                raise ValueError
+        except (ValueError, RecursionError):
+            raise Broken(f"{self.name}manifest.json is not a manifest; is this a swingbot of today?") from None
+        return found
+
+    def samples(self) -> Iterator[Row]:
+        with self._ask("samples.json") as answer:
+            for line in answer:
+                if text := line.strip().removeprefix(b"[").removesuffix(b"]").rstrip(b","):
+                    yield json.loads(text)
+
+    def content(self, file: Row, offset: int) -> Iterator[bytes]:
+        """Takes a broken download up again where it broke, a few times."""
+        for pause in (*_PAUSES_SECONDS, None):
+            try:
+                for chunk in self._chunks(file["path"], offset):
+                    offset += len(chunk)
+                    yield chunk
+                return
+            except (Broken, OSError, http.client.HTTPException) as error:
+                if pause is None:
+                    raise Broken(f"{self.name}{file['path']}: {error}; call this again to go on") from error
+                time.sleep(pause)
+
+    def _chunks(self, path: str, offset: int) -> Iterator[bytes]:
+        with self._ask(path, {"Range": f"bytes={offset}-"} if offset else {}) as answer:
+            if answer.status == 416:
+                return
+            if offset and answer.status != 206:
+                raise Broken("it does not give a part of a file")
+            while chunk := answer.read(_CHUNK):
+                yield chunk
+
+    def _ask(self, path: str, headers: dict[str, str] | None = None) -> Any:
+        request = urllib.request.Request(self.name + quote(path), headers=headers or {})
+        try:
+            return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+        except urllib.error.HTTPError as error:
+            if error.code == 416:
+                return error
+            if error.code in (400, 404):
+                raise Gone(f"{request.full_url} says {error.code} {error.reason}") from error
+            raise Broken(f"{request.full_url} says {error.code} {error.reason}") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Broken(f"{request.full_url}: {getattr(error, 'reason', None) or error}") from error

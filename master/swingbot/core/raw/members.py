@@ -1,0 +1,77 @@
+"""The files within a boot's results.tar, byte for byte. It comes from a guest: names are checked, sizes and counts are limited.
+
+`swingbot_jobs.parse` reads the same archive for its numbers; here everything is handed on as it is, for people.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from typing import BinaryIO, Final, NamedTuple
+
+MAX_MEMBERS: Final = 100_000
+MAX_BYTES: Final = 64 << 20  # of one file, which is read into memory; a larger one is whole in results.tar
+FACTS: Final = "facts"
+_NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
+_MOST_PARTS: Final = 8
+
+
+class Member(NamedTuple):
+    """A file of a run, or of the boot (`unit_job` is None): `path` is below the run's or the boot's directory and safe there."""
+
+    unit_job: str | None
+    run: int
+    path: str
+    size: int
+    read: Callable[[], bytes]  # raises tarfile.ReadError when the archive is cut there; call it before the next member is asked for
+
+
+def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:
+    """Every file, each name once. What cannot be a result is left out, and `note` is told in a sentence."""
+    seen: set[tuple[str, int, str]] = set()
+    try:
+        with tarfile.open(fileobj=tar, mode="r:", ignore_zeros=True, errors="replace") as archive:
+            for _ in range(MAX_MEMBERS):
+                entry = archive.next()
+                if entry is None:
+                    return
+                archive.members = []  # type: ignore[attr-defined]  # or it keeps every header
+                if entry.isdir():
+                    continue
+                found = _member(archive, entry)
+                if isinstance(found, str):
+                    note(f"{entry.name[:100]!r} was left out: {found}")
+                elif (found.unit_job or "", found.run, found.path) in seen:
+                    note(f"{entry.name[:100]!r} came twice: the first one was taken")
+                else:
+                    seen.add((found.unit_job or "", found.run, found.path))
+                    yield found
+            note(f"results.tar has more than {MAX_MEMBERS} files: the rest was left out")
+    except (tarfile.TarError, ValueError, OverflowError, EOFError, LookupError, RecursionError) as error:
+        note(f"results.tar ends early: {error}")
+
+
+def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> Member | str:
+    """The member, or why it is none."""
+    if not entry.isreg() or entry.issparse():
+        return "it is not an ordinary file"
+    if entry.size > MAX_BYTES:
+        return f"it has {entry.size} bytes, more than {MAX_BYTES}; it is whole in results.tar"
+    parts = PurePosixPath(entry.name).parts
+    if not 2 <= len(parts) <= _MOST_PARTS or not all(_NAME.fullmatch(part) for part in parts):
+        return "its name is not one of a result"
+
+    def read() -> bytes:
+        source = archive.extractfile(entry)
+        content = source.read() if source else b""
+        if len(content) != entry.size:
+            raise tarfile.ReadError(f"{entry.name[:100]!r} is cut after {len(content)} of {entry.size} bytes")
+        return content
+
+    if parts[0] == FACTS:
+        return Member(None, 0, "/".join(parts), entry.size, read)
+    if len(parts) < 3 or not re.fullmatch(r"0|[1-9][0-9]{0,5}", parts[1]):
+        return "its name is not one of a result"
+    return Member(parts[0], int(parts[1]), "/".join(parts[2:]), entry.size, read)

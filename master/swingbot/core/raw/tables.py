@@ -1,0 +1,127 @@
+"""Raw results as CSV: what the columns are, of which type, and how they are written. Pure; `docs/raw-results.md` says the same in words.
+
+RFC 4180 with a header and `\\n`; UTF-8. An empty cell is "not known" (NA); a value is a decimal number that gives back the very same
+double; there is no NaN and no infinity, because a measurement that gave no number has no row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from swingbot_jobs.program import Program, find_metric
+
+Type = Literal["string", "integer", "double", "time"]
+Row = Mapping[str, Any]
+
+
+class Column(NamedTuple):
+    """`type` as R and pandas read it: `time` is ISO 8601 in UTC, as a string."""
+
+    name: str
+    type: Type
+    describe: str
+
+
+SAMPLES: Final = (
+    Column("result_root", "string", "where the run's files are: LKP's result root with the run's number at its end; empty for runs of long ago"),
+    Column("commit", "string", "40 hex digits of the commit whose kernel was booted"),
+    Column("side", "string", "base or head of a comparison, commit N of a bisection; several are joined by '+'"),
+    Column("boot", "string", "id of the boot: runs of one boot are not independent of each other"),
+    Column("k", "integer", "the k-th boot of this kernel; boots of equal k were perturbed alike"),
+    Column("testbox", "string", "machine"),
+    Column("unit_job", "string", "what was run, with its parameters in LKP's order"),
+    Column("run", "integer", "number of the run within its boot and unit job, from 0"),
+    Column("metric", "string", "name as LKP has it: <program>.<metric>"),
+    Column("unit", "string", "unit of the value; empty: a plain number, or not known"),
+    Column("seq", "integer", "place among several values of one metric in one run, from 0"),
+    Column("value", "double", "what was measured; always a finite number"),
+    Column("origin", "string", "measured, replayed or simulated"),
+    Column("booted_at", "time", "when the boot's results came, UTC"),
+)
+RUNS: Final = (
+    Column("result_root", "string", "as in samples.csv"),
+    Column("commit", "string", "as in samples.csv"),
+    Column("side", "string", "as in samples.csv"),
+    Column("boot", "string", "as in samples.csv"),
+    Column("k", "integer", "as in samples.csv"),
+    Column("testbox", "string", "as in samples.csv"),
+    Column("unit_job", "string", "as in samples.csv"),
+    Column("run", "integer", "as in samples.csv"),
+    Column("status", "string", "ok, failed or missing; only runs that are ok have samples"),
+    Column("reason", "string", "why it is not ok, or a remark"),
+    Column("seconds", "double", "how long the run took, by the guest's clock"),
+    Column("parser", "string", "hash of the code that read the samples; empty: read before that was noted"),
+)
+FACTS: Final = (
+    Column("boot", "string", "as in samples.csv"),
+    Column("fact", "string", "name of something that was so in this boot"),
+    Column("value", "string", "as the testbox said it"),
+)
+METRICS: Final = (
+    Column("metric", "string", "as in samples.csv"),
+    Column("unit", "string", "as in samples.csv"),
+    Column("better", "string", "higher, lower, or empty for a number that is neither good nor bad by itself"),
+    Column("class", "string", "benchmark, time, counter or profile"),
+    Column("describe", "string", "what is measured"),
+)
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_lines(columns: Iterable[Column], rows: Iterable[Row]) -> Iterator[str]:
+    """The header, then a line a row; rows may have more keys than there are columns."""
+    columns = tuple(columns)
+    yield _line([column.name for column in columns])
+    for row in rows:
+        yield _line([_cell(row.get(column.name)) for column in columns])
+
+
+def _line(cells: list[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula gets an apostrophe; no id, commit or metric begins so."""
+    if isinstance(value, float):
+        return repr(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def with_units(rows: Iterable[Row], unit: Callable[[str], str | None]) -> Iterator[Row]:
+    """Samples with the unit of their metric."""
+    for row in rows:
+        yield {**row, "unit": unit(row["metric"])}
+
+
+def run_rows(boots: Iterable[Row]) -> Iterator[Row]:
+    """Rows of runs.csv from a manifest's boots."""
+    for boot in boots:
+        side = "+".join(boot["roles"])
+        for run in boot["runs"]:
+            yield {"commit": boot["commit"], "side": side, "boot": boot["id"], "k": boot["k"], "testbox": boot["testbox"], **run}
+
+
+def fact_rows(boots: Iterable[Row]) -> Iterator[Row]:
+    """Rows of facts.csv from a manifest's boots; a fact that is not known has no row."""
+    for boot in boots:
+        for name, value in sorted((boot["facts"] or {}).items()):
+            if value is not None:
+                yield {"boot": boot["id"], "fact": name, "value": str(value)}
+
+
+def unit_of(programs: Mapping[str, Program], metric: str) -> str | None:
+    """The unit that a program's meta.yaml gives; None for a plain number and for a metric of no program that is here."""
+    found = find_metric(programs, metric)
+    return (found.unit or None) if found else None
+
+
+def metric_rows(programs: Mapping[str, Program], metrics: Iterable[str]) -> Iterator[Row]:
+    """Rows of metrics.csv."""
+    for name in sorted(metrics):
+        found = find_metric(programs, name)
+        known = {"unit": found.unit, "better": found.better, "class": found.klass, "describe": found.describe} if found else {}
+        yield {"metric": name, **known}

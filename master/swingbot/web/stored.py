@@ -1,0 +1,62 @@
+"""Answer with a stored file: its checksum in the headers, any one range of it, a piece at a time.
+
+The checksum is given twice: `ETag` (the sha256, so that a client that has the file is told 304) and `Repr-Digest` (RFC 9530).
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+_CHUNK: Final = 1 << 18
+_RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+
+
+def stored(request: Request, file: BinaryIO, sha256: str, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The response with the content of `file`, which it closes."""
+    size = file.seek(0, io.SEEK_END)
+    digest = base64.b64encode(bytes.fromhex(sha256)).decode()
+    more = {"ETag": f'"{sha256}"', "Repr-Digest": f"sha-256=:{digest}:", "Accept-Ranges": "bytes", **(headers or {})}
+    if f'"{sha256}"' in request.headers.get("if-none-match", ""):
+        file.close()
+        return Response(status_code=304, headers=more)
+    wanted = part(request.headers.get("range"), size) if request.headers.get("if-range", f'"{sha256}"') == f'"{sha256}"' else range(size)
+    if wanted is None:
+        file.close()
+        return Response(status_code=416, headers=more | {"Content-Range": f"bytes */{size}"})
+    more["Content-Length"] = str(len(wanted))
+    if len(wanted) < size:
+        more["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{size}"
+    if request.method == "HEAD":
+        file.close()
+        return Response(headers=more, media_type=media_type)
+    return StreamingResponse(_pieces(file, wanted), status_code=200 if len(wanted) == size else 206, headers=more, media_type=media_type)
+
+
+def part(header: str | None, size: int) -> range | None:
+    """The bytes that a Range header asks for; None if there are no such. A header that is not understood asks for everything (RFC 9110 14.2)."""
+    match = _RANGE.fullmatch((header or "").replace(" ", ""))
+    if match is None or not (match[1] or match[2]):
+        return range(size)
+    if not match[1]:
+        begin, end = max(0, size - int(match[2])), size
+    else:
+        begin, end = int(match[1]), min(size, int(match[2]) + 1 if match[2] else size)
+        if match[2] and int(match[2]) < begin:
+            return range(size)
+    return range(begin, end) if begin < end else None
+
+
+def _pieces(file: BinaryIO, wanted: range) -> Iterator[bytes]:
+    with file:
+        file.seek(wanted.start)
+        left = len(wanted)
+        while left > 0 and (piece := file.read(min(_CHUNK, left))):
+            left -= len(piece)
+            yield piece
