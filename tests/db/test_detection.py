@@ -215,14 +215,17 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     wish: dict[str, Any] = {"tree_name": "fake", "base": base, "head": made[0], "job_files": [], "overrides": {}, "testboxes": [], "boots": 6, "patches": []}
     number = request_comparison(brain.lab, **wish)
     (before,) = foresee(brain.lab, number)
-    assert "nothing is known yet" in before
+    assert "nothing is known yet" in before.sentence
     brain.run()
     measured = sa.text("UPDATE boot SET origin = 'measured'")
     with brain.engine.begin() as conn:
         conn.execute(measured)
     tick(brain.lab)
     (after,) = foresee(brain.lab, number)
-    assert "6 boots a side resolve" in after
+    assert "6 boots a side resolve" in after.sentence
+    assert after.resolves_pct is not None
+    assert after.wanted_pct is not None
+    assert (after.needs is not None and after.needs <= 6) == (after.resolves_pct <= after.wanted_pct)
 
 
 def idle(brain: Brain) -> None:

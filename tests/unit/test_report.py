@@ -88,6 +88,15 @@ def the_facts(**changes: Any) -> ReportFacts:
     return replace(facts, **changes)
 
 
+def test_a_level_that_is_no_plain_mean_is_named() -> None:
+    named = mail(the_facts(headline=a_row(level="mean of the middle 5 of 6 boot means"))).body
+    assert "the levels are each the mean of the middle 5 of 6 boot means;" in " ".join(named.split())
+    assert "levels" not in mail(the_facts()).body
+    of_before = the_facts().to_json()
+    del of_before["headline"]["level"]  # as drafted by a version that had no such key
+    assert ReportFacts.from_json(of_before) == the_facts()
+
+
 def test_a_lower_latency_is_better_and_a_lower_throughput_is_worse() -> None:
     assert words.change(-18.0, "higher") == "18.0% worse"
     assert words.change(-18.0, "lower") == "18.0% better"

@@ -128,6 +128,7 @@ def _row(lab: Lab, row: Mapping[str, Any]) -> Row:
         change_pct=row["change_pct"],
         interval_pct=tuple(row["interval_pct"]) if row["interval_pct"] else None,
         verdict=row["verdict"],
+        level=row.get("level"),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.noise import layout_sd
 from swingbot.core.stats.resolve import Resolution, plan_comparison
@@ -11,26 +14,42 @@ from swingbot_jobs.program import Metric
 from swingbot_jobs.unit_job import UnitJob
 
 
-def foresee(lab: Lab, number: int) -> list[str]:
-    """A sentence for each unit job and testbox of a comparison, by headline metric where noise records are there. Raises RequestError if there is none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foresight:
+    """What `boots` a side show of one metric; percentages are relative changes. Without a noise record all but the names is None."""
+
+    testbox: str
+    unit_job: str
+    metric: str | None
+    boots: int
+    resolves_pct: float | None = None  # None too where nothing can be resolved
+    wanted_pct: float | None = None  # the metric's minimum effect there
+    needs: int | None = None  # boots a side for it; None if out of reach
+    words: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.metric} of {self.unit_job} on {self.testbox}: {self.words}" if self.metric else f"{self.unit_job} on {self.testbox}: {self.words}"
+
+
+def foresee(lab: Lab, number: int) -> list[Foresight]:
+    """For each unit job and testbox of a comparison, by headline metric where noise records are there. Raises RequestError if there is none."""
     with lab.transaction("foresee comparison") as store:
         comparison = store.comparison(number)
         if comparison is None:
             raise RequestError(f"there is no comparison c{number}; `swingbot list comparisons` shows those there are")
-        told = []
+        told: list[Foresight] = []
         for testbox, spec in comparison.parts:
             for job in store.spec(spec):
-                words = [
-                    f"{metric.name} of {job.name} on {testbox}: {said}"
-                    for metric in lab.programs[job.program].metrics.values()
-                    if metric.headline and (said := _words(lab, store, testbox, job, metric, comparison.boots)) is not None
-                ]
-                told += words or [f"{job.name} on {testbox}: nothing is known yet of its noise there"]
+                headline = [metric for metric in lab.programs[job.program].metrics.values() if metric.headline]
+                known = [seen for metric in headline if (seen := _of_metric(lab, store, testbox, job, metric, comparison.boots)) is not None]
+                unknown = Foresight(testbox=testbox, unit_job=job.name, metric=None, boots=comparison.boots, words="nothing is known yet of its noise there")
+                told += known or [unknown]
         return told
 
 
-def _words(lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, boots: int) -> str | None:
-    """What `boots` a side resolve; None without a record."""
+def _of_metric(lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, boots: int) -> Foresight | None:
+    """None without a record."""
     record = store.noise_record(testbox, job.name, metric.name)
     box = lab.testboxes[testbox]
     rule = rule_of(box, metric, job)
@@ -40,7 +59,16 @@ def _words(lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, b
     found: Resolution = plan_comparison(
         0.0, spread[0], 1, boots, box.repeatable, df=spread[1], layout=layout_sd(record, rule.layout) if rule.layout else 0.0, alpha=rule.alpha
     )
-    return found.words(rule.min_effect_pct)
+    return Foresight(
+        testbox=testbox,
+        unit_job=job.name,
+        metric=metric.name,
+        boots=boots,
+        resolves_pct=None if math.isinf(found.resolves_pct) else found.resolves_pct,
+        wanted_pct=rule.min_effect_pct,
+        needs=found.boots_for(rule.min_effect_pct),
+        words=found.words(rule.min_effect_pct),
+    )
 
 
 def _spread(record: NoiseRecord | None, paired: bool) -> tuple[float, float] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,9 +78,13 @@ def compare(
         boots=boots,
         patches=[path.read_bytes() for path in patches],
     )
-    for sentence in foresee(session.lab, number):
-        click.echo(sentence, err=True)
-    _answer(session, ids.show("comparison", number), wait_=wait_ or exit_code, exit_code=exit_code, json_=json_)
+    plan, id_ = foresee(session.lab, number), ids.show("comparison", number)
+    for seen in plan:
+        click.echo(seen.sentence, err=True)
+    left = _load(session, read.comparison, id_).get("eta_seconds")
+    if left is not None:
+        click.echo(f"{plan[0].boots} boots a side take about {text.seconds(left)}, builds included", err=True)
+    _answer(session, id_, wait_=wait_ or exit_code, exit_code=exit_code, json_=json_, more={"plan": [asdict(seen) for seen in plan]})
 
 
 @click.group()
@@ -187,11 +192,11 @@ def cancel(session: Session, id_: str) -> None:
     click.echo(f"{id_} is cancelled" if done else f"{id_} was over already")
 
 
-def _answer(session: Session, id_: str, *, wait_: bool, exit_code: bool, json_: bool, timeout: float | None = None) -> None:
+def _answer(session: Session, id_: str, *, wait_: bool, exit_code: bool, json_: bool, timeout: float | None = None, more: Facts | None = None) -> None:
     load, say = _reader(id_)
     facts = _wait(session, id_, load, timeout) if wait_ else _load(session, load, id_)
     if json_:
-        say_json(facts)
+        say_json(facts | (more or {}))
     elif wait_:
         click.echo(say(facts))
     else:

@@ -89,7 +89,10 @@ def _first_screen(facts: ReportFacts) -> list[str]:
         *_sides(row, "  "),
         *wrap(_change(row), "    ", "  change  "),
     ]
-    lines += ["", *wrap(f"{_which_is_better(row)}; +- is the standard deviation between boots. Measured on {_box(row)}, unit job {cut(row.unit_job, 120)}.")]
+    lines += [
+        "",
+        *wrap(f"{_which_is_better(row)}; {_level(row)}+- is the standard deviation between boots. Measured on {_box(row)}, unit job {cut(row.unit_job, 120)}."),
+    ]
     if row.sentence:
         lines += wrap(cut(row.sentence, 300))
     lines += ["", *wrap(_evidence(facts))]
@@ -103,6 +106,11 @@ def _place(facts: ReportFacts) -> str:
 
 def _which_is_better(row: Row) -> str:
     return "Neither direction is better" if row.better is None else f"{row.better.capitalize()} is better"
+
+
+def _level(row: Row) -> str:
+    """What the levels are, where wild boots or runs made them other than plain means: the printed change is theirs."""
+    return f"the levels are each the {cut(row.level, 100)}; " if row.level else ""
 
 
 def _box(row: Row) -> str:

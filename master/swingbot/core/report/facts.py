@@ -46,6 +46,7 @@ class Row:
     change_pct: float | None
     interval_pct: tuple[float, float] | None
     verdict: Verdict
+    level: str | None = None  # what the means are where they are not plain means of boots
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -191,6 +192,7 @@ def _row_to_json(row: Row) -> dict[str, Any]:
         "change_pct": row.change_pct,
         "interval_pct": None if row.interval_pct is None else list(row.interval_pct),
         "verdict": row.verdict,
+        "level": row.level,
     }
 
 
@@ -216,6 +218,7 @@ def _row_from_json(value: Any, where: str) -> Row:
         change_pct=reader.real_or_none("change_pct"),
         interval_pct=_bounds(reader.take("interval_pct"), where),
         verdict=_verdict(reader.text("verdict"), where),
+        level=reader.text_if_there("level"),
     )
     reader.end()
     return row
@@ -268,6 +271,11 @@ class _Reader:
 
     def text(self, key: str) -> str:
         return self._text(self.take(key), key)
+
+    def text_if_there(self, key: str) -> str | None:
+        """For a key that reports of an older swingbot do not have."""
+        value = self._left.pop(key, None)
+        return None if value is None else self._text(value, key)
 
     def _text(self, value: Any, key: str) -> str:
         if not isinstance(value, str):
