@@ -48,6 +48,7 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
         tree.entries.setdefault(f"usr/bin/{applet}", cpio.link(f"usr/bin/{applet}", "busybox"))
     facts = {f"version.{Path(binary.target).name}": binary.version for binary in wanted}
     facts |= {f"sha256.{name}": digest for name, digest in tree.programs.items()}
+    facts["glibc"] = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
     return _kept(cpio.archive(cpio.with_parents(tree.entries.values())), facts, site.cache / "rootfs")
 
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from swingbot_jobs.parse import read_results
 from swingbot_jobs.result import Results
+from swingbot_jobs.sheet import FACT_LENGTH, facts_of, not_as_demanded
 from swingbot_jobs.testbox import QemuDriver, Testbox, TestboxError, load
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import InfraError, lease
 from swingbot_worker.site import Site
-from swingbot_worker.testbox import command, virtual
+from swingbot_worker.testbox import command, host, virtual
 from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.request import Boot, Fact, Request
 
 FILES = ("console.log", "results.tar", "qemu.log", "driver.log")
 REASON_LENGTH = 2000
-FACT_LENGTH = 1000
-FACTS = 200
 
 
 def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
@@ -34,7 +31,7 @@ def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
     console.log, results.tar and the driver's log come into `out`. What the kernel does is a status of the outcome;
     a fault of ours is status `infra`. No exception leaves for either.
     """
-    started = time.monotonic()
+    started, stolen = time.monotonic(), host.stolen_ticks()
     out = out.absolute()
     try:
         request = _request(order, out, site)
@@ -45,8 +42,8 @@ def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
         return _outcome(order, out, started, "infra", f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.")
     outcome = _outcome(order, out, started, made.verdict.status.value, made.verdict.reason)
     results = read_results(request.results) if request.results.is_file() else Results(runs={})
-    outcome["facts"] = dict(_facts(request, made, results))
-    outcome["runs"] = [_run(job, number, results) for job in request.unit_jobs for number in range(job.runs)]
+    outcome["facts"] = facts = _facts(request, made, results, stolen)
+    outcome["runs"] = [_run(job, number, results, facts) for job in request.unit_jobs for number in job.numbers]
     return outcome
 
 
@@ -101,21 +98,13 @@ def _image(kernel: Mapping[str, Any], out: Path, site: Site) -> Path:
     raise InfraError(f"The kernel image {wanted} is neither in {out} nor in {site.cache / 'images'}; fetch it, or build it again.")
 
 
-def _facts(request: Request, made: Boot, results: Results) -> Iterator[tuple[str, Fact]]:
-    """The guest's facts first, cut to size because a guest may send anything; then ours, which win."""
-    guest = {name: _value(text) for name, text in sorted(results.facts.items())[:FACTS]}
-    host: dict[str, Fact] = {"host_load1": os.getloadavg()[0], "host_kernel": os.uname().release, "testbox_label": request.box.label}
-    yield from {**guest, **host, **made.facts, "image_sha256": _sha256(request.image)}.items()
+def _facts(request: Request, made: Boot, results: Results, stolen: int | None) -> dict[str, Fact]:
+    """The guest's facts first, cut to size because a guest may send anything; then ours, which win. What is not known is not there."""
+    ours = {**host.facts(stolen), "testbox_label": request.box.label, **made.facts, "image_sha256": _sha256(request.image)}
+    return {name: told for name, told in {**facts_of(results.facts), **ours}.items() if told is not None}
 
 
-def _value(text: str) -> Fact:
-    plain = "".join(char if char.isprintable() else " " for char in text[:FACT_LENGTH]).strip()
-    if not re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,6})?", plain):
-        return plain
-    return float(plain) if "." in plain else int(plain)
-
-
-def _run(job: UnitJob, number: int, results: Results) -> dict[str, Any]:
+def _run(job: UnitJob, number: int, results: Results, facts: Mapping[str, Fact]) -> dict[str, Any]:
     """What the runner says of one run: whether it came and how its program ended. Only the master judges its numbers."""
     said: dict[str, Any] = {"unit_job": job.name, "number": number}
     files = results.runs.get((job.name, number))
@@ -132,7 +121,9 @@ def _run(job: UnitJob, number: int, results: Results) -> dict[str, Any]:
         }
     if not files.get("stdout", "").strip():
         return said | {"status": "failed", "reason": f"{job.program} printed nothing", "seconds": _seconds(files)}
-    return said | {"status": "ok", "seconds": _seconds(files)}
+    if why := not_as_demanded(job.demand, facts, files):
+        return said | {"status": "invalid", "reason": why[:REASON_LENGTH], "seconds": _seconds(files)}
+    return said | {"status": "ok" if number >= job.warmup else "warmup", "seconds": _seconds(files)}
 
 
 def _seconds(files: Mapping[str, str]) -> float | None:

@@ -1,0 +1,40 @@
+"""Facts of the host that drives a testbox: of a virtual one it is the machine underneath."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from swingbot_jobs import sheet
+from swingbot_worker.testbox.request import Fact
+
+_CPU, _STAT = Path("/proc/cpuinfo"), Path("/proc/stat")
+
+
+def stolen_ticks() -> int | None:
+    """Time that a hypervisor has kept from this host since it booted, in 10 ms; None if it does not tell."""
+    return _number(_read(_STAT).get("steal_ticks"))
+
+
+def facts(stolen_before: int | None) -> Mapping[str, Fact]:
+    """What is known when a boot is over; `stolen_before` is `stolen_ticks()` of when it began."""
+    now = stolen_ticks()
+    return {
+        "host_load1": os.getloadavg()[0],
+        "host_kernel": os.uname().release,
+        "host_cpu_model": _read(_CPU).get("cpu_model"),
+        "host_stolen_ticks": now - stolen_before if now is not None and stolen_before is not None else None,
+    }
+
+
+def _read(path: Path) -> Mapping[str, Fact]:
+    try:
+        lines = path.read_text(errors="replace").splitlines()[:80]
+    except OSError:
+        return {}
+    return sheet.read("\n".join(f"{path}:{line}" for line in lines))
+
+
+def _number(told: Fact) -> int | None:
+    return told if isinstance(told, int) else None
