@@ -11,6 +11,7 @@ import pytest
 
 from swingbot_jobs.parse import read_results
 from swingbot_jobs.result import Results
+from swingbot_jobs.sheet import facts_of
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import runner
 
@@ -67,10 +68,10 @@ def test_each_run_comes_back_with_its_files(tmp_path: Path) -> None:
 
 def test_facts_come_first_and_the_end_marker_last(tmp_path: Path) -> None:
     results = run_here(tmp_path, [a_job()], {"prints": "echo 1"})
-    assert {"kernel_release", "nr_cpu", "memory_kb", "cmdline", "perf_events", "ready_seconds", "ended"} <= set(results.facts)
+    assert {"kernel_release", "nr_cpu", "memory_kb", "cmdline", "perf_events", "ready_seconds", "ended"} <= set(facts_of(results.facts))
     assert not results.notes
     stream = (tmp_path / "results.tar").read_bytes()
-    assert stream.index(b"facts/kernel_release\0") < stream.index(b"a-job/0/stdout\0") < stream.index(f"{runner.END}\0".encode())
+    assert stream.index(b"facts/sheet\0") < stream.index(b"a-job/0/stdout\0") < stream.index(f"{runner.END}\0".encode())
 
 
 def test_a_program_that_is_not_there_is_a_failed_run_and_the_next_one_runs(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_run_that_a_signal_ends_has_failed(tmp_path: Path) -> None:
 
 
 def test_a_run_over_its_limit_is_ended_and_keeps_what_it_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "limit_of", lambda job: 1)
+    monkeypatch.setattr(runner, "limit_of", lambda job, monitor=None: 1)
     results = run_here(tmp_path, [a_job(runs=2)], {"prints": "echo 1; exec sleep 4"})
     assert [results.runs["a-job", number]["rc"] for number in (0, 1)] == ["137\n", "137\n"]
     assert results.runs["a-job", 1]["stdout"] == "1\n"

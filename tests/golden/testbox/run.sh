@@ -5,6 +5,8 @@ sb_programs=${SWINGBOT_PROGRAMS:-/job/programs}
 sb_work=${SWINGBOT_WORK:-/run/swingbot}
 sb_software='task-clock context-switches cpu-migrations page-faults'
 sb_hardware='cycles instructions branches branch-misses cache-references cache-misses'
+sb_light='proc-vmstat=/proc/vmstat meminfo=/proc/meminfo buddyinfo=/proc/buddyinfo softirqs=/proc/softirqs interrupts=/proc/interrupts'
+sb_nodes=/sys/devices/system/node
 mkdir -p "$sb_work/facts"
 cd "$sb_work" || exit 1
 
@@ -25,8 +27,8 @@ seconds() {
 	printf '%d.%02d\n' $(($1 / 100)) $(($1 % 100))
 }
 
-# counted EVENTS...: those that perf can count here, joined by commas
-counted() {
+# countable EVENT...: those that perf can count here, one a line
+countable() {
 	perf stat -x, -o probe -e "$(echo "$@" | tr ' ' ,)" true 2>/dev/null || {
 		: >probe.all
 		for sb_event in "$@"; do
@@ -34,38 +36,108 @@ counted() {
 		done
 		mv probe.all probe
 	}
-	awk -F, '$3 != "" && $1 !~ /^[#<]/ { sub(/:u$/, "", $3); printf "%s%s", sep, $3; sep = "," }' probe
+	awk -F, '$3 != "" && $1 !~ /^[#<]/ { sub(/:u$/, "", $3); print $3 }' probe
 	rm -f probe
 }
 
-# probe_events: sb_events becomes what perf can count here, which is a fact too
+# together EVENTS: whether the PMU can count these, joined by commas, all at once and all of the time
+together() {
+	perf stat -x, -o probe -e "{$1}" true 2>/dev/null && awk -F, '$3 != "" && ($1 ~ /^</ || $5 < 99) { bad = 1 } END { exit bad }' probe
+}
+
+# grouped EVENTS: as few groups as the PMU allows; a group is counted over the same time, so that its ratios are of one thing
+grouped() {
+	case $1 in
+	'') ;;
+	*,*)
+		if together "$1"; then
+			echo "{$1}"
+		else
+			case $1 in *,*,*) ;; *) echo "$1" && return ;; esac
+			# the first two of them, which belong together, then the rest
+			sb_rest=${1#*,}
+			grouped "${1%%,*},${sb_rest%%,*}"
+			sb_rest=${1#*,}
+			grouped "${sb_rest#*,}"
+		fi
+		;;
+	*) echo "$1" ;;
+	esac
+}
+
+# probe_events: sb_events becomes what perf can count here, hardware events in groups; it is a fact too
 probe_events() {
 	# shellcheck disable=SC2086 # words on purpose
-	sb_events=$(counted $sb_software $sb_hardware)
+	sb_events=$(countable $sb_software | tr '\n' ,)
+	# shellcheck disable=SC2086
+	sb_events=$sb_events$(grouped "$(countable $sb_hardware | tr '\n' , | sed 's/,$//')" | tr '\n' ,)
+	sb_events=${sb_events%,}
+	rm -f probe
 	fact perf_events "${sb_events:-none}"
 }
 
-# one_run UNIT_JOB NUMBER LIMIT PROGRAM NAME=VALUE...: one run, sent as soon as it is over, whatever came of it
+# probe_monitors: which light monitors there is something to read for, and whether there is a program `time`
+probe_monitors() {
+	sb_found=
+	for sb_pair in $sb_light; do
+		[ ! -r "${sb_pair#*=}" ] || sb_found="$sb_found $sb_pair"
+	done
+	sb_light=$sb_found
+	[ -d "$sb_nodes/node1" ] || sb_nodes=
+	sb_time=
+	! env time -v -o probe true 2>/dev/null || sb_time='time -v -o'
+	rm -f probe
+}
+
+# snapshot: what the light monitors read, put behind what they read before; never while a run is timed
+snapshot() {
+	clock
+	sb_stamp="time: $((sb_now / 100)).$((sb_now / 10 % 10))$((sb_now % 10))"
+	for sb_pair in $sb_light; do
+		{
+			echo "$sb_stamp"
+			cat "${sb_pair#*=}"
+		} >>"$sb_at/${sb_pair%%=*}"
+	done
+	[ -z "$sb_nodes" ] || for sb_file in vmstat meminfo numastat; do
+		{
+			echo "$sb_stamp"
+			for sb_node in "$sb_nodes"/node[0-9]*; do
+				[ "$sb_file" = meminfo ] || echo "node: ${sb_node##*/node}"
+				cat "$sb_node/$sb_file"
+			done
+		} >>"$sb_at/numa-$sb_file"
+	done
+}
+
+# one_run UNIT_JOB NUMBER LIMIT MONITOR PROGRAM NAME=VALUE...: one run, sent as soon as it is over, whatever came of it
+# MONITOR is `-`, or the monitor that this run is for: its `run` is given the command and writes to the file $sb_out
 one_run() {
 	sb_at=$1/$2
 	sb_limit=$3
-	sb_run=$sb_programs/$4/run
-	shift 4
+	sb_monitor=$4
+	sb_run=$sb_programs/$5/run
+	shift 5
 	mkdir -p "$sb_at"
-	clock
-	sb_began=$sb_now
-	if [ -n "$sb_events" ]; then
+	if [ "$sb_monitor" != - ]; then
+		set -- env "sb_out=$PWD/$sb_at/$sb_monitor" "$@" "$sb_programs/$sb_monitor/run"
+	elif [ -n "$sb_events" ]; then
 		set -- perf stat -x, -o "$sb_at/perf-stat" -e "$sb_events" env "$@"
 	else
 		set -- env "$@"
 	fi
+	snapshot
+	clock
+	sb_began=$sb_now
 	# perf ends with 0 when its command is killed, so the status is noted inside; none is there when the limit ends it all
-	# shellcheck disable=SC2016 # expanded by that shell
-	timeout -s KILL "$sb_limit" "$@" sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
+	# shellcheck disable=SC2016,SC2086 # expanded by that shell; words on purpose
+	${sb_time:+$sb_time "$sb_at/time"} timeout -s KILL "$sb_limit" "$@" sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
 	[ -s "$sb_at/rc" ] || echo 137 >"$sb_at/rc"
 	clock
+	sb_ended=$sb_now
+	snapshot
 	sweep
-	seconds "$((sb_now - sb_began))" >"$sb_at/seconds"
+	seconds "$((sb_ended - sb_began))" >"$sb_at/seconds"
 	send "$sb_at"
 	rm -rf "${sb_at%/*}"
 }
@@ -84,34 +156,121 @@ fact() {
 	[ -z "$2" ] || printf '%s\n' "$2" >"facts/$1"
 }
 
-# first FILE: its first line, nothing if there is no such file
-first() {
-	[ ! -r "$1" ] || head -n 1 "$1"
-}
-
-# chosen FILE: the word in brackets, as sysfs marks the choice that is in force
-chosen() {
-	[ ! -r "$1" ] || sed 's/.*\[\(.*\)\].*/\1/' "$1"
+# dump FILE...: `path:line` of each that there is
+dump() {
+	grep -s -m 80 . "$@" /dev/null
 }
 
 facts() {
 	probe_events
-	fact kernel_release "$(uname -r)"
-	fact kernel_version "$(uname -v)"
-	fact cmdline "$(first /proc/cmdline)"
-	fact cpu_model "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
-	fact nr_cpu "$(nproc)"
-	fact memory_kb "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
-	fact thp_enabled "$(chosen /sys/kernel/mm/transparent_hugepage/enabled)"
-	fact thp_defrag "$(chosen /sys/kernel/mm/transparent_hugepage/defrag)"
-	fact clocksource "$(first /sys/devices/system/clocksource/clocksource0/current_clocksource)"
-	fact governor "$(first /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor)"
-	fact microcode "$(sed -n 's/^microcode[^:]*: //p' /proc/cpuinfo | head -n 1)"
-	fact mitigations "$(cd /sys/devices/system/cpu/vulnerabilities 2>/dev/null && grep . -- * | grep -v ':Not affected$' | tr '\n' ';')"
+	dump /proc/sys/kernel/osrelease \
+		/proc/sys/kernel/version \
+		/proc/cmdline \
+		/proc/sys/kernel/tainted \
+		/sys/devices/system/cpu/vulnerabilities/* \
+		/sys/kernel/debug/sched/preempt \
+		/sys/kernel/debug/sched/features \
+		/proc/mounts \
+		/proc/cpuinfo \
+		/sys/devices/system/cpu/online \
+		/sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id \
+		/sys/devices/system/cpu/cpu0/topology/thread_siblings_list \
+		/sys/devices/system/cpu/cpu0/cache/index*/level \
+		/sys/devices/system/cpu/cpu0/cache/index*/type \
+		/sys/devices/system/cpu/cpu0/cache/index*/size \
+		/sys/devices/system/cpu/smt/control \
+		/sys/devices/system/cpu/isolated \
+		/sys/devices/system/cpu/cpufreq/policy*/scaling_governor \
+		/sys/devices/system/cpu/cpufreq/policy*/scaling_driver \
+		/sys/devices/system/cpu/cpufreq/policy*/scaling_min_freq \
+		/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq \
+		/sys/devices/system/cpu/intel_pstate/no_turbo \
+		/sys/devices/system/cpu/cpufreq/boost \
+		/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference \
+		/sys/devices/system/cpu/cpu[0-9]*/power/energy_perf_bias \
+		/sys/devices/system/cpu/intel_pstate/status \
+		/sys/devices/system/cpu/amd_pstate/status \
+		/sys/devices/system/cpu/cpuidle/current_driver \
+		/sys/devices/system/cpu/cpuidle/current_governor \
+		/sys/devices/system/cpu/cpuidle/current_governor_ro \
+		/sys/devices/system/cpu/cpu0/cpuidle/state*/name \
+		/sys/devices/system/cpu/cpu0/cpuidle/state*/disable \
+		/proc/meminfo \
+		/sys/devices/system/node/online \
+		/sys/devices/system/node/node[0-9]*/cpulist \
+		/proc/sys/vm/nr_hugepages \
+		/sys/kernel/mm/transparent_hugepage/enabled \
+		/sys/kernel/mm/transparent_hugepage/defrag \
+		/sys/kernel/mm/transparent_hugepage/shmem_enabled \
+		/sys/kernel/mm/transparent_hugepage/khugepaged/defrag \
+		/sys/kernel/mm/ksm/run \
+		/sys/kernel/mm/lru_gen/enabled \
+		/sys/devices/system/clocksource/clocksource0/current_clocksource \
+		/sys/devices/system/clocksource/clocksource0/available_clocksource \
+		/proc/sys/kernel/numa_balancing \
+		/proc/sys/kernel/nmi_watchdog \
+		/proc/sys/kernel/watchdog_thresh \
+		/proc/sys/kernel/randomize_va_space \
+		/proc/sys/kernel/perf_event_max_sample_rate \
+		/proc/sys/kernel/sched_schedstats \
+		/proc/sys/kernel/sched_autogroup_enabled \
+		/proc/sys/kernel/sched_rt_runtime_us \
+		/proc/sys/kernel/timer_migration \
+		/proc/sys/kernel/split_lock_mitigate \
+		/proc/sys/vm/swappiness \
+		/proc/sys/vm/overcommit_memory \
+		/proc/sys/vm/dirty_ratio \
+		/proc/sys/vm/dirty_background_ratio \
+		/proc/sys/vm/zone_reclaim_mode \
+		/proc/sys/vm/compaction_proactiveness \
+		/proc/sys/vm/watermark_boost_factor \
+		/proc/sys/vm/watermark_scale_factor \
+		/proc/sys/vm/min_free_kbytes \
+		/proc/sys/vm/percpu_pagelist_high_fraction \
+		/proc/sys/vm/stat_interval \
+		/proc/sys/vm/vfs_cache_pressure \
+		/proc/sys/net/core/rmem_max \
+		/proc/sys/net/core/wmem_max \
+		/proc/sys/net/core/netdev_max_backlog \
+		/proc/sys/net/core/somaxconn \
+		/proc/sys/net/core/default_qdisc \
+		/proc/sys/net/core/busy_poll \
+		/proc/sys/net/ipv4/tcp_congestion_control \
+		/proc/sys/net/ipv4/tcp_rmem \
+		/proc/sys/net/ipv4/tcp_wmem \
+		/sys/block/*/device/model \
+		/sys/block/*/device/rev \
+		/sys/block/*/device/firmware_rev \
+		/sys/block/[shvnm][dmv]*/queue/scheduler \
+		/sys/block/[shvnm][dmv]*/queue/rotational \
+		/sys/class/net/*/device/uevent \
+		/sys/class/net/*/mtu \
+		/sys/class/net/*/speed \
+		/sys/class/dmi/id/product_name \
+		/sys/class/dmi/id/bios_vendor \
+		/sys/class/dmi/id/bios_version \
+		/sys/class/dmi/id/bios_date \
+		/proc/loadavg \
+		/proc/stat \
+		/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count \
+		/sys/class/thermal/thermal_zone*/temp \
+		/sys/class/hwmon/hwmon*/temp*_input >facts/sheet
+	od -An -v -tx1 /sys/kernel/notes >facts/notes 2>/dev/null || rm -f facts/notes
 	clock
 	fact ready_seconds "$(seconds "$sb_now")"
 	send facts
 	rm -f facts/*
+}
+
+# facts_again: what may have changed meanwhile
+facts_again() {
+	dump /sys/devices/system/clocksource/clocksource0/current_clocksource \
+		/proc/loadavg \
+		/proc/stat \
+		/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count \
+		/sys/class/thermal/thermal_zone*/temp \
+		/sys/class/hwmon/hwmon*/temp*_input \
+		/proc/meminfo >facts/after
 }
 
 sweep() {
@@ -119,7 +278,9 @@ sweep() {
 }
 
 facts
-one_run a-job 0 69 prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
-one_run a-job 1 69 prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
-one_run other 0 90 hackbench
+probe_monitors
+one_run a-job 0 69 - prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
+one_run a-job 1 69 - prints 'odd=it'"'"'s $HOME' runtime=3 test=TCP_STREAM
+one_run other 0 90 - hackbench
+facts_again
 finish

@@ -32,7 +32,7 @@ class Binary:
 
 
 def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    """Every binary that the programs of `unit_jobs` need, without repeats, sorted by target. Raises InfraError with what to install."""
+    """Every binary that the programs and monitors of `unit_jobs` need, without repeats, sorted by target. Raises InfraError with what to install."""
     found: dict[str, Binary] = {}
     for program in sorted({job.program for job in unit_jobs}):
         if not (site.jobs / "programs" / program / "run").is_file():
@@ -40,6 +40,12 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
             raise InfraError(f"The program {program} is unknown on this worker: {site.jobs}/programs has only {', '.join(known)}.")
         provide = _PROVIDERS.get(program, _by_name)
         found |= {binary.target: binary for binary in provide(program, [job for job in unit_jobs if job.program == program], site)}
+    for monitor in sorted({name for job in unit_jobs for name in job.monitors}):
+        if not (site.jobs / "programs" / monitor / "run").is_file():
+            raise InfraError(f"The monitor {monitor} is unknown on this worker: {site.jobs}/programs has no {monitor}/run.")
+        if monitor == "vmstat":
+            binary = _vmstat()
+            found[binary.target] = binary
     return [found[target] for target in sorted(found)]
 
 
@@ -125,6 +131,12 @@ def _libstdbuf() -> Binary:
         if (path := Path("/", folder, "libstdbuf.so")).is_file():
             return Binary(path, f"{folder}/libstdbuf.so", _package_version("coreutils"))
     raise InfraError("libstdbuf.so is not on this worker; install Debian's coreutils.")
+
+
+def _vmstat() -> Binary:
+    if (which := shutil.which("vmstat")) is None:
+        raise InfraError("vmstat is not on this worker; install Debian's procps.")
+    return Binary(Path(which), "usr/bin/vmstat", _package_version("procps"))
 
 
 def _own(site: Site, name: str) -> Binary | None:

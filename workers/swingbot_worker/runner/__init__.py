@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot_jobs.unit_job import UnitJob
-from swingbot_worker.runner.facts import FACTS
+from swingbot_worker.runner.facts import demanded, functions, held
 from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 
 END = "facts/ended"
@@ -24,6 +24,8 @@ MESSAGE_SECONDS = 20e-6  # hackbench: one message through a pipe or socket; meas
 FAULT_SECONDS = 30e-6  # page-fault: one page mapped, touched and freed; measured 29 us
 # What a program needs beyond the seconds in its job: warm-up, start and end of many tasks.
 EXTRA_SECONDS = 10.0
+# What a monitor that disturbs adds to its run: a profile is made into a report on the spot.
+MONITOR_SECONDS = 60.0
 
 
 def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
@@ -32,7 +34,8 @@ def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
     `alone`: it runs in a guest of its own, where after each run every process may be killed.
     """
     runs = "\n".join(line for job in unit_jobs for line in _lines(job))
-    return f"{PROLOGUE}{FACTS}\n{SWEEP_ALL if alone else SWEEP_NOTHING}\nfacts\n{runs}\nfinish\n"
+    sweep = SWEEP_ALL if alone else SWEEP_NOTHING
+    return f"{PROLOGUE}{functions(unit_jobs)}\n{sweep}\nfacts\nprobe_monitors\n{runs}\nfacts_again\nfinish\n"
 
 
 def seconds_of(job: UnitJob) -> float:
@@ -47,9 +50,14 @@ def seconds_of(job: UnitJob) -> float:
     return math.prod(numbers) * work.seconds + EXTRA_SECONDS
 
 
-def limit_of(job: UnitJob) -> int:
+def all_seconds_of(job: UnitJob) -> float:
+    """About how long all runs of `job` take, in guest seconds."""
+    return sum(seconds_of(job) + (MONITOR_SECONDS if job.monitor_of(number) else 0.0) for number in job.numbers)
+
+
+def limit_of(job: UnitJob, monitor: str | None = None) -> int:
     """Guest seconds after which a run of `job` is killed: far above the usual, because a slow kernel is a result."""
-    return int(30 + 3 * seconds_of(job))
+    return int(30 + 3 * (seconds_of(job) + (MONITOR_SECONDS if monitor else 0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +81,10 @@ def _number(job: UnitJob, name: str) -> float | None:
 
 def _lines(job: UnitJob) -> list[str]:
     params = [shlex.quote(f"{name}={value}") for name, value in sorted(job.params.items())]
-    return [" ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job)), job.program, *params)) for number in range(job.runs)]
+    runs = [
+        " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params))
+        for number in job.numbers
+        for monitor in (job.monitor_of(number),)
+    ]
+    setting = held(job)
+    return [*setting, *(line for number, run in zip(job.numbers, runs, strict=True) for line in demanded(job, number, run)), *(["put_back"] if setting else [])]

@@ -14,6 +14,8 @@ sb_programs=${SWINGBOT_PROGRAMS:-/job/programs}
 sb_work=${SWINGBOT_WORK:-/run/swingbot}
 sb_software='task-clock context-switches cpu-migrations page-faults'
 sb_hardware='cycles instructions branches branch-misses cache-references cache-misses'
+sb_light='proc-vmstat=/proc/vmstat meminfo=/proc/meminfo buddyinfo=/proc/buddyinfo softirqs=/proc/softirqs interrupts=/proc/interrupts'
+sb_nodes=/sys/devices/system/node
 mkdir -p "$sb_work/facts"
 cd "$sb_work" || exit 1
 
@@ -34,8 +36,8 @@ seconds() {
 	printf '%d.%02d\n' $(($1 / 100)) $(($1 % 100))
 }
 
-# counted EVENTS...: those that perf can count here, joined by commas
-counted() {
+# countable EVENT...: those that perf can count here, one a line
+countable() {
 	perf stat -x, -o probe -e "$(echo "$@" | tr ' ' ,)" true 2>/dev/null || {
 		: >probe.all
 		for sb_event in "$@"; do
@@ -43,38 +45,108 @@ counted() {
 		done
 		mv probe.all probe
 	}
-	awk -F, '$3 != "" && $1 !~ /^[#<]/ { sub(/:u$/, "", $3); printf "%s%s", sep, $3; sep = "," }' probe
+	awk -F, '$3 != "" && $1 !~ /^[#<]/ { sub(/:u$/, "", $3); print $3 }' probe
 	rm -f probe
 }
 
-# probe_events: sb_events becomes what perf can count here, which is a fact too
+# together EVENTS: whether the PMU can count these, joined by commas, all at once and all of the time
+together() {
+	perf stat -x, -o probe -e "{$1}" true 2>/dev/null && awk -F, '$3 != "" && ($1 ~ /^</ || $5 < 99) { bad = 1 } END { exit bad }' probe
+}
+
+# grouped EVENTS: as few groups as the PMU allows; a group is counted over the same time, so that its ratios are of one thing
+grouped() {
+	case $1 in
+	'') ;;
+	*,*)
+		if together "$1"; then
+			echo "{$1}"
+		else
+			case $1 in *,*,*) ;; *) echo "$1" && return ;; esac
+			# the first two of them, which belong together, then the rest
+			sb_rest=${1#*,}
+			grouped "${1%%,*},${sb_rest%%,*}"
+			sb_rest=${1#*,}
+			grouped "${sb_rest#*,}"
+		fi
+		;;
+	*) echo "$1" ;;
+	esac
+}
+
+# probe_events: sb_events becomes what perf can count here, hardware events in groups; it is a fact too
 probe_events() {
 	# shellcheck disable=SC2086 # words on purpose
-	sb_events=$(counted $sb_software $sb_hardware)
+	sb_events=$(countable $sb_software | tr '\n' ,)
+	# shellcheck disable=SC2086
+	sb_events=$sb_events$(grouped "$(countable $sb_hardware | tr '\n' , | sed 's/,$//')" | tr '\n' ,)
+	sb_events=${sb_events%,}
+	rm -f probe
 	fact perf_events "${sb_events:-none}"
 }
 
-# one_run UNIT_JOB NUMBER LIMIT PROGRAM NAME=VALUE...: one run, sent as soon as it is over, whatever came of it
+# probe_monitors: which light monitors there is something to read for, and whether there is a program `time`
+probe_monitors() {
+	sb_found=
+	for sb_pair in $sb_light; do
+		[ ! -r "${sb_pair#*=}" ] || sb_found="$sb_found $sb_pair"
+	done
+	sb_light=$sb_found
+	[ -d "$sb_nodes/node1" ] || sb_nodes=
+	sb_time=
+	! env time -v -o probe true 2>/dev/null || sb_time='time -v -o'
+	rm -f probe
+}
+
+# snapshot: what the light monitors read, put behind what they read before; never while a run is timed
+snapshot() {
+	clock
+	sb_stamp="time: $((sb_now / 100)).$((sb_now / 10 % 10))$((sb_now % 10))"
+	for sb_pair in $sb_light; do
+		{
+			echo "$sb_stamp"
+			cat "${sb_pair#*=}"
+		} >>"$sb_at/${sb_pair%%=*}"
+	done
+	[ -z "$sb_nodes" ] || for sb_file in vmstat meminfo numastat; do
+		{
+			echo "$sb_stamp"
+			for sb_node in "$sb_nodes"/node[0-9]*; do
+				[ "$sb_file" = meminfo ] || echo "node: ${sb_node##*/node}"
+				cat "$sb_node/$sb_file"
+			done
+		} >>"$sb_at/numa-$sb_file"
+	done
+}
+
+# one_run UNIT_JOB NUMBER LIMIT MONITOR PROGRAM NAME=VALUE...: one run, sent as soon as it is over, whatever came of it
+# MONITOR is `-`, or the monitor that this run is for: its `run` is given the command and writes to the file $sb_out
 one_run() {
 	sb_at=$1/$2
 	sb_limit=$3
-	sb_run=$sb_programs/$4/run
-	shift 4
+	sb_monitor=$4
+	sb_run=$sb_programs/$5/run
+	shift 5
 	mkdir -p "$sb_at"
-	clock
-	sb_began=$sb_now
-	if [ -n "$sb_events" ]; then
+	if [ "$sb_monitor" != - ]; then
+		set -- env "sb_out=$PWD/$sb_at/$sb_monitor" "$@" "$sb_programs/$sb_monitor/run"
+	elif [ -n "$sb_events" ]; then
 		set -- perf stat -x, -o "$sb_at/perf-stat" -e "$sb_events" env "$@"
 	else
 		set -- env "$@"
 	fi
+	snapshot
+	clock
+	sb_began=$sb_now
 	# perf ends with 0 when its command is killed, so the status is noted inside; none is there when the limit ends it all
-	# shellcheck disable=SC2016 # expanded by that shell
-	timeout -s KILL "$sb_limit" "$@" sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
+	# shellcheck disable=SC2016,SC2086 # expanded by that shell; words on purpose
+	${sb_time:+$sb_time "$sb_at/time"} timeout -s KILL "$sb_limit" "$@" sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
 	[ -s "$sb_at/rc" ] || echo 137 >"$sb_at/rc"
 	clock
+	sb_ended=$sb_now
+	snapshot
 	sweep
-	seconds "$((sb_now - sb_began))" >"$sb_at/seconds"
+	seconds "$((sb_ended - sb_began))" >"$sb_at/seconds"
 	send "$sb_at"
 	rm -rf "${sb_at%/*}"
 }

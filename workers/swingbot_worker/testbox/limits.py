@@ -29,7 +29,7 @@ class Limits:
 
 def estimate(box: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
     """About how long a healthy boot with this job takes."""
-    return box.boot_seconds + sum(job.runs * _run_seconds(box, job) for job in unit_jobs)
+    return box.boot_seconds + sum(_pace(box) * runner.all_seconds_of(job) for job in unit_jobs)
 
 
 def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> Limits:
@@ -44,5 +44,10 @@ def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -
 
 
 def _run_seconds(box: Testbox, job: UnitJob) -> float:
+    """Of the longest run of `job`."""
+    return _pace(box) * (runner.seconds_of(job) + (runner.MONITOR_SECONDS if job.monitors else 0.0))
+
+
+def _pace(box: Testbox) -> float:
     counted = isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"
-    return runner.seconds_of(job) * (ICOUNT_PACE if counted else 1.0)
+    return ICOUNT_PACE if counted else 1.0

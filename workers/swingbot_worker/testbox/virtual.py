@@ -47,8 +47,8 @@ def boot(request: Request) -> Boot:
 
 
 def job_entries(unit_jobs: Sequence[UnitJob], site: Site, *, alone: bool) -> list[cpio.Entry]:
-    """What the job adds to the root file system: the generated script and each program's `run`."""
-    programs = sorted({job.program for job in unit_jobs})
+    """What the job adds to the root file system: the generated script, and the `run` of each program and of each monitor that is asked for."""
+    programs = sorted({name for job in unit_jobs for name in (job.program, *job.monitors)})
     runs = [cpio.file(f"job/programs/{name}/run", (site.jobs / "programs" / name / "run").read_bytes(), executable=True) for name in programs]
     return [cpio.file("job/run.sh", runner.script(unit_jobs, alone=alone).encode(), executable=True), *runs]
 
