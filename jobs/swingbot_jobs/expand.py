@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from swingbot_jobs.job import Document, JobError, load_job
+from swingbot_jobs import demands
+from swingbot_jobs.job import OURS, Document, JobError, load_job
 from swingbot_jobs.lines import Value, suggest
 from swingbot_jobs.program import Program
 from swingbot_jobs.unit_job import UnitJob
@@ -23,7 +24,8 @@ MAX_RUNS: Final = 1000
 def expand(text: str, file_name: str, testbox: Box, programs: Mapping[str, Program], overrides: Mapping[str, str] | None = None) -> list[UnitJob]:
     """Unit jobs of a job file on `testbox`, in the order in which they are written: earlier keys vary slowest.
 
-    `overrides` replace a parameter, `cluster` or `runs` in every document (`nr_threads=2`, `netperf.test=TCP_RR`; `[a, b]` is an axis).
+    `overrides` replace a parameter, `cluster`, `runs` or a demand in every document (`nr_threads=2`, `netperf.test=TCP_RR`, `demand.governor=performance`;
+    `[a, b]` is an axis).
     Raises JobError with file and line.
     """
     documents = load_job(text, file_name, programs)
@@ -36,7 +38,7 @@ def expand_documents(documents: Sequence[Document], testbox: Box, programs: Mapp
     found: dict[str, tuple[UnitJob, Document]] = {}
     for document in documents:
         check_needs(document, testbox)
-        for job in _unit_jobs(document, programs[document.program], testbox):
+        for job in _unit_jobs(document, testbox, programs):
             other, first = found.setdefault(job.name, (job, document))
             if other != job:
                 raise JobError(
@@ -48,7 +50,7 @@ def expand_documents(documents: Sequence[Document], testbox: Box, programs: Mapp
 
 def refuse_too_many(documents: Sequence[Document]) -> None:
     """Count unit jobs before any is made. Raises JobError with the count."""
-    sizes = [math.prod(len(items) for items in _axes(document).values()) for document in documents]
+    sizes = [math.prod(len(items) for items in axes_of(document).values()) for document in documents]
     for document, size in zip(documents, sizes, strict=True):
         if size == 0 or sum(sizes) > MAX_UNIT_JOBS:
             raise JobError(f"{document.where}: the job expands to {sum(sizes) if size else 0} unit jobs, must be 1 to {MAX_UNIT_JOBS}")
@@ -59,17 +61,21 @@ def refuse_too_many(documents: Sequence[Document]) -> None:
 
 def _overridden(document: Document, program: Program, overrides: Mapping[str, str]) -> Document:
     for key, text in overrides.items():
-        owner, dot, name = key.rpartition(".")
+        owner, _, name = key.rpartition(".")
         where = f"{document.where}: {key}={text}"
-        if dot and owner != program.name:
-            raise JobError(f"{where}: this job runs {program.name}, not {owner!r}")
         value = _override_value(text, document.where)
-        if name == "runs" and not dot:
-            document = replace(document, runs=value)
-        elif name in program.parameters or (name == "cluster" and not dot):
+        if key in OURS:
+            document = replace(document, ours={**document.ours, key: value})
+        elif key.startswith("demand."):
+            table = Value({key.removeprefix("demand."): value}, value.line, value.file)
+            for option, fact, wanted in demands.written("demand", table):
+                document = replace(document, settings={**document.settings, option: wanted}, demands={**document.demands, option: fact})
+        elif owner not in ("", program.name):
+            raise JobError(f"{where}: this job runs {program.name}, not {owner!r}")
+        elif name in program.parameters or key == "cluster":
             document = replace(document, settings={**document.settings, name: value})
         else:
-            known = [*program.parameters, "cluster", "runs"]
+            known = [*program.parameters, "cluster", *OURS]
             raise JobError(f"{where}: {program.name} has no parameter {name!r}{suggest(name, known)}; known are {', '.join(known)}")
     return document
 
@@ -86,18 +92,23 @@ def _override_value(text: str, where: str) -> Value:
 # --- axes and names --------------------------------------------------------------------------------------------------
 
 
-def _axes(document: Document) -> dict[str, tuple[Value, ...]]:
+def axes_of(document: Document) -> dict[str, tuple[Value, ...]]:
+    """The values of each key that a document sets, in the order in which they vary: the first slowest."""
     return {key: value.items for key, value in document.settings.items() if value.content is not None}
 
 
-def _unit_jobs(document: Document, program: Program, testbox: Box) -> Iterator[UnitJob]:
-    axes, runs = _axes(document), _runs(document)
+def _unit_jobs(document: Document, testbox: Box, programs: Mapping[str, Program]) -> Iterator[UnitJob]:
+    program = programs[document.program]
+    axes = axes_of(document)
+    more = {"runs": _runs(document, "runs", 1), "warmup": _runs(document, "warmup", 0)}
+    monitors = tuple(name for name in document.monitors if programs[name].when == "asked")
+    compare_fact = demands.compared(document.ours.get("compare_fact"))
     for values in itertools.product(*axes.values()):
         point = Point(document, program, testbox, dict(zip(axes, values, strict=True)))
-        params = point.params()
+        params, demand = point.params(), point.demand()
         name = f"{document.job_name}-{path_params(point.written())}"
         try:
-            yield UnitJob(name=name, program=program.name, params=params, runs=runs)
+            yield UnitJob(name=name, program=program.name, params=params, monitors=monitors, demand=demand, compare_fact=compare_fact, **more)
         except ValueError as error:
             raise JobError(f"{document.where}: {error}") from error
 
@@ -108,11 +119,13 @@ def path_params(values: Mapping[str, str]) -> str:
     return re.sub(r"[^-a-zA-Z0-9+=:.%]", "_", joined) or "defaults"
 
 
-def _runs(document: Document) -> int:
-    value = document.runs
-    if value is None:
-        return 1
+def _runs(document: Document, key: str, least: int) -> int:
+    """`runs` or `warmup`; `least` if the document does not say."""
+    value = document.ours.get(key)
+    if value is None or value.content is None:
+        return least
     text = value.text or ""
-    if not re.fullmatch(r"[0-9]{1,4}", text) or not 1 <= int(text) <= MAX_RUNS:
-        raise JobError(f"{value.where}: runs must be a number from 1 to {MAX_RUNS}: the runs of a unit job within one boot")
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not least <= int(text) <= MAX_RUNS:
+        what = "the runs of a unit job within one boot" if key == "runs" else "runs before the others that warm up and do not count"
+        raise JobError(f"{value.where}: {key} must be a number from {least} to {MAX_RUNS}: {what}")
     return int(text)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
 
+from swingbot_jobs import demands
 from swingbot_jobs.lines import JobError as JobError
 from swingbot_jobs.lines import Places, Value, read_documents, suggest
 from swingbot_jobs.program import Program
@@ -21,6 +22,8 @@ from swingbot_jobs.words import NEEDS, REMARKS, WITHOUT_EFFECT, refusal
 
 # One box plays both roles; the only cluster there is.
 CLUSTERS: Final = ("cs-localhost",)
+# Keys of our own beside parameters: how often a unit job runs, and what may differ between the sides of a comparison.
+OURS: Final = ("runs", "warmup", "compare_fact")
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
 _CONTROL: Final = re.compile(r"(?:if|for|while|until|function|call|command)\s")
 _ROLE: Final = re.compile(r"if\s+role\s+(\S+)")
@@ -32,17 +35,18 @@ _UNQUOTED: Final = re.compile(r"[ ]*(?:- )*[^\s#'\"][^\n#'\"{]*:[ ]+|[ ]*(?:- +)
 class Document:
     """One job of a file: a benchmark, and its settings in the order in which they were written.
 
-    `settings` holds the program's parameters (and `cluster`) by name; a list is an axis. `needs` holds what the
-    testbox must have (`need_cpu`, `need_memory`).
+    `settings` holds the program's parameters, `cluster` and what is demanded of the box, by name; a list is an axis. `demands` says which of them
+    are demands, and of which fact. `needs` holds `need_cpu` and `need_memory`.
     """
 
     job_name: str
     program: str
     where: str
     settings: Mapping[str, Value]
-    runs: Value | None = None
     monitors: tuple[str, ...] = field(default=())
     needs: Mapping[str, Value] = field(default_factory=dict)
+    demands: Mapping[str, str] = field(default_factory=dict)
+    ours: Mapping[str, Value] = field(default_factory=dict)  # the values of OURS
 
 
 def load_job(text: str, file_name: str, programs: Mapping[str, Program]) -> list[Document]:
@@ -124,9 +128,12 @@ class _Reader:
         entries = self._flat(table)
         program = self._benchmark(entries)
         settings: dict[str, Value] = {}
+        demanded: dict[str, str] = {}
         for key, value in entries.items():
             if program and key == program.name:
                 self._take_options(settings, value, program)
+            elif key == "demand" or key in demands.lkp_keys():
+                self._take_demands(settings, demanded, key, value)
             elif key == "cluster" or (program and key in program.parameters):
                 self._take(settings, key, value)
             else:
@@ -139,9 +146,10 @@ class _Reader:
             program=program.name,
             where=entries[program.name].where,
             settings=settings,
-            runs=entries.get("runs"),
             monitors=tuple(key for key in entries if key in self._programs and self._programs[key].kind == "monitor"),
             needs={key: entries[key] for key in ("need_cpu", "need_memory") if key in entries},
+            demands=demanded,
+            ours={key: entries[key] for key in OURS if key in entries},
         )
 
     def _refuse(self, value: Value, why: str) -> None:
@@ -189,12 +197,21 @@ class _Reader:
                 known = f"; known are {', '.join(program.parameters)}" if program.parameters else ""
                 self._refuse(value, refusal(key) or f"{program.name} has no parameter {key!r}{suggest(key, program.parameters)}{known}")
 
-    def _take(self, settings: dict[str, Value], key: str, value: Value) -> None:
+    def _take_demands(self, settings: dict[str, Value], demanded: dict[str, str], key: str, value: Value) -> None:
+        try:
+            for name, fact, wanted in demands.written(key, value):
+                demanded[name] = fact
+                self._take(settings, name, wanted, plain=key == "demand")
+        except JobError as error:
+            self.problems.append(error)
+
+    def _take(self, settings: dict[str, Value], key: str, value: Value, *, plain: bool = False) -> None:
+        """`plain`: what YAML would make of a value does not matter, for LKP never sees it."""
         if value.table is not None or any(item.table is not None or isinstance(item.content, tuple) for item in value.items):
             self._refuse(value, f"{key} must be a value or a list of values")
             return
         for item in value.items:
-            if item.ambiguous:
+            if item.ambiguous and not plain:
                 self._refuse(item, f"{key}: YAML takes {item.text} for another value than it looks like; put it in quotes, or write it plainly")
         if key in settings:
             self._refuse(value, f"{key} is set twice, first in line {settings[key].line}")
@@ -210,11 +227,11 @@ class _Reader:
         elif key in self._daemons:
             if value.content is not None:
                 self._refuse(value, f"{key} is started by the benchmark itself and takes no settings here")
-        elif not (other or key in REMARKS or key in WITHOUT_EFFECT or key == "runs" or key in waiting or NEEDS.fullmatch(key)):
+        elif not (other or key in REMARKS or key in WITHOUT_EFFECT or key in OURS or key in waiting or NEEDS.fullmatch(key)):
             self._refuse_unknown(key, value, program, waiting)
 
     def _refuse_unknown(self, key: str, value: Value, program: Program | None, waiting: set[str]) -> None:
-        parameters = {*(program.parameters if program else waiting), "runs", "cluster"}
+        parameters = {*(program.parameters if program else waiting), *OURS, "cluster", "demand"}
         hint = suggest(key, {*parameters, *REMARKS, *self._programs, *self._daemons})
         what = "no program is called" if value.table is not None else "unknown key"
         listed = ", ".join(sorted(self._programs if value.table is not None else parameters))

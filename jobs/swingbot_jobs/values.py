@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
+from swingbot_jobs import demands
 from swingbot_jobs.arithmetic import calculate
 from swingbot_jobs.job import CLUSTERS, Document, JobError
 from swingbot_jobs.lines import Value, suggest
@@ -62,6 +63,19 @@ class Point:
         if "cluster" in self._chosen:
             self._done["cluster"] = self._cluster(self._chosen["cluster"])
         return dict(sorted(self._done.items()))
+
+    def check(self, key: str) -> None:
+        """Resolve this key alone. Raises JobError."""
+        if key in self._document.demands:
+            self.demand(key)
+        elif key in self._program.parameters:
+            self._resolve(self._program.parameters[key])
+
+    def demand(self, *names: str) -> dict[str, str]:
+        """What the box has to be, by fact: all demands, or those of these names. Raises JobError."""
+        asked = names or self._document.demands
+        told = {fact: self._chosen[name] for name, fact in self._document.demands.items() if name in self._chosen and name in asked}
+        return {fact: demands.checked(fact, self._evaluated(fact, value), value) for fact, value in sorted(told.items())}
 
     def written(self) -> dict[str, str]:
         """The values as they are written, which is what names are made of: percentages as they are, expressions worked out."""

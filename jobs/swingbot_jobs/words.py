@@ -24,7 +24,6 @@ NOT_HERE: Final = {
     "commit": "swingbot chooses the commits",
     "compiler": "the tree's settings choose the compiler",
     "rootfs": "the testbox's root file system is always the same",
-    "cpufreq_governor": "testboxes keep their own governor",
     "kernel_cmdline": "the testbox's file sets the kernel command line",
     "boot_params": "the testbox's file sets the kernel command line",
     "testbox": "orders choose the testbox",

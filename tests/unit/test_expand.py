@@ -133,6 +133,45 @@ def test_a_list_item_that_is_empty_is_the_default_and_not_in_the_name() -> None:
     assert [(job.name, job.params["ipc"]) for job in jobs("hackbench:\n  ipc:\n    - pipe\n    -\n")] == [("j-pipe", "pipe"), ("j-defaults", "socket")]
 
 
+def test_what_is_demanded_of_the_box_is_an_axis_with_lkps_name_where_lkp_has_one() -> None:
+    text = "cluster: cs-localhost\ncpufreq_governor: performance\ndemand:\n  thp_enabled: [always, never]\nnetperf:\n  test: TCP_RR\n  ip: ipv4\n"
+    assert [(job.name, dict(job.demand)) for job in jobs(text)] == [
+        ("j-cs-localhost-performance-ipv4-TCP_RR-always", {"governor": "performance", "thp_enabled": "always"}),
+        ("j-cs-localhost-performance-ipv4-TCP_RR-never", {"governor": "performance", "thp_enabled": "never"}),
+    ]
+
+
+def test_lkps_way_to_demand_is_the_same_demand() -> None:
+    [lkp] = jobs("hackbench:\ntransparent_hugepage:\n  thp_enabled: never\n")
+    assert [lkp] == jobs("hackbench:\ndemand:\n  thp_enabled: never\n")
+
+
+def test_a_demand_may_be_set_from_outside() -> None:
+    [job] = jobs("hackbench:\n", None, {"demand.governor": "performance", "warmup": "2", "compare_fact": "[governor, turbo]"})
+    assert (job.name, job.demand, job.warmup, job.compare_fact) == ("j-performance", {"governor": "performance"}, 2, ("governor", "turbo"))
+
+
+def test_a_word_that_yaml_takes_for_a_truth_can_be_demanded() -> None:
+    assert jobs("hackbench:\ndemand:\n  turbo: off\n")[0].demand == {"turbo": "off"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("demand:\n  governer: x", "jobs/j.yaml:3: there is no fact 'governer'; did you mean 'governor'?"),
+        ("demand: performance", "jobs/j.yaml:2: demand must be a table of facts"),
+        ("demand:\n  turbo: maybe", "jobs/j.yaml:3: turbo is "),
+        ("demand:\n  governor: {a: b}", "jobs/j.yaml:3: cpufreq_governor must be a value"),
+        ("demand:\n  governor: powersave\ncpufreq_governor: performance", "jobs/j.yaml:4: cpufreq_governor is set twice, first in line 3"),
+        ("transparent_hugepage:\n  thp: x", "jobs/j.yaml:3: there is no fact 'transparent_hugepage.thp'"),
+        ("compare_fact: thp", "jobs/j.yaml:2: there is no fact 'thp'"),
+        ("warmup: -1", "jobs/j.yaml:2: warmup must be a number from 0 to 1000"),
+    ],
+)
+def test_a_demand_that_can_not_be_is_refused(lines: str, message: str) -> None:
+    assert message in refused(f"hackbench:\n{lines}\n")
+
+
 def test_a_testbox_that_has_less_than_the_job_needs_is_refused() -> None:
     assert "jobs/j.yaml:2: need_cpu '16': testbox box has 8 CPUs only" in refused("hackbench:\nneed_cpu: 16\n")
     assert "jobs/j.yaml:2: need_memory '2G': testbox box has 1000 MiB of memory only" in refused("hackbench:\nneed_memory: 2G\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, look, raw, reports, requests, service, stats, testboxes, trees
+from swingbot.app.commands import bisect_run, jobs, look, raw, reports, requests, service, stats, testboxes, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -52,9 +52,10 @@ for command in (
     look.list_,
     look.show,
     raw.raw,
+    raw.reparse,
     look.parse_,
     stats.stats,
-    look.jobs,
+    jobs.jobs,
     reports.report,
 ):
     main.add_command(command)

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import click
 import sqlalchemy as sa
 
+from swingbot.adapters.job_files import read_job
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import NotRunning, connect, make_lab
 from swingbot.core.model.artifact import ArtifactError
@@ -97,7 +98,7 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
         if not path.is_file() and path.name == name:
             path = next((p for p in (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml") if p.is_file()), path)
         try:
-            found.append(JobFile(name=path.name, text=path.read_text()))
+            found.append(JobFile(name=path.name, text=read_job(path, [Path(jobs_dir)])))
         except (OSError, UnicodeDecodeError) as error:
             shipped = ", ".join(sorted(p.name for p in Path(jobs_dir).glob("*.yaml")))
             why = error.strerror if isinstance(error, OSError) else "not text"

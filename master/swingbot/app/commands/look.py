@@ -1,4 +1,4 @@
-"""`swingbot status`, `list`, `show`, `parse`, `jobs`: looking at what is there."""
+"""`swingbot status`, `list`, `show`, `parse`: looking at what is there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from swingbot.app.commands.context import Session, as_json, guarded, pass_sessio
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
 from swingbot_db import read
-from swingbot_jobs import testbox
-from swingbot_jobs.expand import expand
 from swingbot_jobs.parse import parse_file
 from swingbot_jobs.program import load_programs
 
@@ -131,38 +129,3 @@ def parse_(session: Session, program: str, file: Path) -> None:
       swingbot parse netperf jobs/programs/netperf/samples/udp-stream.raw
     """
     say_json(parse_file(program, file, load_programs(Path(session.settings.paths.jobs) / "programs")))
-
-
-@click.group()
-def jobs() -> None:
-    """Job files."""
-
-
-@jobs.command("expand")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--testbox", "box", required=True, help="Testbox whose facts resolve percentages.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file.")
-@as_json
-@pass_session
-@guarded
-def jobs_expand(session: Session, file: Path, box: str, overrides: tuple[str, ...], json_: bool) -> None:
-    """Print the unit jobs of a job FILE on a testbox.
-
-    \b
-    Example:
-      swingbot jobs expand jobs/vm-netperf.yaml --testbox vm-icount
-    """
-    boxes = testbox.load_all(Path(session.settings.paths.workers) / "testboxes")
-    if box not in boxes:
-        raise RequestError(f"there is no testbox {box!r}; known are {', '.join(sorted(boxes))}")
-    programs = load_programs(Path(session.settings.paths.jobs) / "programs")
-    found = expand(file.read_text(), file.name, boxes[box], programs, read_overrides(overrides))
-    if json_:
-        say_json([job.to_json() for job in found])
-    else:
-        click.echo(
-            text.table(
-                [(job.name, job.program, job.runs, " ".join(f"{k}={v}" for k, v in job.params.items())) for job in found],
-                ("NAME", "PROGRAM", "RUNS", "PARAMETERS"),
-            )
-        )
