@@ -1,0 +1,36 @@
+"""`vmstat [--timestamp] -n 1` of procps, under LKP's names.
+
+The first row is the average since the box booted. LKP takes it for a second like the others; here it is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from swingbot_jobs.result import ParseError
+
+KEYS = (
+    *("procs.r", "procs.b", "memory.swpd", "memory.free", "memory.buff", "memory.cache", "swap.si", "swap.so", "io.bi"),
+    *("io.bo", "system.in", "system.cs", "cpu.us", "cpu.sy", "cpu.id", "cpu.wa", "cpu.st", "cpu.gu"),
+)
+ROW = re.compile(r"\s*(?P<numbers>\d{1,20}(?:\s+\d{1,20}){15,17})(?:\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?\s*")
+MAX_ROWS = 100_000
+
+
+def series(text: str) -> list[dict[str, float]]:
+    """Every row under LKP's keys."""
+    rows = [match["numbers"].split() for line in text.splitlines() if (match := ROW.fullmatch(line[:500]))]
+    return [{key: float(number) for key, number in zip(KEYS, row, strict=False)} for row in rows[:MAX_ROWS]]
+
+
+def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
+    """The mean of each column; ParseError when the run was over before a row of its own came."""
+    rows = series(files.get("vmstat", ""))[1:]
+    if not rows:
+        raise ParseError("vmstat gave no row but the one since the boot: the run was over too soon")
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        for key, value in row.items():
+            columns.setdefault(key, []).append(value)
+    return {key: sum(values) / len(values) for key, values in columns.items()}

@@ -1,0 +1,217 @@
+"""Reader of `perf stat -I`: counts by interval, with the rates and ratios that LKP makes of them.
+
+The arithmetic is LKP's to the last digit, because `perf-stat.i.*`, `ps.*` and `overall.*` are read by people who know it:
+
+- an interval ends where the time stamp moves by more than 10 ms; its length is the distance of the ends of two intervals;
+- the last interval is not over when perf is stopped, so it counts nowhere; but `ps.*` divides by its time, which makes it about 1/N low;
+- `i.*` is a rate or ratio of each interval, `overall.*` a ratio of sums: the mean of the former is not the latter;
+- misses are divided by loads + misses (TLB, nodes), by references (cache), or by instructions (branches);
+- both halves of a hybrid CPU add up under one name.
+
+Where LKP counts `<not counted>` as 0 it is missing here, and where it takes a unit (`msec`) for an event, the event is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from swingbot_jobs.result import ParseError, Samples
+
+MAX_CHARACTERS: Final = 8 * 1024 * 1024
+MAX_INTERVALS: Final = 10_000
+MAX_EVENTS: Final = 2000
+MAX_LINE: Final = 1000
+SAME_INTERVAL: Final = 0.01  # seconds
+
+_STAMP: Final = re.compile(r"\s*(\d{1,9}\.\d{1,9})(?=[^\w.])")
+_VALUE: Final = re.compile(r"\d{1,20}(?:\.\d{1,9})?")
+_EVENT: Final = re.compile(r"[A-Za-z][\w.:@/=,-]{0,200}")
+_HYBRID: Final = re.compile(r"[\w.-]+/([^/]+)/\w*")
+_UNIT: Final = re.compile(r"[A-Za-z%]{0,16}")
+_RATE: Final = re.compile(r"[A-Z]\S{1,20}")
+_TEXT_UNITS: Final = frozenset({"msec", "Bytes", "Joules", "ns", "MiB"})
+_JSON_FIELD: Final = re.compile(r'"(interval|counter-value|unit|event|metric-value|metric-unit)"\s*:\s*"?([^",}]*)"?')
+
+Sums = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    time: float
+    event: str
+    value: float
+    socket: str = ""
+    rate: tuple[str, float] | None = None  # perf's own metric, such as (GHz, 2.5)
+
+
+@dataclass(slots=True)
+class _Interval:
+    sums: Sums = field(default_factory=dict)
+    rates: Sums = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """What LKP prints of one output: one value an interval in `series` (keys `i.*` and `time`), one for all in `whole`."""
+
+    series: Mapping[str, list[float]]
+    whole: Mapping[str, float]
+
+
+def read_intervals(text: str) -> Intervals:
+    """ParseError when there is no interval that ended: perf ran for less than two of them, or this is another form of output."""
+    if len(text) > MAX_CHARACTERS:
+        raise ParseError(f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}")
+    series: dict[str, list[float]] = {}
+    sums: Sums = {}
+    previous = ended = time = 0.0  # end of the interval before this one, end of this one so far, time of the newest line
+    now = _Interval()
+    count = 0
+    for line in _lines(text):
+        ended, time = time, line.time
+        if time - ended > SAME_INTERVAL:
+            if now.sums and ended > previous:
+                count += 1
+                _end(now, previous, ended, series, sums)
+            now, previous = _Interval(), ended
+        _add(now, line)
+        if count > MAX_INTERVALS or len(now.sums) > MAX_EVENTS:
+            raise ParseError(f"perf stat printed more than {MAX_INTERVALS} intervals, or more than {MAX_EVENTS} events in one")
+    if not sums or ended <= 0:
+        raise ParseError("no interval of perf stat -I that ended: its last one is never counted, so there must be two")
+    return Intervals(series=series, whole=_whole(sums, ended))
+
+
+def samples(intervals: Intervals) -> Samples:
+    """The mean over the intervals that have a value (`i.*`), and what is of all of them."""
+    means = {key: [sum(values) / len(values)] for key, values in intervals.series.items() if key != "time" and values}
+    return means | {key: [value] for key, value in intervals.whole.items()}
+
+
+def _end(now: _Interval, previous: float, ended: float, series: dict[str, list[float]], sums: Sums) -> None:
+    length = ended - previous
+    found = {"time": ended} | {f"i.{key}": value / length for key, value in now.sums.items()}
+    found |= {f"i.{key}": value for key, value in ratios(now.sums).items()}
+    found |= {f"i.metric.{key}": value for key, value in now.rates.items()}
+    for key, value in found.items():
+        series.setdefault(key, []).append(value)
+    for key, value in now.sums.items():
+        sums[key] = sums.get(key, 0.0) + value
+
+
+def _whole(sums: Mapping[str, float], seconds: float) -> dict[str, float]:
+    found = {f"ps.{key}": value / seconds for key, value in sums.items()}
+    if sums.get("instructions"):
+        found["total.instructions"] = sums["instructions"]
+    return found | {f"overall.{key}": value for key, value in ratios(sums).items()}
+
+
+def _add(now: _Interval, line: _Line) -> None:
+    for key in (line.event, f"{line.socket}.{line.event}") if line.socket else (line.event,):
+        now.sums[key] = now.sums.get(key, 0.0) + line.value
+    if line.rate:
+        key = f"{line.socket}.{line.rate[0]}" if line.socket else line.rate[0]
+        now.rates[key] = now.rates.get(key, 0.0) + line.rate[1]
+
+
+# --- ratios --------------------------------------------------------------------------------------------------------------
+
+
+def ratios(sums: Mapping[str, float]) -> dict[str, float]:
+    """Miss rates in per cent, ipc, cpi, MPKI and cycles or instructions between misses; one that would divide by 0 is missing."""
+    found: dict[str, float] = {}
+    for key, value in sums.items():
+        if "-misses" in key:
+            found |= _of_misses(sums, key, value)
+        elif "cpu-cycles" in key:
+            stem = key[: key.rindex("cpu-cycles")]
+            instructions = sums.get(f"{stem}instructions", 0.0)
+            if instructions and value:
+                found |= {f"{stem}ipc": instructions / value, f"{stem}cpi": value / instructions}
+    return found
+
+
+def _of_misses(sums: Mapping[str, float], key: str, misses: float) -> dict[str, float]:
+    stem = key[: key.rindex("-misses")]
+    found: dict[str, float] = {}
+    for suffix in ("s", "-references", "-instructions"):
+        if tried := sums.get(stem + suffix, 0.0):
+            found[f"{stem}-miss-rate%"] = misses * 100.0 / (tried + misses if suffix == "s" else tried)
+            break
+    if not misses:
+        return found
+    kind = next((kind for kind in ("iTLB-load", "cache") if stem.endswith(kind)), "")
+    before = stem.removesuffix(kind)
+    instructions, cycles = sums.get(f"{before}instructions", 0.0), sums.get(f"{before}cpu-cycles", 0.0)
+    if kind == "iTLB-load" and instructions:
+        found[f"{before}instructions-per-iTLB-miss"] = instructions / misses
+    elif kind == "cache":
+        found |= {f"{before}cycles-between-cache-misses": cycles / misses} if cycles else {}
+        found |= {f"{before}MPKI": misses / instructions * 1000} if instructions else {}
+    return found
+
+
+# --- lines ---------------------------------------------------------------------------------------------------------------
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """Every count, from `-x ,` output, aligned text or `-j`; what was not counted is left out."""
+    for raw in text.splitlines():
+        if len(raw) > MAX_LINE:
+            continue
+        found = _json_line(raw) if raw.startswith("{") else _plain_line(raw)
+        if found is not None:
+            yield found
+
+
+def _plain_line(raw: str) -> _Line | None:
+    stamp = _STAMP.match(raw)
+    if stamp is None:
+        return None
+    rest = raw[stamp.end() :]
+    if rest.startswith((",", ";", "|", "\t")) and rest.count(rest[0]) >= 7:
+        return _separated(float(stamp[1]), rest[1:].split(rest[0]))
+    return _aligned(float(stamp[1]), rest.split())
+
+
+def _separated(time: float, fields: list[str]) -> _Line | None:
+    socket = ""
+    if re.fullmatch(r"S\d{1,4}", fields[0]) and len(fields) > 8:
+        socket, fields = fields[0], fields[2:]  # --per-socket: the socket and how many CPUs it has
+    value, unit, event = fields[:3]
+    rate = fields[6] if len(fields) > 6 else ""
+    return _line(time, value, unit, event, (rate, fields[5]) if len(fields) > 6 else None, socket)
+
+
+def _aligned(time: float, words: list[str]) -> _Line | None:
+    """`VALUE [UNIT] EVENT ...`: the old blank-separated output, and text for people, where a `#` stands before perf's own metric."""
+    if len(words) < 2:
+        return None
+    value, unit = words[0].replace(",", ""), words[1] if words[1] in _TEXT_UNITS else ""
+    rest = words[2 if unit else 1 :]
+    more = [word for word in rest[1:] if word != "#"]
+    rate = more[-2:] if "#" in words else more[2:]
+    return _line(time, value, unit, rest[0] if rest else "", (rate[1], rate[0]) if len(rate) == 2 else None, "")
+
+
+def _json_line(raw: str) -> _Line | None:
+    fields = {name: value.strip() for name, value in _JSON_FIELD.findall(raw)}
+    if not _VALUE.fullmatch(fields.get("interval", "")):
+        return None
+    rate = (fields.get("metric-unit", ""), fields.get("metric-value", ""))
+    return _line(float(fields["interval"]), fields.get("counter-value", ""), fields.get("unit", ""), fields.get("event", ""), rate, "")
+
+
+def _line(time: float, value: str, unit: str, event: str, rate: tuple[str, str] | None, socket: str) -> _Line | None:
+    # A decimal comma beside commas between fields puts half a number where the unit is.
+    if not _VALUE.fullmatch(value) or not _EVENT.fullmatch(event) or not _UNIT.fullmatch(unit):
+        return None
+    hybrid = _HYBRID.fullmatch(event)
+    name = (hybrid[1] if hybrid else event).partition("_IMC")[0]
+    if unit == "Bytes":
+        name += "_Bytes"
+    own = (rate[0], float(rate[1])) if rate and _RATE.fullmatch(rate[0]) and _VALUE.fullmatch(rate[1]) else None
+    return _Line(time, name, float(value), socket, own)
