@@ -147,10 +147,11 @@ def _wrong(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def _add_service_commands() -> None:
+def _add_commands() -> None:
     """Commands that only a service uses live in modules of their own, which need more libraries than work by hand does."""
+    main.add_command(importlib.import_module("swingbot_worker.kbuild.bloat").command)
     if importlib.util.find_spec("swingbot_worker.attempt") is not None:
         main.add_command(importlib.import_module("swingbot_worker.attempt").command, name="attempt")
 
 
-_add_service_commands()
+_add_commands()

@@ -24,15 +24,18 @@ _TELLING = ("-O", "-f", "-m", "-g", "-std=", "-D__KERNEL__", "--target=")
 _PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
 
 
-def build_record(source: Path, objects: Path, compiler_version: str) -> bytes:
-    """The record of the finished build in `objects`. Raises NotAnObject or OSError."""
+def build_record(source: Path, objects: Path, compiler_version: str, *, remember: bool = True) -> bytes:
+    """The record of the finished build in `objects`; with `remember`, a note there spares the next call what it knows.
+
+    Raises NotAnObject or OSError.
+    """
     vmlinux = read_elf(objects / "vmlinux")
     return write_record(
         compiler=compiler_version,
         flags=_flags(objects),
         sizes=vmlinux.sizes(),
         symbols=symbol_table(vmlinux.letters()),
-        objects=_rows(objects, linked_objects(source, objects)),
+        objects=_rows(objects, linked_objects(source, objects), remember),
     )
 
 
@@ -53,7 +56,13 @@ def linked_objects(source: Path, objects: Path) -> list[str]:
     return sorted(path for path in found if (objects / path).is_file())
 
 
-def _rows(objects: Path, paths: list[str]) -> dict[str, list[Any]]:
+def source_of(objects: Path) -> Path:
+    """The source of an object directory, as kbuild links it there; for a build in the source itself, that."""
+    link = objects / "source"
+    return link.resolve() if link.exists() else objects
+
+
+def _rows(objects: Path, paths: list[str], remember: bool) -> dict[str, list[Any]]:
     """A row for each object; those that are as they were at the last call come from memory."""
     memory = objects / _MEMORY
     known = _remembered(memory)
@@ -63,7 +72,7 @@ def _rows(objects: Path, paths: list[str]) -> dict[str, list[Any]]:
         stamp = [state.st_mtime_ns, state.st_size]
         old = known.get(path)
         fresh[path] = old if old is not None and old[0] == stamp else [stamp, _row(objects / path)]
-    if fresh != known:
+    if remember and fresh != known:
         memory.write_text(json.dumps({"form": FORM, "objects": fresh}))
     return {path: row for path, (_, row) in fresh.items()}
 

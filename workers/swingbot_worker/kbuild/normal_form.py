@@ -53,6 +53,7 @@ _DISTANCE = re.compile(rb"(?=([\xe8\xe9]|\x0f[\x80-\x8f]|[\x48\x4c]\x8d[\x05\x0d
 # mov of a 32-bit number to a register that carries an argument.
 _ARGUMENT = re.compile(rb"(?=([\xbe\xbf\xba\xb9]|\x41[\xb8\xb9])(.{4}))", re.DOTALL)
 _SOURCE_FILE = re.compile(rb"[\w./+-]+\.(?:c|h|S|rs)")
+_FILE_SYMBOLS = frozenset(("_acpi_module_name",))  # variables that stand for the name of a source file
 _LINE_NEARBY = 24  # bytes between the name of a file and its line among the arguments of one call
 _LAST_LINE = 100_000
 # What gas fills gaps with, what linkers do, and what a processor must never reach.
@@ -163,7 +164,7 @@ class _Form:
             at = offset - start
             data[at : at + width] = bytes(min(width, end - offset))
             notes.append(b"%d %d " % (at, width) + self._note(target, references, depth))
-            if target.section is not None and _SOURCE_FILE.fullmatch(self._string(target.section, target.offset)):
+            if self._names_a_file(target):
                 files.append(at)
         for entry in self._entries.get(section.index, ()):
             if start <= entry.place < end:
@@ -228,6 +229,11 @@ class _Form:
             return self._string(section, offset)
         end = offset + section.entry_size if section.flags & SHF_MERGE and section.entry_size else self._end_of(section, offset)
         return self._shape(section, offset, min(end, offset + _MOST_CONSTANT), references, depth + 1)
+
+    def _names_a_file(self, target: _Target) -> bool:
+        if target.section is None:
+            return target.name in _FILE_SYMBOLS
+        return bool(_SOURCE_FILE.fullmatch(self._string(target.section, target.offset)))
 
     def _string(self, section: Section, offset: int) -> bytes:
         if not section.flags & SHF_STRINGS:

@@ -1,0 +1,90 @@
+"""`swingbot-worker bloat`: two kernels compared by hand, from what a build left or from any two ELF files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from swingbot_jobs.kernel_diff import (
+    FILE,
+    BadRecord,
+    KernelRecord,
+    Side,
+    bloat,
+    bloat_text,
+    change_text,
+    kernel_change,
+    of_classes,
+    read_record,
+    symbol_table,
+)
+
+EXAMPLE = """\b
+Examples:
+  swingbot-worker bloat /tmp/base /tmp/head              two --out directories of `swingbot-worker build`, or two object directories
+  swingbot-worker bloat -t vmlinux.old vmlinux.new       two ELF files: the table of the kernel's scripts/bloat-o-meter
+
+Exit status: 0 compared, 2 wrong usage or nothing to compare."""
+_CLASSES = {"all": ("tdbr", "Function"), "text": ("t", "Function"), "data": ("dbr", "Data")}
+
+
+@click.command("bloat", epilog=EXAMPLE)
+@click.argument("base", type=click.Path(exists=True, path_type=Path))
+@click.argument("head", type=click.Path(exists=True, path_type=Path))
+@click.option("-t", "kind", flag_value="text", help="Two files: functions only.")
+@click.option("-d", "kind", flag_value="data", help="Two files: data only.")
+@click.option("--most", default=40, show_default=True, type=click.IntRange(1, 100_000), help="Two directories: rows of a table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) -> None:
+    """What a change did to the kernel: which functions grew, shrank or run other code."""
+    if base.is_dir() != head.is_dir():
+        _wrong("give two directories or two files")
+    try:
+        if base.is_dir():
+            facts = kernel_change(_side(base), _side(head))
+            click.echo(json.dumps(facts, indent=2, sort_keys=True) if as_json else change_text(facts, most))
+            return
+        classes, title = _CLASSES[kind or "all"]
+        table = bloat(_sizes(base, classes), _sizes(head, classes))
+    except BadRecord as error:
+        _wrong(f"{FILE}: {error}")
+    click.echo(json.dumps(table.to_json(), indent=2, sort_keys=True) if as_json else bloat_text(table, title), nl=as_json)
+
+
+def _side(directory: Path) -> Side:
+    config = next((path for path in (directory / "config", directory / ".config") if path.is_file()), None)
+    return Side(record=_record(directory), config=config.read_text(errors="replace") if config else None)
+
+
+def _record(directory: Path) -> KernelRecord:
+    """What the build left; of an object directory, what is in it now."""
+    from swingbot_worker.kbuild import functions
+    from swingbot_worker.kbuild.elf import NotAnObject
+
+    kept = directory / FILE
+    if not kept.is_file() and not (directory / "vmlinux").is_file():
+        _wrong(f"{directory} has neither {FILE} nor a vmlinux: give the --out directory of a build, or an object directory of kbuild")
+    try:
+        if kept.is_file():
+            return read_record(kept.read_bytes())
+        return read_record(functions.build_record(functions.source_of(directory), directory, "unknown", remember=False))
+    except (NotAnObject, OSError) as error:
+        _wrong(str(error))
+
+
+def _sizes(file: Path, classes: str) -> dict[str, int]:
+    from swingbot_worker.kbuild.elf import NotAnObject, read_elf
+
+    try:
+        return of_classes(symbol_table(read_elf(file).letters()), classes)
+    except (NotAnObject, OSError) as error:
+        _wrong(str(error))
+
+
+def _wrong(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(2)
