@@ -46,7 +46,8 @@ CREATE OR REPLACE VIEW v_boots AS
 SELECT x.booted_at AS "time", 'x' || x.id AS boot, x.testbox, x.outcome, x.outcome = 'up' AS up, x.reason, x.k, x.series, x.seconds, 'o' || x.order_id AS "order",
        t.name AS tree, v.commit, v.subject,
        (SELECT count(*) FROM run r WHERE r.boot = x.id) AS runs,
-       (SELECT count(*) FROM run r WHERE r.boot = x.id AND r.status <> 'ok') AS runs_not_ok
+       (SELECT count(*) FROM run r WHERE r.boot = x.id AND r.status NOT IN ('ok', 'warmup')) AS runs_not_ok,
+       (SELECT count(*) FROM run r WHERE r.boot = x.id AND r.status = 'invalid') AS runs_invalid
 FROM boot x
 JOIN orders o ON o.id = x.order_id
 JOIN variant v ON v.id = o.variant

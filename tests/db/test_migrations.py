@@ -81,3 +81,19 @@ def test_wants_of_no_layout_or_testbox_are_refused(conn: sa.Connection, wrong: s
     conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"), {"b": bisection})
     with pytest.raises(sa.exc.IntegrityError):
         conn.execute(sa.text(f"UPDATE bisection_want SET {wrong}"))
+
+
+def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(old: sa.Engine) -> None:
+    upgrade_to(old, "0006")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        boot = make.a_boot(conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]})
+    upgrade(old)
+    with old.begin() as conn:
+        assert conn.execute(sa.text("SELECT status FROM run")).scalars().all() == ["ok"]
+        for number, status in enumerate(("invalid", "warmup"), start=1):
+            conn.execute(
+                sa.text("INSERT INTO run (boot, unit_job, number, status, reason) VALUES (:b, 'j', :n, :s, 'why')"), {"b": boot, "n": number, "s": status}
+            )
+        with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
+            conn.execute(sa.text("UPDATE run SET status = 'perhaps'"))

@@ -132,6 +132,10 @@ class OrderRows(Rows):
         )
         self.release_lease(number)
 
+    def note_attempt(self, number: int, reason: str) -> None:
+        """Say of an attempt that has ended why its outcome is not the order's."""
+        self.do("UPDATE attempt SET reason = :reason WHERE id = :id", id=number, reason=reason)
+
     def mark_ingested(self, number: int) -> bool:
         """True for the one caller that may ingest this attempt's outcome."""
         return self.do("UPDATE attempt SET ingested_at = clock_timestamp() WHERE id = :id AND ingested_at IS NULL", id=number) == 1

@@ -83,7 +83,8 @@ class RawRunRows(Rows):
     def boots_with_results(self, after: int, most: int, program: str | None = None) -> list[StoredBoot]:
         """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
         rows = self.all(
-            "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results FROM boot x JOIN boot_spec s ON s.sha256 = x.spec"
+            "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results, x.facts"
+            " FROM boot x JOIN boot_spec s ON s.sha256 = x.spec"
             " WHERE x.id > :after AND x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL"
             " OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text)))) ORDER BY x.id LIMIT :most",
             after=after,

@@ -90,7 +90,9 @@ class ResultRows(Rows):
     def run_problems(self, boot: int, unit_job: str) -> list[str]:
         return [
             row.reason
-            for row in self.all("SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status <> 'ok' ORDER BY number", boot=boot, job=unit_job)
+            for row in self.all(
+                "SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status NOT IN ('ok', 'warmup') ORDER BY number", boot=boot, job=unit_job
+            )
         ]
 
     def usual_seconds(self) -> tuple[float | None, float | None]:

@@ -19,6 +19,8 @@ from swingbot_jobs.unit_job import UnitJob
 
 LONGEST_METRIC: Final = 255  # characters; an index entry of PostgreSQL has 2704 bytes at most
 LARGEST_VALUE: Final = 1e300  # as the table demands
+# Attempts at a boot that is not as its job demands: a fault of the moment is gone at the second; what the machine cannot be, it is not at the third either.
+DEMANDED_ATTEMPTS: Final = 2
 
 
 def ingest_outcomes(lab: Lab) -> None:
@@ -60,13 +62,17 @@ def _image_is_there(outcome: Mapping[str, Any]) -> bool:
 
 
 def _ingest_boot(lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]) -> bool:
-    """Remember a boot with its runs; False if its results cannot be read any more, which is no fault of the kernel."""
+    """Remember a boot with its runs; False if it has to be made again: the machine was not as demanded, or its results cannot be read any more."""
     build = store.kernel_builds([order.build_key])[order.build_key]
     assert build.image_sha256 is not None and order.spec is not None
     spec, results = store.spec(order.spec), outcome["files"].get("results.tar")
     try:
-        runs = read_runs(lab, spec, results["sha256"], outcome["status"], outcome.get("reason")) if results else []
+        runs = read_runs(lab, spec, results["sha256"], outcome["status"], outcome.get("reason"), outcome.get("facts")) if results else []
     except (FileNotFoundError, ArtifactError):
+        return False
+    invalid = next((run.reason for run in runs if run.status == "invalid"), None)
+    if invalid is not None and attempt.number < min(DEMANDED_ATTEMPTS, order.budget):
+        store.note_attempt(attempt.id, f"{invalid}; made again")
         return False
     boot = store.add_boot(attempt.id, order, build.image_sha256, outcome)
     if boot is not None:
@@ -74,13 +80,13 @@ def _ingest_boot(lab: Lab, store: Store, attempt: Attempt, order: Order, outcome
     return True
 
 
-def read_runs(lab: Lab, spec: Sequence[UnitJob], results: str, outcome: str, reason: str | None) -> list[ParsedRun]:
+def read_runs(lab: Lab, spec: Sequence[UnitJob], results: str, outcome: str, reason: str | None, facts: Mapping[str, Any] | None = None) -> list[ParsedRun]:
     """The runs of a boot that ended with `outcome`, as today's parsers read its results; of one that did not end well none counts.
 
     Raises FileNotFoundError and ArtifactError if the results are not in the store or damaged there.
     """
     with lab.artifacts.open(results) as tar:
-        found = parse_results(tar, spec, lab.programs)
+        found = parse_results(tar, spec, lab.programs, facts)
     if outcome == "up":
         return [_sound(run) for run in found]
     why = f"the boot was {outcome}: {reason or 'no reason given'}"

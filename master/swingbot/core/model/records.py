@@ -164,6 +164,7 @@ class StoredBoot:
     outcome: str
     reason: str | None
     results: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

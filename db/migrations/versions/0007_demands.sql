@@ -1,0 +1,5 @@
+-- A run on a machine that was not as its job demands is invalid; one that only warmed up is not counted.
+
+ALTER TABLE run DROP CONSTRAINT run_status_check;
+ALTER TABLE run ADD CONSTRAINT run_status_check CHECK (status IN ('ok', 'failed', 'missing', 'invalid', 'warmup')) NOT VALID;
+ALTER TABLE run VALIDATE CONSTRAINT run_status_check;
