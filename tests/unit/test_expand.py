@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot.adapters.job_files import read_job
 from swingbot_jobs.expand import NominalBox, expand, path_params
 from swingbot_jobs.job import JobError
 from swingbot_jobs.program import load_programs
@@ -285,8 +286,8 @@ def test_an_override_that_can_not_be_is_refused(key: str, value: str, message: s
 @pytest.mark.parametrize("path", sorted(JOBS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_job_file_says_what_it_is_for_and_expands_on_two_cpus_and_on_the_nominal_box(path: Path) -> None:
     assert path.read_text().startswith("# ")
-    assert expand(path.read_text(), f"jobs/{path.name}", NominalBox(), PROGRAMS)
-    assert expand(path.read_text(), f"jobs/{path.name}", TWO, PROGRAMS)
+    assert expand(read_job(path), f"jobs/{path.name}", NominalBox(), PROGRAMS)
+    assert expand(read_job(path), f"jobs/{path.name}", TWO, PROGRAMS)
 
 
 def test_the_example_of_the_documentation_expands() -> None:
@@ -305,7 +306,23 @@ def test_the_example_of_the_documentation_expands() -> None:
 
 @pytest.mark.parametrize("path", sorted(JOBS.glob("vm-*.yaml")), ids=lambda path: path.stem)
 def test_the_jobs_for_virtual_machines_expand_on_one_cpu_to_equal_work(path: Path) -> None:
-    assert expand(path.read_text(), path.name, ONE, PROGRAMS) == expand(path.read_text(), path.name, TWO, PROGRAMS)
+    assert expand(read_job(path), path.name, ONE, PROGRAMS) == expand(read_job(path), path.name, TWO, PROGRAMS)
+
+
+TESTS = ["page_fault1", "page_fault2", "page_fault3", "malloc1", "brk1", "context_switch1"]
+NETPERF = ["UDP_STREAM", "TCP_STREAM", "TCP_RR", "TCP_CRR", "UDP_RR", "TCP_SENDFILE", "SCTP_STREAM", "SCTP_STREAM_MANY"]
+HACKBENCH = [(mode, ipc) for mode in ("process", "threads") for ipc in ("pipe", "socket")]
+
+
+@pytest.mark.parametrize("prefix", ["", "vm-"])
+def test_the_usual_benchmarks_are_shipped_for_machines_and_for_virtual_ones(prefix: str) -> None:
+    shipped = [job for path in JOBS.glob("*.yaml") if path.name.startswith("vm-") == bool(prefix) for job in expand(read_job(path), path.name, TWO, PROGRAMS)]
+    params = [job.params for job in shipped]
+    for test in TESTS:
+        assert {given["mode"] for given in params if given.get("test") == test} == {"process", "thread"}
+        assert {given["nr_task"] for given in params if given.get("test") == test} == ({"1"} if prefix else {"1", "2"})
+    assert {given["test"] for job, given in zip(shipped, params, strict=True) if job.program == "netperf"} == set(NETPERF)
+    assert {(given["mode"], given["ipc"]) for job, given in zip(shipped, params, strict=True) if job.program == "hackbench"} == set(HACKBENCH)
 
 
 @given(st.text(max_size=60), st.sampled_from(["loops", "ipc", "nr_threads", "iterations", "runs", "cluster"]))
