@@ -6,7 +6,6 @@ The text is hostile: a mad kernel may have written it. Whatever is odd is no fac
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -198,14 +197,6 @@ def _cgroups(_: Fact, files: Files) -> str:
     return " and ".join(number for number, kind in (("1", "cgroup"), ("2", "cgroup2")) if kind in kinds) or "none"
 
 
-def _flags(_: Fact, files: Files) -> str | None:
-    for line in next(iter(files.values())):
-        name, _colon, content = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            return hashlib.sha256(" ".join(sorted(content.split())).encode()).hexdigest()[:16]
-    return None
-
-
 def _caches(_: Fact, files: Files) -> str:
     """`L1d 32K, L1i 32K, L2 1024K`."""
     made: dict[str, dict[str, str]] = {}
@@ -240,7 +231,6 @@ _FORMS: Final[Mapping[str, Callable[[Fact, Files], str | None]]] = {
     "drivers": _drivers,
     "mitigations": _mitigations,
     "cgroups": _cgroups,
-    "flags": _flags,
     "caches": _caches,
     "turbo": _turbo,
 }

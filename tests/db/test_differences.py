@@ -14,7 +14,7 @@ from tests import builders
 from tests.builders import METRIC
 
 VM = testbox.load_all(Path(__file__).parents[2] / "workers" / "testboxes")["vm-tcg"]
-FACTS = {"microcode": "0x1", "cmdline": "console=ttyS0 swingbot.delay_us=3", "thp_enabled": "always"}
+FACTS = {"microcode": "0x1", "cmdline": "console=ttyS0 swingbot.delay_us=3", "thp_enabled": "always", "rootfs": "00ff"}
 
 
 def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.Connection) -> None:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.stats.facts import MUST_BE_EQUAL, differing
+from swingbot.core.stats.facts import differences, differing
+from swingbot_jobs.facts import known
 
+MACHINE = [name for name, fact in known().items() if fact.compare == "machine" and "*" not in name]
 FACTS = {
     "cmdline": "console=ttyS0 panic=-1 swingbot.delay_us=1200",
     "microcode": "0x1",
@@ -16,6 +18,7 @@ FACTS = {
     "thp_enabled": "always",
     "ready_seconds": 1.5,
     "kernel_release": "6.1.0-a",
+    "rootfs": "00ff",
 }
 
 
@@ -57,6 +60,32 @@ def test_what_a_kernel_sets_itself_is_told_and_forbids_nothing() -> None:
     assert both({}, {"thp_enabled": "madvise"}) == (None, "thp_enabled differs: always in base, madvise in head")
 
 
+def test_a_setting_that_something_else_may_have_made_blocks_and_says_what_to_do() -> None:
+    base, head = {0: FACTS | {"rootfs": None}}, {0: FACTS | {"rootfs": None, "thp_enabled": "madvise"}}
+    must, told = differing(base, head, paired=True)
+    assert (
+        must
+        == "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job, or say compare_fact: thp_enabled if it is what is compared)"
+    )
+    assert told is None
+    assert differing(base, head, paired=True, compared=["thp_enabled"]) == (None, "thp_enabled differs: always in base, madvise in head")
+
+
+def test_what_is_compared_is_no_reason_against_a_verdict_and_all_else_still_is() -> None:
+    base, head = {0: FACTS}, {0: FACTS | {"cmdline": "transparent_hugepage=never", "microcode": "0x2"}}
+    must, told = differing(base, head, paired=False, compared=["cmdline"])
+    assert must == "microcode differs: 0x1 in base, 0x2 in head"
+    assert told is not None and "transparent_hugepage=never in head" in told
+
+
+def test_what_blocks_is_first_and_the_variant_itself_last() -> None:
+    head = FACTS | {"kernel_release": "6.1.0-b", "microcode": "0x2", "thp_enabled": "never", "ready_seconds": 3, "load1": 9, "unheard_of": 1}
+    found = differences({0: FACTS | {"load1": 0, "unheard_of": 0}}, {0: head}, paired=True)
+    assert [(d.fact, d.kind) for d in found] == [("microcode", "blocks"), ("thp_enabled", "told"), ("kernel_release", "variant")]
+    told = found[0].to_json()
+    assert (told["base"], told["head"], told["about"]) == (["0x1"], ["0x2"], "microcode version")
+
+
 def test_a_fact_that_only_one_side_has_says_nothing() -> None:
     assert both({"cpu_model": "A"}, {}) == (None, None)
 
@@ -69,14 +98,14 @@ def test_a_fact_that_changes_on_the_way_spoils_boots_that_are_not_pairs() -> Non
 
 
 def test_many_differences_are_counted_and_long_values_cut() -> None:
-    long: dict[str, object] = dict.fromkeys(MUST_BE_EQUAL, "x" * 500)
+    long: dict[str, object] = dict.fromkeys(MACHINE, "x" * 500)
     must, _ = both({}, long | {"version.perf": "y"})
     assert must is not None
     assert "more fact" in must
     assert len(must) < 400
 
 
-@given(st.dictionaries(st.sampled_from([*MUST_BE_EQUAL, "thp_enabled"]), st.text() | st.integers() | st.none()), st.booleans())
+@given(st.dictionaries(st.sampled_from([*MACHINE, "thp_enabled"]), st.text() | st.integers() | st.none()), st.booleans())
 def test_any_facts_compare_equal_with_themselves_and_never_fail(facts: dict[str, object], paired: bool) -> None:
     assert differing({0: facts}, {0: facts}, paired=paired) == (None, None)
     differing({0: facts}, {0: FACTS, 1: {}}, paired=paired)

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.stats.facts import differing
+from swingbot.core.stats.facts import Difference, against, differences, told
 from swingbot.service.ports import Store
 from swingbot_jobs.testbox import Testbox
+from swingbot_jobs.unit_job import UnitJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
     identical: bool  # one image, byte for byte
-    must: str | None  # facts that had to be equal and are not
-    told: str | None  # facts that differ and may be the kernel's own doing
+    facts: tuple[Difference, ...]  # how the fact sheets of the two sides differ
     happened: tuple[tuple[int, ...], tuple[int, ...]]  # k of the boots of base and head that took place, whatever came of them
+
+    @property
+    def must(self) -> str | None:
+        """Facts that had to be equal and are not, whatever a job says."""
+        return against(self.facts)
+
+    @property
+    def told(self) -> str | None:
+        """Facts that differ and may be the kernel's own doing."""
+        return told(self.facts)
+
+    def of(self, job: UnitJob) -> Differences:
+        """As far as they matter for a job: what it demands was so in its runs, and what it compares may differ."""
+        meant = {*job.demand, *job.compare_fact}
+        kept = [d for d in self.facts if d.fact not in job.demand]
+        return replace(self, facts=tuple(replace(d, kind="compared") if d.fact in meant and d.kind == "blocks" else d for d in kept))
 
     def with_lost(self, side: int, boots: Sequence[BootRuns], runs: int) -> list[BootRuns]:
         """The boots of one metric with what each lost of `runs`, and the boots that gave nothing of it at all."""
@@ -27,6 +43,6 @@ class Differences:
 def differences_of(store: Store, images: Sequence[str], box: Testbox, spec: str, series: str, ks: Sequence[int]) -> Differences:
     """Of `images` (base, head) on one testbox. Boots that the lab lost are no boots, and nothing is held against a kernel for them."""
     sides = [store.boots(image, box.name, spec, series, ks) for image in images]
-    must, told = differing(*({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable)
+    found = differences(*({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable)
     base, head = (tuple(boot.k for boot in boots) for boots in sides)
-    return Differences(identical=images[0] == images[1], must=must, told=told, happened=(base, head))
+    return Differences(identical=images[0] == images[1], facts=tuple(found), happened=(base, head))

@@ -132,6 +132,7 @@ def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
 
 def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Values], known: Differences, *, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
     metric, rule = metric_of(lab, name), rule_of(box, metric_of(lab, name), job)
+    known = known.of(job)
     base, head = (known.with_lost(i, side.get((job.name, name), []), job.runs) for i, side in enumerate(sides))
     judged = compare(base, head, rule, invalid=known.must)
     verdict, reason = judged.verdict, judged.reason

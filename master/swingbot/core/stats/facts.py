@@ -1,23 +1,23 @@
-"""Which facts of the boots must be equal for two kernels to be comparable, and which a kernel may change by itself.
+"""How the fact sheets of two kernels' boots differ, and what that means for a comparison of them.
 
-Facts are what the guest and the driver noted of a boot: names and short values. A fact that only one side noted says nothing.
+The list of facts (`jobs/schema/facts.yaml`) says of each whether it is the machine's, a setting, the kernel's own, or the variant itself.
+A fact that only one side noted says nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from swingbot_jobs.facts import END, fact_of, known
 
 Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k
+Kind = Literal["blocks", "compared", "told", "variant"]
 
-# Two boots that differ here measured two machines, whatever kernel ran.
-MUST_BE_EQUAL: Final = ("cmdline", "microcode", "cpu_model", "nr_cpu", "memory_kb", "accel", "qemu_cpu", "qemu_version", "host_kernel", "rootfs")
-# version.perf, sha256.usr/bin/netperf: other binaries count other things.
-MUST_BE_EQUAL_BEGINS: Final = ("version.", "sha256.")
-# A commit may set these, and then they are the explanation.
-TOLD: Final = ("thp_enabled", "thp_defrag", "clocksource", "governor", "mitigations", "perf_events")
+_KINDS: Final[tuple[Kind, ...]] = ("blocks", "compared", "told", "variant")  # the order in which they are shown
 _NAMES: Final = {
     "cmdline": "the kernel command line",
     "cpu_model": "the CPU model",
@@ -31,35 +31,93 @@ MEMORY_SLACK: Final = 0.02  # a larger kernel leaves less memory: hundreds of kB
 _SHOWN: Final = 60
 
 
-def differing(base: Boots, head: Boots, *, paired: bool) -> tuple[str | None, str | None]:
-    """(what makes base and head incomparable, what differs and may be the kernel's own doing), each a sentence or None.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One fact that is not the same on both sides.
 
-    On a paired testbox only boots of equal k have to agree; else all boots of both sides have to.
+    `blocks`: no verdict can be given; `compared`: the job says that it is what is compared; `told`: the kernel may have set it itself, which may be the
+    explanation; `variant`: it is the kernel that is compared, and has to differ. `base` and `head` hold each side's different values.
     """
-    names = sorted({name for boots in (base, head) for facts in boots.values() for name in facts})
-    must = [said for name in names if name in MUST_BE_EQUAL or name.startswith(MUST_BE_EQUAL_BEGINS) for said in _differs(name, base, head, paired)]
-    told = [said for name in names if name in TOLD for said in _differs(name, base, head, paired)]
-    return _few(must), _few(told)
+
+    fact: str
+    kind: Kind
+    base: tuple[str, ...]
+    head: tuple[str, ...]
+    words: str
+
+    def to_json(self) -> dict[str, Any]:
+        about = fact_of(self.fact)
+        values = {"base": list(self.base), "head": list(self.head)}
+        return {"fact": self.fact, "kind": self.kind, **values, "words": self.words, "about": about.about if about else ""}
 
 
-def _differs(name: str, base: Boots, head: Boots, paired: bool) -> Iterator[str]:
+def differences(base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()) -> list[Difference]:
+    """How the sheets of base and head differ, what blocks a verdict first.
+
+    On a paired testbox only boots of equal k have to agree; else all boots of both sides have to. `compared`: facts that the job demands or compares.
+    """
+    names = {name for boots in (base, head) for facts in boots.values() for name in facts if not name.endswith(END)}
+    ours = _same_guest((*base.values(), *head.values()))
+    found = [made for name in names for made in _difference(name, base, head, paired, _kind(name, ours, compared))]
+    places = {name: place for place, name in enumerate(known())}
+    return sorted(found, key=lambda d: (_KINDS.index(d.kind), places.get(d.fact, len(places)), d.fact))
+
+
+def differing(base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()) -> tuple[str | None, str | None]:
+    """(what makes base and head incomparable, what differs and may be the kernel's own doing), each a sentence or None."""
+    found = differences(base, head, paired=paired, compared=compared)
+    return against(found), told(found)
+
+
+def against(found: Sequence[Difference]) -> str | None:
+    """Why no verdict can be given, in a sentence that says what to do; None if nothing speaks against one."""
+    blocking = [d for d in found if d.kind == "blocks"]
+    said = _few([d.words for d in blocking])
+    mine = [d.fact for d in blocking[:2] if (fact := fact_of(d.fact)) is not None and fact.compare == "setting"]
+    return f"{said} (demand {mine[0]} in the job, or say compare_fact: {mine[0]} if it is what is compared)" if said and mine else said
+
+
+def told(found: Sequence[Difference]) -> str | None:
+    """What may be the explanation of a change, in a sentence."""
+    return _few([d.words for d in found if d.kind in ("compared", "told")])
+
+
+def _same_guest(boots: Sequence[Facts]) -> bool:
+    """Whether all boots had one root file system of ours: nothing in it sets anything, so that a setting is as the kernel made it."""
+    digests = {facts.get("rootfs") for facts in boots}
+    return len(digests) == 1 and None not in digests
+
+
+def _kind(name: str, ours: bool, compared: Collection[str]) -> Kind | None:
+    fact = fact_of(name)
+    if fact is None or fact.compare == "boot":
+        return None
+    if name in compared:
+        return "compared"
+    return {"machine": "blocks", "setting": "told" if ours else "blocks", "kernel": "told", "variant": "variant"}[fact.compare]
+
+
+def _difference(name: str, base: Boots, head: Boots, paired: bool, kind: Kind | None) -> Iterator[Difference]:
     sides = [{k: _plain(name, facts[name]) for k, facts in sorted(boots.items()) if facts.get(name) is not None} for boots in (base, head)]
-    if not sides[0] or not sides[1]:
+    if kind is None or not sides[0] or not sides[1]:
         return
     both = sides[0].keys() & sides[1].keys()
     if paired and both:
         sides = [{k: side[k] for k in both if not _equal(name, sides[0][k], sides[1][k])} for side in sides]
         if not sides[0]:
             return
-    values = [list(dict.fromkeys(side.values())) for side in sides]
-    if all(_equal(name, a, b) for a in (*values[0], *values[1]) for b in (values[0][0],)):
+    values = [tuple(dict.fromkeys(side.values())) for side in sides]
+    if all(_equal(name, value, values[0][0]) for value in (*values[0], *values[1])):
         return
-    told = _NAMES.get(name, name)
-    if values[0] == values[1]:
-        yield f"{told} changed during the comparison: {_listed(values[0])}"
-    else:
-        a, b = (_only(values[0], values[1]), _only(values[1], values[0])) if name == "cmdline" else (values[0], values[1])
-        yield f"{told} differs: {_listed(a)} in base, {_listed(b)} in head"
+    yield Difference(fact=name, kind=kind, base=values[0], head=values[1], words=_words(name, values[0], values[1]))
+
+
+def _words(name: str, base: Sequence[str], head: Sequence[str]) -> str:
+    named = _NAMES.get(name, name)
+    if base == head:
+        return f"{named} changed during the comparison: {_listed(base)}"
+    a, b = (_only(base, head), _only(head, base)) if name == "cmdline" else (base, head)
+    return f"{named} differs: {_listed(a)} in base, {_listed(b)} in head"
 
 
 def _plain(name: str, value: Any) -> str:
