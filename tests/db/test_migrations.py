@@ -97,3 +97,29 @@ def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(old
             )
         with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
             conn.execute(sa.text("UPDATE run SET status = 'perhaps'"))
+
+
+def test_runs_of_before_result_roots_get_a_place_each(old: sa.Engine) -> None:
+    upgrade_to(old, "0004")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+        for k in range(2):
+            for kernel in kernels:
+                make.a_boot(conn, box, kernel, k=k, values={make.METRIC: [1.0, 2.0]}, facts={"rootfs": "ab" * 32} if k else {})
+    upgrade(old)
+    with old.begin() as conn:
+        found = conn.execute(sa.text("SELECT rr.name, r.root_run, r.parser FROM run r JOIN result_root rr ON rr.id = r.result_root ORDER BY r.id")).all()
+        names = [
+            f"result/page/{make.UNIT_JOB.removeprefix('page-')}/vm-icount/{rootfs}/vm-x86_64/gcc-12/{kernel.commit}"
+            for rootfs in ("unknown", "rootfs-abababababab")
+            for kernel in kernels
+        ]
+        assert [tuple(row) for row in found] == [(name, number, None) for name in names for number in (0, 1)]
+        assert conn.execute(sa.text("SELECT value FROM sample ORDER BY run")).scalars().all() == [1.0, 2.0] * 4
+
+
+@pytest.mark.parametrize("name", ["result/a/b/c/d/e/f", "result/a/b/c/d/e/f/../x", "/result/a/b/c/d/e/f/g", "result/a/b/c/d/e/f/g h", "result/a/b/c/d/e/f/.."])
+def test_result_roots_that_are_no_paths_are_refused(conn: sa.Connection, name: str) -> None:
+    with pytest.raises(sa.exc.IntegrityError):
+        conn.execute(sa.text("INSERT INTO result_root (name) VALUES (:name)"), {"name": name})

@@ -135,7 +135,9 @@ class Export:
 
     def _unpack(self, boot: Row, kind: str, files: Iterable[Row]) -> None:
         sha256 = ((boot["files"] or {}).get("results.tar") or {}).get("sha256")
-        archive = next((file["path"] for file in files if file["sha256"] == sha256), None)
+        found = sorted(file["path"] for file in files if file["sha256"] == sha256 and file["path"].endswith("results.tar"))
+        own = f"{boot['id']}/results.tar"  # equal results of two boots are one file in the store and two here
+        archive = own if own in found else next(iter(found), None)
         place = f"{boot['id']}/" if archive is None and kind != "boot" else (archive or "").removesuffix("results.tar")
         self._write(f"{place}facts.json", [json.dumps(boot["facts"], indent=1, sort_keys=True) + "\n"])
         roots = {(run["unit_job"], run["run"]): run["result_root"] for run in boot["runs"] if _RESULT_ROOT.fullmatch(run["result_root"] or "")}

@@ -91,6 +91,8 @@ class RawPages:
         """Result roots: their parts level by level, then runs, then the files of a run."""
         given = request.path_params["path"]
         parts = tuple(part for part in given.split("/") if part)
+        if not given.isprintable():
+            raise NotFound(f"there is no result root {given[:200]!r}; /raw/result/ shows those there are")
         if len(parts) < len(LEVELS):
             with self._source.reading() as conn:
                 children = self._source.read.result_children(conn, parts)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from swingbot.adapters.artifacts import Artifacts
+from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.app.raw_export import Export
 from swingbot.app.raw_sources import Broken, Gone, Here, Source, There
+from swingbot.core.model import ids
+from swingbot.service import reparse_runs
+from swingbot.service.reparse_runs import Reparsed
 from swingbot_jobs.program import load_programs
+
+_SAY_SECONDS: Final = 2.0
 
 
 def _say(line: str) -> None:
@@ -51,3 +60,109 @@ def raw(session: Session, id_: str, out: Path, without_kernels: bool, json_: boo
     if export.notes:
         _say(f"swingbot: {len(export.notes)} things could not be brought, README says which; the first: {export.notes[0]}")
         raise SystemExit(1)
+
+
+@click.command()
+@click.option("--program", metavar="P", help="Only runs of this program; a monitor is in the runs of all.")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@click.option("--again", is_flag=True, help="Also read runs that today's parser has read already.")
+@as_json
+@pass_session
+@guarded
+def reparse(session: Session, program: str | None, dry_run: bool, again: bool, json_: bool) -> None:
+    """Read history again from the raw results that were kept, after a parser was mended, and say what changed.
+
+    Old values stay until the new ones of the same boot are in. Calling it again does nothing: each run knows the parser
+    that read it. Verdicts that were made from old values stand as they were made; the answer names them.
+
+    \b
+    Example:
+      swingbot reparse --program netperf --dry-run
+    """
+    ticker = Ticker(_say)
+    done = reparse_runs.reparse(session.lab, program=program, dry_run=dry_run, again=again, tell=ticker.tell)
+    facts = reparse_facts(done, program=program, dry_run=dry_run)
+    if json_:
+        say_json(facts)
+    else:
+        click.echo(reparse_text(facts))
+    if done.lost:
+        raise SystemExit(1)
+
+
+class Ticker:
+    """Says every two seconds how far it is and how long the rest takes at the pace so far."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._began = self._said = time.monotonic()
+
+    def tell(self, done: Reparsed) -> None:
+        now = time.monotonic()
+        if now - self._said >= _SAY_SECONDS and done.total:
+            self._said = now
+            left = (done.total - done.boots) * (now - self._began) / max(1, done.boots)
+            self._say(f"{done.boots} of {done.total} boots, {100 * done.boots / done.total:.0f} %, about {left:.0f} s left; {done.changed} runs changed")
+
+
+def reparse_facts(done: Reparsed, *, program: str | None, dry_run: bool) -> dict[str, Any]:
+    """The answer as JSON has it: counts, metrics with what became of them, the first thousand changed runs with old and new values."""
+    return {
+        "program": program,
+        "dry_run": dry_run,
+        "boots": done.boots,
+        "runs_read": done.runs,
+        "runs_current": done.current,
+        "runs_changed": done.changed,
+        "runs_new": done.new,
+        "boots_unreadable": done.lost,
+        "metrics": [{"metric": name, **{kind: done.metrics[name][kind] for kind in ("added", "gone", "changed")}} for name in sorted(done.metrics)],
+        "statuses": [{"old": old, "new": new, "runs": count} for (old, new), count in sorted(done.statuses.items())],
+        "changes": [
+            {
+                "boot": ids.show("boot", change.boot),
+                "unit_job": change.unit_job,
+                "run": change.number,
+                "status": {"old": change.old_status, "new": change.new_status},
+                "reason": change.reason,
+                "metrics": {name: {"kind": reread.kind, "old": list(reread.old), "new": list(reread.new)} for name, reread in change.metrics.items()},
+            }
+            for change in done.told
+        ],
+        "changes_left_out": done.changed - len(done.told),
+        "unreadable": [{"boot": ids.show("boot", boot), "reason": why} for boot, why in done.unreadable],
+        "comparisons": [ids.show("comparison", number) for number in done.comparisons],
+        "bisections": [ids.show("bisection", number) for number in done.bisections],
+    }
+
+
+def reparse_text(facts: Mapping[str, Any]) -> str:
+    """The same for a person."""
+    would = "would change" if facts["dry_run"] else "changed"
+    lines = [
+        f"{facts['runs_read']} runs of {facts['boots']} boots were read again, {facts['runs_current']} had been read by today's parser before;"
+        f" {facts['runs_changed']} runs {would}"
+    ]
+    lines += [f"{row['runs']} runs: {row['old']} -> {row['new']}" for row in facts["statuses"]]
+    if facts["metrics"]:
+        rows = [(row["metric"], row["added"], row["gone"], row["changed"], _example(facts, row["metric"])) for row in facts["metrics"]]
+        lines.append(text.table(rows, ("METRIC", "ADDED", "GONE", "CHANGED", "FIRST")))
+    lines += [f"{row['boot']} keeps what it has: {row['reason']}" for row in facts["unreadable"][:20]]
+    requests = [*facts["comparisons"], *facts["bisections"]]
+    if requests:
+        lines.append(f"Judged from the old values, and left as they are: {', '.join(requests[:50])}{' and more' if len(requests) > 50 else ''}")
+    return "\n".join(lines)
+
+
+def _example(facts: Mapping[str, Any], metric: str) -> str:
+    """The first change of a metric: where, and from what to what."""
+    for change in facts["changes"]:
+        if metric in change["metrics"]:
+            values = change["metrics"][metric]
+            return f"{change['boot']} {change['unit_job']} run {change['run']}: {_values(values['old'])} -> {_values(values['new'])}"
+    return "see --json"
+
+
+def _values(values: Sequence[float]) -> str:
+    shown = ", ".join(f"{value:.15g}" for value in values[:3])
+    return (shown + (", ..." if len(values) > 3 else "")) or "none"

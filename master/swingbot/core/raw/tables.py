@@ -50,7 +50,7 @@ RUNS: Final = (
     Column("testbox", "string", "as in samples.csv"),
     Column("unit_job", "string", "as in samples.csv"),
     Column("run", "integer", "as in samples.csv"),
-    Column("status", "string", "ok, failed or missing; only runs that are ok have samples"),
+    Column("status", "string", "ok; or failed, missing, invalid (the machine was not as demanded), warmup: these have no samples"),
     Column("reason", "string", "why it is not ok, or a remark"),
     Column("seconds", "double", "how long the run took, by the guest's clock"),
     Column("parser", "string", "hash of the code that read the samples; empty: read before that was noted"),
