@@ -3,7 +3,7 @@
 export LC_ALL=C
 sb_programs=${SWINGBOT_PROGRAMS:-/job/programs}
 sb_work=${SWINGBOT_WORK:-/run/swingbot}
-sb_software='task-clock context-switches cpu-migrations page-faults'
+sb_software='task-clock context-switches cpu-migrations page-faults duration_time'
 sb_hardware='cycles instructions branches branch-misses cache-references cache-misses'
 sb_light='proc-vmstat=/proc/vmstat meminfo=/proc/meminfo buddyinfo=/proc/buddyinfo softirqs=/proc/softirqs interrupts=/proc/interrupts'
 sb_nodes=/sys/devices/system/node

@@ -1,0 +1,155 @@
+"""The table of `perf stat -r N`, made of the counts of N runs: what kernel developers put into a mail to say what a change did.
+
+Value is the mean of the runs; what stands behind `#` is worked out from means; `+-` is the standard error of the mean in per cent of it
+(stddev / sqrt(N) / mean, with N - 1 in the stddev), which is how sure the mean is, and not how much the runs differ.
+
+The perf of Debian 12 (6.1) prints the count of the last run where it means the mean, and `+-` in per cent of that, as its own -v shows: there this table
+is not perf's, but what perf's is meant to be. The seconds at the end, and the standard errors themselves, are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+Run = Mapping[str, float]  # counts by event, as perf names it; task-clock in msec, duration_time in ns
+
+ELAPSED: Final = "duration_time"
+CLOCKS: Final = ("task-clock", "cpu-clock")
+# As perf lists them when nothing is asked for; other events follow by name.
+ORDER: Final = (
+    *("task-clock", "cpu-clock", "context-switches", "cpu-migrations", "CPU-migrations", "page-faults", "cycles", "cpu-cycles"),
+    *("stalled-cycles-frontend", "stalled-cycles-backend", "instructions", "branches", "branch-misses", "cache-references", "cache-misses"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """Of the runs that have the event. `stderr_pct` is None for a single run, and where the mean is 0."""
+
+    value: float
+    runs: int
+    stderr_pct: float | None
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """ValueError for no value."""
+    if not values:
+        raise ValueError("no run has a count of this event")
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2 or mean == 0:
+        return Mean(mean, len(values), None)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return Mean(mean, len(values), 100 * math.sqrt(variance / len(values)) / abs(mean))
+
+
+def means_of(runs: Sequence[Run]) -> dict[str, Mean]:
+    """By event, in the order of the table. An event that some runs lack is of the others, and `runs` says of how many."""
+    events = {event for run in runs for event in run}
+    ordered = [event for event in ORDER if event in events] + sorted(events.difference(ORDER))
+    return {event: mean_of([run[event] for run in runs if event in run]) for event in ordered}
+
+
+def derived(means: Mapping[str, float]) -> dict[str, list[tuple[str, str]]]:
+    """What stands behind `#`, by event: (number, words). Nothing where it would take a count that is missing or 0."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for event in means:
+        if parts := [part for rule in _RULES.get(event, (_rate,)) if (part := rule(event, means)) is not None]:
+            found[event] = parts
+    return found
+
+
+def perf_table(runs: Sequence[Run], command: str = "", *, group: str = ",", decimal: str = ".") -> str:
+    """The table as text, numbers grouped by the character `group` with `decimal` as the decimal sign. ValueError without runs."""
+    if not runs:
+        raise ValueError("there is no run to make a table of")
+    means = means_of(runs)
+    behind = derived({event: mean.value for event, mean in means.items()})
+    lines = [f" Performance counter stats for '{command}' ({len(runs)} runs):", ""]
+    for event, mean in means.items():
+        if event != ELAPSED:
+            lines += _lines(event, mean, behind.get(event, []), len(runs))
+    if ELAPSED in means:
+        elapsed = means[ELAPSED]
+        lines += ["", _noted(f"{elapsed.value / 1e9:18,.9f} seconds time elapsed", elapsed, len(runs))]
+    signs = str.maketrans(",.", group + decimal)
+    return "\n".join([*lines[:2], *(line.translate(signs) for line in lines[2:])]) + "\n"
+
+
+def _lines(event: str, mean: Mean, behind: Sequence[tuple[str, str]], runs: int) -> list[str]:
+    """An event has one line for each thing that is derived from it; the last of them has the `+-`."""
+    # perf does not group the digits of a clock, whatever the locale.
+    value = f"{mean.value:18.6f}" if event in CLOCKS else f"{mean.value:18,.0f}"
+    heads = [f"{value} {event:<25}", *[" " * 44 for _ in behind[1:]]]
+    parts = [f"{head} # {number:>8}{words}" for head, (number, words) in zip(heads, behind, strict=False)] or heads
+    return [*parts[:-1], _noted(parts[-1], mean, runs)]
+
+
+def _noted(line: str, mean: Mean, runs: int) -> str:
+    noise = f"  ( +-{mean.stderr_pct:6.2f}% )" if mean.stderr_pct is not None else ""
+    few = f"  [{mean.runs} of {runs} runs]" if mean.runs < runs else ""
+    return f"{line:<79}{noise}{few}".rstrip()
+
+
+# --- what is derived -----------------------------------------------------------------------------------------------------
+
+_Part = tuple[str, str] | None
+_Rule = Callable[[str, Mapping[str, float]], _Part]
+
+
+def _clock(means: Mapping[str, float]) -> float:
+    return next((means[name] for name in CLOCKS if means.get(name)), 0.0)
+
+
+def _cycles(means: Mapping[str, float]) -> float:
+    return means.get("cycles") or means.get("cpu-cycles") or 0.0
+
+
+def _rate(event: str, means: Mapping[str, float]) -> _Part:
+    """Millions a second of the CPU time that was counted."""
+    clock = _clock(means)
+    return (f"{means[event] / clock / 1e3:.3f}", " M/sec") if clock and event != ELAPSED else None
+
+
+def _utilized(event: str, means: Mapping[str, float]) -> _Part:
+    elapsed = means.get(ELAPSED, 0.0) / 1e6
+    return (f"{means[event] / elapsed:.3f}", " CPUs utilized") if elapsed else None
+
+
+def _frequency(event: str, means: Mapping[str, float]) -> _Part:
+    clock = _clock(means)
+    return (f"{means[event] / clock / 1e6:.3f}", " GHz") if clock else None
+
+
+def _share(of: Callable[[Mapping[str, float]], float], words: str) -> _Rule:
+    def rule(event: str, means: Mapping[str, float]) -> _Part:
+        whole = of(means)
+        return (f"{100 * means[event] / whole:.2f}%", f" {words}") if whole else None
+
+    return rule
+
+
+def _per_cycle(event: str, means: Mapping[str, float]) -> _Part:
+    cycles = _cycles(means)
+    return (f"{means[event] / cycles:.2f} ", " insns per cycle") if cycles else None
+
+
+def _stalled(event: str, means: Mapping[str, float]) -> _Part:
+    """The worse of front end and back end, as perf has it."""
+    stalled = max(means.get("stalled-cycles-frontend", 0.0), means.get("stalled-cycles-backend", 0.0))
+    return (f"{stalled / means[event]:.2f} ", " stalled cycles per insn") if stalled and means[event] else None
+
+
+_RULES: Final[Mapping[str, tuple[_Rule, ...]]] = {
+    "task-clock": (_utilized,),
+    "cpu-clock": (_utilized,),
+    "cycles": (_frequency,),
+    "cpu-cycles": (_frequency,),
+    "stalled-cycles-frontend": (_share(_cycles, "frontend cycles idle"),),
+    "stalled-cycles-backend": (_share(_cycles, "backend  cycles idle"),),
+    "instructions": (_per_cycle, _stalled),
+    "branch-misses": (_share(lambda means: means.get("branches", 0.0), "of all branches"),),
+    "cache-misses": (_share(lambda means: means.get("cache-references", 0.0), "of all cache refs"),),
+}
