@@ -134,7 +134,8 @@ def test_a_boot_that_comes_up_brings_every_run_and_its_facts(lab: Lab) -> None:
 
 def test_every_file_is_listed_with_its_sha256(lab: Lab) -> None:
     outcome = lab.boot()
-    assert {"console.log", "results.tar"} <= set(outcome["files"])
+    assert {"console.log", "results.tar", "job.sh"} <= set(outcome["files"])
+    assert "one_run" in (lab.out / "job.sh").read_text()
     for name, listed in outcome["files"].items():
         content = (lab.out / name).read_bytes()
         assert listed == {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}

@@ -21,14 +21,14 @@ from swingbot_worker.testbox import command, host, virtual
 from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.request import Boot, Fact, Request
 
-FILES = ("console.log", "results.tar", "qemu.log", "driver.log")
+FILES = ("console.log", "results.tar", "qemu.log", "driver.log", "job.sh")
 REASON_LENGTH = 2000
 
 
 def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
     """Boot the kernel that `order` (order-1 schema) names, once, and run its unit jobs; returns the outcome (outcome-1 schema).
 
-    console.log, results.tar and the driver's log come into `out`. What the kernel does is a status of the outcome;
+    console.log, results.tar, job.sh and the driver's log come into `out`. What the kernel does is a status of the outcome;
     a fault of ours is status `infra`. No exception leaves for either.
     """
     started, stolen = time.monotonic(), host.stolen_ticks()
@@ -48,7 +48,14 @@ def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
 
 
 def _boot(request: Request) -> Boot:
+    (request.out / "job.sh").write_bytes(_job_script(request))
     return virtual.boot(request) if isinstance(request.box.driver, QemuDriver) else command.boot(request)
+
+
+def _job_script(request: Request) -> bytes:
+    """What runs on the box, to be kept with the results: the generated script, and behind it, as comments, the `run` of each program."""
+    script, *runs = virtual.job_entries(request.unit_jobs, request.site, alone=isinstance(request.box.driver, QemuDriver))
+    return script.content + b"".join(b"\n# " + b"\n# ".join([run.path.encode(), *run.content.splitlines()]) + b"\n" for run in runs)
 
 
 def _request(order: Mapping[str, Any], out: Path, site: Site) -> Request:
