@@ -145,13 +145,40 @@ def test_what_a_program_said_is_quoted_without_control_characters() -> None:
 
 def test_a_mode_of_will_it_scale_that_did_not_run_is_missing_and_not_zero() -> None:
     table = "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n4,1000,0.0,0,0.0,0\n"
-    assert parse_run("will-it-scale", {"stdout": table}, {}, PROGRAMS) == {"will-it-scale.per_process_ops": [250.0], "will-it-scale.workload": [1000.0]}
+    assert parse_run("will-it-scale", {"stdout": table}, {}, PROGRAMS) == {
+        "will-it-scale.per_process_ops": [250.0],
+        "will-it-scale.workload": [1000.0],
+        "will-it-scale.4.processes": [1000.0],
+    }
 
 
 def test_a_row_of_will_it_scale_without_an_average_is_no_result() -> None:
     table = "tasks,processes,processes_idle,threads,threads_idle,linear\n0,0,100,0,100,0\n4,1000,0.0,-1,0.0,0\n"
     with pytest.raises(ParseError, match="with 4 tasks, will-it-scale's threads gave no result"):
         parse_run("will-it-scale", {"stdout": table}, {}, PROGRAMS)
+
+
+ALIVE = "warmup\nmin:0 max:9 total:9\nmeasurement\nmin:0 max:8 total:8\nmin:3 max:8 total:11\naverage:9\n"
+
+
+def test_a_copy_of_will_it_scale_that_died_is_not_averaged_over() -> None:
+    params = {"nr_task": "2", "mode": "process"}
+    assert parse_run("will-it-scale", {"stdout": ALIVE}, params, PROGRAMS)["will-it-scale.workload"] == [9.0]
+    with pytest.raises(ParseError, match="did nothing in the last second that was measured"):
+        parse_run("will-it-scale", {"stdout": ALIVE.replace("min:3", "min:0")}, params, PROGRAMS)
+    with pytest.raises(ParseError, match="a copy of will-it-scale died: Assertion `ret == 1' failed"):
+        parse_run("will-it-scale", {"stdout": ALIVE, "stderr": "x_processes: tests/x.c:33: child: Assertion `ret == 1' failed.\n"}, params, PROGRAMS)
+
+
+def test_instances_of_hackbench_have_numbers_of_their_own_and_none_may_be_silent() -> None:
+    one, two = hackbench("0.5", "1.0")["stdout"], hackbench("0.25", tasks=80)["stdout"]
+    samples = parse_run("hackbench", {"stdout": f"Instance: 1\n{one}Instance: 2\n{two}"}, {}, PROGRAMS)
+    assert samples["hackbench.throughput.instance1"] == [390 / 0.5]
+    assert samples["hackbench.throughput_worst.instance1"] == [390 / 1.0]
+    assert samples["hackbench.throughput"] == samples["hackbench.throughput.instance2"] == [781 / 0.25]  # of 80 tasks: 80 * 100 * 100 >> 10
+    assert samples["hackbench.throughput_worst"] == [781 / 1.0]
+    with pytest.raises(ParseError, match=r"1 of 2 hackbench instances gave no time \(the first: 2\)"):
+        parse_run("hackbench", {"stdout": f"Instance: 1\n{one}Instance: 2\n{two.replace('Time', 'Tim')}"}, {}, PROGRAMS)
 
 
 def test_page_faults_tasks_that_are_missing_make_no_result() -> None:

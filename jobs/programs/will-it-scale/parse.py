@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from swingbot_jobs.result import ParseError
 
-ROW = re.compile(r"(\d{1,6}),(-1|\d{1,18}(?:\.\d{1,9})?),[^,]{1,30},(-1|\d{1,18}(?:\.\d{1,9})?),[^,]{1,30},[^,]{1,30}")
+ROW = re.compile(r"(\d{1,6}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),([^,]{1,30})")
+SECOND = re.compile(r"min:(\d{1,18}) max:\d{1,18} total:\d{1,18}$")
+ASSERTION = re.compile(r"Assertion .{1,200} failed")
 AVERAGE = re.compile(r"average:\s*(\d{1,18}(?:\.\d{1,9})?)")
 
 
@@ -23,13 +25,19 @@ class Row:
     tasks: int
     processes: float
     threads: float
+    processes_idle: float = 0.0
+    threads_idle: float = 0.0
+    linear: float = 0.0
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Operations a second of each copy, and of all of them; ParseError without a row or an average."""
+    """Operations a second of each copy, and of all of them; ParseError without a row or an average, or when a copy died."""
     lines = [line.strip()[:500] for line in files.get("stdout", "").splitlines()]
-    rows = table(lines) or [average(lines, params)]
-    found: dict[str, float | list[float]] = {}
+    rows = table(lines)
+    if not rows:
+        check_alive(lines, files.get("stderr", ""))
+    found = of_table(rows)
+    rows = rows or [average(lines, params)]
     # A mode in which nothing ran is missing, not 0.
     for name, values in (
         ("per_process_ops", [row.processes / row.tasks for row in rows if row.processes]),
@@ -38,13 +46,43 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         if values:
             found[name] = float(int(sum(values) / len(values)))
     found["workload"] = sum(row.processes + row.threads for row in rows)
-    return found
+    return dict(found)
+
+
+def check_alive(lines: list[str], stderr: str) -> None:
+    """A copy that died still counts in the average of all, as one that does nothing: then there is no result."""
+    died = next((match for line in [*lines, *stderr.splitlines()] if (match := ASSERTION.search(line[:500]))), None)
+    if died:
+        raise ParseError(f"a copy of will-it-scale died: {died[0]}")
+    slowest = [float(match[1]) for line in lines[lines.index("measurement") + 1 :] if (match := SECOND.match(line))] if "measurement" in lines else []
+    if slowest and slowest[-1] == 0:
+        raise ParseError("a copy of will-it-scale did nothing in the last second that was measured: it died or hung")
+
+
+def of_table(rows: list[Row]) -> dict[str, float]:
+    """What LKP tells of each row, and how the last one scales: its processes over what `linear` growth would give."""
+    found: dict[str, float] = {}
+    for row in rows:
+        told = {
+            "processes": row.processes,
+            "processes_idle": row.processes_idle,
+            "threads": row.threads,
+            "threads_idle": row.threads_idle,
+            "linear": row.linear,
+        }
+        found |= {f"{row.tasks}.{name}": value for name, value in told.items() if value}
+    scaled = [row.processes / row.linear for row in rows if row.linear and row.tasks != 1]
+    return found | ({"scalability": round(scaled[-1], 6)} if scaled and scaled[-1] else {})
 
 
 def table(lines: list[str]) -> list[Row]:
     if not any(line.startswith("tasks,processes,") for line in lines):
         return []
-    rows = [Row(int(match[1]), float(match[2]), float(match[3])) for line in lines if (match := ROW.fullmatch(line))]
+    rows = [
+        Row(int(match[1]), float(match[2]), float(match[4]), number(match[3]), number(match[5]), number(match[6]))
+        for line in lines
+        if (match := ROW.fullmatch(line))
+    ]
     for row in rows:
         if min(row.processes, row.threads) < 0:  # runtest.py's -1: that program printed no average
             raise ParseError(f"with {row.tasks} tasks, will-it-scale's {'processes' if row.processes < 0 else 'threads'} gave no result")
@@ -52,6 +90,11 @@ def table(lines: list[str]) -> list[Row]:
     if not rows:
         raise ParseError("the table of will-it-scale has no row with a result")
     return rows
+
+
+def number(text: str) -> float:
+    """A column that is only told on; what is no number in it is left out like a 0."""
+    return float(text) if re.fullmatch(r"\d{1,18}(?:\.\d{1,9})?", text) else 0.0
 
 
 def average(lines: list[str], params: Mapping[str, str]) -> Row:
