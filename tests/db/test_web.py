@@ -130,7 +130,10 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
         ("/variant/v1.json", lambda conn: read.variant(conn, 1)),
     ]
     for path, wanted in asked:
-        assert site.client.get(path).json() == json.loads(json.dumps(wanted(site.conn))), path
+        answer = site.client.get(path).json()
+        if path.startswith("/comparison/"):
+            assert answer.pop("kernel")["state"] == "not recorded"  # from the artifacts, not from the database
+        assert answer == json.loads(json.dumps(wanted(site.conn))), path
 
 
 @pytest.mark.parametrize(

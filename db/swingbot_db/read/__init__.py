@@ -12,6 +12,7 @@ from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .comparisons import comparison, list_comparisons, samples_of_comparison
 from .incidents import incident, list_incidents, list_reports, report
+from .kernels import kernel_builds
 from .orders import boot, kernel, list_orders, order
 from .overview import reachable, status
 from .raw import raw_manifest, result_children, result_run, samples
@@ -25,6 +26,7 @@ __all__ = [
     "comparison",
     "incident",
     "kernel",
+    "kernel_builds",
     "list_bisections",
     "list_comparisons",
     "list_incidents",

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 
-from . import plot
+from . import kernel_change, plot
 from .ports import OpenArtifact, Row
 from .render import Renderer, is_json
 from .source import Source
@@ -64,6 +64,8 @@ class Pages:
             raise HTTPException(404, f"There are no pages of kind {kind!r}; there are {', '.join(self._kinds)}.")
         with self._source.reading() as conn:
             found = self._kinds[kind](conn, id)
+            if kind == "comparison":
+                found["kernel"] = kernel_change.of_comparison(self._source.read, self._artifact, conn, found)
             if is_json(request):
                 return JSONResponse(found)
             more = self._extra[kind](conn, found) if kind in self._extra else {}

@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
+from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
+from swingbot.web import kernel_change
 from swingbot_db import read
 from swingbot_jobs.parse import parse_file
 from swingbot_jobs.program import load_programs
@@ -102,10 +104,12 @@ def show(session: Session, id_: str, counters: bool, json_: bool) -> None:
         raise RequestError(f"a {kind} has no page of its own; `swingbot tree list` shows trees")
     with session.reading() as conn:
         facts = _SHOWN[kind](conn, id_)
+        if kind == "comparison":
+            facts["kernel"] = kernel_change.of_comparison(read, Artifacts(session.settings.artifacts).open, conn, facts)
     if json_:
         say_json(facts)
     elif kind == "comparison":
-        click.echo(text.comparison(facts, counters=counters))
+        click.echo(f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}")
     elif kind == "bisection":
         click.echo(text.bisection(facts))
     elif kind == "report":

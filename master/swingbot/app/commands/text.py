@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swingbot.core.bisect.picture import Line, picture
+from swingbot_jobs.kernel_diff import change_text
 
 Facts = Mapping[str, Any]
 _MARKED = ("culprit", "suspect", "skipped", "does not build", "cannot be measured", "same kernel", "good end", "bad end")
@@ -79,6 +80,11 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
     if hidden:
         lines += ["", f"{hidden} further rows (counters, other metrics of the same runs); --counters shows them"]
     return "\n".join(lines)
+
+
+def kernel_change(facts: Facts) -> str:
+    """What the change did to the kernel, or why that is not known."""
+    return f"What the change did to the kernel\n{change_text(facts, most=20) if facts['state'] == 'compared' else facts['reason']}"
 
 
 def bisection(facts: Facts) -> str:

@@ -1,0 +1,16 @@
+"""Kernel builds side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+
+from .rows import Row, rows
+
+_BUILDS = "SELECT build_key, status, image_sha256, compiler_version, files FROM kernel_build WHERE build_key = ANY(:keys)"
+
+
+def kernel_builds(conn: sa.Connection, keys: Iterable[str]) -> dict[str, Row]:
+    """What is known of each of these builds that is there: build_key, status, image_sha256, compiler_version, files."""
+    return {row["build_key"]: row for row in rows(conn, _BUILDS, keys=list(keys))}

@@ -1,0 +1,96 @@
+"""What a commit did to the built kernel: two builds compared by the records that they left in the artifact store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, BinaryIO, TypeVar
+
+from swingbot_jobs.kernel_diff import FILE, BadRecord, CodeChange, KernelRecord, Side, code_change, kernel_change, read_record
+
+Open = Callable[[str], BinaryIO]  # a stored file by its sha256; raises OSError
+Build = Mapping[str, Any]  # a row of kernel_build: build_key, status, image_sha256, files
+
+_T = TypeVar("_T")
+
+# A record is 1 to 10 MB; what is longer is not one.
+MOST_BYTES = 64 << 20
+CONFIG_BYTES = 4 << 20
+
+
+class NoRecord(Exception):
+    """These builds cannot be compared; the message says why in one sentence."""
+
+
+def compare_kernels(open_artifact: Open, base: Build | None, head: Build | None) -> dict[str, Any]:
+    """The facts of `kernel_diff.kernel_change` with `state` compared and the builds' keys; else `state` and a `reason`.
+
+    States: `waiting` (a side is not built yet), `not built` (a side does not build), `not recorded` (built, but what it left is no record
+    that can be read), `compared`.
+    """
+    keys = {"base_build": base and base["build_key"], "head_build": head and head["build_key"]}
+    if base is None or head is None:
+        return {"state": "waiting", "reason": "Both kernels are compared when both are built."} | keys
+    if base["status"] != "built" or head["status"] != "built":
+        which = " and ".join(name for name, build in (("base", base), ("head", head)) if build["status"] != "built")
+        return {"state": "not built", "reason": f"The kernel of {which} does not build."} | keys
+    try:
+        return {"state": "compared", "reason": None} | keys | _change(open_artifact, *_sources(base), *_sources(head))
+    except NoRecord as error:
+        return {"state": "not recorded", "reason": str(error)} | keys
+
+
+def changed_code(open_artifact: Open, base: Build, head: Build) -> CodeChange:
+    """Does the commit change built code or data at all: which functions, by how many bytes. Raises NoRecord.
+
+    For questions of proof: `.nothing` says that base and head run the same code, so that no difference between them is the commit's doing.
+    """
+    return _code(open_artifact, _sources(base)[0], _sources(head)[0])
+
+
+def _sources(build: Build) -> tuple[str, str | None]:
+    """sha256 of a build's record and of its configuration."""
+    files = build["files"] or {}
+    if FILE not in files:
+        raise NoRecord(f"Kernel {build['build_key'][:12]} left no record of its functions: it was built before these were recorded, or could not be read.")
+    return files[FILE]["sha256"], files.get("config", {}).get("sha256")
+
+
+@lru_cache(maxsize=32)
+def _change(open_artifact: Open, base: str, base_config: str | None, head: str, head_config: str | None) -> dict[str, Any]:
+    """By content, so that a page that is looked at again costs nothing. Nobody changes what comes out."""
+    sides = [
+        Side(record=_record(open_artifact, sha256), config=_config(open_artifact, config)) for sha256, config in ((base, base_config), (head, head_config))
+    ]
+    return _told(lambda: kernel_change(*sides))
+
+
+def _code(open_artifact: Open, base: str, head: str) -> CodeChange:
+    one, other = _record(open_artifact, base), _record(open_artifact, head)
+    return _told(lambda: code_change(one, other))
+
+
+def _record(open_artifact: Open, sha256: str) -> KernelRecord:
+    try:
+        with open_artifact(sha256) as file:
+            packed = file.read(MOST_BYTES + 1)
+    except OSError:
+        raise NoRecord(f"The record {sha256[:12]} is not in the artifact store.") from None
+    return _told(lambda: read_record(packed))
+
+
+def _config(open_artifact: Open, sha256: str | None) -> str | None:
+    if sha256 is None:
+        return None
+    try:
+        with open_artifact(sha256) as file:
+            return file.read(CONFIG_BYTES).decode(errors="replace")
+    except OSError:
+        return None
+
+
+def _told(run: Callable[[], _T]) -> _T:
+    try:
+        return run()
+    except BadRecord as error:
+        raise NoRecord(f"A record ({FILE}) cannot be used: {error}.") from None
