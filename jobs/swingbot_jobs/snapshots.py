@@ -7,7 +7,6 @@ LKP takes the mean of some counters too (softirqs), which says when the box was 
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -165,14 +164,18 @@ def vmstat(snapshots: Sequence[Snapshot]) -> dict[str, float]:
     return chosen(grown(snapshots), lambda key: not is_vmstat_gauge(key)) | chosen(stood(snapshots), is_vmstat_gauge)
 
 
-def meminfo(snapshots: Sequence[Snapshot]) -> dict[str, float]:
-    """/proc/meminfo by its means in kB, with LKP's Memused (MemTotal - MemFree) and max_used_kB (the mean of its running maximum)."""
-    means = stood(snapshots)
-    used = [snapshot["MemTotal"] - snapshot["MemFree"] for snapshot in snapshots if {"MemTotal", "MemFree"} <= snapshot.keys()]
-    if used:
-        running = list(itertools.accumulate(used, max))
-        means |= {"Memused": sum(used) / len(used), "max_used_kB": sum(running) / len(running)}
-    return means
+def with_used(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """Snapshots of /proc/meminfo with LKP's Memused (MemTotal - MemFree) and max_used_kB (its maximum so far), in kB."""
+    found: list[Snapshot] = []
+    highest = 0.0
+    for snapshot in snapshots:
+        used: Snapshot = {}
+        if {"MemTotal", "MemFree"} <= snapshot.keys():
+            now = snapshot["MemTotal"] - snapshot["MemFree"]
+            highest = max(highest, now)
+            used = {"Memused": now, "max_used_kB": highest}
+        found.append(snapshot | used)
+    return found
 
 
 def before_and_after(snapshots: Sequence[Snapshot]) -> dict[str, float]:

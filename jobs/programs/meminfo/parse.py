@@ -9,10 +9,10 @@ from swingbot_jobs import snapshots
 
 def series(text: str) -> list[dict[str, float]]:
     """Every snapshot under LKP's keys."""
-    return snapshots.read_snapshots(text, snapshots.key_values)
+    return snapshots.with_used(snapshots.read_snapshots(text, snapshots.key_values))
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
     """The mean of each line over the snapshots; ParseError without a snapshot."""
     found = series(files.get("meminfo", ""))
-    return dict(snapshots.meminfo(found))
+    return dict(snapshots.stood(found))

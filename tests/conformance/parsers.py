@@ -1,0 +1,214 @@
+"""Parsers: lkp-tests' fixtures, and outputs of our own that its `parse` programs read beside ours, for what both have.
+
+Both sides are brought to {key: values}, one value a snapshot or interval. LKP drops what is 0 throughout before it stores it, and so does the
+comparison; times are no results. Numbers are equal to 12 digits, because LKP's sums are rounded differently in the last.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from swingbot_jobs.perf_interval import read_intervals
+from swingbot_jobs.perf_profile import read_profile
+from swingbot_jobs.result import ParseError
+from tests.conformance.row import Row
+from tests.demo.process import attempt
+
+PROGRAMS: Final = Path(__file__).resolve().parents[2] / "jobs" / "programs"
+Keyed = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """LKP's program and ours, and what ours gives under LKP's keys. `settle` takes out differences that are meant and have a reason."""
+
+    lkp: str
+    own: str
+    read: Callable[[str], Keyed]
+    settle: Callable[[Keyed, Keyed], str] = lambda ours, theirs: ""
+    live: str = ""  # a file of this machine whose content is an output too
+
+
+def check(lkp_src: Path) -> list[Row]:
+    """A row for each program and monitor that both have."""
+    return [_row(lkp_src, pair) for pair in PAIRS]
+
+
+def _row(lkp_src: Path, pair: Pair) -> Row:
+    compared, differences = 0, []
+    notes: dict[str, list[str]] = {}
+    for name, text, theirs in _outputs(lkp_src, pair):
+        if theirs is None:
+            notes.setdefault("LKP's parse fails", []).append(name)
+            continue
+        ours = _ours(pair, text)
+        compared += bool(theirs)
+        if note := pair.settle(ours, theirs):
+            notes.setdefault(note, []).append(name)
+        differences += [f"{name}: {difference}" for difference in _differences(ours, theirs)]
+    if shutil.which("ruby") is None:
+        notes["Ruby is not installed, so only fixtures were compared (Debian: ruby ruby-activesupport)"] = []
+    told = "; ".join(f"{note} ({', '.join(names)})" if names else note for note, names in notes.items())
+    return Row(what=f"parse {pair.own}", compared=compared, differences=tuple(differences), note=told)
+
+
+def _outputs(lkp_src: Path, pair: Pair) -> Iterator[tuple[str, str, Keyed | None]]:
+    """(name, raw output, what LKP makes of it): fixtures with what is written beside them, the rest through LKP's parse."""
+    for expected in sorted((lkp_src / "spec" / "fixtures" / "stats" / pair.lkp).glob("*.yaml")):
+        yield f"fixture {expected.stem}", expected.with_suffix("").read_text(errors="replace"), _keyed(expected.read_text())
+    if shutil.which("ruby") is None:
+        return
+    for raw in sorted((PROGRAMS / pair.own / "samples").glob("*.raw")):
+        path = raw / "stdout" if raw.is_dir() else raw
+        yield f"{raw.stem}", path.read_text(), _through_lkp(lkp_src, pair.lkp, path.read_text())
+    if pair.live and Path(pair.live).is_file():
+        text = "".join(f"time: {at}\n{Path(pair.live).read_text()}" for at in (1, 2))
+        yield f"this machine's {pair.live}", text, _through_lkp(lkp_src, pair.lkp, text)
+
+
+def _through_lkp(lkp_src: Path, program: str, text: str) -> Keyed | None:
+    status, printed, _ = attempt([lkp_src / "programs" / program / "parse"], stdin=text.encode(), env={**os.environ, "LKP_SRC": str(lkp_src)})
+    return _keyed(printed) if status == 0 else None
+
+
+def _keyed(text: str) -> Keyed:
+    """LKP's `key: value` lines; it drops what is no number, and so does this."""
+    found: Keyed = {}
+    for line in text.splitlines():
+        key, _, value = line.rpartition(": ")
+        try:
+            found.setdefault(key, []).append(float(value))
+        except ValueError:
+            continue
+    return found
+
+
+def _ours(pair: Pair, text: str) -> Keyed:
+    try:
+        return pair.read(text)
+    except ParseError:
+        return {}
+
+
+def _differences(ours: Keyed, theirs: Keyed) -> Iterator[str]:
+    left, right = _told(ours), _told(theirs)
+    for key in sorted(left.keys() | right.keys()):
+        a, b = left.get(key), right.get(key)
+        if a is None or b is None:
+            yield f"{key}: {'only LKP has it: ' + str(b[:3]) if b else 'only we have it: ' + str((a or [])[:3])}"
+        elif len(a) != len(b) or not all(math.isclose(x, y, rel_tol=1e-12) for x, y in zip(a, b, strict=True)):
+            yield f"{key}: {a[:3]} here, {b[:3]} there"
+
+
+def _told(found: Mapping[str, list[float]]) -> Keyed:
+    return {key: values for key, values in found.items() if key != "time" and any(values)}
+
+
+# --- ours under LKP's keys -------------------------------------------------------------------------------------------
+
+
+def _module(program: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"conformance_{program.replace('-', '_')}", PROGRAMS / program / "parse.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their own module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def _benchmark(program: str) -> Callable[[str], Keyed]:
+    def read(text: str) -> Keyed:
+        return {key: [float(value)] for key, value in _module(program).parse({"stdout": text}, {}).items()}
+
+    return read
+
+
+def _series(program: str) -> Callable[[str], Keyed]:
+    def read(text: str) -> Keyed:
+        found: Keyed = {}
+        for snapshot in _module(program).series(text):
+            for key, value in snapshot.items():
+                found.setdefault(key, []).append(value)
+        return found
+
+    return read
+
+
+def _intervals(text: str) -> Keyed:
+    found = read_intervals(text)
+    return {**found.series, **{key: [value] for key, value in found.whole.items()}}
+
+
+def _profile(text: str) -> Keyed:
+    return {key: [round(share, 2)] for key, share in read_profile(text).items() if share >= 0.05}
+
+
+# --- differences that are meant --------------------------------------------------------------------------------------
+
+
+def _second_name(ours: Keyed, theirs: Keyed) -> str:
+    """`throughput_best` is LKP's second name of `throughput`."""
+    if "throughput_best" in theirs and theirs["throughput_best"] == theirs["throughput"]:
+        del theirs["throughput_best"]
+    return ""
+
+
+def _no_table(ours: Keyed, theirs: Keyed) -> str:
+    """LKP reads the table of runtest.py alone; of a run without a number it keeps the assertion as a stat, which is a failed run here."""
+    if not theirs:
+        ours.clear()
+        return "without runtest.py's table there is nothing for LKP"
+    if not ours and theirs and all(key.startswith("Assertion_") for key in theirs):
+        theirs.clear()
+        return "no operation was done: a failed run here, an assertion counter in LKP"
+    return ""
+
+
+def _unit_for_event(ours: Keyed, theirs: Keyed) -> str:
+    """In blank-separated output LKP takes the unit for the event, and adds two clocks up under it."""
+    settled = False
+    for prefix in ("i.", "ps."):
+        both = [ours.get(f"{prefix}{clock}", []) for clock in ("cpu-clock", "task-clock")]
+        added = [sum(pair) for pair in zip(*both, strict=False)]
+        if added and [round(x, 6) for x in added] == [round(x, 6) for x in theirs.get(f"{prefix}msec", [])]:
+            del theirs[f"{prefix}msec"], ours[f"{prefix}cpu-clock"], ours[f"{prefix}task-clock"]
+            settled = True
+    return "LKP's `msec` is the sum of cpu-clock and task-clock" if settled else ""
+
+
+def _busybox(ours: Keyed, theirs: Keyed) -> str:
+    """LKP knows GNU time only: of busybox's `0m 9.02s` it reads 0, and its too large resident set size it believes."""
+    if theirs.get("elapsed_time") == [0.0] and ours.get("elapsed_time", [0.0]) != [0.0]:
+        for key in ("elapsed_time", "maximum_resident_set_size"):
+            ours.pop(key, None)
+            theirs.pop(key, None)
+        return "busybox's elapsed time and resident set size are not known to LKP"
+    return ""
+
+
+PAIRS: Final = (
+    Pair("will-it-scale", "will-it-scale", _benchmark("will-it-scale"), _no_table),
+    Pair("netperf", "netperf", _benchmark("netperf")),
+    Pair("hackbench", "hackbench", _benchmark("hackbench"), _second_name),
+    Pair("perf-stat", "perf-stat-interval", _intervals, _unit_for_event),
+    Pair("perf-profile", "perf-profile", _profile),
+    Pair("vmstat", "vmstat", _series("vmstat")),
+    Pair("time", "time", _series("time"), _busybox),
+    Pair("proc-vmstat", "proc-vmstat", _series("proc-vmstat"), live="/proc/vmstat"),
+    Pair("meminfo", "meminfo", _series("meminfo"), live="/proc/meminfo"),
+    Pair("buddyinfo", "buddyinfo", _series("buddyinfo"), live="/proc/buddyinfo"),
+    Pair("softirqs", "softirqs", _series("softirqs"), live="/proc/softirqs"),
+    Pair("interrupts", "interrupts", _series("interrupts"), live="/proc/interrupts"),
+    Pair("numa-vmstat", "numa-vmstat", _series("numa-vmstat")),
+    Pair("numa-meminfo", "numa-meminfo", _series("numa-meminfo"), live="/sys/devices/system/node/node0/meminfo"),
+    Pair("numa-numastat", "numa-numastat", _series("numa-numastat")),
+)
