@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from . import estimate
+from .facts import facts_differ
 from .rows import Row, by_id, rows, shown, where
 from .variants import variants
 
@@ -18,7 +19,7 @@ FROM comparison c JOIN tree t ON t.id = c.tree LEFT JOIN incident i ON i.compari
 WHERE c.id = :id
 """
 _PARTS = """
-SELECT p.testbox, p.spec, s.unit_jobs, b.facts->>'label' AS label, b.state
+SELECT p.testbox, p.spec, s.unit_jobs, b.facts->>'label' AS label, b.state, coalesce((b.facts->>'repeatable')::boolean, false) AS repeatable
 FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec JOIN testbox b ON b.name = p.testbox
 WHERE p.comparison = :id ORDER BY p.testbox, p.spec
 """
@@ -48,6 +49,7 @@ WITH side AS (
 )
 """
 _BOOTS = _SIDES + "SELECT side, id, order_id, testbox, spec, k, outcome, reason, seconds, booted_at FROM of_side ORDER BY testbox, spec, k, side"
+_FACTS = _SIDES + "SELECT side, testbox, spec, k, facts FROM of_side"
 _SAMPLES = _SIDES + (
     "SELECT x.side, x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
@@ -86,7 +88,8 @@ def _is_counter(detail: Row) -> bool:
 def comparison(conn: sa.Connection, id: int | str) -> Row:
     """One comparison as DESIGN section 8 words it; rows sorted: benchmark metrics before counters, worse first, larger first.
 
-    More keys: `base_variant`, `head_variant`, `parts`, `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed}
+    More keys: `facts_differ` (how the fact sheets of the two sides differ, what blocks a verdict first), `base_variant`, `head_variant`, `parts`,
+    `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed}
     and `eta_seconds` (None when it is over or nothing comparable was ever timed here).
     """
     row = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")
@@ -94,6 +97,7 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     sides = variants(conn, (row["base"], row["head"]))
     base, head = sides[row["base"]], sides[row["head"]]
     boots = [boot | {"id": shown("boot", boot["id"]), "order": shown("order", boot.pop("order_id"))} for boot in rows(conn, _BOOTS, id=number)]
+    parts = rows(conn, _PARTS, id=number)
     facts = {
         "id": shown("comparison", number),
         "base": base["commit"],
@@ -101,7 +105,8 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
         "base_variant": base,
         "head_variant": head,
         "incident": shown("incident", row["incident"]),
-        "parts": rows(conn, _PARTS, id=number),
+        "parts": parts,
+        "facts_differ": facts_differ(rows(conn, _FACTS, id=number), parts),
         "rows": _rows(conn, number),
         "boot_list": boots,
     }

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 
+from .facts import sheet_of
 from .rows import Row, by_id, first, rows, shown, where
 
 _ORDER = """
@@ -37,6 +38,7 @@ SELECT x.id, x.order_id, x.testbox, x.build_key, x.image_sha256, x.spec, x.serie
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree JOIN testbox box ON box.name = x.testbox
 WHERE x.id = :id
 """
+_CONFIG = "SELECT compiler_version, files -> 'config' ->> 'sha256' AS config_sha256 FROM kernel_build WHERE build_key = :key"
 _RUNS = "SELECT id, unit_job, number, status, reason, seconds FROM run WHERE boot = :id ORDER BY unit_job, number"
 _SAMPLES = "SELECT s.run, s.metric, s.seq, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :id ORDER BY s.run, s.metric, s.seq"
 _VARIANTS_OF_KEY = """
@@ -95,7 +97,7 @@ def _no_build(conn: sa.Connection, key: str) -> NotFound:
 
 
 def boot(conn: sa.Connection, id: int | str) -> Row:
-    """A boot with its `runs`; each run has `samples` {metric: [values]}."""
+    """A boot with its `runs`, each with `samples` {metric: [values]}; `facts` as they came, and the whole fact sheet by group in `sheet`."""
     row = by_id(conn, _BOOT, "boot", id)
     number = row["id"]
     samples: dict[int, dict[str, list[float]]] = {}
@@ -105,7 +107,7 @@ def boot(conn: sa.Connection, id: int | str) -> Row:
     for run in rows(conn, _RUNS, id=number):
         runs.append(run | {"samples": samples.get(run.pop("id"), {})})
     ids = {"id": shown("boot", number), "order": shown("order", row.pop("order_id")), "variant": shown("variant", row["variant"])}
-    return row | ids | {"runs": runs}
+    return row | ids | {"runs": runs, "sheet": sheet_of(row["facts"], first(conn, _CONFIG, key=row["build_key"]))}
 
 
 def list_orders(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100) -> list[Row]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, jobs, look, raw, reports, requests, service, stats, testboxes, trees
+from swingbot.app.commands import bisect_run, facts, jobs, look, raw, reports, requests, service, stats, testboxes, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -54,6 +54,7 @@ for command in (
     raw.raw,
     raw.reparse,
     look.parse_,
+    facts.facts_,
     stats.stats,
     jobs.jobs,
     reports.report,

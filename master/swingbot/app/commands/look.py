@@ -112,6 +112,8 @@ def show(session: Session, id_: str, counters: bool, json_: bool) -> None:
         click.echo(f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}")
     elif kind == "bisection":
         click.echo(text.bisection(facts))
+    elif kind == "boot":
+        click.echo(text.boot(facts))
     elif kind == "report":
         click.echo(f"{facts['id']} is {facts['state']}\n\n{facts['body']}")
     else:

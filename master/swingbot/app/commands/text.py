@@ -65,6 +65,7 @@ def side(facts: Facts) -> str:
 def comparison(facts: Facts, *, counters: bool = False) -> str:
     """A comparison: the headline metric of each unit job, or with `counters` every row."""
     lines = [f"{facts['id']}  {facts['base'][:12]} -> {facts['head'][:12]}  {facts['status']}" + (f": {facts['reason']}" if facts.get("reason") else "")]
+    lines += differences(facts.get("facts_differ", ()))
     hidden = 0
     for row in facts["rows"]:
         if not counters and not row.get("headline"):
@@ -85,6 +86,30 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
 def kernel_change(facts: Facts) -> str:
     """What the change did to the kernel, or why that is not known."""
     return f"What the change did to the kernel\n{change_text(facts, most=20) if facts['state'] == 'compared' else facts['reason']}"
+
+
+def differences(found: Iterable[Facts]) -> list[str]:
+    """How the fact sheets of the two sides differ; the variant itself, which has to, in one line."""
+    marks = {"blocks": "BLOCKS A VERDICT", "compared": "compared by the job", "told": "may be the explanation"}
+    shown = [f"  {d['testbox']}: {d['words']} [{marks[d['kind']]}]" for d in found if d["kind"] in marks]
+    variant = sorted({d["fact"] for d in found if d["kind"] == "variant"})
+    shown += [f"  the variant itself: {', '.join(variant)}"] if variant else []
+    return ["facts that differ:", *shown] if shown else []
+
+
+def boot(facts: Facts) -> str:
+    """A boot: how it ended, its runs, and its fact sheet; what is not known is `-`."""
+    lines = [
+        f"{facts['id']}  {facts['commit'][:12]} on {facts['testbox']}, k={facts['k']}  {facts['outcome']}" + (f": {facts['reason']}" if facts["reason"] else "")
+    ]
+    lines += [f"  {run['unit_job']} run {run['number']}  {run['status']}" + (f": {run['reason']}" if run["reason"] else "") for run in facts["runs"]]
+    for group, told in facts["sheet"].items():
+        wide = max((len(line["name"]) for line in told), default=0)
+        lines += ["", group]
+        for line in told:
+            value = "-" if line["value"] is None else f"{line['value']} {line['unit']}".rstrip()
+            lines.append(f"  {line['name']:{wide}}  {value}")
+    return "\n".join(lines)
 
 
 def bisection(facts: Facts) -> str:

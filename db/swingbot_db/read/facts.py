@@ -1,0 +1,35 @@
+"""Fact sheets: of one boot, and how those of a comparison's two sides differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from swingbot.core.stats.facts import differences
+from swingbot_jobs.facts import sheet
+
+from .rows import Row
+
+
+def sheet_of(facts: Mapping[str, Any], build: Mapping[str, Any] | None) -> dict[str, list[Row]]:
+    """Every fact of the list by group, `value` None where it is not known; what the kernel build tells is among them."""
+    of_build = {"config_sha256": build["config_sha256"], "compiler": build["compiler_version"]} if build else {}
+    return {group: [asdict(line) for line in lines] for group, lines in sheet({**facts, **of_build}).items()}
+
+
+def facts_differ(boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
+    """How the two sides' sheets differ on each testbox, what blocks a verdict first.
+
+    `boots`: {"side", "testbox", "spec", "k", "facts"}; `parts`: {"testbox", "spec", "unit_jobs", "repeatable"}. A fact is what is compared if every
+    unit job of the part demands or compares it.
+    """
+    found = []
+    for part in parts:
+        own = [boot for boot in boots if (boot["testbox"], boot["spec"]) == (part["testbox"], part["spec"])]
+        base, head = ({boot["k"]: boot["facts"] for boot in own if boot["side"] == side} for side in ("base", "head"))
+        meant = [{*job.get("demand", ()), *job.get("compare_fact", ())} for job in part["unit_jobs"]]
+        compared = set.intersection(*meant) if meant else set()
+        made = differences(base, head, paired=bool(part["repeatable"]), compared=compared)
+        found += [{"testbox": part["testbox"]} | difference.to_json() for difference in made]
+    return found

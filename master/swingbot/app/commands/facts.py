@@ -1,0 +1,32 @@
+"""`swingbot facts`: the list of what is noted of a boot, and who sees to a quiet testbox."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.context import as_json, guarded, say_json
+from swingbot_jobs.facts import checklist, known
+
+
+@click.command("facts")
+@click.option("--checklist", "quiet", is_flag=True, help="The checklist of a quiet testbox instead: who enforces, verifies and records each item.")
+@as_json
+@guarded
+def facts_(quiet: bool, json_: bool) -> None:
+    """List the facts that are noted of every boot: any of them can be demanded by a job or a testbox.
+
+    \b
+    Example:
+      swingbot facts --checklist
+    """
+    if json_:
+        say_json([asdict(item) for item in checklist()] if quiet else [asdict(fact) for fact in known().values()])
+    elif quiet:
+        rows = [(item.item, item.want, item.enforced, " ".join(item.verified), " ".join(item.recorded)) for item in checklist()]
+        click.echo(text.table(rows, ("ITEM", "WANTED", "ENFORCED BY", "VERIFIED BY", "RECORDED AS")))
+    else:
+        rows = [(fact.group, fact.name, "sets it" if fact.set else "", fact.compare, fact.about) for fact in known().values()]
+        click.echo(text.table(rows, ("GROUP", "FACT", "RUNNER", "COMPARED AS", "WHAT IT IS")))
