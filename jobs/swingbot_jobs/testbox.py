@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import yaml
+
+from swingbot_jobs import facts
+from swingbot_jobs.unit_job import UnitJob
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DRIVERS: Final = ("qemu", "command")
@@ -90,10 +93,15 @@ class Testbox:
     perturbations: Perturbations | None = None
     boot_seconds: float = DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
     cmdline: str = ""  # added to the kernel command line
+    demand: Mapping[str, str] = field(default_factory=dict)  # facts that have to be so in each of its boots, whatever runs
 
     def perturbation(self, k: int) -> int:
         """Delay before the job of the k-th boot in microseconds; 0 on a testbox that is given none."""
         return self.perturbations(k) if self.perturbations else 0
+
+    def demanded(self, unit_jobs: Iterable[UnitJob]) -> list[UnitJob]:
+        """The unit jobs with what the testbox demands; what a job says of the same fact counts more."""
+        return [replace(job, demand=dict(sorted({**self.demand, **job.demand}.items()))) if self.demand else job for job in unit_jobs]
 
     def to_json(self) -> dict[str, Any]:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
@@ -127,6 +135,7 @@ def load(text: str, file_name: str) -> Testbox:
         perturbations=_perturbations(table.table("perturbations")) if table.has("perturbations") else None,
         boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
         cmdline=table.text("cmdline", ""),
+        demand=_demand(table.table("demand")) if table.has("demand") else {},
     )
     table.done()
     _check(box, table, Path(file_name).stem)
@@ -146,6 +155,19 @@ def _perturbations(table: _Table) -> Perturbations:
     made = Perturbations(seed=table.whole("seed"), count=table.whole("count", at_least=1), max_ms=table.whole("max_ms", at_least=1))
     table.done()
     return made
+
+
+def _demand(table: _Table) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key in table.names():
+        try:
+            name, wanted = facts.demand(key, table.scalar(key))
+        except facts.DemandError as error:
+            table.refuse(key, str(error))
+        if name in found:
+            table.refuse(key, f"{key} is demanded twice")
+        found[name] = wanted
+    return found
 
 
 def _qemu(table: _Table) -> QemuDriver:
@@ -169,8 +191,10 @@ def _command(table: _Table) -> CommandDriver:
 class _Table:
     """A YAML mapping that knows the line of each key and which keys were asked for."""
 
-    def __init__(self, file_name: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], nested: Mapping[str, _Table]) -> None:
-        self._file, self._line = file_name, line
+    def __init__(
+        self, file_name: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], nested: Mapping[str, _Table], written: Mapping[str, str]
+    ) -> None:
+        self._file, self._line, self._written = file_name, line, dict(written)
         self._values, self._lines, self._nested = dict(values), dict(lines), dict(nested)
         self._asked: set[str] = set()
 
@@ -190,6 +214,7 @@ class _Table:
         values: dict[str, Any] = {}
         lines: dict[str, int] = {}
         nested: dict[str, _Table] = {}
+        written: dict[str, str] = {}
         loader = yaml.SafeLoader("")
         for key_node, value_node in node.value:
             key, line = str(key_node.value), key_node.start_mark.line + 1
@@ -197,12 +222,24 @@ class _Table:
                 raise TestboxError(f"{file_name}: line {line}: {key} stands twice, first in line {lines[key]}")
             lines[key] = line
             values[key] = loader.construct_object(value_node, deep=True)
+            if isinstance(value_node, yaml.ScalarNode):
+                written[key] = str(value_node.value)
             if isinstance(value_node, yaml.MappingNode):
                 nested[key] = cls._from_node(value_node, file_name)
-        return cls(file_name, node.start_mark.line + 1, values, lines, nested)
+        return cls(file_name, node.start_mark.line + 1, values, lines, nested, written)
 
     def has(self, key: str) -> bool:
         return key in self._values
+
+    def names(self) -> list[str]:
+        return list(self._values)
+
+    def scalar(self, key: str) -> str:
+        """A plain value as it was written: `off` is a word here, whatever YAML takes it for."""
+        self.take(key)
+        if key not in self._written:
+            self.refuse(key, f"{key} must be a plain value")
+        return self._written[key]
 
     def take(self, key: str, default: Any = None) -> Any:
         self._asked.add(key)

@@ -31,7 +31,7 @@ def resolve_parts(lab: Lab, store: Store, job_files: Sequence[JobFile], testboxe
                 expanded = expand(file.text, file.name, lab.testboxes[name], lab.programs, overrides)
             except JobError as error:
                 raise RequestError(str(error)) from None
-            unit_jobs += [job for job in expanded if job not in unit_jobs]
+            unit_jobs += [job for job in lab.testboxes[name].demanded(expanded) if job not in unit_jobs]
         twice = {job.name for job in unit_jobs if sum(other.name == job.name for other in unit_jobs) > 1}
         if twice:
             raise RequestError(f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files")

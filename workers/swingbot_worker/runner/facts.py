@@ -123,6 +123,3 @@ def demanded(job: UnitJob, number: int, run: str) -> list[str]:
 def held(job: UnitJob) -> list[str]:
     """The lines before the runs of a unit job that set what it demands."""
     return [f"hold {shlex.quote(value)} {file}" for file, value in facts.settings(job.demand)]
-
-
-FACTS: Final = functions(())

@@ -42,7 +42,7 @@ def jobs_expand(session: Session, file: Path, box: str, overrides: tuple[str, ..
       swingbot jobs expand jobs/vm-netperf.yaml --testbox vm-icount
     """
     [chosen] = _testboxes(session, [box])
-    found = expand(read_job(file, _roots(session)), file.name, chosen, _programs(session), read_overrides(overrides))
+    found = chosen.demanded(expand(read_job(file, _roots(session)), file.name, chosen, _programs(session), read_overrides(overrides)))
     if json_:
         say_json([job.to_json() | {"result_root": _result_root(job, chosen.tbox_group)} for job in found])
         return
