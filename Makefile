@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 STAGE := @.ci/stage
 
-.PHONY: help setup lint quick test-db test-boot calibrate test-e2e test demo seeds golden dashboards lock base-kernel
+.PHONY: help setup lint quick test-db test-boot calibrate test-e2e test demo seeds golden conformance dashboards lock base-kernel
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,6 +56,9 @@ seeds: setup ## make seeds N=20 [PLANT=none]: the demo with seeds 1..N, one line
 golden: setup ## rewrite the goldens; read the diff as its recipient would
 	@$(BIN)/python -m tests.golden.remake
 	@env -i $(BIN)/swingbot describe >tests/golden/describe/describe.yaml
+
+conformance: setup ## make conformance LKP_SRC=DIR: job splitting and parsers against an lkp-tests checkout; needs Ruby
+	@LKP_SRC="$(LKP_SRC)" $(BIN)/python -m tests.conformance
 
 dashboards: setup ## Grafana JSON in normal form
 	@$(BIN)/python dashboards/normalise.py

@@ -45,6 +45,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     required: bool = False
     pattern: str | None = None  # what a text must match as a whole
+    unless: str | None = None  # another parameter: where a job sets that one, this one has no default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +155,7 @@ def _parameters(meta: _Table) -> Iterator[Parameter]:
             choices=table.texts("choices"),
             required=table.truth("required"),
             pattern=table.text("pattern", "") or None,
+            unless=table.text("unless", "") or None,
         )
         if parameter.choices and parameter.default and parameter.default not in parameter.choices:
             table.refuse(f"default {parameter.default!r} is not one of the choices")

@@ -67,7 +67,7 @@ def _revise(table: dict[str, Value], path: list[str], how: str, value: Value, at
     elif how == "+":
         table[head] = _sum(inner, value) if inner else value
     elif how == "-":
-        _take_away(table, head, value)
+        _take_away(table, head, value, at)
     else:
         table[head] = value
 
@@ -91,17 +91,19 @@ def _as_table(value: Value) -> dict[str, Value]:
     return {item.text or "": Value(None, item.line, item.file) for item in value.items}
 
 
-def _take_away(table: dict[str, Value], key: str, value: Value) -> None:
+def _take_away(table: dict[str, Value], key: str, value: Value, at: Value) -> None:
     """Without `key`, or without those of its items that `value` names. What is not there needs no taking away."""
-    if key not in table:
+    old = table.get(key)
+    if old is None:
         return
     if value.content is None:
         del table[key]
         return
     gone = set(value.table) if value.table is not None else {item.text for item in value.items}
-    old = table[key]
     if old.table is not None:
         kept: dict[str, Value] | tuple[Value, ...] = {name: entry for name, entry in old.table.items() if name not in gone}
-    else:
+    elif isinstance(old.content, tuple):
         kept = tuple(item for item in old.items if item.text not in gone)
+    else:
+        raise JobError(f"{at.where}: items can be taken from a list or a table; {key} is a plain value in line {old.line}: to take it away, write '{key}-:'")
     table[key] = Value(kept or None, value.line, value.file)

@@ -56,7 +56,7 @@ class Point:
     def params(self) -> dict[str, str]:
         """What the program gets, by parameter name. Raises JobError."""
         for name, parameter in self._program.parameters.items():
-            if name in self._chosen or parameter.default is not None:
+            if self._given(parameter):
                 self._resolve(parameter)
             elif parameter.required:
                 raise JobError(f"{self._document.where}: {self._program.name} needs {name}: {parameter.describe}")
@@ -80,6 +80,10 @@ class Point:
     def written(self) -> dict[str, str]:
         """The values as they are written, which is what names are made of: percentages as they are, expressions worked out."""
         return {key: self._evaluated(key, value) for key, value in self._chosen.items()}
+
+    def _given(self, parameter: Parameter) -> bool:
+        """Whether the program gets this parameter: from the job, or by its default."""
+        return parameter.name in self._chosen or (parameter.default is not None and parameter.unless not in self._chosen)
 
     def _cluster(self, value: Value) -> str:
         if value.text not in CLUSTERS:
@@ -149,7 +153,7 @@ class Point:
         if name in facts:
             return facts[name]
         parameter = self._program.parameters.get(name)
-        if parameter is None or parameter.kind == "text" or (name not in self._chosen and parameter.default is None):
+        if parameter is None or parameter.kind == "text" or not self._given(parameter):
             raise ValueError(f"{name!r} is neither nr_cpu, memory_mb nor a number that this job sets")
         return int(self._resolve(parameter))
 

@@ -113,6 +113,13 @@ def test_defaults_are_passed_on_and_options_without_one_are_not() -> None:
     assert jobs("netperf:\n  test: TCP_RR\n")[0].params == {"test": "TCP_RR", "nr_threads": "1", "runtime": "300", "ip": "ipv4"}
 
 
+def test_hackbench_runs_for_a_time_where_the_job_says_so_and_counts_iterations_otherwise() -> None:
+    assert jobs("hackbench:\n")[0].params["iterations"] == "8"
+    [job] = jobs("runtime: 20s\nhackbench:\n")
+    assert ("iterations" in job.params, job.params["runtime"]) == (False, "20")
+    assert jobs("runtime: 20s\nhackbench:\n  iterations: 3\n")[0].params["iterations"] == "3"
+
+
 def test_a_default_can_be_worked_out_from_box_and_job() -> None:
     assert jobs("hackbench:\n  nr_threads: 4\n", TWO)[0].params["loops"] == "15000"
 

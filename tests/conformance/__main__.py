@@ -1,0 +1,39 @@
+"""`make conformance LKP_SRC=DIR`: job splitting and parsers against an lkp-tests checkout, as a table of differences.
+
+Exit status: 0 all that could be compared is equal, 1 something differs, 2 there is nothing to compare with.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tests.conformance import jobs
+from tests.conformance.row import Row, table
+
+try:
+    from tests.conformance import parsers
+except ImportError:
+    parsers = None  # type: ignore[assignment]
+
+
+def main() -> int:
+    """Compare everything that is here."""
+    given = os.environ.get("LKP_SRC", "")
+    lkp_src = Path(given)
+    if not given or not (lkp_src / "sbin" / "split-job").is_file():
+        print(f"LKP_SRC={given}: name the directory of an lkp-tests checkout (it has sbin/split-job): make conformance LKP_SRC=~/lkp-tests", file=sys.stderr)
+        return 2
+    rows: list[Row] = []
+    for part in (jobs, parsers):
+        if part is not None:
+            rows += part.check(lkp_src.resolve())
+    print(table(rows))
+    differing = sum(bool(row.differences) for row in rows)
+    print(f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this table, {differing} of them with differences")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

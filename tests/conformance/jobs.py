@@ -1,0 +1,130 @@
+"""Job splitting: the names and their order that `lkp split-job` gives, and those that we give.
+
+Compared are lkp-tests' own files for the programs that both have, and files of ours made for the corners of the language (`cases.py`).
+LKP wants a host of its own in its directory, so it is run in a directory of links with that host beside them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from swingbot.adapters.job_files import read_job
+from swingbot_jobs.expand import expand_documents
+from swingbot_jobs.job import JobError
+from swingbot_jobs.job import read_job as documents_of
+from swingbot_jobs.program import load_programs
+from swingbot_jobs.values import NominalBox
+from tests.conformance.cases import cases
+from tests.conformance.row import Row
+from tests.demo.process import attempt
+
+JOBS: Final = Path(__file__).resolve().parents[2] / "jobs"
+FILES: Final = ("will-it-scale*.yaml", "netperf*.yaml", "hackbench*.yaml")
+BOX: Final = NominalBox("box", "box", 8, 16 * 1024)
+# What we say of a key that needs something of LKP's that we do not have.
+TOLD: Final = ("needs LKP's program", "would have no effect here")
+
+
+def check(lkp_src: Path) -> list[Row]:
+    """A row for each job file of lkp-tests, and one for all our own cases."""
+    ruby = shutil.which("ruby")
+    if ruby is None:
+        return [Row(what="jobs", compared=0, note="Ruby is not installed, so split-job can't be run (Debian: ruby ruby-activesupport ruby-git)")]
+    with tempfile.TemporaryDirectory(prefix="conformance-") as directory:
+        lkp = _with_host(lkp_src, Path(directory) / "lkp")
+        return [*_own_files(lkp, Path(directory)), _cases(lkp, Path(directory))]
+
+
+def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
+    lkp_jobs = (lkp / "jobs").resolve()
+    for path in sorted({path for pattern in FILES for path in lkp_jobs.rglob(pattern)}):
+        what = f"jobs/{path.relative_to(lkp_jobs)}"
+        theirs, idle = _without_idle(split(lkp, [path], directory)[path], directory / "out")
+        try:
+            ours = _ours(path)
+        except JobError as error:
+            named = all(any(told in str(problem) for told in TOLD) for problem in _problems(path))
+            yield Row(what=what, compared=0, note=f"named: {error}") if named else Row(what=what, compared=len(theirs), differences=(str(error),))
+            continue
+        note = f"LKP has {' and '.join(idle)} too, which runs nothing" if idle else ""
+        yield Row(what=what, compared=len(theirs), differences=tuple(differences(theirs, ours)), note=note)
+
+
+def _without_idle(names: list[str], out: Path) -> tuple[list[str], list[str]]:
+    """The names of jobs that run something, and those that name no benchmark: LKP makes a job of a base that only lends its keys, we do not."""
+    benchmarks = "|".join(name for name, program in load_programs(JOBS / "programs").items() if program.kind == "benchmark")
+    idle = [name for name in names if not re.search(rf"^ *(?:{benchmarks}):", (out / f"{name}.yaml").read_text(), re.MULTILINE)]
+    return [name for name in names if name not in idle], idle
+
+
+def _cases(lkp: Path, directory: Path) -> Row:
+    place = directory / "cases"
+    place.mkdir()
+    written = {name: place / f"{name}.yaml" for name in cases()}
+    for name, text in cases().items():
+        written[name].write_text(text)
+    asked = [path for name, path in written.items() if not name.startswith("included")]
+    theirs = split(lkp, asked, directory)
+    found = [f"{path.stem}: {difference}" for path in asked for difference in differences(theirs[path], _names(path))]
+    return Row(what="our own cases", compared=sum(len(set(names)) for names in theirs.values()), differences=tuple(found))
+
+
+def split(lkp: Path, files: Iterable[Path], directory: Path) -> dict[Path, list[str]]:
+    """The names that split-job gives each file, in its order."""
+    out = directory / "out"
+    out.mkdir(exist_ok=True)
+    found: dict[Path, list[str]] = {path: [] for path in files}
+    argv: list[str | Path] = ["env", f"LKP_SRC={lkp}", "ruby", lkp / "sbin" / "split-job", "-t", BOX.name, "-o", out, *found]
+    status, said, wrong = attempt(argv)
+    for line in said.splitlines():
+        source, arrow, target = line.partition(" => ")
+        if arrow and Path(source) in found:
+            found[Path(source)].append(Path(target).name.removesuffix(".yaml"))
+    if status != 0 or not all(found.values()):
+        empty = next((path for path, names in found.items() if not names), None)
+        raise RuntimeError(f"split-job ended with {status} and gave {empty} no names: {(wrong or said).strip()[-3500:]}")
+    return found
+
+
+def differences(theirs: list[str], ours: list[str]) -> Iterator[str]:
+    """Names that one side alone has, or the first place at which the order differs."""
+    yield from (f"only LKP: {name}" for name in theirs if name not in ours)
+    yield from (f"only swingbot: {name}" for name in ours if name not in theirs)
+    if sorted(set(theirs)) == sorted(set(ours)):
+        yield from (f"LKP has {a} where swingbot has {b}" for a, b in list(zip(dict.fromkeys(theirs), dict.fromkeys(ours), strict=True)) if a != b)
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        return _ours(path)
+    except JobError as error:
+        return [str(error)]
+
+
+def _ours(path: Path) -> list[str]:
+    programs = load_programs(JOBS / "programs")
+    documents, problems = documents_of(read_job(path), path.name, programs)
+    if problems:
+        raise problems[0]
+    return [job.name for job in expand_documents(documents, BOX, programs)]
+
+
+def _problems(path: Path) -> list[JobError]:
+    return documents_of(read_job(path), path.name, load_programs(JOBS / "programs"))[1]
+
+
+def _with_host(lkp_src: Path, place: Path) -> Path:
+    """A directory that is lkp-tests but for `hosts/`, which holds our box."""
+    place.mkdir()
+    for entry in lkp_src.iterdir():
+        if entry.name != "hosts":
+            (place / entry.name).symlink_to(entry)
+    (place / "hosts").mkdir()
+    facts: Mapping[str, object] = {"nr_cpu": BOX.nr_cpu, "memory": f"{BOX.memory_mb // 1024}G", "local_run": 1}
+    (place / "hosts" / BOX.name).write_text("".join(f"{key}: {value}\n" for key, value in facts.items()))
+    return place
