@@ -14,6 +14,7 @@ from swingbot_jobs.result import ParseError
 MAX_CHARACTERS: Final = 8 * 1024 * 1024
 MAX_SHARES: Final = 100_000
 MAX_LINE: Final = 10_000
+MAX_HEADER: Final = 300
 FRAMES: Final = 5
 # Waiting for a contended spin lock is spent here: plain, in a guest that knows its host, and before 4.2's native_ names.
 SLOWPATHS: Final = ("native_queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath", "queued_spin_lock_slowpath")
@@ -34,7 +35,7 @@ def read_profile(text: str) -> dict[str, float]:
         if len(line) > MAX_LINE:
             continue
         if line.startswith("#"):
-            header = _EVENT.fullmatch(line)
+            header = _EVENT.fullmatch(line) if len(line) <= MAX_HEADER else None
             event = header["event"].replace(":", "-") if header else event
         elif event:
             for name, share in _shares(line, event):
