@@ -42,16 +42,16 @@ def test_only_a_guest_of_its_own_is_swept() -> None:
     assert "kill -KILL -1" in runner.script([a_job()], alone=True)
 
 
-def run_here(tmp_path: Path, unit_jobs: list[UnitJob], programs: dict[str, str]) -> Results:
-    """Run the script on this machine, as a command driver would, and read what it sent."""
+def run_here(tmp_path: Path, unit_jobs: list[UnitJob], programs: dict[str, str], path: str = "") -> Results:
+    """Run the script on this machine, as a command driver would, and read what it sent; `path` is searched for programs first."""
     for name, text in programs.items():
-        path = tmp_path / "programs" / name / "run"
-        path.parent.mkdir(parents=True)
-        path.write_text("#!/bin/sh\n" + text)
-        path.chmod(0o755)
+        run = tmp_path / "programs" / name / "run"
+        run.parent.mkdir(parents=True)
+        run.write_text("#!/bin/sh\n" + text)
+        run.chmod(0o755)
     script, stream = tmp_path / "run.sh", tmp_path / "results.tar"
     script.write_text(runner.script(unit_jobs, alone=False))
-    env = os.environ | {"SWINGBOT_PROGRAMS": str(tmp_path / "programs"), "SWINGBOT_WORK": str(tmp_path / "work")}
+    env = os.environ | {"SWINGBOT_PROGRAMS": str(tmp_path / "programs"), "SWINGBOT_WORK": str(tmp_path / "work"), "PATH": f"{path}:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", f'exec sh "{script}" 3>"{stream}"'], env=env, check=True, timeout=60)
     return read_results(stream)
 
@@ -96,6 +96,58 @@ def test_counting_never_touches_the_program_s_own_output(tmp_path: Path) -> None
     results = run_here(tmp_path, [a_job()], {"prints": "echo 1"})
     assert results.runs["a-job", 0]["stdout"] == "1\n"
     assert results.runs["a-job", 0]["stderr"] == ""
+
+
+LIGHT = {"proc-vmstat", "meminfo", "buddyinfo", "softirqs", "interrupts"}
+
+
+def test_light_monitors_read_before_and_after_each_run_and_never_within(tmp_path: Path) -> None:
+    files = run_here(tmp_path, [a_job()], {"prints": "echo 1; sleep 0.3"}).runs["a-job", 0]
+    assert set(files) >= LIGHT
+    stamps = [[float(line.split()[1]) for line in files[name].splitlines() if line.startswith("time: ")] for name in sorted(LIGHT)]
+    assert {len(one) for one in stamps} == {2}
+    assert all(after - before >= 0.3 for before, after in stamps)
+    assert float(files["seconds"]) < stamps[0][1] - stamps[0][0] + 0.02
+    assert files["proc-vmstat"].count("pgfault ") == 2
+
+
+def test_a_run_of_a_monitor_goes_through_it_and_not_through_the_counting(tmp_path: Path) -> None:
+    job = UnitJob(name="a-job", program="prints", params={"word": "x"}, runs=1, monitors=("watches",))
+    results = run_here(
+        tmp_path, [job], {"prints": 'echo "$word"', "watches": 'echo "$word $#" >"$sb_out"; "$@"; status=$?; echo over >>"$sb_out"; exit $status'}
+    )
+    plain, watched = results.runs["a-job", 0], results.runs["a-job", 1]
+    assert (plain["stdout"], watched["stdout"], watched["rc"]) == ("x\n", "x\n", "0\n")
+    assert watched["watches"].split() == ["x", "5", "over"]
+    assert "watches" not in plain
+    assert "perf-stat" not in watched
+
+
+# A perf whose PMU has four counters and no cache events: perf stat -x, -o FILE -e EVENTS COMMAND...
+SMALL_PMU = f"""#!{sys.executable}
+import os, re, sys
+out, events, command = sys.argv[4], sys.argv[6], sys.argv[7:]
+with open(out, "w") as file:
+    for group, event in re.findall(r"{{([^}}]*)}}|([^,{{}}]+)", events):
+        for name in (group or event).split(","):
+            fits = len(group.split(",")) <= 4
+            print("<not supported>" if name.startswith("cache") else 7 if fits else "<not counted>", "", name, 1000, "100.00", "", "", sep=",", file=file)
+os.execvp(command[0], command)
+"""
+
+
+def test_events_are_asked_for_in_groups_that_the_pmu_can_count_at_once(tmp_path: Path) -> None:
+    fake = tmp_path / "bin" / "perf"
+    fake.parent.mkdir()
+    fake.write_text(SMALL_PMU)
+    fake.chmod(0o755)
+    facts = run_here(tmp_path, [a_job()], {"prints": "echo 1"}, path=str(fake.parent)).facts
+    software = "task-clock,context-switches,cpu-migrations,page-faults,duration_time"
+    assert facts["perf_events"].strip() == f"{software},{{cycles,instructions,branches,branch-misses}}"
+    fake.write_text(SMALL_PMU.replace("<= 4", "<= 3"))
+    (tmp_path / "programs").rename(tmp_path / "before")
+    facts = run_here(tmp_path, [a_job()], {"prints": "echo 1"}, path=str(fake.parent)).facts
+    assert facts["perf_events"].strip() == f"{software},{{cycles,instructions}},{{branches,branch-misses}}"
 
 
 def test_the_seconds_in_a_job_make_its_limit() -> None:
