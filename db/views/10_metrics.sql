@@ -13,7 +13,7 @@ JOIN tree t ON t.id = v.tree
 JOIN run r ON r.boot = x.id
 JOIN sample s ON s.run = r.id
 WHERE x.origin = 'measured'
-GROUP BY x.id, t.name, box.facts, r.unit_job, s.metric, v.id;
+GROUP BY x.id, t.name, box.name, r.unit_job, s.metric, v.id;   -- by the testbox's key: hashing its facts for each sample takes most of the time
 
 -- One row a commit: mean of boot means and the standard deviation between boots (NULL for one boot).
 -- `time` is when the commit was first measured; `is_tip` says that it was the tip of its branch, or the base of the first change.

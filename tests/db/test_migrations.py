@@ -111,7 +111,7 @@ def test_runs_of_before_result_roots_get_a_place_each(old: sa.Engine) -> None:
     with old.begin() as conn:
         found = conn.execute(sa.text("SELECT rr.name, r.root_run, r.parser FROM run r JOIN result_root rr ON rr.id = r.result_root ORDER BY r.id")).all()
         names = [
-            f"result/page/{make.UNIT_JOB.removeprefix('page-')}/vm-icount/{rootfs}/vm-x86_64/gcc-12/{kernel.commit}"
+            f"result/page-fault/{make.UNIT_JOB.removeprefix('page-fault-')}/vm-icount/{rootfs}/vm-x86_64/gcc-12/{kernel.commit}"
             for rootfs in ("unknown", "rootfs-abababababab")
             for kernel in kernels
         ]

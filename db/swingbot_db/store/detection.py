@@ -15,16 +15,19 @@ from swingbot_db.store.comparisons import ComparisonRows
 RECENT_BOOTS: Final = 3000
 
 # A unit job alone in a boot and the same one after others are not the same measurement: kernel, code and k are told apart by what else ran.
+# Of the benchmarks' own metrics alone: monitors give a hundred times as many, which nobody detects swings in.
 _MEASURED = """
 WITH recent AS (
     SELECT id, image_sha256, build_key, spec, k, series, booted_at FROM boot
     WHERE testbox = :box AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
 ), code AS (
     SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant WHERE build_key IN (SELECT build_key FROM recent) GROUP BY build_key
+), program AS (
+    SELECT DISTINCT job ->> 'program' AS name FROM boot_spec b, jsonb_array_elements(b.unit_jobs) AS e (job) WHERE b.sha256 IN (SELECT spec FROM recent)
 ), one_run AS (
     SELECT r.boot, r.unit_job, s.metric, r.number, avg(s.value) AS value
     FROM run r JOIN sample s ON s.run = r.id
-    WHERE r.boot IN (SELECT id FROM recent) AND r.status = 'ok' AND s.metric NOT LIKE 'perf-stat.%'
+    WHERE r.boot IN (SELECT id FROM recent) AND r.status = 'ok' AND split_part(s.metric, '.', 1) IN (SELECT name FROM program)
     GROUP BY r.boot, r.unit_job, s.metric, r.number
 )
 SELECT o.unit_job, o.metric, x.image_sha256 || x.spec AS image, c.code || x.spec AS code, to_char(x.booted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,

@@ -32,7 +32,12 @@ RETURNING id, unit_job, number
 
 class RawRunRows(Rows):
     def add_runs(self, boot: int, runs: Sequence[ParsedRun], parsers: Mapping[str, str]) -> None:
-        """Remember the runs of a boot, each under its result root. `parsers` names the code that read them, by unit job."""
+        """Remember the runs of a boot, each under its result root. `parsers` names the code that read them, by unit job.
+
+        The transaction does not wait for the disk: outcome and raw files are on it already, so that after a power cut the
+        same is taken in again; whatever is decided from these rows is committed after them, and waits.
+        """
+        self.do("SET LOCAL synchronous_commit = off")
         places = self._places(boot, runs)
         inserted = self.all(
             _INSERT,
@@ -58,12 +63,16 @@ class RawRunRows(Rows):
         named = {
             job: result_root(Measured(program=programs.get(job, job.partition("-")[0]), unit_job=job, **fields)) for job in sorted({r.unit_job for r in runs})
         }
-        roots, following = {}, {}
-        for name in sorted(set(named.values())):  # in one order, so that two that write never wait for each other
-            roots[name] = self.value(
-                "INSERT INTO result_root (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id", name=name
-            )
-            following[name] = self.value("SELECT coalesce(max(root_run) + 1, 0) FROM run WHERE result_root = :root", root=roots[name])
+        # In one order, so that two that write never wait for each other; the update that changes nothing takes the row's lock.
+        rows = self.all(
+            "INSERT INTO result_root AS o (name) SELECT unnest(CAST(:names AS text[])) ORDER BY 1"
+            " ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, name",
+            names=sorted(set(named.values())),
+        )
+        roots = {row.name: row.id for row in rows}
+        used = self.all("SELECT result_root, max(root_run) AS last FROM run WHERE result_root = ANY(:roots) GROUP BY 1", roots=list(roots.values()))
+        last = {row.result_root: row.last for row in used}
+        following = {name: last.get(root, -1) + 1 for name, root in roots.items()}
         places = []
         for run in runs:
             name = named[run.unit_job]
