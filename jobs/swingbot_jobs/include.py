@@ -36,14 +36,13 @@ class _Wanted:
 
 def include(text: str, file_name: str, find: Find) -> str:
     """`text` with the files that it includes in it. Raises JobError with file and line."""
-    included = "\n".join(_included(text, file_name, find, (file_name,)))
-    return included + "\n" if text.endswith("\n") else included
+    return "\n".join(_included(text, file_name, find, (file_name,)))
 
 
 def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iterator[str]:
     places = Places.of(text, name)
     budget = MAX_CHARACTERS
-    for number, line in enumerate(text.splitlines()):
+    for number, line in enumerate(text.split("\n")):
         wanted = _INCLUDE.fullmatch(line)
         if not wanted:
             yield line

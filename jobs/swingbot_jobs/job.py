@@ -28,7 +28,6 @@ _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
 _CONTROL: Final = re.compile(r"(?:if|for|while|until|function|call|command)\s")
 _ROLE: Final = re.compile(r"if\s+role\s+(\S+)")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+=.%_-]*")
-_UNQUOTED: Final = re.compile(r"[ ]*(?:- )*[^\s#'\"][^\n#'\"{]*:[ ]+|[ ]*(?:- +)+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +95,7 @@ def quote_braces(text: str) -> str:
         line = text.rfind("\n", 0, start) + 1
         stop = text.find("\n", end)
         stop = len(text) if stop < 0 else stop
-        if line >= done and _UNQUOTED.fullmatch(text, line, start):
+        if line >= done and _awaits_value(text[line:start]):
             value = text[start:stop].partition(" #")[0] if "\n" not in text[start:end] else text[start:stop]
             parts += [text[done:start], "'", value.rstrip().replace("'", "''"), "'"]
             done = stop
@@ -104,6 +103,12 @@ def quote_braces(text: str) -> str:
             parts.append(text[done : end + 2])
             done = end + 2
     return "".join([*parts, text[done:]])
+
+
+def _awaits_value(before: str) -> bool:
+    """Whether a line that begins so goes on with a value: after `key: ` or `- `, and not within quotes, a list or a comment."""
+    words = before.split()
+    return before.endswith(" ") and bool(words) and (words[-1] == "-" or words[-1].endswith(":")) and not set(before) & set("#'\"{[")
 
 
 def _table(document: Value) -> Mapping[str, Value]:

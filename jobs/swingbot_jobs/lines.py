@@ -18,7 +18,7 @@ from typing import Final
 
 import yaml
 
-MAX_CHARACTERS = 256 * 1024
+MAX_CHARACTERS = 64 * 1024  # YAML is read at some 30 KB a second
 MAX_VALUES = 20_000  # aliases count each time they are used: a few lines of them can stand for billions
 MAX_DEPTH = 20
 # Plain scalars that YAML 1.1 takes for a number, a truth or a date and writes back in another way: 010, 1_000, 1.50, 12:30, yes, :name.

@@ -9,13 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from tests.conformance import jobs
+from tests.conformance import jobs, parsers
 from tests.conformance.row import Row, table
-
-try:
-    from tests.conformance import parsers
-except ImportError:
-    parsers = None  # type: ignore[assignment]
 
 
 def main() -> int:
@@ -25,10 +20,7 @@ def main() -> int:
     if not given or not (lkp_src / "sbin" / "split-job").is_file():
         print(f"LKP_SRC={given}: name the directory of an lkp-tests checkout (it has sbin/split-job): make conformance LKP_SRC=~/lkp-tests", file=sys.stderr)
         return 2
-    rows: list[Row] = []
-    for part in (jobs, parsers):
-        if part is not None:
-            rows += part.check(lkp_src.resolve())
+    rows: list[Row] = [row for part in (jobs, parsers) for row in part.check(lkp_src.resolve())]
     print(table(rows))
     differing = sum(bool(row.differences) for row in rows)
     print(f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this table, {differing} of them with differences")

@@ -92,8 +92,8 @@ def test_included_files_may_include_others() -> None:
         ("<<: {file: a.yaml\n", {}, "j.yaml:1: '<<' takes a file name, or {file: NAME"),
         ("<<: *alias\n", {}, "j.yaml:1: not valid YAML"),
         ("hackbench:\n  <<: a.yaml\n", {"a.yaml": "loops: 1\n---\nloops: 2\n"}, "j.yaml:2: a file of several documents can only be included at the top level"),
-        ("<<: a.yaml\n", {"a.yaml": "x" * (MAX_CHARACTERS + 1)}, "a.yaml:1: the file has 262145 characters"),
-        ("<<: a.yaml\n" * 30, {"a.yaml": "#" * 10_000}, "j.yaml:27: with what it includes, the job has more than 262144 characters"),
+        ("<<: a.yaml\n", {"a.yaml": "x" * (MAX_CHARACTERS + 1)}, "a.yaml:1: the file has 65537 characters"),
+        ("<<: a.yaml\n" * 30, {"a.yaml": "#" * 10_000}, "j.yaml:7: with what it includes, the job has more than 65536 characters"),
         ("hackbench:\nloops: 1\n<<: a.yaml\nloops: 2\nloops: 3\n", {"a.yaml": "fds: 1\n"}, "j.yaml:4: 'loops' stands twice, first in line 2"),
     ],
 )
@@ -119,6 +119,19 @@ def test_files_that_double_with_each_level_are_refused_before_they_fill_the_memo
 def test_any_mixture_of_lines_is_a_job_or_a_job_error(lines: list[str]) -> None:
     message = message_of("\n".join(lines), {"a.yaml": "\n".join(reversed(lines)).replace("<<", "y")})
     assert message is None or ".yaml:" in message or "q:" in message
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_arbitrary_texts_that_include_each_other_are_jobs_or_a_job_error(one: str, other: str) -> None:
+    message = message_of(f"{one}\n<<: a.yaml\n{other}", {"a.yaml": f"{other}\nhackbench:\n{one}"})
+    assert message is None or ":" in message
+
+
+@pytest.mark.parametrize("line", ["a: {{\n", "{{ }}", "- - ", "a: ", "- 'x' {{ ", "<<: {file: a\n", '#line 1 "x"\n', "&a [*a, "])
+def test_a_file_full_of_one_thing_takes_no_time(line: str) -> None:
+    # What is quadratic in the length of a file takes minutes here, and the test runner's patience is shorter.
+    message_of(line * (MAX_CHARACTERS // len(line) - 5), {})
+    message_of(line * (MAX_CHARACTERS // len(line) - 5) + "{{ 1 }}\n", {})
 
 
 def message_of(text: str, files: dict[str, str]) -> str | None:
