@@ -32,22 +32,29 @@ NOT_HERE: Final = {
     "memory": "the testbox's file says how much memory there is",
     "nr_node": "a testbox has as many NUMA nodes as it has",
 }
-# Keys that need one of LKP's programs, wrappers or functions, which we do not have.
-NEEDS_PROGRAM: Final = {
-    "cgroup": "cgroup",
-    "cgroup2": "cgroup2",
-    "disk": "disk",
-    "fs": "fs",
-    "fs1": "fs",
-    "fs2": "fs",
-    "md": "md",
-    "iosched": "iosched",
-    "ucode": "ucode",
-    "nr_instances": "run-test, which starts several instances",
-    "cpu_node_bind": "run-test, which binds to NUMA nodes",
-    "mem_node_bind": "run-test, which binds to NUMA nodes",
-    "nr_threads_by_instance": "run-test, which starts several instances",
+# Keys that need one of LKP's wrappers around programs, which we do not have.
+NEEDS_WRAPPER: Final = {
+    "nr_instances": "which starts several instances",
+    "nr_threads_by_instance": "which starts several instances",
+    "cpu_node_bind": "which binds to NUMA nodes",
+    "mem_node_bind": "which binds to NUMA nodes",
 }
+# Names of LKP's programs that prepare a machine, as far as jobs of any benchmark may name them.
+_SETUPS: Final = """
+acpi_cpufreq aspm block_queue cgroup cgroup2 chrt cooling_device cpufreq cpuidle_cstate cpuoffline damon-reclaim daxctl debug-setup dirty_thresh disk
+drop_caches eatmem env fragment fs fs1 fs2 fuse intel_powerclamp intel_pstate iosched md memory-hotplug migratepages migration_path msr net-buffer nic
+numactl nvdimm pepc pipe_user_pages_soft quiet-network ramdisk random_migration resctrl sanity-check sched_domain sched_feature sleep_after_boot
+stop_daemons stop_service swap swapin_setup swapon sysctl taskset ucode x86_energy_perf_policy
+"""
+# Names of LKP's monitors; those that we have too are programs of ours, and are looked for first.
+_MONITORS: Final = """
+bdi_dev_mapping blktrace boot-meminfo boot-slabinfo boot-time bpftrace buddyinfo cpufreq-stats cpuidle diskstats energy ethtool ftrace heartbeat
+interrupts iostat kmemleak kmsg kvm lock_stat meminfo memmap mountstats mpstat nfsstat numa-meminfo numa-numastat numa-vmstat numainfo oom-killer
+pagetypeinfo perf-c2c perf-mem perf-node perf-probe perf-profile perf-sched perf-stat pmeter proc-stat proc-vmstat sar sched_debug slabinfo softirqs
+stack syscalls thermal top toplev trace-cmd turbostat uptime vmstat watchdog zoneinfo
+"""
+SETUPS: Final = frozenset(_SETUPS.split())
+MONITORS: Final = frozenset(_MONITORS.split())
 # Where our program does something else than LKP's when a job says nothing: (program, parameter) -> what LKP's does.
 OTHER_DEFAULTS: Final = {
     ("will-it-scale", "nr_task"): "LKP's program sweeps over several counts",
@@ -59,6 +66,10 @@ def refusal(key: str) -> str | None:
     """Why a known key of LKP can't be taken; None for one that is not in the lists."""
     if key in NOT_HERE:
         return f"{key} would have no effect here: {NOT_HERE[key]}; remove it"
-    if key in NEEDS_PROGRAM:
-        return f"{key} needs LKP's program {NEEDS_PROGRAM[key]}, which is not here; remove it, or run this job with LKP"
+    if key in NEEDS_WRAPPER:
+        return f"{key} needs LKP's program run-test, {NEEDS_WRAPPER[key]}; it is not here: remove the key, or run this job with LKP"
+    if key in SETUPS:
+        return f"{key} needs LKP's program of that name, which is not here; remove it, or run this job with LKP"
+    if key in MONITORS:
+        return f"{key} needs LKP's monitor of that name, which is not here; remove it"
     return None

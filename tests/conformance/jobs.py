@@ -27,7 +27,7 @@ JOBS: Final = Path(__file__).resolve().parents[2] / "jobs"
 FILES: Final = ("will-it-scale*.yaml", "netperf*.yaml", "hackbench*.yaml")
 BOX: Final = NominalBox("box", "box", 8, 16 * 1024)
 # What we say of a key that needs something of LKP's that we do not have.
-TOLD: Final = ("needs LKP's program", "would have no effect here")
+TOLD: Final = ("needs LKP's", "would have no effect here")
 
 
 def check(lkp_src: Path) -> list[Row]:
