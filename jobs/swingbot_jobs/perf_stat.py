@@ -69,7 +69,7 @@ def read_perf_stat(text: str) -> dict[str, Count]:
     if len(text) > MAX_CHARACTERS:
         raise ParseError(f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}")
     if _INTERVAL.search(text):
-        raise ParseError("this is perf stat output by intervals (-I); only totals of a whole run can be read")
+        raise ParseError("this is perf stat output by intervals (-I); only totals of a whole run are read here, intervals by perf-stat-interval")
     if _PER_CPU.search(text):
         raise ParseError("this is perf stat output by CPU or socket (-A, --per-*); only totals can be read")
     rows = list(_rows([line.rstrip() for line in text.splitlines() if len(line) <= MAX_LINE]))

@@ -79,6 +79,25 @@ def test_json_that_a_decimal_comma_broke_is_read_all_the_same() -> None:
     assert read_perf_stat(text) == {"task-clock": Count(40.217725, "msec")}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "500,,cycles,1000,25.00,1.2,GHz\n7,,page-faults,4000,100.00,,\n",
+        "500,,cycles,1.00%,1000,25.00,1.2,GHz\n7,,page-faults,0.00%,4000,100.00,,\n",
+        " Performance counter stats for 'x':\n\n   500      cycles      #  1.2 GHz      (25.00%)\n     7      page-faults\n",
+        '{"counter-value" : "500.0", "unit" : "", "event" : "cycles", "event-runtime" : 1000, "pcnt-running" : 25.00}\n'
+        '{"counter-value" : "7.0", "unit" : "", "event" : "page-faults", "event-runtime" : 4000, "pcnt-running" : 100.00}\n',
+    ],
+)
+def test_an_event_that_shared_its_counter_is_taken_as_perf_scaled_it(text: str) -> None:
+    assert {event: count.value for event, count in read_perf_stat(text).items()} == {"cycles": 500, "page-faults": 7}
+
+
+def test_the_counts_of_a_group_are_read_like_any_other() -> None:
+    text = "9,,cycles,10,100.00,,\n<not counted>,,instructions,0,0.00,,\n3,,page-faults,10,100.00,,\n"  # -e {cycles,instructions},page-faults
+    assert read_perf_stat(text) == {"cycles": Count(9, ""), "page-faults": Count(3, "")}
+
+
 def test_text_of_an_older_perf_in_another_locale_gives_the_published_numbers() -> None:
     assert read_perf_stat(LISTS_2011) == {
         "task-clock": Count(327577.471718, "", 0.64),

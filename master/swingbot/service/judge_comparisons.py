@@ -130,10 +130,16 @@ def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
     return rule_for(metric.klass, metric.better, minimum, paired=box.repeatable, layout=LAYOUT_SHARE * minimum / 100)
 
 
+def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
+    """How many runs of a boot should have the metric: one if its monitor has a run of its own."""
+    owner = lab.programs.get(metric.partition(".")[0])
+    return 1 if owner is not None and owner.when == "asked" else job.runs
+
+
 def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Values], known: Differences, *, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
     metric, rule = metric_of(lab, name), rule_of(box, metric_of(lab, name), job)
     known = known.of(job)
-    base, head = (known.with_lost(i, side.get((job.name, name), []), job.runs) for i, side in enumerate(sides))
+    base, head = (known.with_lost(i, side.get((job.name, name), []), _runs_with(lab, job, name)) for i, side in enumerate(sides))
     judged = compare(base, head, rule, invalid=known.must)
     verdict, reason = judged.verdict, judged.reason
     if known.identical:
