@@ -51,8 +51,7 @@ hold() {
 	shift
 	for sb_file; do
 		[ -w "$sb_file" ] || continue
-		sb_was=
-		read -r sb_was <"$sb_file"
+		sb_was=$(head -n 1 "$sb_file") # not `read`: a shell reads bytes one by one, and a sysctl gives only the first of them
 		case $sb_was in *\[*\]*) sb_was=${sb_was#*\[} && sb_was=${sb_was%%\]*} ;; esac
 		[ "$sb_was" = "$sb_value" ] || {
 			printf '%s\n' "$sb_value" >"$sb_file"
