@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.adapters.job_files import read_job
+from swingbot.app.commands.context import read_jobs
 from swingbot_jobs.expand import NominalBox, expand
 from swingbot_jobs.include import include
 from swingbot_jobs.job import JobError, load_job
@@ -161,6 +162,11 @@ def test_an_include_is_looked_for_beside_the_file_then_above_jobs_then_below(tmp
 def test_an_include_is_looked_for_among_the_shipped_jobs_too(tmp_path: Path) -> None:
     mine = written(tmp_path / "mine", j="<<: shipped.yaml\n") / "j.yaml"
     assert "loops: 6" in read_job(mine, [written(tmp_path / "shipped", sub__shipped="hackbench:\n  loops: 6\n")])
+
+
+def test_a_job_that_is_asked_for_by_name_is_kept_with_what_it_includes() -> None:
+    [job] = read_jobs(["vm-will-it-scale-brk1"], str(JOBS))
+    assert {one.params["test"] for one in expand(job.text, job.name, NominalBox(), PROGRAMS)} == {"brk1"}
 
 
 def test_an_include_with_dots_is_beside_the_file_or_nowhere(tmp_path: Path) -> None:

@@ -116,6 +116,13 @@ def test_expand_tells_a_person_names_values_and_how_many_runs(tmp_path: Path) ->
     assert lines[-1] == "2 unit jobs on vm-icount, 4 runs a boot"
 
 
+def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:
+    (tmp_path / "j.yaml").write_text("warmup: 1\ncpufreq_governor: performance\nvmstat:\nmeminfo:\nhackbench:\n  loops: 7\n")
+    lines = run("expand", tmp_path / "j.yaml", "--testbox", "vm-icount").stdout.splitlines()
+    assert lines[2].startswith("    hackbench, 1 run after 1 to warm up, 1 with vmstat; governor is performance: datasize=100")
+    assert lines[3] == "1 unit job on vm-icount, 3 runs a boot"
+
+
 def test_expand_refuses_an_unknown_testbox_and_a_wrong_job_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "j.yaml").write_text("hackbench:\nx: 1\n")
     assert run("expand", tmp_path / "j.yaml", "--testbox", "vm-tgc").stderr.startswith("swingbot: there is no testbox 'vm-tgc'; known are ")

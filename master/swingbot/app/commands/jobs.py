@@ -47,8 +47,7 @@ def jobs_expand(session: Session, file: Path, box: str, overrides: tuple[str, ..
         say_json([job.to_json() | {"result_root": _result_root(job, chosen.tbox_group)} for job in found])
         return
     for job in found:
-        values = " ".join(f"{key}={value}" for key, value in job.params.items())
-        click.echo(f"{job.name}\n    {_result_root(job, chosen.tbox_group)}\n    {job.program}, {_count(job.runs, 'run')}: {values}")
+        click.echo(f"{job.name}\n    {_result_root(job, chosen.tbox_group)}\n    {_described(job)}")
     click.echo(f"{_count(len(found), 'unit job')} on {chosen.name}, {_count(sum(len(job.numbers) for job in found), 'run')} a boot")
 
 
@@ -122,6 +121,14 @@ def _programs(session: Session) -> dict[str, Program]:
 
 def _roots(session: Session) -> tuple[Path, ...]:
     return (Path(session.settings.paths.jobs),)
+
+
+def _described(job: UnitJob) -> str:
+    """`netperf, 2 runs after 1 to warm up, 1 with vmstat; governor is performance: ip=ipv4 test=TCP_RR`"""
+    runs = _count(job.runs, "run") + (f" after {job.warmup} to warm up" if job.warmup else "")
+    watched = "".join(f", 1 with {monitor}" for monitor in job.monitors)
+    demands = "; ".join(f"{fact} is {wanted}" for fact, wanted in job.demand.items())
+    return f"{job.program}, {runs}{watched}{f'; {demands}' if demands else ''}: {' '.join(f'{key}={value}' for key, value in job.params.items())}"
 
 
 def _count(number: int, what: str) -> str:
