@@ -58,7 +58,7 @@ def ours(cell: Cell, bench: SimulatedBench, *, history: bool) -> Ended:
     state = a_state(bench, noise=noise, build_cost=COSTS.build, boot_cost=COSTS.of_boot(bench.runs), boxes=cell.boxes, layouts=cell.layouts)
     if history:
         state = with_history(bench, state, 50, COSTS)
-    return bisect_to_the_end(bench, state, POLICY, COSTS)
+    return bisect_to_the_end(bench, state, POLICY, COSTS, ahead=cell.ahead)
 
 
 def claims_of(ended: Ended) -> tuple[tuple[int, ...], ...]:

@@ -20,6 +20,7 @@ class Cell:
     bounded: bool = True  # whether the bound means anything: layout and drift are left out of it
     layouts: bool = False  # kernels can be built with another layout
     boxes: int = 1
+    ahead: int = 0  # kernels that idle build workers build before they are asked for
     table: bool = True  # in the table of targets; others run by --cell or --full
     peers: bool = True
 
@@ -68,15 +69,17 @@ def on_boxes(make: Make) -> Make:
     return lambda seed: replace(make(seed), box_noise=0.03)
 
 
-ONE_BOX, FOUR_BOXES = "boot -5 %", "4 testboxes"  # the same worlds; on one testbox its level does not matter
+AHEAD = 3
+ONE_BOX, FOUR_BOXES = "1 testbox", "4 testboxes"  # the same worlds; on one testbox its level does not matter
 CELLS = [
     Cell(name="gauss -5 %", make=plain(-0.05, run_noise=0.02)),
-    Cell(name=ONE_BOX, make=plain(-0.05, run_noise=0.02, boot_noise=0.02)),
+    Cell(name="boot -5 %", make=plain(-0.05, run_noise=0.02, boot_noise=0.02)),
     Cell(name="gauss -2 %", make=plain(-0.02, run_noise=0.02)),
     Cell(name="boot -18 %", make=plain(-0.18, run_noise=0.02, boot_noise=0.02)),
     Cell(name="heavy -5 %", make=plain(-0.05, run_noise=0.02, heavy_runs=0.1)),
     Cell(name="mixed", make=troubled(layout=0.5, drift=0.5, two=0.5, unbootable=0.5), bounded=False, layouts=True),
-    Cell(name=FOUR_BOXES, make=on_boxes(plain(-0.05, run_noise=0.02, boot_noise=0.02)), boxes=4, peers=False),
+    Cell(name=ONE_BOX, make=plain(-0.05, run_noise=0.02, boot_noise=0.02), ahead=AHEAD, peers=False),
+    Cell(name=FOUR_BOXES, make=on_boxes(plain(-0.05, run_noise=0.02, boot_noise=0.02)), boxes=4, ahead=AHEAD, peers=False),
     Cell(name="layout 1 %", make=troubled(layout=1.0), bounded=False, layouts=True, table=False),
     Cell(name="drift 2 %", make=troubled(drift=1.0), bounded=False, table=False),
     Cell(name="two culprits", make=troubled(two=1.0), bounded=False, table=False),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
@@ -25,6 +26,7 @@ from swingbot.core.bisect.state import (
     Policy,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.plan.ahead import likely_next
 from tests.worlds import DAY, Costs, SimulatedBench
 
 __all__ = ["Costs", "Ended", "Laboratory", "SimulatedBench", "a_state", "arrived", "bisect_to_the_end", "known_noise", "with_history"]
@@ -157,6 +159,14 @@ class Laboratory:
             self.ready[root, layout] = max(self._built(root, 0), self.now) + self.costs.link if layout else self.now + self.costs.build
         return self.ready[root, layout]
 
+    def build_ahead(self, most: int, policy: Policy) -> None:
+        """Begin up to `most` builds that the next answers will probably ask for, as idle build workers do; note what is built by now."""
+        for idx in likely_next(self.state, belief(self.state, policy), most):
+            self._built(self.bench.root(idx), 0)
+        done = {root for (root, layout), when in self.ready.items() if layout == 0 and when <= self.now and root not in self.bench.broken}
+        points = tuple(p if p.built or self.bench.root(p.idx) not in done else replace(p, built=True) for p in self.state.points)
+        self.state = replace(self.state, points=points)
+
     def wait(self) -> None:
         """Until the next outcome."""
         assert self.coming, "nothing is under way, and nothing more is asked"
@@ -165,9 +175,14 @@ class Laboratory:
 
 
 def bisect_to_the_end(
-    bench: SimulatedBench, state: BisectionState | None = None, policy: Policy | None = None, costs: Costs | None = None, most_steps: int = 20_000
+    bench: SimulatedBench,
+    state: BisectionState | None = None,
+    policy: Policy | None = None,
+    costs: Costs | None = None,
+    most_steps: int = 20_000,
+    ahead: int = 0,
 ) -> Ended:
-    """Step, do what was asked, step again when an outcome comes, until there is a conclusion."""
+    """Step, do what was asked, step again when an outcome comes, until there is a conclusion. `ahead`: kernels built before they are asked for."""
     policy, costs = policy or Policy(), costs or Costs()
     lab = Laboratory(bench, state or a_state(bench), costs)
     before, cpu, slowest = len(lab.state.observations), 0.0, 0.0
@@ -190,6 +205,8 @@ def bisect_to_the_end(
             )
         if isinstance(action, Measure):
             lab.place(action)
+        if ahead:
+            lab.build_ahead(ahead, policy)
         lab.wait()
     raise AssertionError("the bisection does not end")
 

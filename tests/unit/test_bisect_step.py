@@ -22,7 +22,7 @@ from swingbot.core.bisect.state import (
     Wait,
 )
 from swingbot.core.bisect.step import step
-from tests.simulate import Ended, SimulatedBench, a_state, arrived, bisect_to_the_end
+from tests.simulate import Ended, SimulatedBench, a_state, arrived, bisect_to_the_end, known_noise
 
 POLICY = Policy()
 
@@ -64,6 +64,19 @@ def test_no_culprit_means_not_reproduced_after_a_few_boots() -> None:
     ended = bisected(emulated(culprit=None))
     assert ended.conclusion.kind == "not_reproduced"
     assert ended.boots <= 8
+
+
+def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
+    bench = SimulatedBench(commits=100, culprit=79, effect=-0.0488, run_noise=0.02, boot_noise=0.02, box_noise=0.03, runs=1, seed=7)
+    state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, boxes=4)
+    ended = bisect_to_the_end(bench, state, Policy(max_boots=100))
+    assert ended.named == 79
+    where: dict[int, set[int]] = {}
+    for boot in ended.state.observations:
+        if boot.idx in (0, 100):
+            where.setdefault(boot.k, set()).add(boot.box)
+    assert len(where) >= 4
+    assert {len(boxes) for boxes in where.values()} == {1}
 
 
 def test_a_layout_shift_on_a_box_without_boot_noise_is_no_culprit() -> None:

@@ -76,7 +76,7 @@ def weak_end(ev: Evidence, post: Posterior) -> int | None:
     new = post.sd_layout**2 + post.boot_var
     limit = min(new, max(post.effect**2 / 12, 0.02 * (post.boot_var + post.sd_layout**2)))
     variances = {0: post.low_var, ev.last: post.high_var}
-    end = max(variances, key=lambda p: (variances[p], -p))
+    end = max(variances, key=lambda p: (variances[p], -len(ev.at(p)), -p))
     floor = 1.25 * post.sd_layout**2  # layout stays whatever is booted
     return end if variances[end] > max(limit, floor) else None
 

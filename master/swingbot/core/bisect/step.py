@@ -210,13 +210,17 @@ def _hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
 
 
 def _reference(case: Case, end: int) -> Action:
-    """One more boot of an end (of both at the same k when paired)."""
+    """One more boot of an end. Of both at the same k when paired, and in a group of testboxes: there only boots of one testbox compare."""
     ev = case.ev
     if any(p.phase == "search" and p.position in (0, ev.last) for p in ev.pending):
         return Wait(why="a boot of an end is in flight; points are judged against it")
-    ends = (0, ev.last) if case.state.paired else (end,)
-    k = max(_first_k(ev, p, []) for p in ends)
-    return _ask(case, [Request(p, k) for p in ends], "search", "the level of an end is known too badly to judge points against it")
+    group = case.state.boxes > 1
+    ends = (0, ev.last) if case.state.paired or group else (end,)
+    requests: list[Request] = []
+    for _ in range(max(1, case.state.boxes // 2)):
+        k = max(_first_k(ev, p, requests) for p in ends)
+        requests += [Request(p, k) for p in ends]
+    return _ask(case, requests, "search", "the level of an end is known too badly to judge points against it", in_pairs=group)
 
 
 def _boot_of(case: Case, choice: Choice, already: list[Request]) -> list[Request]:
@@ -361,10 +365,10 @@ def _share(post: Posterior, left: int, right: int) -> float:
     return min(1.0, float(post.commit[left + 1 : right + 1].sum()))
 
 
-def _ask(case: Case, wanted: Sequence[Request], phase: Phase, why: str) -> Action:
+def _ask(case: Case, wanted: Sequence[Request], phase: Phase, why: str, *, in_pairs: bool = False) -> Action:
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
-    placed = _placed(case, wanted, in_pairs=phase != "search")
+    placed = _placed(case, wanted, in_pairs=in_pairs or phase != "search")
     return Measure(requests=tuple(Request(case.name(r.idx), *r[1:]) for r in placed), phase=phase, why=why)
 
 
