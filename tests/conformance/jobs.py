@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters.job_files import read_job
-from swingbot_jobs.expand import expand_documents
+from swingbot_jobs.expand import expand, expand_documents
 from swingbot_jobs.job import JobError
 from swingbot_jobs.job import read_job as documents_of
 from swingbot_jobs.program import load_programs
@@ -26,6 +26,25 @@ from tests.demo.process import attempt
 JOBS: Final = Path(__file__).resolve().parents[2] / "jobs"
 FILES: Final = ("will-it-scale*.yaml", "netperf*.yaml", "hackbench*.yaml")
 BOX: Final = NominalBox("box", "box", 8, 16 * 1024)
+CPUS: Final = (1, 2, 7, 104)
+VALUES: Final = (
+    ("hackbench", "nr_threads", ("50%", "1600%", "12.5%", "33.3%", "3t", "7")),
+    ("will-it-scale", "nr_task", ("25%", "100%", "16")),
+    ("netperf", "runtime", ("300s", "300", "5m", "2h", "1d", "1w", "1y")),
+    ("hackbench", "iterations", ("8", "100x")),
+    ("page-fault", "size", ("4096", "64K", "128M", "2G", "1T", "4g", "64KB")),
+)
+# Reads "CPUS KEY VALUE" lines and prints what LKP makes of each value before a program sees it.
+RESOLVE: Final = """
+require "#{ENV['LKP_SRC']}/lib/job"
+require "#{ENV['LKP_SRC']}/lib/unit"
+STDIN.each_line do |line|
+  cpus, key, value = line.split
+  job = Job.new('nr_cpu' => cpus.to_i, key => value)
+  job.expand_params(run_scripts: false)
+  puts job.instance_variable_get(:@jobx)[key]
+end
+"""
 # What we say of a key that needs something of LKP's that we do not have.
 TOLD: Final = ("needs LKP's", "would have no effect here")
 
@@ -37,7 +56,7 @@ def check(lkp_src: Path) -> list[Row]:
         return [Row(what="jobs", compared=0, note="Ruby is not installed, so split-job can't be run (Debian: ruby ruby-activesupport ruby-git)")]
     with tempfile.TemporaryDirectory(prefix="conformance-") as directory:
         lkp = _with_host(lkp_src, Path(directory) / "lkp")
-        return [*_own_files(lkp, Path(directory)), _cases(lkp, Path(directory))]
+        return [*_own_files(lkp, Path(directory)), _cases(lkp, Path(directory)), _values(lkp)]
 
 
 def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
@@ -72,6 +91,32 @@ def _cases(lkp: Path, directory: Path) -> Row:
     theirs = split(lkp, asked, directory)
     found = [f"{path.stem}: {difference}" for path in asked for difference in differences(theirs[path], _names(path))]
     return Row(what="our own cases", compared=sum(len(set(names)) for names in theirs.values()), differences=tuple(found))
+
+
+def _values(lkp: Path) -> Row:
+    """Percentages, durations, sizes and counts as LKP's `params/` resolve them."""
+    asked = [(cpus, program, key, value) for cpus in CPUS for program, key, values in VALUES for value in values]
+    argv = ["env", f"LKP_SRC={lkp}", "ruby", "-e", RESOLVE]
+    status, said, wrong = attempt(argv, stdin="".join(f"{cpus} {key} {value}\n" for cpus, _, key, value in asked).encode())
+    theirs = said.split("\n")[:-1]
+    if status != 0 or len(theirs) != len(asked):
+        raise RuntimeError(f"LKP resolved {len(theirs)} of {len(asked)} values: {wrong.strip()[-3500:]}")
+    found = [
+        f"{key}: {value} on {cpus} CPUs: LKP has {other}, swingbot {mine}"
+        for (cpus, program, key, value), other in zip(asked, theirs, strict=True)
+        if (mine := _resolved(cpus, program, key, value)) != other
+    ]
+    return Row(what="resolved values", compared=len(asked), differences=tuple(found))
+
+
+def _resolved(cpus: int, program: str, key: str, value: str) -> str:
+    """Our value; 0 where ours is an error because nothing would run."""
+    needed = "  test: TCP_RR\n" if program == "netperf" else "  test: brk1\n" if program == "will-it-scale" else ""
+    try:
+        [job] = expand(f"{program}:\n  {key}: '{value}'\n{needed}", "j.yaml", NominalBox("box", "box", cpus), load_programs(JOBS / "programs"))
+    except JobError as error:
+        return "0" if "is less than 1" in str(error) else str(error)
+    return job.params[key]
 
 
 def split(lkp: Path, files: Iterable[Path], directory: Path) -> dict[Path, list[str]]:
