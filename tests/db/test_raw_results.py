@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import uvicorn
+from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.parser_version import parser_versions
+from swingbot.app.cli import main
 from swingbot.app.raw_export import Export
 from swingbot.app.raw_sources import Here, There
 from swingbot.app.settings import load
@@ -411,3 +413,69 @@ def test_a_parsers_version_is_that_of_all_it_is_made_of(tmp_path: Path, what: st
     after = parser_versions(load_programs(tmp_path / "programs"))
     assert after["netperf"] != before["netperf"]
     assert (after["hackbench"] != before["hackbench"]) == (what == "a monitor")
+
+
+# --- the commands ---
+
+
+def swingbot(brain: Brain, *words: str) -> Result:
+    environment = {"SWINGBOT_PATHS_STATE": str(brain.settings.state), "SWINGBOT_DB_URL": brain.engine.url.render_as_string(hide_password=False)}
+    return CliRunner().invoke(main, words, env=environment)
+
+
+def test_swingbot_raw_says_what_it_brought_and_where(brain: Brain, tmp_path: Path) -> None:
+    first = swingbot(brain, "raw", "c1", "--out", str(tmp_path / "c1"))
+    assert first.exit_code == 0
+    assert f"12 runs and {len(list(read_samples(brain)))} samples in {tmp_path / 'c1'}" in first.stdout
+    again = json.loads(swingbot(brain, "raw", "c1", "--out", str(tmp_path / "c1"), "--json").stdout)
+    assert (again["fetched"], again["missing"]) == (0, [])
+    bare = json.loads(swingbot(brain, "raw", "c1", "--out", str(tmp_path / "bare"), "--without-kernels", "--json").stdout)
+    assert bare["files"] == again["files"] - 2
+    assert not (tmp_path / "bare" / "kernels").exists()
+
+
+def read_samples(brain: Brain) -> list[Any]:
+    with brain.engine.connect() as conn:
+        return list(read.samples(conn, "c1"))
+
+
+@pytest.mark.parametrize(
+    ("id", "code", "words"),
+    [
+        ("c99", 2, "there is no comparison c99"),
+        ("v1", 2, "a variant has no raw results"),
+        ("nothing", 2, "is not an id"),
+        ("http://lab.example.org/comparison/c1", 2, "is not an address of raw results"),
+        ("http://127.0.0.1:9/raw/c1/", 1, "Connection refused"),
+    ],
+)
+def test_what_cannot_be_brought_is_one_sentence(brain: Brain, tmp_path: Path, id: str, code: int, words: str) -> None:
+    answer = swingbot(brain, "raw", id, "--out", str(tmp_path / "out"))
+    assert answer.exit_code == code
+    assert words in answer.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(brain: Brain, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    answer = swingbot(brain, "raw", "c1", "--out", str(tmp_path / "file" / "below"))
+    assert (answer.exit_code, answer.stderr.count("\n")) == (1, 1)
+
+
+def test_swingbot_reparse_says_in_words_and_as_json_what_changed(own_brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = swingbot(own_brain, "reparse")
+    assert "0 runs of 6 boots were read again, 12 had been read by today's parser before; 0 runs changed" in nothing.stdout
+    mended(own_brain, tmp_path, HALVED)
+    monkeypatch.setenv("SWINGBOT_PATHS_JOBS", str(tmp_path / "jobs"))
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "programs-0").rename(tmp_path / "jobs" / "programs")
+    old = values(own_brain, METRIC)
+    facts = json.loads(swingbot(own_brain, "reparse", "--dry-run", "--json").stdout)
+    assert facts["dry_run"] is True
+    assert facts["changes"][0]["metrics"][METRIC] == {"kind": "changed", "old": [old[0]], "new": [old[0] / 2]}
+    text = swingbot(own_brain, "reparse", "--program", "page-fault").stdout
+    assert "12 runs changed" in text
+    assert f"{old[0]:.15g} -> {old[0] / 2:.15g}" in text
+    assert "left as they are: c1" in text
+    unknown = swingbot(own_brain, "reparse", "--program", "netpref")
+    assert (unknown.exit_code, "there is no program 'netpref'" in unknown.stderr) == (2, True)

@@ -172,7 +172,8 @@ class DetectionRows(ComparisonRows):
         it does not count, because it cannot begin."""
         busy = ("waiting", "ready", "running") if queue else ("running",)
         found = self.value(
-            "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM clock_timestamp() - max(ended_at)) END FROM orders WHERE testbox = :box",
+            "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM clock_timestamp() - max(ended_at)) END"
+            " FROM orders WHERE testbox = :box",
             box=testbox,
             busy=list(busy),
         )

@@ -20,6 +20,7 @@ from swingbot_jobs.program import load_programs
 def serve(settings: Settings, engine: sa.Engine) -> None:
     """Serve until SIGTERM."""
     store = Artifacts(settings.artifacts)
+    store.sweep()
     extra = [*exchange.routes(store, Attempts(engine), secret(settings.secret_file)), *boot_order.routes(engine, read.boot_order)]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric))

@@ -49,7 +49,8 @@ def raw(session: Session, id_: str, out: Path, without_kernels: bool, json_: boo
     try:
         export.run(kernels=not without_kernels)
     except (Broken, Gone) as error:
-        raise click.ClickException(str(error)) from None
+        _say(f"swingbot: {error}")
+        raise SystemExit(1) from None
     if json_:
         counts = {"files": export.fetched + export.kept, "fetched": export.fetched, "kept": export.kept, "bytes_fetched": export.bytes}
         say_json({"out": str(out), **counts, "runs": export.runs, "samples": export.samples, "missing": export.notes})
