@@ -18,7 +18,7 @@ MAX_NUMBER: Final = 10**15  # of what a program is handed: larger ones are slips
 
 SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_NUMBER: Final = r"(\d{1,15}(?:\.\d{1,9})?)"
+_NUMBER: Final = r"([0-9]{1,15}(?:\.[0-9]{1,9})?)"
 _EXPRESSION: Final = re.compile(r"\{\{((?:(?!\{\{|\}\}).)*)\}\}", re.DOTALL)
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 
@@ -191,7 +191,7 @@ def _duration(text: str) -> Fraction | None:
 
 
 def _iterations(text: str) -> Fraction | None:
-    match = re.fullmatch(r"(\d{1,9})x?", text)
+    match = re.fullmatch(r"([0-9]{1,9})x?", text)
     return Fraction(match[1]) if match else None
 
 
