@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from swingbot_jobs.contract import check_order, check_outcome
+from swingbot_jobs.kernel_diff import FILE, code_change, read_record
 from swingbot_worker import kbuild
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.site import Site
@@ -59,6 +60,38 @@ def test_a_build_leaves_image_config_map_log_and_object_hashes(site: Site, tmp_p
     assert set(json.loads((out / "objects.json").read_text())) == {"init/main.o", "kernel/sched.o", "mm/memory.o", "mm/page_alloc.o"}
     assert speed_of((out / "bzImage").read_bytes()) == 82 and boots((out / "bzImage").read_bytes())
     assert "CONFIG_SMP=y" in (out / "config").read_text() and "# CONFIG_SLUB is not set" in (out / "config").read_text()
+
+
+def test_two_builds_can_be_compared_by_functions_from_what_they_left(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82), FakeCommit(kind="comment")])
+    outs = [tmp_path / name for name in ("base", "speed", "comment")]
+    for commit, out in zip(ids, outs, strict=True):
+        build(site, tmp_path / "linux", commit, out)
+    base, speed, comment = (read_record((out / FILE).read_bytes()) for out in outs)
+    assert [(one.object, one.name) for one in code_change(base, speed).data] == [("mm/page_alloc.o", "speed")]
+    assert code_change(speed, comment).nothing and not code_change(base, comment).nothing
+    assert base.compiler.startswith("gcc ") and base.sizes["text"] > 50
+
+
+def test_only_what_was_compiled_is_read_again(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    memory = next(work_tree(site).glob("o-*/.swingbot-functions.json"))
+    known = json.loads(memory.read_text())
+    known["objects"] = {path: [stamp, ["of memory", *row[1:]]] for path, (stamp, row) in known["objects"].items()}
+    memory.write_text(json.dumps(known))
+    build(site, tmp_path / "linux", ids[1], tmp_path / "out")
+    record = read_record((tmp_path / "out" / FILE).read_bytes())
+    assert {path for path in record.paths() if record.sha256(path) != "of memory"} == {"mm/page_alloc.o"}
+
+
+@pytest.mark.parametrize("junk", ["", "[]", '{"version": 1, "objects": 3}', '{"version": 0, "objects": {}}'])
+def test_a_damaged_memory_of_functions_only_costs_time(site: Site, tmp_path: Path, junk: str) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
+    build(site, tmp_path / "linux", ids[0], tmp_path / "out")
+    next(work_tree(site).glob("o-*/.swingbot-functions.json")).write_text(junk)
+    assert build(site, tmp_path / "linux", ids[1], tmp_path / "out")["status"] == "built"
+    assert len(read_record((tmp_path / "out" / FILE).read_bytes()).paths()) == 4
 
 
 def test_the_next_commit_compiles_only_what_it_changed(site: Site, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def headline(facts: Mapping[str, Any]) -> str:
     if facts["nothing"]:
         return "No function and no variable of the kernel differs."
     words = [_counted(facts["counts"]["functions"], "function"), _counted(facts["counts"]["data"], "variable")]
-    return "; ".join(word for word in words if word).capitalize() + "."
+    return "; ".join(word for word in words if word) + "."
 
 
 def _headline(facts: Mapping[str, Any]) -> list[str]:
@@ -93,9 +93,10 @@ def _both(change: CodeChange) -> tuple[tuple[str, tuple[Changed, ...]], ...]:
 
 
 def _counted(of: Mapping[str, int], word: str) -> str:
-    told = [f"{of[kind]} {kind}" for kind in ("changed", "new", "gone") if of[kind]]
-    total = sum(of.values())
-    return f"{total} {word}{'s' if total != 1 else ''} ({', '.join(told)})" if total else ""
+    """`2 functions changed, 1 new`; nothing if there are none."""
+    told = [(of[kind], kind) for kind in ("changed", "new", "gone") if of[kind]]
+    first = [f"{number} {word}{'s' if number != 1 else ''} {kind}" for number, kind in told[:1]]
+    return ", ".join(first + [f"{number} {kind}" for number, kind in told[1:]])
 
 
 def _changed_table(facts: Mapping[str, Any], most: int) -> str:

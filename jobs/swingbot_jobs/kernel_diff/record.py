@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 FILE = "functions.json.gz"
-# Raise it when a part means something else than before: records of different versions are not compared.
+# Raise it when a part means something else than before, be it the worker that writes it in another form: records of different
+# versions are not compared, and a worker does not use kernels that it kept with another.
 VERSION = 1
 # A distribution's kernel has about 30 MB of this; more is not a record of ours.
 LIMIT_BYTES = 256 << 20

@@ -6,15 +6,17 @@ pyelftools reads headers; the long tables are unpacked in one go here, which is 
 from __future__ import annotations
 
 import bisect
+import mmap
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, cast
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS = 0x1, 0x2, 0x4, 0x10, 0x20
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_COMPRESSED = 0x1, 0x2, 0x4, 0x10, 0x20, 0x800
 NOTYPE, OBJECT, FUNC, SECTION, FILE = 0, 1, 2, 3, 4
 LOCAL, GLOBAL, WEAK = 0, 1, 2
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
@@ -114,8 +116,9 @@ def _section_letter(section: Section) -> str:
 def read_elf(path: Path) -> Elf:
     """Read an object or a vmlinux. Raises NotAnObject, or OSError."""
     try:
-        with path.open("rb") as file:
-            return _read(ELFFile(file))
+        # Mapped, so that a wrong offset in the file is never an error of the disk.
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            return _read(ELFFile(cast(IO[bytes], whole)))
     except (ELFError, struct.error, ValueError, LookupError, TypeError, AttributeError, MemoryError, OverflowError, AssertionError) as error:
         # pyelftools says what is wrong with a damaged file in any of these.
         raise NotAnObject(f"{path} is no x86-64 ELF file that can be read ({type(error).__name__}: {str(error)[:100]})") from None
@@ -127,6 +130,8 @@ def _read(elf: ELFFile) -> Elf:
     sections, tables, symbols = [], [], []
     for index, header in enumerate(elf.iter_sections()):
         kind, empty = header["sh_type"], header["sh_type"] == "SHT_NOBITS"
+        if header["sh_flags"] & SHF_COMPRESSED and (kind != "SHT_PROGBITS" or header["sh_flags"] & SHF_ALLOC):
+            raise ValueError("compressed where no compiler compresses")
         wanted = header["sh_flags"] & SHF_ALLOC and not empty
         data = header.data() if wanted else b""
         sections.append(Section(index, header.name, header["sh_flags"], header["sh_size"], header["sh_entsize"], empty, data))
@@ -134,10 +139,12 @@ def _read(elf: ELFFile) -> Elf:
             tables.append(header)
         elif kind == "SHT_SYMTAB":
             symbols = list(_symbols(header.data(), elf.get_section(header["sh_link"]).data()))
-    for table in tables:
+    for table in tables if elf["e_type"] == "ET_REL" else ():
         target = sections[table["sh_info"]]
         if target.flags & SHF_ALLOC:
             found = [Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend) for offset, info, addend in _RELOCATION.iter_unpack(table.data())]
+            if any(one.symbol >= len(symbols) or one.offset >= target.size for one in found):
+                raise ValueError("a relocation of nothing")
             target.relocations = sorted(found, key=lambda one: one.offset)
     return Elf(sections, symbols)
 

@@ -8,15 +8,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.kernel_diff import object_row, symbol_table, write_record
+from swingbot_jobs.kernel_diff import VERSION, object_row, symbol_table, write_record
 from swingbot_worker import process
 from swingbot_worker.kbuild.elf import NotAnObject, read_elf
 from swingbot_worker.kbuild.normal_form import normal_parts
 from swingbot_worker.kbuild.objects import compiled_objects, sha256
 from swingbot_worker.kbuild.recipe import ENVIRONMENT
 
-# Part of the memory beside the objects: raise it when normal_form.py gives another form.
-FORM = 1
 _MEMORY = ".swingbot-functions.json"
 _AR_SECONDS = 60.0
 # Options that say what code comes out, of all that kbuild gives.
@@ -73,7 +71,7 @@ def _rows(objects: Path, paths: list[str], remember: bool) -> dict[str, list[Any
         old = known.get(path)
         fresh[path] = old if old is not None and old[0] == stamp else [stamp, _row(objects / path)]
     if remember and fresh != known:
-        memory.write_text(json.dumps({"form": FORM, "objects": fresh}))
+        memory.write_text(json.dumps({"version": VERSION, "objects": fresh}))
     return {path: row for path, (_, row) in fresh.items()}
 
 
@@ -85,7 +83,7 @@ def _row(path: Path) -> list[Any]:
 def _remembered(memory: Path) -> dict[str, list[Any]]:
     try:
         known = json.loads(memory.read_text())
-        return dict(known["objects"]) if known["form"] == FORM else {}
+        return dict(known["objects"]) if known["version"] == VERSION else {}
     except (OSError, ValueError, TypeError, KeyError):
         return {}
 

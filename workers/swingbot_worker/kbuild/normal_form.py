@@ -48,16 +48,21 @@ _UNCOMPARED = (
     ".note",
 )
 
-# call, jmp and jcc with a 32-bit distance, and lea relative to the next instruction; what the assembler resolves within a section.
+# call, jmp and jcc with a 32-bit distance, jmp with one of 8 bits, and lea relative to the next instruction: what the assembler resolves
+# within a section. A short jcc would be met by chance too often.
+_SHORT = re.compile(rb"(?=(\xeb)(.))", re.DOTALL)
 _DISTANCE = re.compile(rb"(?=([\xe8\xe9]|\x0f[\x80-\x8f]|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d])(.{4}))", re.DOTALL)
 # mov of a 32-bit number to a register that carries an argument.
 _ARGUMENT = re.compile(rb"(?=([\xbe\xbf\xba\xb9]|\x41[\xb8\xb9])(.{4}))", re.DOTALL)
 _SOURCE_FILE = re.compile(rb"[\w./+-]+\.(?:c|h|S|rs)")
+_SOURCE_LINE = re.compile(rb"([\w./+-]+\.(?:c|h|S|rs)):[0-9]+")  # as lockdep names a timer: "mm/memcontrol.c:647"
 _FILE_SYMBOLS = frozenset(("_acpi_module_name",))  # variables that stand for the name of a source file
 _LINE_NEARBY = 24  # bytes between the name of a file and its line among the arguments of one call
 _LAST_LINE = 100_000
 # What gas fills gaps with, what linkers do, and what a processor must never reach.
-_PADDING = re.compile(rb"(?:\x66*\x90|\x66*\x2e?\x0f\x1f(?:\x00|\x40\x00|\x44\x00\x00|\x80\x00{4}|\x84\x00{5})|\xcc|\x00)*")
+_NOPS = rb"(?:\x66{0,9}\x90|\x66{0,9}\x2e?\x0f\x1f(?:\x00|\x40\x00|\x44\x00\x00|\x80\x00{4}|\x84\x00{5})|\xcc|\x00)*"
+_PADDING, _PADDING_BEHIND = re.compile(_NOPS), re.compile(_NOPS + rb"\Z")
+_MOST_PADDING = 256  # bytes of it behind code that are seen as such
 _MOST_CONSTANT = 4096  # bytes of an unnamed constant that are looked at
 _DEEPEST = 3  # constants that point to constants
 
@@ -140,12 +145,14 @@ class _Form:
 
     def rest(self, section: Section, covered: list[tuple[int, int]]) -> list[Part]:
         """What is left of a section of code: nothing, if it is padding."""
-        gaps, reached = [], 0
+        parts, reached = [], 0
         for start, end in [*covered, (section.size, section.size)]:
-            if start > reached and not _PADDING.fullmatch(section.data[reached:start]):
-                gaps.append((reached, start))
+            if start > reached:
+                first, last = _unpadded(section.data, reached, start)
+                if first < last:
+                    parts.append(self.part(section, first, last, f"({section.name})"))
             reached = max(reached, end)
-        return [self.part(section, start, end, f"({section.name})") for start, end in gaps]
+        return parts
 
     def part(self, section: Section, start: int, end: int, name: str) -> Part:
         if section.empty:
@@ -189,11 +196,11 @@ class _Form:
     def _distances(self, section: Section, start: int, end: int) -> Iterator[tuple[int, int, _Target]]:
         """Calls and jumps to the start of other functions of the same section, which need no relocation."""
         firsts = self._first.get(section.index, {})
-        for match in _DISTANCE.finditer(section.data, start, end):
-            offset = match.start(2)
-            goal = offset + 4 + int.from_bytes(match[2], "little", signed=True)
-            if not start <= goal < end and goal in firsts:
-                yield offset, 4, _Target(_callee(firsts[goal].name), 0)
+        for pattern in (_DISTANCE, _SHORT):
+            for match in pattern.finditer(section.data, start, end):
+                goal = match.end(2) + int.from_bytes(match[2], "little", signed=True)
+                if not start <= goal < end and goal in firsts:
+                    yield match.start(2), len(match[2]), _Target(_callee(firsts[goal].name), 0)
 
     def _target(self, section: Section, one: Relocation) -> _Target:
         symbol = self._elf.symbols[one.symbol]
@@ -226,9 +233,9 @@ class _Form:
         if section.empty or (section.code and section.name not in _PATCHES) or depth >= _DEEPEST or not 0 <= offset < len(section.data):
             return section.name.encode()
         if section.flags & SHF_STRINGS:
-            return self._string(section, offset)
+            return _SOURCE_LINE.sub(rb"\1", self._string(section, offset))
         end = offset + section.entry_size if section.flags & SHF_MERGE and section.entry_size else self._end_of(section, offset)
-        return self._shape(section, offset, min(end, offset + _MOST_CONSTANT), references, depth + 1)
+        return self._shape(section, offset, end, references, depth + 1)
 
     def _names_a_file(self, target: _Target) -> bool:
         if target.section is None:
@@ -242,12 +249,14 @@ class _Form:
         return section.data[max(offset, 0) : end if end >= 0 else None][:_MOST_CONSTANT]
 
     def _end_of(self, section: Section, offset: int) -> int:
-        """Where the next thing begins that something refers to."""
+        """Where a constant without a size ends: where the next thing begins that something refers to, less the padding before it."""
         if self._met is None:
             self._met = self._all_targets()
         met = self._met.get(section.index, [])
         after = bisect.bisect_right(met, offset)
-        return met[after] if after < len(met) else section.size
+        limit = min(met[after] if after < len(met) else section.size, offset + _MOST_CONSTANT)
+        filled = offset + len(section.data[offset:limit].rstrip(b"\0"))
+        return max([filled, *(one.offset + _WIDTHS.get(one.kind, 4) for one in section.relocations_of(offset, limit)[-1:])])
 
     def _all_entries(self) -> dict[int, list[_Entry]]:
         """Entries of all tables by the section of code that they are about, in the order of its places."""
@@ -279,6 +288,15 @@ class _Form:
                 if target.section is not None:
                     met.setdefault(target.section.index, set()).add(target.offset)
         return {index: sorted(offsets) for index, offsets in met.items()}
+
+
+def _unpadded(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """What remains of a stretch without the padding before and behind it."""
+    before = _PADDING.match(data, start, end)
+    first = before.end() if before else start
+    tail = max(first, end - _MOST_PADDING)
+    behind = _PADDING_BEHIND.search(data, tail, end)
+    return first, behind.start() if behind else end
 
 
 def _blanked(section: Section, group: list[Relocation], end: int) -> bytes:

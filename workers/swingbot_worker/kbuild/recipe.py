@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from swingbot_jobs import kernel_diff
+
 # Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
-RECIPE = 2
+RECIPE = 1
 
 # Names that become paths and arguments; an order may come from anywhere.
 KCONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 COMPILER = re.compile(r"(gcc|clang)(-[0-9]{1,3})?")
 
 # The same for builds of another layout than 0.
-LAYOUT_RECIPE = 3
+LAYOUT_RECIPE = 2
 
 # make runs with these and nothing else, so that neither secrets nor habits of the host get into a build,
 # and equal sources give equal images: kbuild writes date, user, host and build number into the kernel.
@@ -60,7 +62,7 @@ class Spec:
 def kept_name(key: str, compiler_version: str, layout: int = 0) -> str:
     """Directory of a finished build: everything that could make it a different one is in the name."""
     recipe = [RECIPE, LAYOUT_RECIPE] if layout else RECIPE
-    exact = hashlib.sha256(json.dumps([compiler_version, recipe]).encode()).hexdigest()
+    exact = hashlib.sha256(json.dumps([compiler_version, recipe, kernel_diff.VERSION]).encode()).hexdigest()
     return f"{key}-{exact[:16]}"
 
 
