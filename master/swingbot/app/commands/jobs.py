@@ -104,7 +104,7 @@ def _say(linted: Sequence[Linted], findings: Sequence[Finding]) -> None:
         counts = [f"{_count(count, 'unit job')} on {box}" for box, count in one.unit_jobs.items()]
         click.echo(f"{one.file_name}: {', '.join(counts)}")
     if len(good) < len(linted):
-        click.echo(f"{len(linted) - len(good)} of {_count(len(linted), 'job file')} can't be run as they are")
+        click.echo(f"{len(linted) - len(good)} of {len(linted)} job files can't be run")
 
 
 def _testboxes(session: Session, names: Sequence[str]) -> list[testbox.Testbox]:
