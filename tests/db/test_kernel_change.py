@@ -1,0 +1,143 @@
+"""What a comparison says about its two kernels: on its page, in its JSON, from what the builds left in the artifact store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from swingbot.app.commands import text
+from swingbot.service.compare_kernels import NoRecord, changed_code, compare_kernels
+from swingbot.web.app import make_app
+from swingbot_db import read
+from swingbot_db.engine import make_engine
+from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
+from tests import scenario
+
+SIZES = {"text": 8_708_962, "data": 3_194_710, "bss": 2_183_168}
+
+
+@dataclass(frozen=True)
+class Settings:
+    maildir: Path
+    web_url: str = "http://lab.example.org:8010"
+    buildbot_www_port: int = 8011
+
+
+@dataclass(frozen=True)
+class Site:
+    client: TestClient
+    conn: sa.Connection
+    lab: scenario.Lab
+    artifacts: Path
+
+    def keys(self) -> tuple[str, str]:
+        found = read.comparison(self.conn, self.lab.comparison)
+        return found["base_variant"]["build_key"], found["head_variant"]["build_key"]
+
+    def left(self, key: str, name: str, content: bytes) -> None:
+        """Build `key` left this file."""
+        digest = hashlib.sha256(content).hexdigest()
+        (self.artifacts / digest).write_bytes(content)
+        files = json.dumps({name: {"sha256": digest, "size": len(content)}})
+        self.conn.execute(sa.text("UPDATE kernel_build SET files = files || CAST(:files AS jsonb) WHERE build_key = :key"), {"files": files, "key": key})
+        self.conn.commit()
+
+    def kernel(self) -> dict[str, Any]:
+        found = self.client.get(f"/comparison/c{self.lab.comparison}.json").json()["kernel"]
+        assert isinstance(found, dict)
+        return found
+
+    def page(self) -> str:
+        return str(self.client.get(f"/comparison/c{self.lab.comparison}").text)
+
+
+@pytest.fixture
+def site(db_url: str, tmp_path: Path) -> Iterator[Site]:
+    engine = make_engine(db_url)
+    app = make_app(Settings(maildir=tmp_path / "mail"), engine, read, lambda sha256: (tmp_path / sha256).open("rb"))
+    with engine.connect() as conn, TestClient(app) as client:
+        lab = scenario.a_lab(conn)
+        conn.commit()
+        yield Site(client, conn, lab, tmp_path)
+    engine.dispose()
+
+
+def a_record(size: int, name: str = "free_unref_page_commit") -> bytes:
+    row = object_row(f"{name} of {size}", SIZES, [Part(name, size, f"shape{size}", "", ("spin_lock",))], [])
+    symbols = {"t": {name: size}, "d": {}, "b": {}, "r": {}}
+    return write_record(compiler="gcc 12.2.0", flags=["-O2"], sizes=SIZES, symbols=symbols, objects={"mm/page_alloc.o": row})
+
+
+def test_a_comparison_shows_the_functions_the_table_and_the_configuration(site: Site) -> None:
+    base, head = site.keys()
+    for key, size, hz in ((base, 276, b"250"), (head, 269, b"1000")):
+        site.left(key, FILE, a_record(size))
+        site.left(key, "config", b"CONFIG_HZ=" + hz + b"\n")
+    kernel = site.kernel()
+    assert kernel["state"] == "compared" and kernel["headline"] == "1 function changed."
+    assert [(one["name"], one["base"], one["head"], one["what"]) for one in kernel["functions"]] == [("free_unref_page_commit", 276, 269, ["code"])]
+    assert (kernel["bloat"]["down"], kernel["bloat"]["before"]) == (-7, 276)
+    assert kernel["config"] == [{"symbol": "CONFIG_HZ", "base": "250", "head": "1000"}]
+    page = site.page()
+    for words in ("What the change did to the kernel", "1 function changed.", "free_unref_page_commit", "mm/page_alloc.o", "CONFIG_HZ", "steps of 16 bytes"):
+        assert words in page, words
+    assert "free_unref_page_commit                       276     269      -7" in text.kernel_change(kernel)
+
+
+def test_kernels_without_a_record_say_why_nothing_is_shown(site: Site) -> None:
+    assert site.kernel()["state"] == "not recorded"
+    assert "left no record of its functions" in site.page()
+    base, head = site.keys()
+    site.left(base, FILE, a_record(276))
+    site.left(head, FILE, b"\x1f\x8b junk")
+    assert site.kernel()["state"] == "not recorded" and "cannot be used" in site.kernel()["reason"]
+    site.left(head, FILE, a_record(269))
+    assert site.kernel()["state"] == "compared"
+
+
+def test_a_name_from_a_stranger_is_text_on_the_page(site: Site) -> None:
+    base, head = site.keys()
+    site.left(base, FILE, a_record(1, "<script>alert(1)</script>"))
+    site.left(head, FILE, a_record(2, "<script>alert(1)</script>"))
+    assert "&lt;script&gt;" in site.page() and "<script>" not in site.page()
+
+
+def opened(content: dict[str, bytes], tmp_path: Path) -> Any:
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    return lambda sha256: (tmp_path / sha256).open("rb")
+
+
+def a_build(key: str, **files: str) -> dict[str, Any]:
+    return {"build_key": key, "status": "built", "files": {name.replace("__", "."): {"sha256": sha} for name, sha in files.items()}}
+
+
+def test_a_side_that_waits_or_does_not_build_is_told(tmp_path: Path) -> None:
+    built, failed = a_build("a" * 64), {"build_key": "b" * 64, "status": "failed", "files": {}}
+    store = opened({}, tmp_path)
+    assert compare_kernels(store, built, None)["state"] == "waiting"
+    assert compare_kernels(store, built, failed) == {
+        "state": "not built",
+        "reason": "The kernel of head does not build.",
+        "base_build": "a" * 64,
+        "head_build": "b" * 64,
+    }
+
+
+def test_proof_asks_whether_built_code_changed_and_is_never_answered_without_records(tmp_path: Path) -> None:
+    store = opened({"one": a_record(276), "two": a_record(269)}, tmp_path)
+    one, two = a_build("a" * 64, functions__json__gz="one"), a_build("b" * 64, functions__json__gz="two")
+    assert changed_code(store, one, one).nothing
+    found = changed_code(store, one, two)
+    assert [(change.name, change.base, change.head) for change in found.functions] == [("free_unref_page_commit", 276, 269)] and not found.nothing
+    for lost in (a_build("c" * 64), a_build("c" * 64, functions__json__gz="lost")):
+        with pytest.raises(NoRecord):
+            changed_code(store, one, lost)
