@@ -186,6 +186,13 @@ def test_replacement_code_belongs_to_the_function_that_it_replaces(compare: Comp
     assert names(compare(ALTERNATIVE, ALTERNATIVE.replace(".word 33", ".word 34"))) == {"first", "second"}
 
 
+def test_a_table_that_points_to_itself_comes_to_an_end(compare: Comparer) -> None:
+    lines = (".section .rodata", ".Lself: .rept 500", ".quad .Lself", ".endr", ".text", ".globl f", ".type f, @function")
+    table = 'asm("' + r"\n".join((*lines, "f: mov $.Lself, %edi", "ret", ".size f, .-f", "")) + '");\n'
+    assert compare(table, table).nothing
+    assert names(compare(table, table.replace("rept 500", "rept 499"))) == {"f"}
+
+
 def test_stamps_of_the_build_do_not_count(compare: Comparer) -> None:
     source = 'const char linux_banner[] = "Linux version 6.1 #1 Thu Jan 1"; struct { char version[65]; } init_uts_ns = {"#1"}; int kept = 1;\n'
     head = source.replace("6.1 #1", "6.1 #2").replace('{"#1"}', '{"#2"}')

@@ -20,6 +20,8 @@ SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_COMPRESSED = 0x
 NOTYPE, OBJECT, FUNC, SECTION, FILE = 0, 1, 2, 3, 4
 LOCAL, GLOBAL, WEAK = 0, 1, 2
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
+# Of one table. The vmlinux of a distribution has some 300 000 symbols.
+_MOST_ENTRIES = 4_000_000
 _SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
 
 
@@ -138,9 +140,13 @@ def _read(elf: ELFFile) -> Elf:
         if kind == "SHT_RELA":
             tables.append(header)
         elif kind == "SHT_SYMTAB":
+            if header["sh_size"] > _MOST_ENTRIES * _SYMBOL.size:
+                raise ValueError("more symbols than a kernel has")
             symbols = list(_symbols(header.data(), elf.get_section(header["sh_link"]).data()))
     for table in tables if elf["e_type"] == "ET_REL" else ():
         target = sections[table["sh_info"]]
+        if table["sh_size"] > _MOST_ENTRIES * _RELOCATION.size:
+            raise ValueError("more relocations than a kernel has")
         if target.flags & SHF_ALLOC:
             found = [Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend) for offset, info, addend in _RELOCATION.iter_unpack(table.data())]
             if any(one.symbol >= len(symbols) or one.offset >= target.size for one in found):

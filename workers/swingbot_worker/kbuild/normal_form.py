@@ -64,6 +64,7 @@ _NOPS = rb"(?:\x66{0,9}\x90|\x66{0,9}\x2e?\x0f\x1f(?:\x00|\x40\x00|\x44\x00\x00|
 _PADDING, _PADDING_BEHIND = re.compile(_NOPS), re.compile(_NOPS + rb"\Z")
 _MOST_PADDING = 256  # bytes of it behind code that are seen as such
 _MOST_CONSTANT = 4096  # bytes of an unnamed constant that are looked at
+_MOST_CONSTANTS = 5000  # of one function
 _DEEPEST = 3  # constants that point to constants
 
 
@@ -98,6 +99,7 @@ class _References:
 
     names: dict[str, int] = field(default_factory=dict)
     constants: list[bytes] = field(default_factory=list)
+    looked_at: int = 0
 
     def number(self, name: str) -> int:
         return self.names.setdefault(name, len(self.names))
@@ -173,10 +175,11 @@ class _Form:
             notes.append(b"%d %d " % (at, width) + self._note(target, references, depth))
             if self._names_a_file(target):
                 files.append(at)
-        for entry in self._entries.get(section.index, ()):
-            if start <= entry.place < end:
-                told = b" ".join(self._note(target, references, depth) for target in entry.targets)
-                notes.append(b"%s %d %s %s" % (entry.table.encode(), entry.place - start, entry.data.hex().encode(), told))
+        entries = self._entries.get(section.index, [])
+        first, last = (bisect.bisect_left(entries, place, key=lambda one: one.place) for place in (start, end))
+        for entry in entries[first:last]:
+            told = b" ".join(self._note(target, references, depth) for target in entry.targets)
+            notes.append(b"%s %d %s %s" % (entry.table.encode(), entry.place - start, entry.data.hex().encode(), told))
         _blank_lines(data, files, section.code)
         return bytes(data) + b"\n" + b"\n".join(notes)
 
@@ -215,7 +218,8 @@ class _Form:
     def _within(self, section: Section, offset: int) -> _Target:
         """The symbol that covers an offset of a section, or the place itself."""
         starts = self._starts.get(section.index, [])
-        for start in reversed(starts[: bisect.bisect_right(starts, offset)][-2:]):
+        after = bisect.bisect_right(starts, offset)
+        for start in reversed(starts[max(after - 2, 0) : after]):
             symbol = self._first[section.index][start]
             if offset == start or offset < start + symbol.size:
                 return _Target(_callee(symbol.name), offset - start)
@@ -230,7 +234,9 @@ class _Form:
 
     def _constant(self, section: Section, offset: int, references: _References, depth: int) -> bytes:
         """The contents at an unnamed place: a string, a constant, a jump table; where it has none, its section."""
-        if section.empty or (section.code and section.name not in _PATCHES) or depth >= _DEEPEST or not 0 <= offset < len(section.data):
+        references.looked_at += 1
+        plain = section.code and section.name not in _PATCHES
+        if section.empty or plain or depth >= _DEEPEST or references.looked_at > _MOST_CONSTANTS or not 0 <= offset < len(section.data):
             return section.name.encode()
         if section.flags & SHF_STRINGS:
             return _SOURCE_LINE.sub(rb"\1", self._string(section, offset))
@@ -245,8 +251,9 @@ class _Form:
     def _string(self, section: Section, offset: int) -> bytes:
         if not section.flags & SHF_STRINGS:
             return b""
-        end = section.data.find(b"\0", max(offset, 0))
-        return section.data[max(offset, 0) : end if end >= 0 else None][:_MOST_CONSTANT]
+        start = max(offset, 0)
+        end = section.data.find(b"\0", start, start + _MOST_CONSTANT)
+        return section.data[start : end if end >= 0 else start + _MOST_CONSTANT]
 
     def _end_of(self, section: Section, offset: int) -> int:
         """Where a constant without a size ends: where the next thing begins that something refers to, less the padding before it."""
