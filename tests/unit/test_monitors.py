@@ -239,7 +239,7 @@ def bytes_of(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(content=bytes_of())
 def test_arbitrary_bytes_are_samples_or_one_sentence(tmp_path_factory: pytest.TempPathFactory, program: str, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "output"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swingbot_jobs.parse import parse_file, parse_run
@@ -205,6 +205,7 @@ PARAMS = st.dictionaries(st.sampled_from(["nr_threads", "nr_task", "mode", "iter
 
 
 @pytest.mark.parametrize("program", BENCHMARKS)
+@settings(deadline=None)
 @given(text=st.text(max_size=200) | damaged(), params=PARAMS)
 @example(text="average:" + "9" * 400, params={"nr_task": "0"})
 @example(text=UDP_HEAD + "1 1\n1 2 3 4 5 " + "9" * 400 + "\n", params={})

@@ -118,6 +118,13 @@ def test_a_missing_package_is_named(site: Site, monkeypatch: pytest.MonkeyPatch,
         programs.needed([a_job(program)], site)
 
 
+def test_a_monitor_that_a_job_asks_for_brings_its_binary_and_an_unknown_one_is_told(site: Site) -> None:
+    job = UnitJob(name="a-job", program="page-fault", params={}, runs=1, monitors=("perf-profile", "vmstat"))
+    assert {"usr/bin/page-fault", "usr/bin/vmstat"} == {binary.target for binary in programs.needed([job], site)}
+    with pytest.raises(InfraError, match="monitor nonsense is unknown on this worker"):
+        programs.needed([UnitJob(name="a-job", program="page-fault", params={}, runs=1, monitors=("nonsense",))], site)
+
+
 def test_a_source_that_does_not_compile_says_why(site: Site, tmp_path: Path) -> None:
     folder = tmp_path / "jobs" / "programs" / "broken"
     put(folder / "run")

@@ -36,7 +36,7 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
     found: dict[str, Binary] = {}
     for program in sorted({job.program for job in unit_jobs}):
         if not (site.jobs / "programs" / program / "run").is_file():
-            known = sorted(path.parent.name for path in site.jobs.glob("programs/*/run"))
+            known = sorted(path.parent.name for path in site.jobs.glob("programs/*/run") if not _is_monitor(path.parent))
             raise InfraError(f"The program {program} is unknown on this worker: {site.jobs}/programs has only {', '.join(known)}.")
         provide = _PROVIDERS.get(program, _by_name)
         found |= {binary.target: binary for binary in provide(program, [job for job in unit_jobs if job.program == program], site)}
@@ -47,6 +47,11 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
             binary = _vmstat()
             found[binary.target] = binary
     return [found[target] for target in sorted(found)]
+
+
+def _is_monitor(program: Path) -> bool:
+    meta = program / "meta.yaml"
+    return meta.is_file() and "\nkind: monitor\n" in meta.read_text()
 
 
 def perf() -> Binary:
