@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.app.cli import main
 from swingbot.app.commands import text
 from swingbot.service.compare_kernels import NoRecord, changed_code, compare_kernels
 from swingbot.web.app import make_app
@@ -90,6 +94,20 @@ def test_a_comparison_shows_the_functions_the_table_and_the_configuration(site: 
     for words in ("What the change did to the kernel", "1 function changed.", "free_unref_page_commit", "mm/page_alloc.o", "CONFIG_HZ", "steps of 16 bytes"):
         assert words in page, words
     assert "free_unref_page_commit                       276     269      -7" in text.kernel_change(kernel)
+
+
+def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: Path) -> None:
+    env = {"SWINGBOT_PATHS_STATE": str(tmp_path), "SWINGBOT_DB_URL": db_url}
+    store = Artifacts(tmp_path / "artifacts")
+    for key, size in zip(site.keys(), (276, 269), strict=True):
+        content = a_record(size)
+        site.left(key, FILE, content)
+        store.put(io.BytesIO(content), hashlib.sha256(content).hexdigest())
+    shown = CliRunner().invoke(main, ["show", f"c{site.lab.comparison}"], env=env)
+    assert shown.exit_code == 0, shown.output
+    assert "What the change did to the kernel\n1 function changed." in shown.stdout and "config: not kept of both sides" in shown.stdout
+    as_json = json.loads(CliRunner().invoke(main, ["show", f"c{site.lab.comparison}", "--json"], env=env).stdout)
+    assert as_json["kernel"]["bloat"]["down"] == -7 and as_json["rows"]
 
 
 def test_kernels_without_a_record_say_why_nothing_is_shown(site: Site) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from swingbot_worker import kbuild
 from swingbot_worker.cli import main
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.unit.test_kbuild import make_site
@@ -81,3 +82,55 @@ def test_a_commit_that_is_not_there_exits_2(linux: Path, tmp_path: Path) -> None
 def test_help_shows_an_example() -> None:
     for command in ("build", "boot"):
         assert f"swingbot-worker {command} --order order.yaml" in call(command, "--help").output
+
+
+# --- swingbot-worker bloat -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`base` and `head` as `build` left them, and `objects`, the object directory of head."""
+    place = tmp_path_factory.mktemp("bloat")
+    site = make_site(place, "cache")
+    ids = make_fakelinux(place / "linux", [FakeCommit(speed=82)])
+    for name, commit in zip(("base", "head"), ids, strict=True):
+        kbuild.build(kbuild.order_by_hand(site, repo=str(place / "linux"), commit=commit, kconfig="tiny", compiler="gcc", layout=0), place / name, site)
+    (place / "objects").symlink_to(next((site.cache / "work" / "linux-0.1" / "src").glob("o-*")))
+    return place
+
+
+def test_two_builds_are_compared_by_what_they_left(two_builds: Path) -> None:
+    text = call("bloat", two_builds / "base", two_builds / "head")
+    assert text.exit_code == 0, text.output
+    assert text.stdout.startswith("1 variable changed.") and "mm/page_alloc.o" in text.stdout and "config: the same" in text.stdout
+    facts = json.loads(call("bloat", two_builds / "base", two_builds / "head", "--json").stdout)
+    assert not facts["nothing"] and [one["name"] for one in facts["data"]] == ["speed"]
+
+
+def test_an_object_directory_is_read_as_it_is_and_not_written_to(two_builds: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (two_builds / "objects").rglob("*")}
+    assert call("bloat", two_builds / "head", two_builds / "objects").stdout.startswith("No function and no variable of the kernel differs.")
+    assert {path: path.stat().st_mtime_ns for path in (two_builds / "objects").rglob("*")} == before
+
+
+def test_two_elf_files_give_the_table_alone(two_builds: Path) -> None:
+    main_o, sched_o = (two_builds / "objects" / path for path in ("init/main.o", "kernel/sched.o"))
+    done = call("bloat", "-t", main_o, sched_o)
+    assert done.exit_code == 0 and done.stdout.startswith("add/remove: ") and done.stdout.splitlines()[-1].startswith("Total: Before=")
+    assert json.loads(call("bloat", main_o, main_o, "--json").stdout)["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "sentence"),
+    [
+        ("linux", "linux", "has neither functions.json.gz nor a vmlinux"),
+        ("base", "base/config", "give two directories or two files"),
+        ("base/config", "base/config", "is no x86-64 ELF file"),
+        ("damaged", "damaged", "functions.json.gz: it "),
+    ],
+)
+def test_what_cannot_be_compared_exits_2_with_one_sentence(two_builds: Path, base: str, head: str, sentence: str) -> None:
+    (two_builds / "damaged").mkdir(exist_ok=True)
+    (two_builds / "damaged" / "functions.json.gz").write_bytes(b"no gzip")
+    done = call("bloat", two_builds / base, two_builds / head)
+    assert done.exit_code == 2 and sentence in done.stderr and "Traceback" not in done.output

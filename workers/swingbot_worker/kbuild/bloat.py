@@ -71,7 +71,7 @@ def _record(directory: Path) -> KernelRecord:
     try:
         if kept.is_file():
             return read_record(kept.read_bytes())
-        return read_record(functions.build_record(functions.source_of(directory), directory, "unknown", remember=False))
+        return read_record(functions.build_record(functions.source_of(directory), directory, functions.compiler_of(directory), remember=False))
     except (NotAnObject, OSError) as error:
         _wrong(str(error))
 

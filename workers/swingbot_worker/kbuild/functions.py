@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,16 @@ def linked_objects(source: Path, objects: Path) -> list[str]:
 
 
 def source_of(objects: Path) -> Path:
-    """The source of an object directory, as kbuild links it there; for a build in the source itself, that."""
-    link = objects / "source"
-    return link.resolve() if link.exists() else objects
+    """The source of an object directory: where kbuild's link there points, the directory itself, or the one it lies in."""
+    places = (objects / "source", objects, objects.resolve().parent)
+    return next((place.resolve() for place in places if (place / "init" / "main.c").is_file()), objects)
+
+
+def compiler_of(objects: Path) -> str:
+    """The compiler as kbuild noted it in .config (since Linux 5.8); `unknown` if it did not."""
+    config = objects / ".config"
+    found = re.search(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', config.read_text(errors="replace"), re.MULTILINE) if config.is_file() else None
+    return found[1] if found else "unknown"
 
 
 def _rows(objects: Path, paths: list[str], remember: bool) -> dict[str, list[Any]]:
