@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from swingbot.core.report.body import BODY_BYTES, Mail, mail, subsystem
 from swingbot.core.report.encode import BadAddress, addresses, encode, message_id
-from swingbot.core.report.facts import BadFacts, Bisection, Commit, ReportFacts, Row, Side
+from swingbot.core.report.facts import Bisection, Clue, Commit, Gate, Posted, ReportFacts, Row, Side
+from swingbot.core.report.reading import BadFacts
 
 __all__ = [
     "BODY_BYTES",
     "BadAddress",
     "BadFacts",
     "Bisection",
+    "Clue",
     "Commit",
+    "Gate",
     "Mail",
+    "Posted",
     "ReportFacts",
     "Row",
     "Side",

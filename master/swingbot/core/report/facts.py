@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from swingbot.core.report.reading import BadFacts as BadFacts
+from swingbot.core.report.reading import Reader, number, one_of, texts
+
 Better = Literal["higher", "lower"]
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
+GateStatus = Literal["pass", "fail", "not run"]
+ClueKind = Literal["counter", "symbol", "size"]
+GATE_STATUSES: tuple[GateStatus, ...] = ("pass", "fail", "not run")
+CLUE_KINDS: tuple[ClueKind, ...] = ("counter", "symbol", "size")
 VERDICTS: tuple[str, ...] = ("worse", "better", "changed", "same", "unclear", "invalid")
-
-
-class BadFacts(ValueError):
-    """A document is not the facts of a report; the message names the place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One kernel's half of a row: `mean` of boot means, `stddev` between boots (None for one boot), both in the metric's unit."""
+    """One kernel's half of a row: `mean` of boot means, `stddev` between boots (None for one boot), both in the metric's unit.
+
+    `values` are those of the single runs, boot by boot, where they are known: LKP's table is made of them.
+    """
 
     boots: int
     runs: int
     mean: float | None
     stddev: float | None
+    values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,33 @@ class Bisection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One gate of proof: `name` in a word or two ("revert"), and why it passed, failed or was not run, in half a sentence."""
+
+    name: str
+    status: GateStatus
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clue:
+    """Something that explains the change: a counter, a symbol or a size, and what became of it ("12345 to 23456, 90.0% more")."""
+
+    kind: ClueKind
+    name: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """The mail that the culprit was posted as: `message_id` with its <>, its `subject` and `references` (oldest first) where they are known."""
+
+    message_id: str
+    subject: str = ""
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFacts:
     """Everything the first mail about a culprit says.
 
@@ -80,6 +113,9 @@ class ReportFacts:
     `command` is how the program of the headline was called; `reproduce` are commands for a shell, one a line.
     `facts` (name to value, in the order printed) describe the environment: command line, root file system, THP and the like.
     `links` (name to URL): "page" is the report's own page and the first to be printed.
+    `gates` are those of proof, in the order printed; `clues` what explains the change, the best first; `boots` ("parent", "commit") the ids of the boots
+    that the headline rests on. `posted` is the patch's own mail. `merged` says whether others base their work on the culprit; None is unknown.
+    `closes` is the URL under which this mail can be read; `regzbot` asks for a line to that tracker, for merged regressions only.
     """
 
     report: str
@@ -102,6 +138,13 @@ class ReportFacts:
     links: Mapping[str, str] = field(default_factory=dict)
     reporter: str
     contact: str
+    gates: tuple[Gate, ...] = ()
+    clues: tuple[Clue, ...] = ()
+    boots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    posted: Posted | None = None
+    merged: bool | None = None
+    closes: str = ""
+    regzbot: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, mappings, strings and numbers; `from_json` reads them back equal."""
@@ -133,13 +176,23 @@ class ReportFacts:
             "links": dict(self.links),
             "reporter": self.reporter,
             "contact": self.contact,
+            "gates": [{"name": gate.name, "status": gate.status, "reason": gate.reason} for gate in self.gates],
+            "clues": [{"kind": clue.kind, "name": clue.name, "words": clue.words} for clue in self.clues],
+            "boots": {side: list(ids) for side, ids in self.boots.items()},
+            "posted": None if self.posted is None else posted_to_json(self.posted),
+            "merged": self.merged,
+            "closes": self.closes,
+            "regzbot": self.regzbot,
         }
 
     @classmethod
     def from_json(cls, value: Any) -> ReportFacts:
-        """Read what `to_json` wrote. Raises BadFacts that names the key that is missing, unknown or of the wrong kind."""
-        top = _Reader(value, "report")
-        culprit, bisection = _Reader(top.take("culprit"), "culprit"), _Reader(top.take("bisection"), "bisection")
+        """Read what `to_json` wrote, now or before it knew of gates, clues and the like.
+
+        Raises BadFacts that names the key that is missing, unknown or of the wrong kind.
+        """
+        top = Reader(value, "report")
+        culprit, bisection = Reader(top.take("culprit"), "culprit"), Reader(top.take("bisection"), "bisection")
         facts = cls(
             report=top.text("report"),
             tree=top.text("tree"),
@@ -168,14 +221,48 @@ class ReportFacts:
             links=top.texts_by_name("links"),
             reporter=top.text("reporter"),
             contact=top.text("contact"),
+            gates=tuple(_gate(item) for item in top.items_if_there("gates")),
+            clues=tuple(_clue(item) for item in top.items_if_there("clues")),
+            boots={side: tuple(texts(ids, f"boots.{side}")) for side, ids in top.mapping_if_there("boots").items()},
+            posted=posted_from_json(top.take_if_there("posted")),
+            merged=top.flag_if_there("merged"),
+            closes=top.text_if_there("closes") or "",
+            regzbot=top.flag_if_there("regzbot") or False,
         )
         for reader in (culprit, bisection, top):
             reader.end()
         return facts
 
 
+def posted_to_json(posted: Posted) -> dict[str, Any]:
+    return {"message_id": posted.message_id, "subject": posted.subject, "references": list(posted.references)}
+
+
+def posted_from_json(value: Any) -> Posted | None:
+    if value is None:
+        return None
+    reader = Reader(value, "posted")
+    posted = Posted(message_id=reader.text("message_id"), subject=reader.text("subject"), references=reader.texts("references"))
+    reader.end()
+    return posted
+
+
+def _gate(value: Any) -> Gate:
+    reader = Reader(value, "gates")
+    gate = Gate(name=reader.text("name"), status=one_of(reader.take("status"), GATE_STATUSES, "gates.status"), reason=reader.text("reason"))
+    reader.end()
+    return gate
+
+
+def _clue(value: Any) -> Clue:
+    reader = Reader(value, "clues")
+    clue = Clue(kind=one_of(reader.take("kind"), CLUE_KINDS, "clues.kind"), name=reader.text("name"), words=reader.text("words"))
+    reader.end()
+    return clue
+
+
 def _side_to_json(side: Side) -> dict[str, Any]:
-    return {"boots": side.boots, "runs": side.runs, "mean": side.mean, "stddev": side.stddev}
+    return {"boots": side.boots, "runs": side.runs, "mean": side.mean, "stddev": side.stddev, "values": list(side.values)}
 
 
 def _row_to_json(row: Row) -> dict[str, Any]:
@@ -197,14 +284,15 @@ def _row_to_json(row: Row) -> dict[str, Any]:
 
 
 def _side_from_json(value: Any, where: str) -> Side:
-    reader = _Reader(value, where)
-    side = Side(boots=reader.whole("boots"), runs=reader.whole("runs"), mean=reader.real_or_none("mean"), stddev=reader.real_or_none("stddev"))
+    reader = Reader(value, where)
+    values = tuple(number(value, f"{where}.values") for value in reader.items_if_there("values"))
+    side = Side(boots=reader.whole("boots"), runs=reader.whole("runs"), mean=reader.real_or_none("mean"), stddev=reader.real_or_none("stddev"), values=values)
     reader.end()
     return side
 
 
 def _row_from_json(value: Any, where: str) -> Row:
-    reader = _Reader(value, where)
+    reader = Reader(value, where)
     row = Row(
         testbox=reader.text("testbox"),
         label=reader.text("label"),
@@ -241,71 +329,5 @@ def _bounds(value: Any, where: str) -> tuple[float, float] | None:
         return None
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise BadFacts(f"{where}.interval_pct: {value!r} is not two numbers")
-    low, high = (_number(v, f"{where}.interval_pct") for v in value)
+    low, high = (number(v, f"{where}.interval_pct") for v in value)
     return low, high
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise BadFacts(f"{where}: {value!r} is not a finite number")
-    return float(value)
-
-
-class _Reader:
-    """Takes the keys of one mapping, once each; what is left over at the end is an error."""
-
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, Mapping):
-            raise BadFacts(f"{where}: is not a mapping")
-        self._left = dict(value)
-        self._where = where
-
-    def take(self, key: str) -> Any:
-        if key not in self._left:
-            raise BadFacts(f"{self._where}.{key}: is missing")
-        return self._left.pop(key)
-
-    def end(self) -> None:
-        if self._left:
-            raise BadFacts(f"{self._where}: unknown key {next(iter(self._left))!r}")
-
-    def text(self, key: str) -> str:
-        return self._text(self.take(key), key)
-
-    def text_if_there(self, key: str) -> str | None:
-        """For a key that reports of an older swingbot do not have."""
-        value = self._left.pop(key, None)
-        return None if value is None else self._text(value, key)
-
-    def _text(self, value: Any, key: str) -> str:
-        if not isinstance(value, str):
-            raise BadFacts(f"{self._where}.{key}: {value!r} is not text")
-        return value
-
-    def whole(self, key: str) -> int:
-        value = self.take(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise BadFacts(f"{self._where}.{key}: {value!r} is not a count")
-        return value
-
-    def real(self, key: str) -> float:
-        return _number(self.take(key), f"{self._where}.{key}")
-
-    def real_or_none(self, key: str) -> float | None:
-        value = self.take(key)
-        return None if value is None else _number(value, f"{self._where}.{key}")
-
-    def items(self, key: str) -> list[Any]:
-        value = self.take(key)
-        if not isinstance(value, (list, tuple)):
-            raise BadFacts(f"{self._where}.{key}: is not a list")
-        return list(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        return tuple(self._text(item, key) for item in self.items(key))
-
-    def texts_by_name(self, key: str) -> dict[str, str]:
-        value = self.take(key)
-        if not isinstance(value, Mapping):
-            raise BadFacts(f"{self._where}.{key}: is not a mapping")
-        return {self._text(name, key): self._text(item, key) for name, item in value.items()}
