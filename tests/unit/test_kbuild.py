@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from swingbot_jobs.contract import check_order, check_outcome
-from swingbot_jobs.kernel_diff import FILE, code_change, read_record
+from swingbot_jobs.kernel_diff import FILE, VERSION, code_change, read_record
 from swingbot_worker import kbuild
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.site import Site
@@ -85,7 +85,7 @@ def test_only_what_was_compiled_is_read_again(site: Site, tmp_path: Path) -> Non
     assert {path for path in record.paths() if record.sha256(path) != "of memory"} == {"mm/page_alloc.o"}
 
 
-@pytest.mark.parametrize("junk", ["", "[]", '{"version": 1, "objects": 3}', '{"version": 0, "objects": {}}'])
+@pytest.mark.parametrize("junk", ["", "[]", f'{{"version": {VERSION}, "objects": 3}}', '{"version": 0, "objects": {}}'])
 def test_a_damaged_memory_of_functions_only_costs_time(site: Site, tmp_path: Path, junk: str) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
     build(site, tmp_path / "linux", ids[0], tmp_path / "out")

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs.kernel_diff import (
+    VERSION,
     BadRecord,
     CodeChange,
     KernelRecord,
@@ -189,10 +190,10 @@ def test_a_record_cut_anywhere_is_refused() -> None:
         [],
         {},
         {"version": 99},
-        {"version": 1, "compiler": "", "flags": [], "sizes": {"text": -1, "data": 0, "bss": 0}, "symbols": {}, "objects": {}},
-        {"version": 1, "compiler": "", "flags": 3, "sizes": SIZES, "symbols": {}, "objects": {}},
-        {"version": 1, "compiler": "", "flags": [], "sizes": SIZES, "symbols": {"t": {"x": True}}, "objects": {}},
-        {"version": 1, "compiler": "", "flags": [], "sizes": SIZES, "symbols": {}, "objects": {"a.o": [1, 2]}},
+        {"version": VERSION, "compiler": "", "flags": [], "sizes": {"text": -1, "data": 0, "bss": 0}, "symbols": {}, "objects": {}},
+        {"version": VERSION, "compiler": "", "flags": 3, "sizes": SIZES, "symbols": {}, "objects": {}},
+        {"version": VERSION, "compiler": "", "flags": [], "sizes": SIZES, "symbols": {"t": {"x": True}}, "objects": {}},
+        {"version": VERSION, "compiler": "", "flags": [], "sizes": SIZES, "symbols": {}, "objects": {"a.o": [1, 2]}},
     ],
 )
 def test_what_is_no_record_is_refused_with_a_sentence(document: Any) -> None:

@@ -2,7 +2,7 @@
 
 A build's file functions.json.gz:
 
-    {"version": 1, "compiler": "gcc ...", "flags": ["-O2", ...],
+    {"version": 2, "compiler": "gcc ...", "flags": ["-O2", ...],
      "sizes": {"text", "data", "bss"}                     of vmlinux, bytes as binutils' `size` counts them
      "symbols": {"t": {name: bytes}, "d", "b", "r"},       of vmlinux, as scripts/bloat-o-meter counts them
      "objects": {"mm/slub.o": [sha256, [text, data, bss], [part, ...], [part, ...]]}}      code, then data
@@ -23,7 +23,7 @@ from typing import Any, Self
 FILE = "functions.json.gz"
 # Raise it when a part means something else than before, be it the worker that writes it in another form: records of different
 # versions are not compared, and a worker does not use kernels that it kept with another.
-VERSION = 1
+VERSION = 2
 # Unpacked. The kernel of a VM has 5 MB of this, a distribution's about 30; what is larger is not compared.
 LIMIT_BYTES = 64 << 20
 
