@@ -85,6 +85,17 @@ def test_only_what_was_compiled_is_read_again(site: Site, tmp_path: Path) -> Non
     assert {path for path in record.paths() if record.sha256(path) != "of memory"} == {"mm/page_alloc.o"}
 
 
+def test_a_build_of_another_layout_has_the_same_functions_and_forgets_none(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
+    records = []
+    for layout in (0, 3):
+        build(site, tmp_path / "linux", ids[layout // 3], tmp_path / "out", layout=layout)
+        records.append(read_record((tmp_path / "out" / FILE).read_bytes()))
+    assert [one.name for one in code_change(*records).data] == ["speed"]
+    known = json.loads(next(work_tree(site).glob("o-*/.swingbot-functions.json")).read_text())["objects"]
+    assert known["mm/page_alloc.o"][1][0] == records[1].sha256("mm/page_alloc.o")
+
+
 @pytest.mark.parametrize("junk", ["", "[]", f'{{"version": {VERSION}, "objects": 3}}', '{"version": 0, "objects": {}}'])
 def test_a_damaged_memory_of_functions_only_costs_time(site: Site, tmp_path: Path, junk: str) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])

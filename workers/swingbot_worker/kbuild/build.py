@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socket
@@ -147,6 +148,8 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
     _count_file(tree).write_text(f"{len(hashes)}\n")
     if one.spec.layout == 0:
         return _collect(one, tree, directory, hashes)
+    with contextlib.suppress(NotAnObject):  # said when the record is written
+        functions.read_objects(tree.source, directory)  # what is remembered within the detour is lost
     with tree.detour(directory, "vmlinux"):
         _write_layout(one, directory, hashes)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
@@ -181,7 +184,7 @@ def _collect(one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, 
 def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
     """A kernel whose objects cannot be read is a kernel all the same: it is only not compared by functions."""
     try:
-        (one.out / kernel_diff.FILE).write_bytes(functions.build_record(tree.source, directory, one.compiler_version))
+        (one.out / kernel_diff.FILE).write_bytes(functions.build_record(tree.source, directory, one.compiler_version, remember=one.spec.layout == 0))
     except NotAnObject as error:
         with (one.out / "build.log").open("a") as log:
             log.write(f"swingbot: no {kernel_diff.FILE}: {error}\n")

@@ -34,7 +34,7 @@ def build_record(source: Path, objects: Path, compiler_version: str, *, remember
         flags=_flags(objects),
         sizes=vmlinux.sizes(),
         symbols=symbol_table(vmlinux.letters()),
-        objects=_rows(objects, linked_objects(source, objects), remember),
+        objects=read_objects(source, objects, remember=remember),
     )
 
 
@@ -68,12 +68,12 @@ def compiler_of(objects: Path) -> str:
     return found[1] if found else "unknown"
 
 
-def _rows(objects: Path, paths: list[str], remember: bool) -> dict[str, list[Any]]:
-    """A row for each object; those that are as they were at the last call come from memory."""
+def read_objects(source: Path, objects: Path, *, remember: bool = True) -> dict[str, list[Any]]:
+    """A row for each linked object; those that are as they were at the last call come from memory. Raises NotAnObject or OSError."""
     memory = objects / _MEMORY
     known = _remembered(memory)
     fresh: dict[str, list[Any]] = {}
-    for path in paths:
+    for path in linked_objects(source, objects):
         state = os.stat(objects / path)
         stamp = [state.st_mtime_ns, state.st_size]
         old = known.get(path)
