@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import sqlalchemy as sa
 
+from swingbot.app.commands import text
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.service.gather_differences import differences_of
+from swingbot_db import read
 from swingbot_db.store import PgStore
 from swingbot_jobs import testbox
+from swingbot_jobs.unit_job import UnitJob
 from tests import builders
 from tests.builders import METRIC
 
@@ -53,3 +57,53 @@ def test_one_image_is_identical(conn: sa.Connection) -> None:
     builders.a_boot(conn, box, kernel, values={METRIC: [100.0]}, facts=FACTS)
     found = differences_of(PgStore(conn), [kernel.image, kernel.image], VM, box.spec, "", [0])
     assert (found.identical, found.must, found.told) == (True, None, None)
+
+
+def two_settings(conn: sa.Connection) -> tuple[builders.Box, builders.Kernel, builders.Kernel, int]:
+    """A comparison on a machine that is not ours (no root file system of ours), with other huge pages on each side."""
+    box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
+    comparison = builders.a_comparison(conn, tree, base, head, [box], boots=2)
+    for k in range(2):
+        for kernel, enabled in ((base, "always"), (head, "madvise")):
+            facts = {"thp_enabled": enabled, "kernel_release": kernel.commit[:7], "load1": k}
+            builders.a_boot(conn, box, kernel, k=k, series=f"c{comparison}", values={METRIC: [100.0]}, facts=facts)
+    return box, base, head, comparison
+
+
+def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connection) -> None:
+    box, base, head, comparison = two_settings(conn)
+    found = differences_of(PgStore(conn), [base.image, head.image], VM, box.spec, f"c{comparison}", [0, 1])
+    plain = UnitJob(name="j", program="p", params={}, runs=1)
+    assert "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job" in (found.of(plain).must or "")
+    comparing = found.of(UnitJob(name="j", program="p", params={}, runs=1, compare_fact=("thp_enabled",)))
+    assert (comparing.must, comparing.told) == (None, "thp_enabled differs: always in base, madvise in head")
+    demanding = found.of(UnitJob(name="j", program="p", params={}, runs=1, demand={"thp_enabled": "always"}))
+    assert (demanding.must, demanding.told) == (None, None)  # it was so in the runs, whatever the boots began with
+
+
+def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -> None:
+    _, base, _, number = two_settings(conn)
+    comparison = read.comparison(conn, number)
+    assert [(d["fact"], d["kind"], d["testbox"]) for d in comparison["facts_differ"]] == [
+        ("thp_enabled", "blocks", VM.name),
+        ("kernel_release", "variant", VM.name),
+    ]
+    assert comparison["facts_differ"][1]["base"] == [base.commit[:7]]
+    shown = text.comparison(comparison).splitlines()
+    assert shown[1:4] == [
+        "facts that differ:",
+        f"  {VM.name}: thp_enabled differs: always in base, madvise in head [BLOCKS A VERDICT]",
+        "  the variant itself: kernel_release",
+    ]
+
+
+def test_the_sheet_of_a_boot_has_what_is_known_and_what_is_not(conn: sa.Connection) -> None:
+    box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
+    number = builders.a_boot(conn, box, builders.a_kernel(conn, tree, 1), values={METRIC: [1.0]}, facts={"thp_enabled": "always", "odd": "<b>"})
+    boot = read.boot(conn, number)
+    lines = {line["name"]: line["value"] for group in boot["sheet"].values() for line in group}
+    assert (lines["thp_enabled"], lines["governor"], lines["odd"]) == ("always", None, "<b>")
+    assert lines["compiler"] and boot["facts"] == {"thp_enabled": "always", "odd": "<b>"}
+    shown = text.boot(boot)
+    assert re.search(r"^  thp_enabled +always$", shown, re.MULTILINE) and re.search(r"^  governor +-$", shown, re.MULTILINE)
