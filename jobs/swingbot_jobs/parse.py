@@ -206,7 +206,14 @@ def _disturbed(job: UnitJob, files: Mapping[str, str], monitor: Program, samples
     seen = _monitor(monitor, files, job.params)
     if not seen:
         raise ParseError(f"{monitor.name} saw nothing")
-    return seen | {f"{monitor.prefix}.beside.{name}": values for name, values in samples.items()}
+    return seen | _path_length(seen, samples) | {f"{monitor.prefix}.beside.{name}": values for name, values in samples.items()}
+
+
+def _path_length(seen: Samples, samples: Samples) -> Samples:
+    """LKP's instructions for each unit of work, where there is one kind of it. will-it-scale's is a rate: there it is too high by the seconds of the run."""
+    instructions = seen.get("perf-stat.total.instructions", [])
+    work = [values[0] for name, values in samples.items() if name.endswith(".workload") and values[0] > 0]
+    return {"perf-stat.overall.path-length": [instructions[0] / work[0]]} if instructions and len(work) == 1 else {}
 
 
 def _run(job: UnitJob, number: int, status: RunStatus, reason: str | None, samples: Samples, seconds: float | None) -> ParsedRun:

@@ -19,11 +19,16 @@ import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot_db.attempts import Attempts
+from swingbot_jobs.unit_job import UnitJob
 
 _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, v.commit, v.layout, s.unit_jobs,
   b.image_sha256 FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
   LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
   WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
+
+
+# What any monitor sees that a job asks for; its run is twice as slow as the others.
+PROFILE = b"# Samples: 1K of event 'cycles'\n    30.00%     7.00%  [kernel.kallsyms]  [k] native_queued_spin_lock_slowpath\n"
 
 
 @dataclass(kw_only=True)
@@ -90,9 +95,11 @@ class FakeLab:
         files: dict[str, bytes] = {}
         runs = []
         for job in row.unit_jobs:
-            for number in range(job["runs"]):
+            for number in UnitJob.from_json(job).numbers:
                 rate = 1000.0 * image["speed"] * shift * (1 + 0.0003 * number)
-                files |= _run_files(f"{job['name']}/{number}", rate, int(job["params"].get("nr_task", "1")))
+                monitor = UnitJob.from_json(job).monitor_of(number)
+                files |= _run_files(f"{job['name']}/{number}", rate / (2 if monitor else 1), int(job["params"].get("nr_task", "1")))
+                files |= {f"{job['name']}/{number}/{monitor}": PROFILE} if monitor else {}
                 runs.append({"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0})
         return {
             "status": "up",

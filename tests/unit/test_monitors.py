@@ -201,6 +201,14 @@ def test_the_numbers_of_a_run_that_a_monitor_disturbs_never_stand_under_the_name
     assert (third.status, third.reason, third.samples) == ("failed", "vmstat gave no row but the one since the boot: the run was over too soon", {})
 
 
+def test_the_path_length_is_instructions_by_workload() -> None:
+    job = UnitJob(name="j-1", program="will-it-scale", params={"nr_task": "1", "mode": "process"}, runs=1, monitors=("perf-stat-interval",))
+    good = {"stdout": "average:50\n", "rc": "0\n"}
+    runs = parse_results(a_boot(good, good | {"perf-stat-interval": THREE + LAST}), [job], PROGRAMS)
+    assert runs[1].samples["perf-stat.overall.path-length"] == [300 / 50]
+    assert "perf-stat.overall.path-length" not in runs[0].samples
+
+
 def test_a_unit_job_without_monitors_is_written_as_it_always_was() -> None:
     plain = UnitJob(name="j", program="p", params={}, runs=2)
     assert "monitors" not in plain.to_json()

@@ -1,0 +1,47 @@
+"""A run that belongs to a monitor, from the job file to the rows of a comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.app.settings import load
+from swingbot.core.model.records import JobFile
+from swingbot.service.request_comparison import request_comparison
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.mail import brain_environment
+
+JOB = JobFile(name="watched.yaml", text="runs: 2\nperf-profile:\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n")
+
+
+@pytest.fixture
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
+    repo = tmp_path / "linux"
+    make_fakelinux(repo, [])
+    return make_brain(load(environ=brain_environment(tmp_path / "state", db_url)), engine, repo)
+
+
+def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain: Brain) -> None:
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    brain.watch(base, job_files=[JOB])
+    (slow,) = add_commits(brain.repo, [FakeCommit(speed=90)])
+    number = request_comparison(brain.lab, tree_name="fake", base=base, head=slow, job_files=[], overrides={}, testboxes=[], boots=5, patches=[])
+    brain.run()
+    rows = {row["metric"]: row for row in brain.facts("c", number)["rows"]}
+    assert set(rows) == {METRIC, "perf-stat.task-clock", "perf-stat.context-switches", "perf-profile.lock_slowpath"}
+    # the third run of each boot is twice as slow: neither the mean nor the number of runs knows of it
+    benchmark = rows[METRIC]
+    assert (benchmark["base"]["boots"], benchmark["base"]["runs"], benchmark["verdict"]) == (5, 10, "worse")
+    assert benchmark["change_pct"] == pytest.approx(-10, abs=0.2)
+    assert benchmark["base"]["stddev_within"] < 0.001 * benchmark["base"]["mean"]
+    lock = rows["perf-profile.lock_slowpath"]
+    assert (lock["base"]["runs"], lock["base"]["mean"], lock["verdict"]) == (5, 7.0, "same")
+    with brain.engine.connect() as conn:
+        beside = "SELECT r.number, r.reason, s.metric FROM run r JOIN sample s ON s.run = r.id WHERE s.metric LIKE '%.beside.%'"
+        kept = conn.execute(sa.text(beside)).all()
+    assert {row.number for row in kept} == {2}
+    assert {row.metric for row in kept} == {f"perf-profile.beside.{METRIC}"}
+    assert kept[0].reason == "run for perf-profile: its other numbers are not compared"
