@@ -193,6 +193,20 @@ def test_a_table_that_points_to_itself_comes_to_an_end(compare: Comparer) -> Non
     assert names(compare(table, table.replace("rept 500", "rept 499"))) == {"f"}
 
 
+def test_an_initcall_of_another_level_or_function_is_a_change(compare: Comparer) -> None:
+    source = (
+        'int a(void) { return 1; } int b(void) { return 2; }\nasm(".section .initcall4.init, \\"a\\"\\n__initcall__k__12_34_a4: .long a - .\\n.previous");\n'
+    )
+    assert compare(source, source.replace("12_34", "56_78")).nothing
+    assert names(compare(source, source.replace(".long a", ".long b"))) == {"(.initcall4.init)"}
+    assert names(compare(source, source.replace(".initcall4", ".initcall7"))) == {"(.initcall4.init)", "(.initcall7.init)"}
+
+
+def test_a_number_behind_a_file_name_in_a_variable_is_no_line(compare: Comparer) -> None:
+    source = 'struct { const char *name; int level; } entry = {"mm/slub.c", 3};\n'
+    assert names(compare(source, source.replace("3}", "4}"))) == {"entry"}
+
+
 def test_stamps_of_the_build_do_not_count(compare: Comparer) -> None:
     source = 'const char linux_banner[] = "Linux version 6.1 #1 Thu Jan 1"; struct { char version[65]; } init_uts_ns = {"#1"}; int kept = 1;\n'
     head = source.replace("6.1 #1", "6.1 #2").replace('{"#1"}', '{"#2"}')

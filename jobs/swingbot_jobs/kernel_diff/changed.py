@@ -144,6 +144,8 @@ def _names(renamed: Mapping[_Key, _Key]) -> dict[str, str]:
 def _by_form(keys: Iterable[_Key], groups: _Groups, names: Mapping[str, str]) -> Mapping[Any, Sequence[_Key]]:
     found: dict[Any, list[_Key]] = defaultdict(list)
     for key in keys:
+        if key.name.startswith("("):  # the rest of a section: what it is called is where it runs
+            continue
         found[(key.section, _forms(groups[key], {**names, key.name: ""}))].append(key)
     return found
 

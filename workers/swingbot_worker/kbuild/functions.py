@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from swingbot_worker.kbuild.recipe import ENVIRONMENT
 
 _MEMORY = ".swingbot-functions.json"
 _AR_SECONDS = 60.0
+# A full build takes some seconds here; what takes minutes was made to.
+_READ_SECONDS = 600.0
 # Options that say what code comes out, of all that kbuild gives.
 _TELLING = ("-O", "-f", "-m", "-g", "-std=", "-D__KERNEL__", "--target=")
 _PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
@@ -73,7 +76,10 @@ def read_objects(source: Path, objects: Path, *, remember: bool = True) -> dict[
     memory = objects / _MEMORY
     known = _remembered(memory)
     fresh: dict[str, list[Any]] = {}
+    deadline = time.monotonic() + _READ_SECONDS
     for path in linked_objects(source, objects):
+        if time.monotonic() > deadline:
+            raise NotAnObject(f"reading the objects took longer than {_READ_SECONDS:g} s")
         state = os.stat(objects / path)
         stamp = [state.st_mtime_ns, state.st_size]
         old = known.get(path)

@@ -38,6 +38,7 @@ _UNCOMPARED = (
     "__ex_table",
     "__bug_table",
     "__dyndbg",
+    "alloc_tags",
     ".printk_index",
     ".modinfo",
     ".discard",
@@ -47,6 +48,7 @@ _UNCOMPARED = (
     ".orc_unwind",
     ".note",
 )
+_WHOLE = (".initcall", ".con_initcall")  # what runs when: pointers without a size of their own
 
 # call, jmp and jcc with a 32-bit distance, jmp with one of 8 bits, and lea relative to the next instruction: what the assembler resolves
 # within a section. A short jcc would be met by chance too often.
@@ -56,6 +58,7 @@ _DISTANCE = re.compile(rb"(?=([\xe8\xe9]|\x0f[\x80-\x8f]|[\x48\x4c]\x8d[\x05\x0d
 _ARGUMENT = re.compile(rb"(?=([\xbe\xbf\xba\xb9]|\x41[\xb8\xb9])(.{4}))", re.DOTALL)
 _SOURCE_FILE = re.compile(rb"[\w./+-]+\.(?:c|h|S|rs)")
 _SOURCE_LINE = re.compile(rb"([\w./+-]+\.(?:c|h|S|rs)):[0-9]+")  # as lockdep names a timer: "mm/memcontrol.c:647"
+_LONGEST_NAME = 512  # of a file; also keeps the search in strings short
 _FILE_SYMBOLS = frozenset(("_acpi_module_name",))  # variables that stand for the name of a source file
 _LINE_NEARBY = 24  # bytes between the name of a file and its line among the arguments of one call
 _LAST_LINE = 100_000
@@ -84,6 +87,8 @@ def normal_parts(elf: Elf) -> tuple[list[Part], list[Part]]:
             code += form.rest(section, [(start, end) for start, end, _ in spans])
         else:
             data += [form.part(section, start, end, normal_name(name)) for start, end, name in spans if name not in _STAMPS]
+            if section.name.startswith(_WHOLE) and not spans:
+                data.append(form.part(section, 0, section.size, f"({section.name})"))
     return code, data
 
 
@@ -180,7 +185,8 @@ class _Form:
         for entry in entries[first:last]:
             told = b" ".join(self._note(target, references, depth) for target in entry.targets)
             notes.append(b"%s %d %s %s" % (entry.table.encode(), entry.place - start, entry.data.hex().encode(), told))
-        _blank_lines(data, files, section.code)
+        if section.code or depth:
+            _blank_lines(data, files, section.code)
         return bytes(data) + b"\n" + b"\n".join(notes)
 
     def _places(self, section: Section, start: int, end: int) -> list[tuple[int, int, _Target]]:
@@ -239,7 +245,8 @@ class _Form:
         if section.empty or plain or depth >= _DEEPEST or references.looked_at > _MOST_CONSTANTS or not 0 <= offset < len(section.data):
             return section.name.encode()
         if section.flags & SHF_STRINGS:
-            return _SOURCE_LINE.sub(rb"\1", self._string(section, offset))
+            text = self._string(section, offset)
+            return _SOURCE_LINE.sub(rb"\1", text) if len(text) < _LONGEST_NAME else text
         end = offset + section.entry_size if section.flags & SHF_MERGE and section.entry_size else self._end_of(section, offset)
         return self._shape(section, offset, end, references, depth + 1)
 
