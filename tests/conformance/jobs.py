@@ -61,9 +61,10 @@ def check(lkp_src: Path) -> list[Row]:
 
 def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
     lkp_jobs = (lkp / "jobs").resolve()
-    for path in sorted({path for pattern in FILES for path in lkp_jobs.rglob(pattern)}):
+    found = split(lkp, sorted({path for pattern in FILES for path in lkp_jobs.rglob(pattern)}), directory)
+    for path, names in found.items():
         what = f"jobs/{path.relative_to(lkp_jobs)}"
-        theirs, idle = _without_idle(split(lkp, [path], directory)[path], directory / "out")
+        theirs, idle = _without_idle(names, directory / "out")
         try:
             ours = _ours(path)
         except JobError as error:
