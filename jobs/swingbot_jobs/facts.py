@@ -7,7 +7,7 @@ meets no demand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -205,3 +205,28 @@ def sheet(found: Mapping[str, Value]) -> dict[str, list[Line]]:
         lines.setdefault(fact.group, []).extend(Line(name=name, value=found.get(name), unit=fact.unit, about=about.get(name, fact.about)) for name in names)
     other = [Line(name=name, value=value, unit="", about="") for name, value in sorted(found.items()) if name not in shown]
     return lines | ({"other": other} if other else {})
+
+
+# --- for docs/facts.md -----------------------------------------------------------------------------------------------
+
+
+def checklist_table() -> str:
+    rows = [(item.item, item.want, item.enforced, _code(item.verified), _code(item.recorded)) for item in checklist()]
+    return _table(("item", "wanted", "enforced by", "verified by", "recorded as"), rows)
+
+
+def facts_table() -> str:
+    rows = [
+        (fact.group, f"`{fact.name}`", fact.about + (f" ({fact.unit})" if fact.unit else ""), fact.compare, "runner" if fact.set else "")
+        for fact in known().values()
+    ]
+    return _table(("group", "fact", "what it is", "compared as", "set by"), rows)
+
+
+def _code(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in lines)

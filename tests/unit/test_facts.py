@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs import sheet
-from swingbot_jobs.facts import DemandError, checklist, demand, fact_of, files_of, known, meets, settings, unmet
+from swingbot_jobs.facts import DemandError, checklist, checklist_table, demand, fact_of, facts_table, files_of, known, meets, settings, unmet
 from swingbot_jobs.facts import sheet as lines_of
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "facts.md"
 CPUINFO = """/proc/cpuinfo:model name	: Some CPU @ 2.00GHz
 /proc/cpuinfo:microcode	: 0x2b000603
 /proc/cpuinfo:flags		: sse fpu
@@ -134,6 +137,16 @@ def test_the_checklist_names_facts_that_there_are_and_those_who_see_to_them() ->
         assert item.enforced in ("runner", "cmdline", "driver", "rootfs", "host"), item
         if item.enforced == "runner" and item.verified:
             assert any(known()[name].set for name in item.verified), item
+
+
+def test_the_tables_of_the_docs_are_those_of_the_list() -> None:
+    written = DOCS.read_text()
+    made = written
+    for name, table in (("checklist", checklist_table()), ("facts", facts_table())):
+        made = re.sub(rf"<!-- {name} -->\n(\|.*\n)*", lambda _, name=name, table=table: f"<!-- {name} -->\n{table}\n", made)  # type: ignore[misc]
+    if os.environ.get("UPDATE_GOLDEN"):
+        DOCS.write_text(made)
+    assert made == written
 
 
 def test_what_the_boots_of_a_guest_have_noted_so_far_keeps_its_name() -> None:
