@@ -7,9 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from swingbot.core.report import ReportFacts, mail
+from swingbot.core.report import FollowUp, Mail, ReportFacts, follow_up, mail
 
 REPORTS = Path(__file__).parent / "report"
+FOLLOW_UPS = REPORTS / "followup"
 
 
 def report_facts(document: Path) -> ReportFacts:
@@ -25,8 +26,17 @@ def report_facts(document: Path) -> ReportFacts:
 
 def report_text(document: Path) -> str:
     """The mail that a `*.in.yaml` gives: its subject line, an empty line, its body."""
-    made = mail(report_facts(document))
-    return f"Subject: {made.subject}\n\n{made.body}"
+    return _text(mail(report_facts(document)))
+
+
+def follow_up_text(document: Path) -> str:
+    """The same of a short mail in the thread of a first one."""
+    return _text(follow_up(FollowUp.from_json(yaml.safe_load(document.read_text(encoding="utf-8")))))
+
+
+def _text(made: Mail) -> str:
+    threaded = f"In-Reply-To: {made.in_reply_to}\nReferences: {' '.join(made.references)}\n" if made.in_reply_to else ""
+    return f"Subject: {made.subject}\n{threaded}\n{made.body}"
 
 
 def text_of(document: Path) -> Path:
@@ -36,6 +46,9 @@ def text_of(document: Path) -> Path:
 def main() -> int:
     for document in sorted(REPORTS.glob("*.in.yaml")):
         text_of(document).write_text(report_text(document), encoding="utf-8")
+        print(text_of(document))
+    for document in sorted(FOLLOW_UPS.glob("*.in.yaml")):
+        text_of(document).write_text(follow_up_text(document), encoding="utf-8")
         print(text_of(document))
     return 0
 

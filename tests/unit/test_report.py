@@ -15,7 +15,8 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from swingbot.core.report import BODY_BYTES, BadFacts, Bisection, Commit, ReportFacts, Row, Side, mail, subsystem, words
+from swingbot.core.report import BODY_BYTES, BadFacts, Bisection, Clue, Commit, Gate, Posted, ReportFacts, Row, Side, mail, subsystem, words
+from swingbot.core.report.facts import CLUE_KINDS, GATE_STATUSES
 from tests.golden.remake import REPORTS, report_facts, report_text, text_of
 
 DOCUMENTS = sorted(REPORTS.glob("*.in.yaml"))
@@ -38,7 +39,7 @@ def test_there_is_no_golden_without_facts() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_a_printed_percentage_can_be_recomputed_from_the_printed_levels(document: Path) -> None:
     shown = re.findall(
-        r"^ +parent +(\S+) \+- .*\n +commit +(\S+) \+- .*\n(?: +change +([\d.]+)% )?", text_of(document).read_text(encoding="utf-8"), re.MULTILINE
+        r"^ .*?(\S+) \+- +\S+ +(\S+) \+- +\S+ +\d+\+\d+ +\d+\+\d+\n +in [^:]+: (?:([\d.]+)% )?", text_of(document).read_text(encoding="utf-8"), re.MULTILINE
     )
     assert shown
     for parent, commit, printed in shown:
@@ -124,34 +125,40 @@ def test_a_claim_never_grows_by_being_printed(probability: float) -> None:
 def test_a_missing_number_is_called_missing_and_never_zero() -> None:
     row = a_row(base=Side(boots=0, runs=0, mean=None, stddev=None), change_pct=None, interval_pct=None, verdict="changed")
     body = mail(the_facts(headline=row)).body
-    assert "missing +- n/a" in body.replace("missing +-  n/a", "missing +- n/a")
-    assert "0 boots, 0 runs" in body
+    assert re.search(r"missing \+- n/a +90\.000 \+- 1\.50 +0\+3 +0\+9", body)
 
 
 def test_boots_runs_and_deviation_of_both_sides_stand_in_every_row() -> None:
     rows = tuple(a_row(metric=f"m.{n}", head=Side(boots=2, runs=5, mean=90.0, stddev=0.25)) for n in range(5))
     body = mail(the_facts(rows=rows)).body
-    assert body.count("+- 1.500 ops/s   3 boots, 9 runs") == 5
-    assert body.count("+- 0.250 ops/s   2 boots, 5 runs") == 5
+    assert len(re.findall(r"100\.000 \+- 1\.500 +90\.000 \+- 0\.250 +3\+2 +9\+5\n", body)) == 5
 
 
 def test_the_label_of_an_emulated_testbox_stands_wherever_its_numbers_do() -> None:
     label = "emulated; path length only"
     rows = (a_row(testbox="vm", label=label, metric="m.1"), a_row(testbox="vm", label=label, metric="m.2", unit_job="job-2"))
     body = mail(the_facts(rows=rows)).body
-    assert body.count(f"On vm ({label}):") == 1
+    assert body.count(f"On vm ({label}),") == 2
     assert f"Measured on vm ({label})" in mail(the_facts(headline=a_row(testbox="vm", label=label))).body.replace("\n", " ")
 
 
 def test_the_headline_is_not_repeated_among_the_other_rows() -> None:
     assert "Also changed" not in mail(the_facts(rows=(a_row(),))).body
-    assert "Also changed" in mail(the_facts(rows=(a_row(), a_row(testbox="other")))).body
+    assert "Also changed" in mail(the_facts(rows=(a_row(), a_row(metric="other")))).body
+
+
+def test_the_headlines_metric_on_other_testboxes_stands_beside_it() -> None:
+    rows = (a_row(), a_row(testbox="other", change_pct=12.0, interval_pct=(11, 13), head=replace(A_SIDE, mean=112.0), verdict="better"), a_row(testbox="third"))
+    body = mail(the_facts(rows=rows)).body
+    assert "Also changed" not in body
+    assert body.index("  box    ") < body.index("  other  ") < body.index("  third  ") < body.index("Higher is better")
+    assert "in ops/s: 12.0% better" in body
 
 
 def test_what_got_worse_stands_before_what_got_better() -> None:
     rows = (a_row(metric="m.better", change_pct=50.0, verdict="better"), a_row(metric="m.worse", change_pct=-2.0), a_row(metric="m.worst", change_pct=-20.0))
     body = mail(the_facts(rows=rows)).body
-    assert body.index("m.worst:") < body.index("m.worse:") < body.index("m.better:")
+    assert body.index("m.worst ") < body.index("m.worse ") < body.index("m.better ")
 
 
 def test_rows_that_did_not_change_are_named_and_their_numbers_left_to_the_page() -> None:
@@ -174,6 +181,68 @@ def test_a_change_that_fresh_boots_do_not_show_is_not_claimed() -> None:
 def test_a_reported_by_line_is_offered_for_a_regression_only() -> None:
     assert "Reported-by: swingbot <bot@example.org>" in mail(the_facts()).body
     assert "Reported-by" not in mail(the_facts(headline=a_row(change_pct=10.0, interval_pct=(9, 11), verdict="better"))).body
+
+
+def test_a_patch_that_is_not_merged_asks_for_no_tag() -> None:
+    body = mail(the_facts(merged=False, regzbot=True)).body
+    assert "no tag is needed" in " ".join(body.split())
+    assert "Reported-by" not in body
+    assert "#regzbot" not in body
+
+
+def test_regzbot_is_told_of_merged_regressions_only_and_only_where_it_is_asked_for() -> None:
+    line = f"\n#regzbot introduced: {'a' * 40}\n"
+    assert line in mail(the_facts(merged=True, regzbot=True)).body
+    better = a_row(change_pct=10.0, interval_pct=(9, 11), verdict="better")
+    for facts in (the_facts(merged=True), the_facts(regzbot=True), the_facts(merged=True, regzbot=True, headline=better)):
+        assert "#regzbot" not in mail(facts).body
+
+
+def test_closes_names_where_this_mail_can_be_read() -> None:
+    assert "  Closes: https://lore.example.org/x\n" in mail(the_facts(closes="https://lore.example.org/x")).body
+    assert "  Closes: https://bot.example.org/report/r1\n" in mail(the_facts()).body
+
+
+def test_a_gate_that_failed_stands_before_those_that_passed_and_those_not_run_say_why() -> None:
+    gates = (
+        Gate(name="tip", status="pass"),
+        Gate(name="revert", status="not run", reason="conflict in a.c"),
+        Gate(name="executed", status="fail", reason="no call"),
+    )
+    body = mail(the_facts(gates=gates)).body
+    assert body.index("Failed: executed (no call).") < body.index("Passed: tip.") < body.index("Not run: revert (conflict in a.c).")
+    assert "Layout or noise suspected" in body
+    assert "suspected" not in mail(the_facts(gates=gates[:2])).body
+
+
+def test_at_most_five_clues_are_given() -> None:
+    body = mail(the_facts(clues=tuple(Clue(kind="counter", name=f"c{n}", words="more") for n in range(9)))).body
+    assert "counter c4: more" in body
+    assert "counter c5" not in body
+
+
+def test_the_patchs_own_thread_is_answered_where_it_is_known() -> None:
+    posted = Posted(message_id="<p2@example.org>", subject="Re: [PATCH 2/2] mm: break it", references=tuple(f"<c{n}@example.org>" for n in range(9)))
+    made = mail(the_facts(posted=posted))
+    assert made.subject == "Re: [PATCH 2/2] mm: break it"
+    assert made.in_reply_to == "<p2@example.org>"
+    assert made.references == ("<c0@example.org>", "<c8@example.org>", "<p2@example.org>")
+    assert made.body.startswith("program.metric is 10.0% worse")
+    assert mail(the_facts(posted=replace(posted, subject=""))).subject.startswith("[tree:master] [mm] aaaaaaaaaaaa:")
+    assert mail(the_facts(posted=replace(posted, message_id="<p2@example.org>\r\nBcc: x@y"))).in_reply_to == ""
+
+
+def test_a_commit_without_author_says_so() -> None:
+    assert "  by an author without an address\n" in mail(the_facts(culprit=Commit(sha="a" * 40, subject="mm: x", author=" "))).body
+
+
+def test_reports_of_before_are_read_with_defaults() -> None:
+    document = the_facts().to_json()
+    for key in ("gates", "clues", "boots", "posted", "merged", "closes", "regzbot"):
+        del document[key]
+    for side in ("base", "head"):
+        del document["headline"][side]["values"]
+    assert ReportFacts.from_json(document) == the_facts()
 
 
 @pytest.mark.parametrize(
@@ -201,7 +270,8 @@ HOSTILE = st.one_of(
 )
 NUMBER = st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False), st.floats(min_value=-100, max_value=1000))
 COUNT = st.integers(0, 10**6)
-SIDE = st.builds(Side, boots=COUNT, runs=COUNT, mean=NUMBER, stddev=NUMBER)
+VALUES = st.lists(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.floats(90, 110)), max_size=5).map(tuple)
+SIDE = st.builds(Side, boots=COUNT, runs=COUNT, mean=NUMBER, stddev=NUMBER, values=VALUES)
 ROW = st.builds(
     Row,
     testbox=HOSTILE,
@@ -217,6 +287,7 @@ ROW = st.builds(
     interval_pct=st.one_of(st.none(), st.tuples(st.floats(-100, 1e6), st.floats(-100, 1e6))),
     verdict=st.sampled_from(["worse", "better", "changed", "same", "unclear", "invalid"]),
 )
+GATE = st.builds(Gate, name=st.one_of(HOSTILE, st.just("executed")), status=st.sampled_from(GATE_STATUSES), reason=HOSTILE)
 FACTS = st.builds(
     ReportFacts,
     report=HOSTILE,
@@ -239,6 +310,16 @@ FACTS = st.builds(
     links=st.dictionaries(st.one_of(st.just("page"), HOSTILE), HOSTILE, max_size=30),
     reporter=HOSTILE,
     contact=HOSTILE,
+    gates=st.lists(GATE, max_size=12).map(tuple),
+    clues=st.lists(st.builds(Clue, kind=st.sampled_from(CLUE_KINDS), name=HOSTILE, words=HOSTILE), max_size=8).map(tuple),
+    boots=st.dictionaries(HOSTILE, st.lists(HOSTILE, max_size=30).map(tuple), max_size=3),
+    posted=st.one_of(
+        st.none(),
+        st.builds(Posted, message_id=st.one_of(HOSTILE, st.just("<a@b>")), subject=HOSTILE, references=st.lists(HOSTILE, max_size=5).map(tuple)),
+    ),
+    merged=st.sampled_from([None, True, False]),
+    closes=HOSTILE,
+    regzbot=st.booleans(),
 )
 
 
@@ -275,6 +356,9 @@ def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
         ({"headline": {**good["headline"], "verdict": "bad"}}, "headline.verdict: 'bad' is none of"),
         ({"headline": {**good["headline"], "change_pct": float("nan")}}, "headline.change_pct: nan is not a finite number"),
         ({"rows": [3]}, r"rows\[0\]: is not a mapping"),
+        ({"gates": [{"name": "tip", "status": "maybe", "reason": ""}]}, "gates.status: 'maybe' is none of pass, fail, not run"),
+        ({"merged": "yes"}, "report.merged: 'yes' is not true or false"),
+        ({"boots": {"parent": "x1"}}, "boots.parent: is not a list of texts"),
         ({"bisection": {**good["bisection"], "boots": -1}}, "bisection.boots: -1 is not a count"),
     ]
     for change, message in wrong:

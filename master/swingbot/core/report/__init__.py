@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from swingbot.core.report.body import BODY_BYTES, Mail, mail, subsystem
+from swingbot.core.report.body import mail, subsystem
 from swingbot.core.report.encode import BadAddress, addresses, encode, message_id
 from swingbot.core.report.facts import Bisection, Clue, Commit, Gate, Posted, ReportFacts, Row, Side
+from swingbot.core.report.followup import FollowUp, follow_up
+from swingbot.core.report.letter import BODY_BYTES, Mail
 from swingbot.core.report.reading import BadFacts
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "Bisection",
     "Clue",
     "Commit",
+    "FollowUp",
     "Gate",
     "Mail",
     "Posted",
@@ -22,6 +25,7 @@ __all__ = [
     "Side",
     "addresses",
     "encode",
+    "follow_up",
     "mail",
     "message_id",
     "subsystem",

@@ -1,4 +1,4 @@
-"""The words of a report: a subject and at most `BODY_BYTES` of plain text, from facts alone.
+"""The words of a first report: a subject and at most `BODY_BYTES` of plain text, from facts alone.
 
 The first screen (24 lines) says what got worse, by which commit, how sure we are and what the number means;
 the rest is for the reader who wants to check it. Whatever is cut says so and where to find it whole.
@@ -7,32 +7,29 @@ the rest is for the reader who wants to check it. Whatever is cut says so and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from swingbot.core.report.facts import ReportFacts, Row, Side
-from swingbot.core.report.words import WIDTH, change, change_with_interval, clean, columns, count, cut, levels, shell, spreads, sure, wrap
+from swingbot.core.report.facts import ReportFacts, Row
+from swingbot.core.report.grid import grid
+from swingbot.core.report.letter import BODY_BYTES, Mail, as_text, fitting, size, thread_of, web_address
+from swingbot.core.report.lkp import LkpGroup, lkp_table
+from swingbot.core.report.proof import clue_lines, gate_lines
+from swingbot.core.report.words import WIDTH, change, clean, count, cut, shell, sure, wrap
 
-BODY_BYTES = 9_000  # headers add less than 1 KB: the mail stays under 10 KB
 _MOST_ROWS = 12  # other rows shown in full; the page has them all
+_MOST_BOXES = 6  # testboxes with the headline's metric that stand in the first table
 _MOST_NAMES = 8  # metrics without a change that are named
 _MOST_ITEMS = 16  # facts, commands, sentences of "not checked", links
-_LONGEST_URL = 200  # characters; a longer one is left out
+_MOST_BOOTS = 12  # ids of a side's boots
+_MOST_LKP = 8  # rows of the table in LKP's form
 _LONGEST_COMMAND = 1_000  # characters of all commands together; half a command is worse than none
 _SUBSYSTEM = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_/.,+ -]{0,39}?):(?: |$)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
-    """`subject` is one line; `body` is lines of at most 78 columns (URLs and quoted shell words may be longer), ended by a newline."""
-
-    subject: str
-    body: str
-
-
 def mail(facts: ReportFacts) -> Mail:
-    """The first mail about a culprit."""
-    return Mail(subject=_subject(facts), body=_body(facts))
+    """The first mail about a culprit: an answer to the patch it was posted as, if that is known, else a thread of its own."""
+    subject, parent, references = thread_of(facts.posted, _subject(facts))
+    return Mail(subject=subject, body=_body(facts), in_reply_to=parent, references=references)
 
 
 def subsystem(subject: str) -> str:
@@ -59,22 +56,13 @@ def _short(sha: str) -> str:
 def _body(facts: ReportFacts) -> str:
     top, end = _first_screen(facts), _end(facts)
     others = _changed(facts)
-    for shown in range(min(len(others), _MOST_ROWS), -1, -1):
-        lines = [*top, *_other_rows(facts, others, shown), *_unchanged(facts), *_reproduce(facts), *_not_checked(facts), *_environment(facts)]
-        if _size([*lines, *end]) <= BODY_BYTES:
-            return _text([*lines, *end])
-    cut_here = ["", "(cut here; the page has everything)"]
-    while _size([*lines, *cut_here, *end]) > BODY_BYTES and len(lines) > len(top):
-        lines.pop()
-    return _text([*lines, *cut_here, *end])
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def _size(lines: Iterable[str]) -> int:
-    return len(_text(lines).encode())
+    for lkp in (_lkp(facts), []):
+        for shown in range(min(len(others), _MOST_ROWS), -1, -1):
+            lines = [*top, *_other_rows(facts, others, shown), *_unchanged(facts), *clue_lines(facts.clues), *_reproduce(facts), *lkp]
+            lines += [*_not_checked(facts), *_environment(facts)]
+            if size([*lines, *end]) <= BODY_BYTES:
+                return as_text([*lines, *end])
+    return fitting(lines, end, keep=len(top))
 
 
 def _first_screen(facts: ReportFacts) -> list[str]:
@@ -83,21 +71,28 @@ def _first_screen(facts: ReportFacts) -> list[str]:
     doubt = f"A bisection of {cut(row.metric, 80)} ended at this commit, but fresh boots of it and its parent show no clear change:"
     lines = wrap(claim if _confirmed(row) else doubt)
     lines += ["", *wrap(f'{_short(commit.sha)} ("{cut(commit.subject, 120)}")', "    ", "  ")]
-    lines += [*wrap(f"by {cut(commit.author, 100)}", "    ", "  "), *wrap(f"in {_place(facts)}", "    ", "  ")]
-    lines += [
-        "",
-        *_sides(row, "  "),
-        *wrap(_change(row), "    ", "  change  "),
-    ]
-    lines += [
-        "",
-        *wrap(f"{_which_is_better(row)}; {_level(row)}+- is the standard deviation between boots. Measured on {_box(row)}, unit job {cut(row.unit_job, 120)}."),
-    ]
+    lines += [*wrap(f"by {cut(commit.author, 100) or 'an author without an address'}", "    ", "  "), *wrap(f"in {_place(facts)}", "    ", "  ")]
+    boxes = _same_metric(facts)
+    lines += ["", *grid([box.testbox for box in boxes], boxes)]
+    lines += ["", *wrap(f"{_which_is_better(row)}; {_level(row)}sd is the standard deviation between boots. {_measured(facts, boxes)}")]
     if row.sentence:
         lines += wrap(cut(row.sentence, 300))
-    lines += ["", *wrap(_evidence(facts))]
-    page = _url(facts.links.get("page", ""))
+    lines += ["", *wrap(_evidence(facts)), *gate_lines(facts.gates)]
+    page = web_address(facts.links.get("page", ""))
     return [*lines, "", f"Everything about it: {page}"] if page else lines
+
+
+def _same_metric(facts: ReportFacts) -> list[Row]:
+    """The headline and the rows of the same unit job and metric on other testboxes, those where it changed first."""
+    row = facts.headline
+    others = [other for other in facts.rows if (other.unit_job, other.metric) == (row.unit_job, row.metric) and other.testbox != row.testbox]
+    return [row, *sorted(others, key=lambda other: (not _confirmed(other), other.testbox))[: _MOST_BOXES - 1]]
+
+
+def _measured(facts: ReportFacts, boxes: Sequence[Row]) -> str:
+    """Where, with the label that says what the numbers of each testbox are worth."""
+    row = facts.headline
+    return f"Measured on {', '.join(dict.fromkeys(_box(box) for box in boxes))}, unit job {cut(row.unit_job, 120)}."
 
 
 def _place(facts: ReportFacts) -> str:
@@ -118,24 +113,6 @@ def _box(row: Row) -> str:
     return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
 
 
-def _change(row: Row) -> str:
-    return change_with_interval(row.change_pct, row.interval_pct, row.better)
-
-
-def _sides(row: Row, indent: str) -> list[str]:
-    """Both sides in two lines with aligned columns: mean, standard deviation, unit, boots, runs."""
-    unit = cut(row.unit, 20)
-    sides = zip(("parent", "commit"), levels(row.base.mean, row.head.mean), spreads(row.base.stddev, row.head.stddev), (row.base, row.head), strict=True)
-    lines = [(f"{indent}{name}  {mean} +- {sd} {unit}", _n(side)) for name, mean, sd, side in sides]
-    if all(columns(f"{left}   {n}") <= WIDTH for left, n in lines):
-        return [f"{left}   {n}" for left, n in lines]
-    return [line for left, n in lines for line in (left, f"{indent}        {n}")]
-
-
-def _n(side: Side) -> str:
-    return f"{count(side.boots, 'boot')}, {count(side.runs, 'run')}"
-
-
 def _evidence(facts: ReportFacts) -> str:
     b, row = facts.bisection, facts.headline
     search = f"bisected {count(b.candidates, 'commit')} with {count(b.boots, 'boot')} of {count(b.kernels, 'kernel')}"
@@ -147,43 +124,41 @@ def _evidence(facts: ReportFacts) -> str:
 
 
 def _changed(facts: ReportFacts) -> list[Row]:
-    """The other rows that changed: what got worse first, then the larger change first."""
+    """The rows that changed and are not in the first table: what got worse first, then the larger change first."""
     rank = {"worse": 0, "changed": 1, "better": 2}
-    rows = [row for row in facts.rows if row.key != facts.headline.key and row.verdict in rank]
+    above = {row.key for row in _same_metric(facts)}
+    rows = [row for row in facts.rows if row.key not in above and row.verdict in rank]
     return sorted(rows, key=lambda row: (rank[row.verdict], -abs(row.change_pct or 0), row.key))
 
 
 def _other_rows(facts: ReportFacts, rows: list[Row], shown: int) -> Iterator[str]:
     if not rows:
         return
-    yield from ("", "Also changed, parent against commit:")
-    for box, jobs in _grouped(rows[:shown]).items():
-        yield from ("", *wrap(f"On {box}:", "  ", "  "))
-        for unit_job, of_job in jobs.items():
-            yield from ("", *wrap(cut(unit_job, 120), "  ", "  "))
-            for row in of_job:
-                yield from wrap(f"{cut(row.metric, 80)}: {_change(row)}", "      ", "    ")
-                yield from _sides(row, "      ")
+    yield from ("", "Also changed:")
+    for (box, unit_job), group in _grouped(rows[:shown]).items():
+        yield from ("", *wrap(f"On {box}, {cut(unit_job, 120)}:", "    ", "  "))
+        yield from grid([row.metric for row in group], group)
     if len(rows) > shown:
         yield ""
         yield from wrap(f"and {len(rows) - shown} more: {_more(facts)}", "  ", "  ")
 
 
-def _grouped(rows: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
-    """By testbox (with its label), then unit job, in the order of the first row of each."""
-    groups: dict[str, dict[str, list[Row]]] = {}
+def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    """By testbox (with its label) and unit job, in the order of the first row of each."""
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault(_box(row), {}).setdefault(row.unit_job, []).append(row)
+        groups.setdefault((_box(row), row.unit_job), []).append(row)
     return groups
 
 
 def _more(facts: ReportFacts) -> str:
-    return _url(facts.links.get("table", "")) or _url(facts.links.get("page", "")) or "on the page of this report"
+    return web_address(facts.links.get("table", "")) or web_address(facts.links.get("page", "")) or "on the page of this report"
 
 
 def _unchanged(facts: ReportFacts) -> Iterator[str]:
     """Silence about a metric must not be read as "no change": say which were compared and what came out."""
-    others = [row for row in facts.rows if row.key != facts.headline.key]
+    above = {row.key for row in _same_metric(facts)}
+    others = [row for row in facts.rows if row.key not in above]
     for verdict, words in (("same", "Compared, no change seen"), ("unclear", "Compared, unclear (too noisy or too few boots)"), ("invalid", "Not comparable")):
         names = [_name(row, facts.rows) for row in others if row.verdict == verdict]
         if names:
@@ -195,11 +170,7 @@ def _unchanged(facts: ReportFacts) -> Iterator[str]:
 def _name(row: Row, rows: Sequence[Row]) -> str:
     """A row in a list; its unit job only where the metric alone would not say which is meant."""
     twice = any(other.metric == row.metric and other.unit_job != row.unit_job for other in rows)
-    return f"{cut(row.metric, 60)}{f' of {cut(row.unit_job, 80)}' if twice else ''} on {_box_name(row)}"
-
-
-def _box_name(row: Row) -> str:
-    return cut(row.testbox, 63)
+    return f"{cut(row.metric, 60)}{f' of {cut(row.unit_job, 80)}' if twice else ''} on {cut(row.testbox, 63)}"
 
 
 def _reproduce(facts: ReportFacts) -> Iterator[str]:
@@ -217,6 +188,17 @@ def _reproduce(facts: ReportFacts) -> Iterator[str]:
             yield from shell(line)
 
 
+def _lkp(facts: ReportFacts) -> list[str]:
+    """The headline's unit job on its testbox as LKP prints it."""
+    row = facts.headline
+    rows = {other.metric: other for other in facts.rows if (other.testbox, other.unit_job) == (row.testbox, row.unit_job)} | {row.metric: row}
+    group = LkpGroup(
+        base=facts.parent, head=facts.culprit.sha, head_subject=facts.culprit.subject, axes=(("tbox_group", row.testbox), ("testcase", row.unit_job))
+    )
+    lines = lkp_table(group, list(rows.values())[-_MOST_LKP:], WIDTH)
+    return ["", "The same as LKP prints it (all runs; deviations above 2 % only):", "", *lines] if lines else []
+
+
 def _not_checked(facts: ReportFacts) -> Iterator[str]:
     if facts.not_checked:
         yield from ("", "Not checked:")
@@ -227,22 +209,39 @@ def _not_checked(facts: ReportFacts) -> Iterator[str]:
 def _environment(facts: ReportFacts) -> Iterator[str]:
     b = facts.bisection
     searched = f"{_short(facts.base)}..{_short(facts.head)} ({count(b.candidates, 'commit')}, {count(b.builds, 'kernel')} built, bisection {cut(b.id, 20)})"
-    known = {"commit": facts.culprit.sha, "parent": facts.parent, "searched": searched, "kconfig": facts.kconfig, "compiler": facts.compiler_version}
+    known = {"commit": facts.culprit.sha, "parent": facts.parent, "searched": searched}
+    if facts.posted is not None:
+        known["posted as"] = facts.posted.message_id
+    known |= {f"boots of the {side}": _boots(ids) for side, ids in list(facts.boots.items())[:2] if ids}
+    known |= {"kconfig": facts.kconfig, "compiler": facts.compiler_version}
     yield from ("", "Facts:")
     for name, value in [*known.items(), *list(facts.facts.items())[:_MOST_ITEMS]]:
         yield from wrap(f"{cut(name, 40)}: {cut(value, 160)}", "    ", "  ")
 
 
+def _boots(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _MOST_BOOTS} more" if len(ids) > _MOST_BOOTS else ""
+    return " ".join(cut(id_, 20) for id_ in ids[:_MOST_BOOTS]) + more
+
+
 def _end(facts: ReportFacts) -> list[str]:
-    urls = [(cut(name, 20), _url(url)) for name, url in facts.links.items() if name != "page"]
+    urls = [(cut(name, 20), web_address(url)) for name, url in facts.links.items() if name != "page"]
     links = [f"  {name}: {url}" for name, url in urls[:_MOST_ITEMS] if url]
     lines = ["", "Links:", *links] if links else []
-    if facts.headline.verdict == "worse":
-        lines += ["", *wrap("If you fix this in a commit of its own, you may add"), *wrap(f"Reported-by: {cut(facts.reporter, 120)}", "    ", "  ")]
     contact = cut(facts.contact, 120)
-    return [*lines, "", *wrap(f"Sent by a bot, which may be wrong. A person answers for it: {contact}. Report {cut(facts.report, 20)}.")]
+    return [*lines, *_tags(facts), "", *wrap(f"Sent by a bot, which may be wrong. A person answers for it: {contact}. Report {cut(facts.report, 20)}.")]
 
 
-def _url(url: str) -> str:
-    """`url` if it can stand in a mail as it is, else nothing."""
-    return url if url.isascii() and clean(url) == url and " " not in url and len(url) <= _LONGEST_URL else ""
+def _tags(facts: ReportFacts) -> list[str]:
+    """What to write into a commit that mends it, only where there is something to mend."""
+    if facts.headline.verdict != "worse":
+        return []
+    if facts.merged is False:
+        return ["", *wrap("The patch is not merged: if you mend it in a new version of it, no tag is needed.")]
+    closes = web_address(facts.closes) or web_address(facts.links.get("page", ""))
+    lines = ["", *wrap("If you fix this in a commit of its own (not in a new version of this one), you may add")]
+    lines += wrap(f"Reported-by: {cut(facts.reporter, 120)}", "    ", "  ")
+    lines += [f"  Closes: {closes}"] if closes else []
+    if facts.regzbot and facts.merged and re.fullmatch(r"[0-9a-f]{40}", facts.culprit.sha):
+        lines += ["", f"#regzbot introduced: {facts.culprit.sha}"]
+    return lines

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import EmailPolicy
 from email.utils import format_datetime, getaddresses
 
-from swingbot.core.report.body import Mail
+from swingbot.core.report.letter import Mail, is_message_id
 from swingbot.core.report.words import clean, cut
 
 _ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
 _LONGEST_SUBJECT = 200
+MAIL_BYTES = 10_000
 
 
 class BadAddress(ValueError):
@@ -65,26 +66,68 @@ def _address(text: str) -> Address:
     return Address(display_name=_header(name, 80), addr_spec=_checked(address))
 
 
-def encode(mail: Mail, sender: str, to: Sequence[str], cc: Sequence[str], message_id: str, date: datetime) -> bytes:
+class _Policy(EmailPolicy):
+    """Message-IDs are never folded inside: email would take a long one apart into encoded words."""
+
+    def fold(self, name: str, value: str) -> str:
+        if name in _IDS:
+            return f"{name}: {f'{self.linesep} '.join(value.split())}{self.linesep}"
+        return str(super().fold(name, value))
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        return self.fold(name, value).encode("ascii") if name in _IDS else bytes(super().fold_binary(name, value))
+
+
+_IDS = ("Message-ID", "In-Reply-To", "References")
+_POLICY = _Policy(linesep="\r\n")
+
+
+def encode(
+    mail: Mail, sender: str, to: Sequence[str], cc: Sequence[str], message_id: str, date: datetime, *, report: str = "", list_id: str = "", reply_to: str = ""
+) -> bytes:
     """The mail byte for byte, with CRLF line ends: one part, plain text, UTF-8, no line folded or quoted.
 
     ASCII is sent as 7bit, all else as 8bit: quoted-printable would break the tables for readers of the raw text.
+    `report` is the id in X-Swingbot-Report, `list_id` a domain-like name for List-Id (`reports.swingbot.example.org`); empty leaves them out.
+    Display names are left out where they would make the mail larger than 10 KB.
     Raises BadAddress; whatever the subject and the body hold, they add no header.
     """
-    if not re.fullmatch(r"<[^\s<>@]+@[^\s<>@]+>", message_id) or not message_id.isascii():
+    if not is_message_id(message_id):
         raise BadAddress(f"{message_id!r} is not a Message-ID; one looks like <r4.first.1@example.org>")
     if not to:
         raise BadAddress("a report needs at least one recipient; set mail.to")
-    message = EmailMessage(policy=SMTP)
+    message = EmailMessage(policy=_POLICY)
     message["From"] = _address(sender)
     message["To"] = [_address(text) for text in to]
     if cc:
         message["Cc"] = [_address(text) for text in cc]
+    if reply_to:
+        message["Reply-To"] = _address(reply_to)
     message["Subject"] = _header(mail.subject, _LONGEST_SUBJECT)
     message["Date"] = format_datetime(date)
     message["Message-ID"] = message_id
-    message["Auto-Submitted"] = "auto-generated"
-    message["Precedence"] = "bulk"
+    if is_message_id(mail.in_reply_to):
+        message["In-Reply-To"] = mail.in_reply_to
+        message["References"] = " ".join(id_ for id_ in mail.references or (mail.in_reply_to,) if is_message_id(id_))
+    _robot(message, report, list_id)
     body = "".join(f"{''.join(c for c in line if clean(c) or c == ' ')}\n" for line in mail.body.split("\n")).rstrip("\n") + "\n"
     message.set_content(body, charset="utf-8", cte="7bit" if body.isascii() else "8bit")
-    return message.as_bytes()
+    data = message.as_bytes()
+    bare_to, bare_cc = ([_address(text).addr_spec for text in texts] for texts in (to, cc))
+    if len(data) <= MAIL_BYTES or (list(to), list(cc)) == (bare_to, bare_cc):
+        return data
+    return encode(mail, sender, bare_to, bare_cc, message_id, date, report=report, list_id=list_id, reply_to=reply_to)
+
+
+def _robot(message: EmailMessage, report: str, list_id: str) -> None:
+    """What tells other robots that this is one (RFC 3834, RFC 2919), and our archive which report it is."""
+    message["Auto-Submitted"] = "auto-generated"
+    message["Precedence"] = "bulk"
+    if list_id:
+        if not _DOMAIN.fullmatch(list_id):
+            raise BadAddress(f"mail.list_id: {list_id!r} is not a name such as reports.swingbot.example.org")
+        message["List-Id"] = f"<{list_id}>"
+    if report:
+        if not _ID_PART.fullmatch(report):
+            raise BadAddress(f"{report!r} is not the id of a report")
+        message["X-Swingbot-Report"] = report

@@ -157,8 +157,8 @@ class ReportFacts:
             "parent": self.parent,
             "base": self.base,
             "head": self.head,
-            "headline": _row_to_json(self.headline),
-            "rows": [_row_to_json(row) for row in self.rows],
+            "headline": row_to_json(self.headline),
+            "rows": [row_to_json(row) for row in self.rows],
             "bisection": {
                 "id": self.bisection.id,
                 "candidates": self.bisection.candidates,
@@ -202,8 +202,8 @@ class ReportFacts:
             parent=top.text("parent"),
             base=top.text("base"),
             head=top.text("head"),
-            headline=_row_from_json(top.take("headline"), "headline"),
-            rows=tuple(_row_from_json(row, f"rows[{n}]") for n, row in enumerate(top.items("rows"))),
+            headline=row_from_json(top.take("headline"), "headline"),
+            rows=tuple(row_from_json(row, f"rows[{n}]") for n, row in enumerate(top.items("rows"))),
             bisection=Bisection(
                 id=bisection.text("id"),
                 candidates=bisection.whole("candidates"),
@@ -265,7 +265,7 @@ def _side_to_json(side: Side) -> dict[str, Any]:
     return {"boots": side.boots, "runs": side.runs, "mean": side.mean, "stddev": side.stddev, "values": list(side.values)}
 
 
-def _row_to_json(row: Row) -> dict[str, Any]:
+def row_to_json(row: Row) -> dict[str, Any]:
     return {
         "testbox": row.testbox,
         "label": row.label,
@@ -291,7 +291,7 @@ def _side_from_json(value: Any, where: str) -> Side:
     return side
 
 
-def _row_from_json(value: Any, where: str) -> Row:
+def row_from_json(value: Any, where: str) -> Row:
     reader = Reader(value, where)
     row = Row(
         testbox=reader.text("testbox"),

@@ -1,0 +1,73 @@
+"""What all our mails share: a subject, a body of at most `BODY_BYTES`, and the mail that they answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from swingbot.core.report.facts import Posted
+from swingbot.core.report.words import clean, cut
+
+BODY_BYTES = 8_000  # headers, with fifteen recipients, add less than 2 KB: the mail stays under 10 KB
+_LONGEST_URL = 200  # characters; a longer one is left out
+_LONGEST_ID = 200  # characters of a Message-ID that we name in a header
+_MOST_REFERENCES = 3
+_ID = re.compile(r"<[!-;=?A-~]+@[!-;=?A-~]+>")
+_RE = re.compile(r"(?:re|aw|sv|fwd?): *", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """`subject` is one line; `body` is lines of at most 78 columns (URLs and quoted shell words may be longer), ended by a newline.
+
+    `in_reply_to` and `references` (oldest first) hold Message-IDs with their <>; both are empty in a thread of its own.
+    """
+
+    subject: str
+    body: str
+    in_reply_to: str = ""
+    references: tuple[str, ...] = ()
+
+
+def thread_of(posted: Posted | None, own_subject: str) -> tuple[str, str, tuple[str, ...]]:
+    """Subject, In-Reply-To and References of a mail that answers `posted`; `own_subject` where there is nothing to answer, or no subject is known."""
+    if posted is None or not is_message_id(posted.message_id):
+        return clean(own_subject), "", ()
+    references = tuple(dict.fromkeys([*(id_ for id_ in posted.references if is_message_id(id_)), posted.message_id]))
+    kept = references if len(references) <= _MOST_REFERENCES else (references[0], *references[1 - _MOST_REFERENCES :])
+    return reply_subject(posted.subject) or clean(own_subject), posted.message_id, kept
+
+
+def is_message_id(text: str) -> bool:
+    """ASCII, one line, with its <>, and of a length that a header can hold."""
+    return len(text) <= _LONGEST_ID and bool(_ID.fullmatch(text))
+
+
+def reply_subject(subject: str) -> str:
+    """`Re: [PATCH v2 4/5] mm: ...`, whatever number of Re: it had; empty for an empty subject."""
+    bare = clean(subject)
+    while match := _RE.match(bare):
+        bare = bare[match.end() :]
+    return f"Re: {cut(bare, 150)}" if bare else ""
+
+
+def web_address(url: str) -> str:
+    """`url` if it can stand in a mail as it is, else nothing."""
+    return url if url.isascii() and clean(url) == url and " " not in url and len(url) <= _LONGEST_URL else ""
+
+
+def as_text(lines: Iterable[str]) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def size(lines: Iterable[str]) -> int:
+    return len(as_text(lines).encode())
+
+
+def fitting(lines: Sequence[str], end: Sequence[str], keep: int) -> str:
+    """As much of `lines` as fits before `end`, the first `keep` in any case; says where it was cut."""
+    kept, cut_here = list(lines), ["", "(cut here; the page has everything)"]
+    while size([*kept, *cut_here, *end]) > BODY_BYTES and len(kept) > keep:
+        kept.pop()
+    return as_text([*kept, *cut_here, *end])
