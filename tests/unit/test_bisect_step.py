@@ -66,6 +66,15 @@ def test_no_culprit_means_not_reproduced_after_a_few_boots() -> None:
     assert ended.boots <= 8
 
 
+@pytest.mark.parametrize(("layout", "pairs"), [(0.0, POLICY.confirm_boots), (0.01, POLICY.confirm_boots + POLICY.wary_boots)])
+def test_where_layout_could_feign_the_step_more_fresh_pairs_confirm_it(layout: float, pairs: int) -> None:
+    bench = SimulatedBench(commits=20, culprit=12, effect=-0.06, run_noise=0.005, boot_noise=0.005, layout_noise=layout, runs=1, seed=3)
+    ended = bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench), layouts=True))
+    assert ended.named == 12
+    fresh = [o.idx for o in ended.state.observations if o.phase == "confirm"]
+    assert (fresh.count(12), fresh.count(11)) == (pairs, pairs)
+
+
 def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
     bench = SimulatedBench(commits=100, culprit=79, effect=-0.0488, run_noise=0.02, boot_noise=0.02, box_noise=0.03, runs=1, seed=7)
     state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, boxes=4)

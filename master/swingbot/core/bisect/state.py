@@ -110,6 +110,7 @@ class Policy:
     two: float = 0.5  # P(two steps) at which both sides are searched on their own; the one without a step then ends by itself
     prior_effect: float = 0.1  # sd of the log effect; far too small hides large steps, far too large hides small ones
     confirm_boots: int = 2  # pairs; 1 would let one odd boot confirm
+    wary_boots: int = 2  # more pairs where layout or a wandering testbox could feign the step
     max_confirm: int = 6  # pairs, before boots that deny the step end the bisection
     interval_alpha: float = 0.05  # of the printed interval
     boot_tries: int = 2  # boots of one kernel that may fail before it counts as unbootable; 1: a flaky boot condemns

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from scipy.special import stdtr
@@ -29,6 +30,8 @@ from swingbot.core.bisect.state import (
     Request,
     Wait,
 )
+
+_WARY: Final = 0.2  # P(the testbox wanders) from which a claim needs more fresh pairs
 
 
 def step(state: BisectionState, policy: Policy) -> Action:
@@ -249,7 +252,8 @@ def _confirm(case: Case, post: Posterior, left: int, right: int, kind: Kind | No
     ev, policy = case.ev, case.policy
     seen = case.fresh(left, right)
     layouts = _layout_matters(ev, post)
-    missing = confirm_requests(ev, left, right, policy.confirm_boots + seen.odd, layouts=layouts)
+    pairs = policy.confirm_boots + (policy.wary_boots if layouts or post.wander > _WARY else 0)
+    missing = confirm_requests(ev, left, right, pairs + seen.odd, layouts=layouts)
     if missing:
         if seen.failed >= policy.boot_tries + policy.max_confirm:
             return _conclude(case, "inconclusive", f"boots to confirm commit {case.name(right)} keep failing")
@@ -258,7 +262,7 @@ def _confirm(case: Case, post: Posterior, left: int, right: int, kind: Kind | No
         return _ask(
             case, missing, "confirm", f"commit {case.name(right)} is the suspect (P = {_share(post, left, right):.3f}): fresh boots of it and of its parent"
         )
-    if seen.pairs < policy.confirm_boots:
+    if seen.pairs < pairs:
         return Wait(why="confirmation boots are in flight")
     least = ev.threshold(case.state.min_effect_pct) / 2
     sure = kind is not None or _share(post, left, right) >= policy.confidence
