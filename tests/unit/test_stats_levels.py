@@ -15,7 +15,7 @@ from swingbot.core.stats.compare import BootRuns, RowVerdict, Rule, compare
 from swingbot.core.stats.parse import parse_boots
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rules import CLASSES, rule_for
-from swingbot.core.stats.trend import concordance, drift, trend_p
+from swingbot.core.stats.trend import concordance, drift, together_p, trend_p
 
 HIGHER = Rule(better="higher")
 STEADY = "100;101;99;100.5;99.5;100.2;99.8;100.1"
@@ -129,6 +129,29 @@ def test_a_drift_too_small_to_explain_the_change_is_a_note() -> None:
 def test_a_drift_common_to_pairs_cancels() -> None:
     base, head = "100;101;102;103;104;105;106", "95.1;95.9;97;97.9;98.7;99.8;100.6"
     assert judged(base, head, replace(HIGHER, paired=True)).verdict == "worse"
+
+
+STEADY = "100,100.2,99.9;99.8,100.1,100;100.1,99.9,100.2;100,99.8,100.1;99.9,100,99.8"
+WARMING = "90,95,100;91,95,99;90,94,100;91,96,101;90,95,100"
+
+
+def test_runs_that_drift_in_the_boots_of_one_side_make_a_comparison_invalid() -> None:
+    for row in (judged(STEADY, WARMING), judged(WARMING, STEADY)):
+        assert row.verdict == "invalid"
+        assert "the runs drift within their boots" in (row.reason or "")
+        assert "+11 % in" in (row.reason or "")
+
+
+def test_runs_that_drift_alike_on_both_sides_cancel_and_are_told() -> None:
+    row = judged(WARMING, "81,85,90;82,85,89;81,85,90;82,86,91;81,86,90", replace(HIGHER, paired=True))
+    assert row.verdict == "worse"
+    assert "alike, so it cancels (warmup: 1 leaves the first out)" in (row.reason or "")
+
+
+def test_a_few_boots_whose_runs_rise_are_chance() -> None:
+    assert "drift" not in (judged("100,100.1,100.2;100,99.9,100", "90,95,100;91,95,99").reason or "")
+    assert together_p([[1.0, 2.0, 3.0]] * 4) == pytest.approx(2 / 6**4)
+    assert together_p([[1.0, 2.0]] * 40) == together_p([]) == 1.0
 
 
 def test_few_boots_are_never_called_drifting() -> None:

@@ -16,7 +16,7 @@ from swingbot.core.stats.resolve import resolves
 from swingbot.core.stats.rows import BootRuns, RowVerdict, Rule, Side, Verdict
 from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import Spread, counted, spread_of
-from swingbot.core.stats.trend import drift, trend_p
+from swingbot.core.stats.trend import drift, together_p, trend_p
 
 __all__ = ["MORE_BOOTS_AT_MOST", "BootRuns", "RowVerdict", "Rule", "Side", "Verdict", "compare", "resolves", "side"]
 
@@ -41,9 +41,10 @@ def compare(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule, *, i
         rule = replace(rule, poisson=False)  # a rate, not a count of events
     found = levels(drawn, rule)
     drifting, drift_note = _drift(drawn, found, rule)
-    row = replace(_row(drawn, found), reason=_join(drawn.note, _join(few, _join(found.note, drift_note))))
+    unsteady, run_note = _run_drift(drawn, found, rule)
+    row = replace(_row(drawn, found), reason=_join(drawn.note, _join(few, _join(found.note, _join(drift_note, run_note)))))
     row = _short(row, drawn, rule) if min(len(drawn.base), len(drawn.head)) < 2 else _judge(row, found, drawn.pairs, rule)
-    against = _join(invalid, _join(lost, drifting))
+    against = _join(invalid, _join(lost, _join(drifting, unsteady)))
     return replace(row, verdict="invalid", reason=against, more_boots=None) if against else row
 
 
@@ -133,6 +134,25 @@ def _drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | N
     if abs(far) < abs(scale.of(head) - scale.of(base)) / 2.0:
         return None, said
     return f"{said}, beyond chance (1 in {1 / rule.trend_alpha:.0f})", None
+
+
+def _run_drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
+    """The same of the runs within their boots: what both sides do alike cancels, what they do not makes the change depend on how many runs there are."""
+    try:
+        sides = [[[found.scale.of(v) for v in b.values] for b in boots if len(b.values) > 2] for boots in drawn.sides]
+    except ValueError:  # a single run has no place on the scale
+        return None, None
+    if 2 * min(together_p(series) for series in sides) >= rule.trend_alpha:
+        return None, None
+    base, head = (math.fsum(drift(values) for values in series) / len(series) if series else 0.0 for series in sides)
+    least = found.scale.threshold(rule.min_effect_pct)
+    said = [_amount(math.copysign(found.scale.margin(abs(far)), far), rule, "+.2g") for far in (base, head)]
+    if abs(base - head) >= least:
+        how = f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head"
+        return f"{how}, beyond chance (1 in {1 / rule.trend_alpha:.0f}): the change depends on the number of runs", None
+    if max(abs(base), abs(head)) >= least:
+        return None, f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head: alike, so it cancels (warmup: 1 leaves the first out)"
+    return None, None
 
 
 def _change_pct(base: float, head: float) -> float | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from scipy.special import ndtr
 
+ENUMERATED = 2000  # pairs of values in all that are counted by enumeration; beyond it the normal form is as good
 EXACT = 30  # pairs counted by enumeration up to this many boots a side; beyond it the normal form is right to the third digit
 
 
@@ -30,10 +31,16 @@ def drift(values: Sequence[float]) -> float:
     return slope * (n - 1)
 
 
+def together_p(series: Sequence[Sequence[float]]) -> float:
+    """As `trend_p`, of all series taken together alone: a habit that each of many short series shows a little of. 1 if none has three values."""
+    long_enough = [values for values in series if len(values) > 2]
+    return _p(long_enough) if long_enough else 1.0
+
+
 def _p(series: Sequence[Sequence[float]]) -> float:
     score = abs(sum(concordance(values) for values in series))
     sizes = tuple(sorted(len(values) for values in series))
-    if max(sizes) <= EXACT:
+    if max(sizes) <= EXACT and sum(n * (n - 1) // 2 for n in sizes) <= ENUMERATED:
         chance = _chances(sizes)
         pairs = len(chance) - 1  # inversions go from 0 to this; S = pairs - 2 * inversions
         return min(1.0, math.fsum(c for inversions, c in enumerate(chance) if abs(pairs - 2 * inversions) >= score))
