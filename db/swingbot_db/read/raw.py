@@ -37,8 +37,8 @@ WHERE x.id = ANY(:ids) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq
 """
 _KERNELS = "SELECT build_key, files FROM kernel_build WHERE build_key = ANY(:keys) ORDER BY build_key"
 _CHILDREN = """
-SELECT split_part(name, '/', :level) AS name, count(DISTINCT rr.id) AS result_roots, count(r.id) AS runs
-FROM result_root rr LEFT JOIN run r ON r.result_root = rr.id WHERE starts_with(rr.name || '/', :prefix) GROUP BY 1 ORDER BY 1 LIMIT :most
+SELECT split_part(name, '/', :level) AS name, count(*) AS result_roots
+FROM result_root WHERE starts_with(name || '/', :prefix) GROUP BY 1 ORDER BY 1 LIMIT :most
 """
 _ROOT_RUNS = """
 SELECT r.root_run::text AS name, r.boot, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser, x.booted_at, x.testbox
@@ -142,7 +142,7 @@ def samples(conn: sa.Connection, id: str) -> Iterator[Row]:
 def result_children(conn: sa.Connection, path: tuple[str, ...]) -> list[Row]:
     """What is below `path`, parts of a result root's name: the next parts, or its runs. Raises NotFound if there is nothing.
 
-    Each has `name`; parts have `result_roots` and `runs`, runs have boot, status, reason, seconds, parser, booted_at, testbox.
+    Each has `name`; parts have `result_roots`, runs have boot, status, reason, seconds, parser, booted_at, testbox.
     """
     prefix = "".join(f"{part}/" for part in ("result", *path))
     if len(path) == 7:

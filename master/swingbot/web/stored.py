@@ -30,13 +30,13 @@ def stored(request: Request, file: BinaryIO, sha256: str, media_type: str, heade
     if wanted is None:
         file.close()
         return Response(status_code=416, headers=more | {"Content-Range": f"bytes */{size}"})
-    more["Content-Length"] = str(len(wanted))
+    more["Content-Length"], status = str(len(wanted)), 200 if len(wanted) == size else 206
     if len(wanted) < size:
         more["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{size}"
     if request.method == "HEAD":
         file.close()
-        return Response(headers=more, media_type=media_type)
-    return StreamingResponse(_pieces(file, wanted), status_code=200 if len(wanted) == size else 206, headers=more, media_type=media_type)
+        return Response(status_code=status, headers=more, media_type=media_type)
+    return StreamingResponse(_pieces(file, wanted), status_code=status, headers=more, media_type=media_type)
 
 
 def part(header: str | None, size: int) -> range | None:
