@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.service.request_comparison import request_comparison
+from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
@@ -87,6 +88,8 @@ def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
         asked = "FROM run r JOIN boot x ON x.id = r.boot JOIN want w ON w.order_id = x.order_id LEFT JOIN sample s ON s.run = r.id WHERE w.comparison = :c"
         found = conn.execute(sa.text(f"SELECT DISTINCT r.status, r.reason, s.value {asked}"), {"c": int(comparison["id"][1:])})
         assert [tuple(row) for row in found] == [("invalid", why, None)]
+        (problem,) = [problem["text"] for problem in read.status(conn)["problems"] if "testbox" in problem["text"]]
+        assert problem == f"testbox vm-icount: 10 boots of the last day do not count; the last was {why}"
 
 
 def test_a_fault_of_the_moment_is_gone_at_the_second_attempt(brain: Brain) -> None:

@@ -31,6 +31,11 @@ WHERE o.state = 'failed' AND o.ended_at > now() - interval '1 day'
   AND EXISTS (SELECT 1 FROM attempt a WHERE a.order_id = o.id AND (a.state = 'dead' OR a.outcome->>'status' = 'infra'))
 ORDER BY o.id DESC LIMIT 10
 """
+# Each was made twice: what the machine is not, someone has to see to.
+_INVALID_BOOTS = """
+SELECT x.testbox, count(DISTINCT x.id) AS boots, max(x.id) AS last, (array_agg(r.reason ORDER BY r.id DESC))[1] AS reason
+FROM run r JOIN boot x ON x.id = r.boot WHERE r.status = 'invalid' AND x.booted_at > now() - interval '1 day' GROUP BY x.testbox ORDER BY x.testbox
+"""
 _FAILED_REQUESTS = """
 SELECT 'comparison' AS kind, id, reason FROM comparison WHERE status = 'failed' AND ended_at > now() - interval '1 day'
 UNION ALL SELECT 'bisection', id, reason FROM bisection WHERE status = 'failed' AND ended_at > now() - interval '1 day' ORDER BY 1, 2 DESC LIMIT 10
@@ -96,6 +101,9 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
     for row in rows(conn, _FAILED_REQUESTS):
         id = shown(row["kind"], row["id"])
         problems.append(_problem(f"{row['kind']} {id} failed: {row['reason'] or 'no reason was recorded'}", f"/{row['kind']}/{id}"))
+    for row in rows(conn, _INVALID_BOOTS):
+        text = f"testbox {row['testbox']}: {row['boots']} boots of the last day do not count; the last was {row['reason']}"
+        problems.append(_problem(text, f"/boot/{shown('boot', row['last'])}"))
     for row in rows(conn, _FAILED_ORDERS):
         id = shown("order", row["id"])
         problems.append(_problem(f"{row['kind']} order {id} failed: {row['reason'] or 'no reason was recorded'}", f"/order/{id}"))
