@@ -228,6 +228,19 @@ def test_running_things_look_again_and_finished_ones_do_not(site: Site) -> None:
     assert "about" in text
 
 
+def test_hundreds_of_numbers_of_monitors_do_not_hide_the_benchmarks_own(own_site: Site) -> None:
+    site = own_site
+    add = "INSERT INTO sample (run, metric, value) SELECT r.id, 'buddyinfo.zone.' || n, n FROM run r, generate_series(100, 399) AS n"
+    site.conn.execute(sa.text(add))
+    site.conn.commit()
+    text = page(site, f"/boot/x{site.lab.boot}")
+    assert make.METRIC in text
+    assert "buddyinfo.zone.399" not in text
+    assert "283 more metrics" in text
+    assert "buddyinfo" not in page(site, f"/comparison/c{site.lab.comparison}")
+    assert "buddyinfo.zone.399" in site.client.get(f"/raw/x{site.lab.boot}/samples.csv").text
+
+
 def test_an_order_links_its_buildbot_build_and_shows_the_end_of_its_log_without_controls(own_site: Site) -> None:
     site = own_site
     order = read.boot(site.conn, site.lab.panicked)["order"]

@@ -25,6 +25,7 @@ _LIMIT = 1000  # rows of a list at most
 PLURALS = ("comparisons", "bisections", "incidents", "reports", "orders", "testboxes", "trees", "metrics")
 _RUNNING = ("waiting", "ready", "running")
 _PLOTS = 12  # on one page
+_COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
 
 
 class Pages:
@@ -124,8 +125,10 @@ class Pages:
         return {"tails": {attempt["id"]: self._tail(attempt["files"], name) for attempt in found["attempts"]}}
 
     def _boot(self, conn: sa.Connection, found: Row) -> Row:
-        metrics = sorted({metric for run in found["runs"] for metric in run["samples"]}, key=lambda metric: (metric.startswith("perf-stat."), metric))
-        return {"metrics": metrics, "tail": self._tail(found["files"], "console.log")}
+        own = {metric for run in found["runs"] for metric in run["samples"] if _is_of(metric, run["unit_job"])}
+        others = {metric for run in found["runs"] for metric in run["samples"]} - own
+        metrics = [*sorted(own), *sorted(others)]
+        return {"metrics": metrics[:_COLUMNS], "more": max(0, len(metrics) - _COLUMNS), "tail": self._tail(found["files"], "console.log")}
 
     def _kernel(self, conn: sa.Connection, found: Row) -> Row:
         return {"tail": self._tail(found["files"], "build.log") if found["status"] == "failed" else None}
@@ -165,11 +168,26 @@ def _key(row: Row) -> Key:
     return row["testbox"], row["unit_job"], row["metric"]
 
 
+def _program(metric: str) -> str:
+    return metric.partition(".")[0]
+
+
+def _programs(found: Row) -> set[str]:
+    """The benchmarks of a comparison; what monitors saw beside them are hundreds of numbers, which `/raw/` has."""
+    return {job["program"] for part in found["parts"] for job in part["unit_jobs"]}
+
+
+def _is_of(metric: str, unit_job: str) -> bool:
+    """Whether the benchmark itself gave the metric, as far as its unit job's name tells."""
+    return _program(metric) in unit_job
+
+
 def _plotted(found: Row, samples: list[Row]) -> list[Key]:
     """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed."""
     rows = found["rows"]
     keys = [_key(row) for row in rows if not row["counter"] or row["verdict"] in ("worse", "better", "changed")]
-    measured = sorted({_key(row) for row in samples if not row["metric"].startswith("perf-stat.")})
+    programs = _programs(found)
+    measured = sorted({_key(row) for row in samples if _program(row["metric"]) in programs})
     return keys + [key for key in measured if key not in {_key(row) for row in rows}]
 
 
@@ -186,8 +204,9 @@ def _shown(found: Row, key: Key) -> plot.Shown:
 def _values(found: Row, samples: list[Row]) -> list[Row]:
     """The numbers behind the plots, as a table: for each key and boot the values of its runs."""
     tables: dict[Key, dict[tuple[int, str], Row]] = {}
+    programs = _programs(found)
     for sample in samples:
-        if not sample["metric"].startswith("perf-stat."):
+        if _program(sample["metric"]) in programs:
             boot = tables.setdefault(_key(sample), {}).setdefault(
                 (sample["k"], sample["side"]), {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []}
             )
