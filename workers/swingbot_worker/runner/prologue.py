@@ -140,7 +140,8 @@ one_run() {
 	sb_began=$sb_now
 	# perf ends with 0 when its command is killed, so the status is noted inside; none is there when the limit ends it all
 	# shellcheck disable=SC2016,SC2086 # expanded by that shell; words on purpose
-	${sb_time:+$sb_time "$sb_at/time"} timeout -s KILL "$sb_limit" "$@" sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" >"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
+	${sb_time:+$sb_time "$sb_at/time"} timeout -s KILL "$sb_limit" "$@" sh -c '"$0"; echo $? >"$1"' "$sb_run" "$sb_at/rc" \
+		>"$sb_at/stdout" 2>"$sb_at/stderr" </dev/null 3>&-
 	[ -s "$sb_at/rc" ] || echo 137 >"$sb_at/rc"
 	clock
 	sb_ended=$sb_now
