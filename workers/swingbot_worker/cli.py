@@ -102,7 +102,7 @@ def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) 
     testbox = importlib.import_module("swingbot_worker.testbox")
     outcome: Outcome = testbox.boot(order, out, site)
     if not as_json:
-        click.echo(testbox.sample_table(order, out, site))
+        click.echo(testbox.sample_table(order, out, site, outcome.get("facts")))
     _finish(outcome, out, as_json)
 
 
