@@ -107,7 +107,7 @@ def boots_of(store: Store, image: str, testbox: str, spec: str, series: str, ks:
 
 def _in_order(lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Values]) -> list[tuple[str, str]]:
     """(unit job, metric) in the order of the job file and of meta.yaml, without those that are only kept."""
-    keys = {key for side in sides for key in side if key[0] in unit_jobs and metric_of(lab, key[1]).judged}
+    keys = {key for side in sides for key, boots in side.items() if key[0] in unit_jobs and _judged(metric_of(lab, key[1]), boots)}
     jobs = list(unit_jobs)
 
     def place(key: tuple[str, str]) -> tuple[int, int, int, str]:
@@ -117,6 +117,11 @@ def _in_order(lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Value
         return jobs.index(unit_job), 0 if metric.startswith(f"{program}.") else 1, own.index(metric) if metric in own else len(own), metric
 
     return sorted(keys, key=place)
+
+
+def _judged(metric: Metric, boots: Sequence[BootRuns]) -> bool:
+    """Whether the metric makes a row. Counters that nothing happened to on either side (most of /proc/vmstat) would only hide the others."""
+    return metric.judged and (metric.klass != "counter" or any(value for boot in boots for value in boot.values))
 
 
 def metric_of(lab: Lab, name: str) -> Metric:
