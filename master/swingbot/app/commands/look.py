@@ -10,7 +10,9 @@ import click
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
+from swingbot.app.commands.sheets import printed
 from swingbot.core.model import ids
+from swingbot.core.report.forms import FORMS
 from swingbot.service.ports import RequestError
 from swingbot.web import kernel_change
 from swingbot_db import read
@@ -89,17 +91,25 @@ def _cell(value: object) -> object:
 @click.command()
 @click.argument("id_", metavar="ID")
 @click.option("--counters", is_flag=True, help="Comparisons: every row, counters of perf stat too.")
+@click.option("--format", "form", type=click.Choice(sorted(FORMS)), help="Comparisons, bisections, reports: for a mail, as LKP or perf stat, for a commit.")
 @as_json
 @pass_session
 @guarded
-def show(session: Session, id_: str, counters: bool, json_: bool) -> None:
+def show(session: Session, id_: str, counters: bool, form: str | None, json_: bool) -> None:
     """Show one thing by its id: c5, b2, i1, r4, o12, v3, x7.
 
     \b
     Example:
       swingbot show b2 --json
+      swingbot show c5 --format changelog
     """
     kind, _ = ids.read(id_)
+    if form is not None:
+        if json_:
+            raise RequestError("--format prints text; leave out --json, or --format")
+        with session.reading() as conn:
+            click.echo(printed(conn, id_, form), nl=False)
+        return
     if kind not in _SHOWN:
         raise RequestError(f"a {kind} has no page of its own; `swingbot tree list` shows trees")
     with session.reading() as conn:

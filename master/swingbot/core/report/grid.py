@@ -31,7 +31,7 @@ def grid(keys: Sequence[str], rows: Sequence[Row], sides: tuple[str, str] = ("pa
             lines += wrap(name, "    ", _INDENT)
             name = ""
         lines.append(_INDENT + name + " " * (key_width - columns(name)) + "  " + _line(cell, widths))
-        lines += wrap(_change(row), _INDENT + " " * key_width + "  ")
+        lines += wrap(_change(row), "      ")
     return lines
 
 

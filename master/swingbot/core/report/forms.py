@@ -1,0 +1,100 @@
+"""One sheet of numbers in the forms that kernel developers paste: a mail's table, LKP's table, `perf stat` before and after, a commit message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from swingbot.core.report.facts import Commit, Row
+from swingbot.core.report.grid import grid
+from swingbot.core.report.lkp import LkpGroup, lkp_table
+from swingbot.core.report.sheet import Sheet
+from swingbot.core.report.words import clean, cut, wrap
+from swingbot_jobs.perf_table import perf_table
+
+_MOST_ROWS = 4  # of a commit message; a mail has them all
+_CHANGED = ("worse", "better", "changed")
+
+
+class NothingToShow(ValueError):
+    """There are no numbers for this form; the message says which are missing."""
+
+
+def as_mail(sheet: Sheet) -> str:
+    """All benchmark metrics, testbox by testbox. Raises NothingToShow."""
+    if not sheet.rows:
+        raise NothingToShow(f"{sheet.id} has no rows yet; `swingbot wait {sheet.id}` waits for them")
+    lines = [*_commits(sheet), "sd is the standard deviation between boots."]
+    for rows in sheet.parts.values():
+        lines += ["", *wrap(f"On {_box(rows[0])}, {cut(rows[0].unit_job, 120)}:", "  ", ""), *grid([row.metric for row in rows], rows, ("before", "after"))]
+        for verdict, words in (("unclear", "Unclear (too noisy or too few boots)"), ("invalid", "Not comparable")):
+            names = [cut(row.metric, 80) for row in rows if row.verdict == verdict]
+            lines += wrap(f"{words}: {', '.join(names)}.", "  ") if names else []
+    return _text(lines)
+
+
+def as_lkp(sheet: Sheet) -> str:
+    """One table of LKP's for each testbox and unit job. Raises NothingToShow."""
+    tables = []
+    for (testbox, unit_job), rows in sheet.parts.items():
+        axes = (("tbox_group", testbox), ("testcase", unit_job))
+        group = LkpGroup(base=sheet.base.sha, base_subject=sheet.base.subject, head=sheet.head.sha, head_subject=sheet.head.subject, axes=axes)
+        tables.append("".join(f"{line}\n" for line in lkp_table(group, rows)))
+    found = "\n".join(table for table in tables if table)
+    if not found:
+        raise NothingToShow(f"{sheet.id} has no metric with runs on both sides")
+    return found
+
+
+def as_perf(sheet: Sheet) -> str:
+    """`perf stat -r` of both sides, for each testbox and unit job that was run under it. Raises NothingToShow."""
+    if not sheet.counts:
+        raise NothingToShow(f"{sheet.id} has no counters of perf stat on both sides; `--format lkp` has the benchmarks' own numbers")
+    tables = []
+    for (testbox, unit_job), sides in sorted(sheet.counts.items()):
+        for word, commit, runs in zip(("before", "after"), (sheet.base, sheet.head), sides, strict=True):
+            tables.append(f"{word}: {_commit(commit)}, on {cut(testbox, 63)}\n\n{perf_table(runs, cut(unit_job, 200))}")
+    return "\n".join(tables)
+
+
+def as_changelog(sheet: Sheet) -> str:
+    """A few lines for a commit message: what changed, else what did not; where, and of how many boots. Raises NothingToShow."""
+    rows = [row for row in sheet.rows if row.verdict in _CHANGED] or [row for row in sheet.rows if row.verdict == "same"]
+    if not rows:
+        raise NothingToShow(f"{sheet.id} has no metric with a clear answer: nothing that a commit message could say")
+    rows = _without_aliases(rows)
+    lines = [*_commits(sheet), ""]
+    boxes = list(dict.fromkeys(_box(row) for row in rows))
+    keys = [cut(row.metric, 60) + (f" on {cut(row.testbox, 40)}" if len(boxes) > 1 else "") for row in rows]
+    lines += grid(keys[:_MOST_ROWS], rows[:_MOST_ROWS], ("before", "after"))
+    if len(rows) > _MOST_ROWS:
+        lines += [f"  and {len(rows) - _MOST_ROWS} more"]
+    jobs = dict.fromkeys(cut(row.unit_job, 120) for row in rows[:_MOST_ROWS])
+    lines += ["", *wrap(f"(sd between boots; {', '.join(jobs)}; on {', '.join(boxes)})")]
+    return _text(lines)
+
+
+def _without_aliases(rows: list[Row]) -> list[Row]:
+    """One of several metrics with the very same numbers: netperf's total of one flow is that flow."""
+    first = {(row.testbox, row.unit_job, row.base.mean, row.head.mean): row for row in reversed(rows)}
+    return [row for row in rows if first[row.testbox, row.unit_job, row.base.mean, row.head.mean] is row]
+
+
+FORMS: Final[Mapping[str, Callable[[Sheet], str]]] = {"mail": as_mail, "lkp": as_lkp, "perf": as_perf, "changelog": as_changelog}
+
+
+def _commits(sheet: Sheet) -> Iterator[str]:
+    yield from wrap(f"before: {_commit(sheet.base)}", "    ", "")
+    yield from wrap(f"after:  {_commit(sheet.head)}", "    ", "")
+
+
+def _commit(commit: Commit) -> str:
+    return f'{clean(commit.sha)[:12]} ("{cut(commit.subject, 120)}")'
+
+
+def _box(row: Row) -> str:
+    return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
+
+
+def _text(lines: list[str]) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in lines)

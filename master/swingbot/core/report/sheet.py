@@ -1,0 +1,156 @@
+"""A comparison, or the end of a bisection, as numbers that can be printed in any form; made of the read models' JSON and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+from typing import Any
+
+from swingbot.core.report.facts import Commit, Row, Side
+from swingbot_jobs.perf_table import Run
+
+_COUNTER = "perf-stat."
+# What perf-stat calls rates, ratios and the benchmark's own numbers of watched runs: no counts of a whole run.
+_NO_COUNTS = ("i.", "ps.", "overall.", "total.", "beside.")
+Part = tuple[str, str]  # testbox, unit job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """`id` is what was asked for; `counts` the counters of each run of both sides by testbox and unit job, `command` what was run there."""
+
+    id: str
+    base: Commit
+    head: Commit
+    rows: tuple[Row, ...]
+    counts: Mapping[Part, tuple[tuple[Run, ...], tuple[Run, ...]]] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[Part, list[Row]]:
+        """Rows by testbox and unit job, in their order."""
+        found: dict[Part, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault((row.testbox, row.unit_job), []).append(row)
+        return found
+
+
+def sheet_of_comparison(id_: str, comparison: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Sheet:
+    """Benchmark rows of a comparison as JSON, with the values of its runs; a run with several samples counts with their mean."""
+    runs = _runs(samples)
+    return Sheet(
+        id=id_,
+        base=_commit(comparison["base_variant"]),
+        head=_commit(comparison["head_variant"]),
+        rows=tuple(_row(row, runs) for row in comparison["rows"] if not row.get("counter")),
+        counts=_counts(runs),
+    )
+
+
+_Runs = dict[Part, dict[str, dict[str, dict[tuple[int, int], float]]]]  # part, side, metric, (k, run): value
+
+
+def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
+    sums: dict[tuple[Any, ...], list[float]] = {}
+    for sample in samples:
+        key = (sample["testbox"], sample["unit_job"], sample["side"], sample["metric"], sample["k"], sample["run"])
+        sums.setdefault(key, []).append(float(sample["value"]))
+    found: _Runs = {}
+    for (testbox, unit_job, side, metric, k, run), values in sorted(sums.items()):
+        found.setdefault((testbox, unit_job), {}).setdefault(side, {}).setdefault(metric, {})[k, run] = sum(values) / len(values)
+    return found
+
+
+def _row(row: Mapping[str, Any], runs: _Runs) -> Row:
+    sides = runs.get((row["testbox"], row["unit_job"]), {})
+    base, head = (_side(row[side], sides.get(side, {}).get(row["metric"], {})) for side in ("base", "head"))
+    interval = row["interval_pct"]
+    return Row(
+        testbox=row["testbox"],
+        label=row.get("label") or "",
+        unit_job=row["unit_job"],
+        metric=row["metric"],
+        unit=row.get("unit") or "",
+        sentence="",
+        better=row["better"],
+        base=base,
+        head=head,
+        change_pct=row["change_pct"],
+        interval_pct=(float(interval[0]), float(interval[1])) if interval else None,
+        verdict=row["verdict"],
+        level=row.get("level"),
+    )
+
+
+def _side(side: Mapping[str, Any], values: Mapping[tuple[int, int], float]) -> Side:
+    return Side(boots=side["boots"], runs=side["runs"], mean=side["mean"], stddev=side["stddev"], values=tuple(values.values()))
+
+
+def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Run, ...], tuple[Run, ...]]]:
+    found = {}
+    for part, sides in runs.items():
+        base, head = (_counts_of(sides.get(side, {})) for side in ("base", "head"))
+        if base and head:
+            found[part] = (base, head)
+    return found
+
+
+def _counts_of(metrics: Mapping[str, Mapping[tuple[int, int], float]]) -> tuple[Run, ...]:
+    by_run: dict[tuple[int, int], dict[str, float]] = {}
+    for metric, values in metrics.items():
+        event = metric.removeprefix(_COUNTER)
+        if event != metric and not event.startswith(_NO_COUNTS):
+            for run, value in values.items():
+                by_run.setdefault(run, {})[event] = value
+    return tuple(counts for _, counts in sorted(by_run.items()))
+
+
+def _commit(variant: Mapping[str, Any]) -> Commit:
+    return Commit(sha=variant["commit"], subject=variant.get("subject") or "", author=variant.get("author") or "")
+
+
+def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
+    """The culprit of a bisection as JSON against the commit before it, from its own boots, those that confirmed it where there are any.
+
+    None where no culprit is named, or one of the two was never measured. The interval is the bisection's where it is of the same change.
+    """
+    points, culprit = bisection["points"], bisection.get("culprit")
+    at = next((n for n, point in enumerate(points) if n and culprit and point["commit"] == culprit["commit"]), None)
+    if at is None:
+        return None
+    boots = [[seen for seen in point["observations"] if seen.get("values")] for point in (points[at - 1], points[at])]
+    confirmed = [[seen for seen in side if seen.get("phase") == "confirm"] for side in boots]
+    base, head = (_side_of_boots([seen["values"] for seen in side]) for side in (confirmed if all(confirmed) else boots))
+    if base.mean is None or head.mean is None:
+        return None
+    change = 100 * (head.mean / base.mean - 1) if base.mean else None
+    told = bisection.get("change_pct")
+    interval = bisection.get("interval_pct") if change is not None and told is not None and abs(change - told) < 0.05 else None
+    better = bisection.get("better")
+    worse = change is not None and better is not None and (change > 0) != (better == "higher")
+    row = Row(
+        testbox=bisection["testbox"],
+        label=bisection.get("label") or "",
+        unit_job=bisection["unit_job"],
+        metric=bisection["metric"],
+        unit=bisection.get("unit") or "",
+        sentence="",
+        better=better,
+        base=base,
+        head=head,
+        change_pct=change,
+        interval_pct=(float(interval[0]), float(interval[1])) if interval else None,
+        verdict="changed" if better is None else "worse" if worse else "better",
+    )
+    return Sheet(id=bisection["id"], base=_commit(points[at - 1]), head=_commit(points[at]), rows=(row,))
+
+
+def _side_of_boots(boots: Sequence[Sequence[float]]) -> Side:
+    means = [fmean(values) for values in boots]
+    return Side(
+        boots=len(means),
+        runs=sum(map(len, boots)),
+        mean=fmean(means) if means else None,
+        stddev=stdev(means) if len(means) > 1 else None,
+        values=tuple(value for values in boots for value in values),
+    )
