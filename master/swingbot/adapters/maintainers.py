@@ -1,0 +1,106 @@
+"""Run a tree's own scripts/get_maintainer.pl on one commit: a stranger's program on a stranger's data, so behind walls or not at all.
+
+It runs as nobody, without network, in process and network namespaces of its own, in an empty directory that holds only what it reads,
+with limits of time, memory and output. Where those walls cannot be had (we are not root, no namespaces) it does not run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from swingbot.adapters import process
+from swingbot.core.report.addressees import BadMaintainers, Listed, read_maintainers
+
+SECONDS: Final = 30.0
+_BYTES: Final = 16 << 20  # of each file that is taken out of the tree, and of the patch
+_OUTPUT: Final = 256 << 10
+_MEMORY_KB: Final = 1 << 20
+_NOBODY: Final = 65534
+_SCRIPT: Final = "scripts/get_maintainer.pl"
+_WANTED: Final = ((_SCRIPT, True), ("MAINTAINERS", True), (".get_maintainer.ignore", False), (".mailmap", False))
+_OPTIONS: Final = ("--no-tree", "--nogit", "--nogit-fallback", "--norolestats", "--roles", "--nokeywords", "--nofixes")
+_WALLS: Final = ("unshare", "--net", "--pid", "--ipc", "--mount", "--fork", "--kill-child", "setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}")
+_WALLS_END: Final = ("--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
+
+
+class NoMaintainers(Exception):
+    """Nobody can be named for this commit; the message says why. The report then goes to its author alone, or to nobody."""
+
+
+def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tuple[Listed, ...]:
+    """Maintainers and lists of `commit` in the bare repository `mirror`. Raises NoMaintainers."""
+    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("setpriv"):
+        raise NoMaintainers("get_maintainer.pl runs behind walls only, and those need root, unshare and setpriv here")
+    with tempfile.TemporaryDirectory(prefix="swingbot-maintainers-") as made:
+        place = Path(made)
+        _take_out(mirror, commit, place, seconds)
+        place.chmod(0o755)
+        (place / "out").mkdir()
+        os.chown(place / "out", _NOBODY, _NOBODY)
+        argv = [*_WALLS, *_WALLS_END, *_limited(["perl", str(place / _SCRIPT), *_OPTIONS, str(place / "patch")], "out/", _OUTPUT, int(seconds) + 1)]
+        ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place))
+        printed = _read(place / "out/stdout")
+        if ended.rc == 124:
+            raise NoMaintainers(f"get_maintainer.pl did not end within {seconds:.0f} s; it was stopped")
+        if ended.rc != 0:
+            why = _last_line(_read(place / "out/stderr")) or _last_line(ended.err) or "it said nothing"
+            raise NoMaintainers(f"get_maintainer.pl ended with {ended.rc}: {why}")
+    try:
+        return read_maintainers(printed)
+    except BadMaintainers as error:
+        raise NoMaintainers(str(error)) from None
+
+
+def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
+    """The script, what it reads, and the commit's patch; of a merge or the root commit there is none to ask about."""
+    parents = _git(mirror, place, "rev-list", "--parents", "-n", "1", f"{commit}^{{commit}}", seconds=seconds)
+    if parents is None:
+        raise NoMaintainers(f"{commit[:40]} is no commit of this mirror")
+    kin = len(parents.split()) - 1
+    if kin != 1:
+        raise NoMaintainers("the commit is a merge: it has no patch of its own" if kin else "the commit has no parent: its patch is the whole tree")
+    (place / "scripts").mkdir()
+    for name, needed in _WANTED:
+        text = _git(mirror, place, "cat-file", "blob", f"{commit}:{name}", seconds=seconds)
+        if text is None and needed:
+            raise NoMaintainers(f"the tree has no {name}, or it is larger than {_BYTES >> 20} MB")
+        if text is not None:
+            (place / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+    patch = _git(mirror, place, "diff-tree", "-p", "--no-ext-diff", "--no-textconv", "--no-commit-id", commit, seconds=seconds)
+    if patch is None:
+        raise NoMaintainers(f"the commit's patch is larger than {_BYTES >> 20} MB")
+    (place / "patch").write_text(patch, encoding="utf-8", errors="surrogateescape")
+
+
+def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | None:
+    """What git prints; None if it fails, or prints more than we take."""
+    argv = _limited(["git", "--git-dir", str(mirror), *arguments], "git-", _BYTES, int(seconds) + 1)
+    ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place))
+    return _read(place / "git-stdout") if ended.rc == 0 else None
+
+
+def _limited(argv: Sequence[str], prefix: str, output: int, seconds: int) -> list[str]:
+    """`argv` with its outputs in files of at most `output` bytes, `seconds` of CPU and 1 GB of memory."""
+    limits = f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {output // 512}; ulimit -v {_MEMORY_KB}"
+    return ["sh", "-c", f'{limits}; exec "$@" >{prefix}stdout 2>{prefix}stderr </dev/null', "sh", *argv]
+
+
+def _environment(place: Path) -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(place), "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def _read(path: Path) -> str:
+    """At most what the limit lets through; nothing for a file that is not there or no file (a stranger may have put something else there)."""
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_BYTES + 512).decode("utf-8", "surrogateescape")
+
+
+def _last_line(text: str) -> str:
+    return " ".join(text.encode("ascii", "replace").decode().strip().split("\n")[-1].split())[:200]

@@ -1,0 +1,146 @@
+"""To whom a report goes: the culprit's author, maintainers and lists as the tree's own get_maintainer.pl names them, within limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import getaddresses
+from typing import Literal
+
+from swingbot.core.report.words import clean, cut
+
+Role = Literal["maintainer", "list"]
+_LINE = re.compile(r"(?P<who>[^()]{3,200}|.{1,150}<[^<>]{3,100}>) \((?P<role>[^()]{1,300}(?:\([^()]{0,100}\)[^()]{0,200})*)\)")
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,98}[A-Za-z0-9])?")
+_LONGEST = 100  # characters of an address
+_MOST_LINES = 500
+_MAINTAINERS = ("maintainer", "supporter", "odd fixer", "reviewer", "chief penguin")
+_LISTS = ("open list", "moderated list")
+# Lists that only their subscribers may write to get nothing from us; what is no list and no maintainer (commit_signer ...) neither.
+
+
+class BadMaintainers(ValueError):
+    """What get_maintainer.pl printed is not a list of addresses; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One line of get_maintainer.pl: a bare address and what it is."""
+
+    address: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What an operator allows. `stop` is the kill switch: nobody is written to.
+
+    `author_only` is for private and developer trees. `opt_outs` are addresses, or `@domain` for all of a domain; `per_list` is the number of
+    mails that one list gets in a day, `most` of recipients that one mail has (beyond it trust in the answer is gone as well as the reader's patience).
+    """
+
+    stop: bool = False
+    author_only: bool = False
+    opt_outs: tuple[str, ...] = ()
+    per_list: int = 5
+    most: int = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Bare addresses, and who was left out with the reason. `to` is empty where nobody may be written to."""
+
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def read_maintainers(text: str) -> tuple[Listed, ...]:
+    """Read `Name <address> (role)` and `address (open list:SECTION)` lines; other roles are passed over.
+
+    Raises BadMaintainers for a line that is no such line, and for too many of them: of rubbish nobody is believed.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > _MOST_LINES:
+        raise BadMaintainers(f"get_maintainer.pl printed {len(lines)} lines; more than {_MOST_LINES} are no list of recipients")
+    found: dict[str, Listed] = {}
+    for line in lines:
+        match = _LINE.fullmatch(line.strip()) if len(line) <= 1000 else None
+        address = plain_address(match["who"]) if match else None
+        if match is None or address is None:
+            raise BadMaintainers(f"get_maintainer.pl printed {cut(line, 60)!r}, which is no address with a role")
+        role = _role(match["role"])
+        if role is not None:
+            found.setdefault(address.lower(), Listed(address=address, role=role))
+    return tuple(found.values())
+
+
+def _role(text: str) -> Role | None:
+    if text.startswith(_LISTS):
+        return "list"
+    return "maintainer" if text.startswith(_MAINTAINERS) else None
+
+
+def plain_address(text: str) -> str | None:
+    """The one bare address in `Name <address>`, of a length and form that we would send to; None for anything else."""
+    if clean(text) != text.strip() or len(text) > 2_000:
+        return None
+    # A name with commas or quotes is not quoted in git: only what stands in the last <> counts.
+    inner = re.fullmatch(r"[^<>]*<([^<>]+)>", text.strip())
+    given = inner[1] if inner else text.strip()
+    pairs = [address for _, address in getaddresses([given]) if address]
+    return pairs[0] if pairs == [given] and len(given) <= _LONGEST and _ADDRESS.fullmatch(given) else None
+
+
+def choose(author: str, listed: Sequence[Listed], rules: Rules, sent_today: Mapping[str, int]) -> Chosen:
+    """Author to To, maintainers and lists to Cc; without a usable author address the maintainers are written to.
+
+    `sent_today` counts mails by address in lower case. Whoever is left out is named with the reason.
+    """
+    left_out: list[tuple[str, str]] = []
+    first = plain_address(author)
+    if first is None:
+        left_out.append((cut(author, 60) or "the author", "the commit has no author address that can be written to"))
+    people = [item.address for item in listed if item.role == "maintainer"]
+    lists = [item.address for item in listed if item.role == "list"]
+    if rules.stop:
+        everybody = [*([first] if first else []), *people, *lists]
+        return Chosen(to=(), cc=(), left_out=(*left_out, *((address, "the kill switch is on") for address in everybody)))
+    if rules.author_only:
+        left_out += [(address, "private tree: its author only") for address in (*people, *lists)]
+        people, lists = [], []
+    kept_lists = _within_day(lists, rules, sent_today, left_out)
+    kept = list(_allowed([*([first] if first else []), *people, *kept_lists], rules, left_out))
+    for address in kept[rules.most :]:
+        left_out.append((address, f"more than {rules.most} recipients"))
+    kept = kept[: rules.most]
+    to = [address for address in kept if address == first] or [address for address in kept if address in people]
+    cc = [address for address in kept if address not in to]
+    return Chosen(to=tuple(to), cc=tuple(cc) if to else (), left_out=(*left_out, *((address, "nobody to write to in person") for address in cc if not to)))
+
+
+def _within_day(lists: Iterable[str], rules: Rules, sent_today: Mapping[str, int], left_out: list[tuple[str, str]]) -> list[str]:
+    kept = []
+    for address in lists:
+        sent = sent_today.get(address.lower(), 0)
+        if sent < rules.per_list:
+            kept.append(address)
+        else:
+            left_out.append((address, f"it had {sent} of {rules.per_list} mails today"))
+    return kept
+
+
+def _allowed(given: Iterable[str], rules: Rules, left_out: list[tuple[str, str]]) -> Iterable[str]:
+    """Each once, without those that want no mail."""
+    refused = {entry.strip().lower() for entry in rules.opt_outs}
+    seen: set[str] = set()
+    for address in given:
+        lower = address.lower()
+        if lower in seen:
+            continue
+        seen.add(lower)
+        if lower in refused or "@" + lower.partition("@")[2] in refused:
+            left_out.append((address, "wants no mail from us"))
+        else:
+            yield address

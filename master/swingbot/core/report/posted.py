@@ -1,0 +1,29 @@
+"""The mail that a commit was posted as, as its message tells."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from swingbot.core.report.facts import Posted
+from swingbot.core.report.letter import is_message_id
+
+_HOSTS = r"(?:patch\.msgid\.link|lore\.kernel\.org/(?:r|all|[a-z0-9-]{1,60})|lkml\.kernel\.org/r)"
+_LINK = re.compile(rf"Link: +https?://{_HOSTS}/(?P<id>[^\s/]{{3,400}})/?", re.IGNORECASE)
+_MESSAGE_ID = re.compile(r"Message-ID: +<?(?P<id>[^\s<>]{3,400})>?", re.IGNORECASE)
+_MOST = 200_000  # characters of a commit message that are looked at
+
+
+def posted_as(message: str) -> Posted | None:
+    """The Message-ID in the `Link:` or `Message-ID:` trailers of a commit message: the last one, which who applied the patch has added.
+
+    A link with a mark behind it (`Link: ... [1]`) belongs to the text, not to the patch. None where there is none.
+    """
+    trailers = message[-_MOST:].rstrip().split("\n\n")[-1].split("\n")
+    found = None
+    for line in trailers:
+        match = _LINK.fullmatch(line.strip()) or _MESSAGE_ID.fullmatch(line.strip())
+        identity = f"<{unquote(match['id'])}>" if match else ""
+        if is_message_id(identity):
+            found = identity
+    return None if found is None else Posted(message_id=found)

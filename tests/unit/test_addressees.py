@@ -1,0 +1,202 @@
+"""To whom a report goes: what get_maintainer.pl says, what an operator allows, and what a hostile tree can do about it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swingbot.adapters.maintainers import NoMaintainers, maintainers_of
+from swingbot.core.report import Posted
+from swingbot.core.report.addressees import BadMaintainers, Listed, Rules, choose, plain_address, read_maintainers
+from swingbot.core.report.posted import posted_as
+
+PRINTED = """\
+Ada Example <ada@example.org> (maintainer:MEMORY MANAGEMENT)
+"Bob, the Builder" <bob@example.org> (reviewer:MEMORY MANAGEMENT - CORE (SLAB))
+Carl Signer <carl@example.org> (commit_signer:3/4=75%)
+linux-mm@lists.example.org (open list:MEMORY MANAGEMENT)
+closed@lists.example.org (subscriber list:MEMORY MANAGEMENT)
+slow@lists.example.org (moderated list:SLOW)
+linux-kernel@lists.example.org (open list)
+"""
+ADA, BOB = Listed(address="ada@example.org", role="maintainer"), Listed(address="bob@example.org", role="maintainer")
+MM = Listed(address="linux-mm@lists.example.org", role="list")
+AUTHOR = "Jörg Beispiel <joerg@example.org>"
+
+
+def test_maintainers_reviewers_and_lists_that_take_our_mail_are_read() -> None:
+    assert [(item.address.partition("@")[0], item.role) for item in read_maintainers(PRINTED)] == [
+        ("ada", "maintainer"),
+        ("bob", "maintainer"),
+        ("linux-mm", "list"),
+        ("slow", "list"),
+        ("linux-kernel", "list"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["rubbish", "a@b.org", "<a@b.org>", "A <a@b> c@d (maintainer:X)", "x" * 5000, "a b@example.org (open list)", "\x1b[2J (open list)"]
+)
+def test_of_rubbish_nobody_is_believed(line: str) -> None:
+    with pytest.raises(BadMaintainers, match="no address with a role"):
+        read_maintainers(PRINTED + line + "\n")
+
+
+def test_a_maintainers_file_that_loops_is_no_list_of_recipients() -> None:
+    with pytest.raises(BadMaintainers, match="printed 600 lines"):
+        read_maintainers("a@example.org (open list)\n" * 600)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="a@b.<>(): \r\n\t\"',漢", max_size=80))
+def test_whatever_is_printed_gives_plain_addresses_or_a_clear_error(text: str) -> None:
+    try:
+        found = read_maintainers(text)
+    except BadMaintainers:
+        return
+    assert all(plain_address(item.address) == item.address for item in found)
+
+
+def test_the_author_is_written_to_and_the_others_get_a_copy() -> None:
+    chosen = choose(AUTHOR, [ADA, BOB, MM], Rules(), {})
+    assert chosen.to == ("joerg@example.org",)
+    assert chosen.cc == ("ada@example.org", "bob@example.org", "linux-mm@lists.example.org")
+    assert chosen.left_out == ()
+
+
+@pytest.mark.parametrize(
+    "author", ["", "Nobody", "Nobody <>", "x <a@b\r\nBcc: c@d>", "Eve <eve@example.org> <mal@example.org>", "x <" + "a" * 10_000 + "@b.org>"]
+)
+def test_without_an_author_address_the_maintainers_are_written_to(author: str) -> None:
+    chosen = choose(author, [ADA, MM], Rules(), {})
+    assert (chosen.to, chosen.cc) == (("ada@example.org",), ("linux-mm@lists.example.org",))
+    assert "no author address" in chosen.left_out[0][1]
+    assert choose(author, [MM], Rules(), {}).cc == ()  # a list alone is not written to
+
+
+def test_an_author_who_maintains_it_gets_one_mail() -> None:
+    assert choose("A <ADA@example.org>", [ADA], Rules(), {}).cc == ()
+
+
+def test_of_a_private_tree_its_author_alone_hears() -> None:
+    chosen = choose(AUTHOR, [ADA, MM], Rules(author_only=True), {})
+    assert (chosen.to, chosen.cc) == (("joerg@example.org",), ())
+    assert {reason for _, reason in chosen.left_out} == {"private tree: its author only"}
+
+
+def test_the_kill_switch_silences_everybody() -> None:
+    chosen = choose(AUTHOR, [ADA, MM], Rules(stop=True), {})
+    assert (chosen.to, chosen.cc) == ((), ())
+    assert len(chosen.left_out) == 3
+
+
+def test_who_wants_no_mail_gets_none() -> None:
+    chosen = choose(AUTHOR, [ADA, MM], Rules(opt_outs=("Joerg@Example.org", "@lists.example.org")), {})
+    assert (chosen.to, chosen.cc) == (("ada@example.org",), ())
+    assert ("joerg@example.org", "wants no mail from us") in chosen.left_out
+
+
+def test_a_list_gets_so_many_mails_a_day() -> None:
+    assert choose(AUTHOR, [MM], Rules(per_list=2), {"linux-mm@lists.example.org": 1}).cc == ("linux-mm@lists.example.org",)
+    full = choose(AUTHOR, [MM], Rules(per_list=2), {"linux-mm@lists.example.org": 2})
+    assert full.cc == ()
+    assert full.left_out == (("linux-mm@lists.example.org", "it had 2 of 2 mails today"),)
+
+
+def test_recipients_are_capped_people_before_lists() -> None:
+    many = [Listed(address=f"m{n}@example.org", role="maintainer") for n in range(20)]
+    chosen = choose(AUTHOR, [MM, *many], Rules(most=15), {})
+    assert len(chosen.to) + len(chosen.cc) == 15
+    assert MM.address not in chosen.cc
+    assert len(chosen.left_out) == 7
+
+
+@pytest.mark.parametrize(
+    ("message", "identity"),
+    [
+        ("mm: x\n\nText.\n\nSigned-off-by: A <a@b>\nLink: https://lore.kernel.org/r/20260102.1-2-a@example.org\n", "<20260102.1-2-a@example.org>"),
+        ("mm: x\n\nLink: https://patch.msgid.link/a%2Bb@example.org\nSigned-off-by: A <a@b>", "<a+b@example.org>"),
+        ("mm: x\n\nLink: https://lore.kernel.org/all/old@x.org/ [1]\nLink: https://lkml.kernel.org/r/new@x.org", "<new@x.org>"),
+        ("mm: x\n\nMessage-ID: <m@x.org>", "<m@x.org>"),
+        ("mm: x\n\nLink: https://lore.kernel.org/r/text@x.org\n\nSigned-off-by: A <a@b>", None),
+        ("mm: x\n\nLink: https://bugzilla.example.org/show_bug.cgi?id=1@2", None),
+        ("mm: x\n\nLink: https://lore.kernel.org/r/a%0d%0aBcc:%20x@y.org", None),
+        ("", None),
+    ],
+)
+def test_the_mail_that_a_commit_was_posted_as_is_in_its_trailers(message: str, identity: str | None) -> None:
+    assert posted_as(message) == (Posted(message_id=identity) if identity else None)
+
+
+needs_walls = pytest.mark.skipif(os.geteuid() != 0, reason="the walls around get_maintainer.pl need root")
+
+
+def a_tree(path: Path, script: str, *, maintainers: str = "none\n") -> Path:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(path), *arguments], check=True, capture_output=True)
+
+    (path / "scripts").mkdir(parents=True)
+    git("init", "-q", "-b", "master")
+    (path / "MAINTAINERS").write_text(maintainers)
+    (path / "scripts/get_maintainer.pl").write_text(script)
+    (path / "a.c").write_text("int a;\n")
+    git("add", ".")
+    git("commit", "-q", "-m", "root")
+    (path / "a.c").write_text("int b;\n")
+    git("commit", "-q", "-a", "-m", "mm: change")
+    git("tag", "change")
+    git("checkout", "-q", "-b", "side", "HEAD~1")
+    (path / "b.c").write_text("int c;\n")
+    git("add", ".")
+    git("commit", "-q", "-m", "side")
+    git("merge", "-q", "-m", "merge", "master")
+    return path / ".git"
+
+
+READS = """my $patch = do { local @ARGV = ($ARGV[-1]); local $/; <> };
+print "Ada <ada\\@example.org> (maintainer:X)\\n" if $patch =~ m{^\\+\\+\\+ b/a\\.c}m && -e "MAINTAINERS";
+"""
+
+
+@needs_walls
+def test_the_trees_own_script_is_asked_about_the_commits_patch(tmp_path: Path) -> None:
+    assert maintainers_of(a_tree(tmp_path / "t", READS), "change") == (ADA,)
+
+
+@needs_walls
+def test_the_script_is_nobody_without_network_and_cannot_change_what_it_was_given(tmp_path: Path) -> None:
+    script = """open(my $net, "<", "/proc/self/net/dev") or die; my @lines = <$net>;
+die "network" if grep { /:/ && !/^\\s*lo:/ && !/^\\s*(sit|tunl|gre|erspan|ip6)/ } @lines;
+die "root" if $> == 0; die "writes" if open(my $f, ">", "MAINTAINERS"); die "secrets" if grep { /SECRET/ } keys %ENV;
+print "ada\\@example.org (open list)\\n";
+"""
+    assert maintainers_of(a_tree(tmp_path / "t", script), "change") == (Listed(address="ada@example.org", role="list"),)
+
+
+@needs_walls
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("sleep 60;", "did not end within 2 s"),
+        ("if (fork() == 0) { setpgrp(0, 0); sleep 60; } sleep 60;", "did not end within 2 s"),
+        ('print "rubbish\\n";', "no address with a role"),
+        ('print "a\\@example.org (open list)\\n" while 1;', "get_maintainer.pl"),
+        ('die "MAINTAINERS: line 1 includes itself\\n";', "MAINTAINERS: line 1 includes itself"),
+        ("my $x = 'x' x 4000000000;", "get_maintainer.pl ended with"),
+    ],
+)
+def test_a_script_that_hangs_or_floods_or_dies_names_nobody_and_says_why(tmp_path: Path, script: str, why: str) -> None:
+    with pytest.raises(NoMaintainers, match=why):
+        maintainers_of(a_tree(tmp_path / "t", script), "change", seconds=2)
+
+
+@needs_walls
+@pytest.mark.parametrize(("commit", "why"), [("side", "is a merge"), ("master~1", "has no parent"), ("f" * 40, "is no commit")])
+def test_a_merge_the_root_and_an_unknown_commit_have_no_maintainers(tmp_path: Path, commit: str, why: str) -> None:
+    with pytest.raises(NoMaintainers, match=why):
+        maintainers_of(a_tree(tmp_path / "t", READS), commit)
