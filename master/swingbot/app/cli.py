@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, facts, jobs, look, raw, reports, requests, service, stats, testboxes, trees
+from swingbot.app.commands import bisect_run, facts, jobs, look, raw, recipients, reports, requests, service, stats, testboxes, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -58,6 +58,7 @@ for command in (
     stats.stats,
     jobs.jobs,
     reports.report,
+    recipients.recipients,
 ):
     main.add_command(command)
 

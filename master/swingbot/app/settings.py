@@ -97,6 +97,10 @@ class Mail:
     host: str = _key("", "SMTP server; empty: the embedded one, which delivers to a Maildir under paths.state")
     port: int = _key(25, "port of mail.host")
     domain: str = _key("swingbot.localdomain", "right side of Message-IDs; must never change")
+    get_maintainer: bool = _key(False, "`swingbot recipients` asks the tree's own scripts/get_maintainer.pl, behind walls; reports still go to mail.to alone")
+    private_trees: str = _key("", "comma-separated names of trees of whose commits only the author would be told")
+    opt_outs: str = _key("", "comma-separated addresses, or @domains, that would get no report")
+    most_recipients: int = _key(15, "recipients that one report would have at most")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

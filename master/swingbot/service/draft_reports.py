@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from swingbot.core.model import ids
-from swingbot.core.model.records import Bisection, Comparison, Variant
+from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
 from swingbot.core.report import Bisection as BisectionFacts
 from swingbot.core.report import Commit, ReportFacts, Row, Side, encode, mail, message_id
 from swingbot.core.report.facts import BadFacts
@@ -41,7 +42,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
     letter = mail(facts)
     policies = lab.policies
     identity = message_id(ids.show("incident", incident), "first", 1, policies.domain)
-    message = encode(letter, policies.sender, policies.recipients, (), identity, now)
+    message = encode(letter, policies.sender, policies.recipients, (), identity, now, report=facts.report)
     store.add_report(
         number=number,
         incident=incident,
@@ -72,6 +73,7 @@ def _facts(
     series = series_of(lab, bisection.testbox, ids.show("comparison", comparison.id))
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     boots = store.boots(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
+    before = store.boots(str(store.kernel_builds([parent.build_key])[parent.build_key].image_sha256), bisection.testbox, headline["spec"], series, ks)
     return ReportFacts(
         report=report,
         tree=tree.name,
@@ -81,7 +83,7 @@ def _facts(
         parent=parent.commit,
         base=bisection.good,
         head=bisection.bad,
-        headline=_row(lab, headline),
+        headline=_with_runs(store, _row(lab, headline), before, boots),
         rows=tuple(_row(lab, row) for row in rows if row["headline"]),
         bisection=_bisection(store, bisection, culprit),
         kconfig=f"{culprit.kconfig}" + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
@@ -98,6 +100,7 @@ def _facts(
         },
         reporter=lab.policies.sender,
         contact=lab.policies.contact,
+        boots={side: tuple(ids.show("boot", boot.id) for boot in of_side) for side, of_side in (("parent", before), ("commit", boots))},
     )
 
 
@@ -130,6 +133,13 @@ def _row(lab: Lab, row: Mapping[str, Any]) -> Row:
         verdict=row["verdict"],
         level=row.get("level"),
     )
+
+
+def _with_runs(store: Store, row: Row, before: Sequence[BootRecord], after: Sequence[BootRecord]) -> Row:
+    """The row with the value of each run of both sides, from which LKP's table is made."""
+    key = (row.unit_job, row.metric)
+    base, head = (tuple(value for boot in side for value in store.boot_values(boot.id).get(key, ())) for side in (before, after))
+    return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
 
 
 def _sentence(lab: Lab, metric: str) -> str:
