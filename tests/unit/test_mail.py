@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swingbot.core.report import BadAddress, Mail, addresses, encode, message_id, words
+from swingbot.core.report.encode import MAIL_BYTES
 
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HEADERS = ["From", "To", "Cc", "Subject", "Date", "Message-ID", "Auto-Submitted", "Precedence", "Content-Type", "Content-Transfer-Encoding", "MIME-Version"]
@@ -135,3 +136,31 @@ def test_a_list_of_addresses_is_read_without_the_names() -> None:
     assert addresses("") == []
     with pytest.raises(BadAddress):
         addresses("nobody")
+
+
+def test_an_answer_names_the_mails_before_it_unfolded_and_once_each() -> None:
+    long = f"<{'x' * 150}@example.org>"
+    mail = Mail(subject="Re: s", body="b\n", in_reply_to=long, references=("<a@example.org>", long))
+    data = encode(mail, "Bot <bot@example.org>", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE)
+    assert f"\r\nIn-Reply-To: {long}\r\n".encode() in data
+    assert f"\r\nReferences: <a@example.org>\r\n {long}\r\n".encode() in data
+
+
+def test_robots_and_our_archive_find_what_they_look_for() -> None:
+    mail = Mail(subject="s", body="b\n")
+    message = parsed(
+        encode(mail, "bot@example.org", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE, report="r1", list_id="reports.example.org", reply_to="a@b.c")
+    )
+    assert (message["List-Id"], message["X-Swingbot-Report"], str(message["Reply-To"])) == ("<reports.example.org>", "r1", "a@b.c")
+    for wrong in ({"report": "r1\r\nBcc: x"}, {"list_id": "a>\r\nBcc: x"}):
+        with pytest.raises(BadAddress):
+            encode(mail, "bot@example.org", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE, **wrong)
+
+
+def test_a_mail_with_fifteen_long_names_stays_under_10_kb() -> None:
+    people = [f"{'漢' * 80} <{n}{'a' * 50}@example.org>" for n in range(15)]
+    data = encode(Mail(subject="漢" * 3000, body="x" * 70 + "\n"), "Bot <bot@example.org>", people[:1], people[1:], "<r1.first.1@example.org>", DATE)
+    assert len(parsed(data)["Cc"].addresses) == 14
+    full = encode(Mail(subject="漢" * 3000, body=("x" * 70 + "\n") * 110), "Bot <bot@example.org>", people[:1], people[1:], "<r1.first.1@example.org>", DATE)
+    assert len(full) <= MAIL_BYTES
+    assert [address.display_name for address in parsed(full)["Cc"].addresses] == [""] * 14
