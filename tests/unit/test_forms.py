@@ -18,7 +18,14 @@ def a_side(mean: float | None) -> dict[str, Any]:
 
 
 def a_row(**changes: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {"testbox": "box", "label": "emulated", "unit_job": "netperf-1", "metric": "netperf.Throughput_Mbps", "unit": "Mbit/s", "better": "higher"}
+    row: dict[str, Any] = {
+        "testbox": "box",
+        "label": "emulated",
+        "unit_job": "netperf-1",
+        "metric": "netperf.Throughput_Mbps",
+        "unit": "Mbit/s",
+        "better": "higher",
+    }
     row |= {"base": a_side(100.0), "head": a_side(90.0), "change_pct": -10.0, "interval_pct": [-11.0, -9.0], "verdict": "worse", "counter": False}
     return row | changes
 
@@ -103,7 +110,15 @@ def a_bisection(**changes: Any) -> dict[str, Any]:
         {"commit": "b" * 40, "subject": "before", "observations": [seen(120.0, "search"), seen(100.0, "confirm"), {"values": None, "phase": "confirm"}]},
         {"commit": "a" * 40, "subject": "culprit", "observations": [seen(90.0, "confirm"), seen(90.0, "confirm")]},
     ]
-    found: dict[str, Any] = {"id": "b2", "status": "culprit", "culprit": {"commit": "a" * 40}, "points": points, "testbox": "box", "label": None, "unit_job": "netperf-1"}
+    found: dict[str, Any] = {
+        "id": "b2",
+        "status": "culprit",
+        "culprit": {"commit": "a" * 40},
+        "points": points,
+        "testbox": "box",
+        "label": None,
+        "unit_job": "netperf-1",
+    }
     found |= {"metric": "x.m", "unit": "s", "better": "lower", "change_pct": -10.0, "interval_pct": [-11.0, -9.0]}
     return found | changes
 
