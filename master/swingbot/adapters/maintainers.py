@@ -24,7 +24,21 @@ _NOBODY: Final = 65534
 _SCRIPT: Final = "scripts/get_maintainer.pl"
 _WANTED: Final = ((_SCRIPT, True), ("MAINTAINERS", True), (".get_maintainer.ignore", False), (".mailmap", False))
 _OPTIONS: Final = ("--no-tree", "--nogit", "--nogit-fallback", "--norolestats", "--roles", "--nokeywords", "--nofixes")
-_WALLS: Final = ("unshare", "--net", "--pid", "--ipc", "--mount", "--fork", "--kill-child", "setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}")
+# Nobody mounts anything in there, so how mounts propagate does not matter; changing it fails in a chroot.
+_WALLS: Final = (
+    "unshare",
+    "--net",
+    "--pid",
+    "--ipc",
+    "--mount",
+    "--propagation",
+    "unchanged",
+    "--fork",
+    "--kill-child",
+    "setpriv",
+    f"--reuid={_NOBODY}",
+    f"--regid={_NOBODY}",
+)
 _WALLS_END: Final = ("--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
 
 
@@ -34,8 +48,9 @@ class NoMaintainers(Exception):
 
 def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tuple[Listed, ...]:
     """Maintainers and lists of `commit` in the bare repository `mirror`. Raises NoMaintainers."""
-    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("setpriv"):
-        raise NoMaintainers("get_maintainer.pl runs behind walls only, and those need root, unshare and setpriv here")
+    missing = no_walls()
+    if missing is not None:
+        raise NoMaintainers(f"get_maintainer.pl runs behind walls only: {missing}")
     with tempfile.TemporaryDirectory(prefix="swingbot-maintainers-") as made:
         place = Path(made)
         _take_out(mirror, commit, place, seconds)
@@ -54,6 +69,14 @@ def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tu
         return read_maintainers(printed)
     except BadMaintainers as error:
         raise NoMaintainers(str(error)) from None
+
+
+def no_walls() -> str | None:
+    """Why the walls cannot be had on this host; None if they can."""
+    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("setpriv"):
+        return "they need root, unshare and setpriv here"
+    tried = process.run([*_WALLS, *_WALLS_END, "true"], timeout=SECONDS, cwd=Path("/"), env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")})
+    return None if tried.rc == 0 else f"this host does not allow them ({_last_line(tried.err) or f'status {tried.rc}'})"
 
 
 def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
