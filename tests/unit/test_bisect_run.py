@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -274,7 +275,10 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_runs_twice_at_once(bench: B
 def test_interrupted_it_says_how_to_go_on(bench: Bench) -> None:
     command = [*bench.says(lambda i: "touch $0; sleep 100"), str(bench.table / "flag")]
     argv = [sys.executable, "-c", "import sys; from swingbot.app.commands.bisect_run import run; run()"]
-    child = subprocess.Popen([*argv, f"{bench.ids[0]}..main", "--repo", str(bench.repo), "--", *command], stderr=subprocess.PIPE, text=True)
+    words = [f"{bench.ids[0]}..main", "--repo", str(bench.repo), "--", *command]
+    # As at a terminal: where these tests run in the background SIGINT is ignored, and that is inherited.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    child = subprocess.Popen([*argv, *words], stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     wait_for(lambda: (bench.table / "flag").exists())
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=20)

@@ -68,7 +68,7 @@ def _cell(mean: float, values: Sequence[float]) -> str:
 def _heading(group: LkpGroup, width: int | None) -> list[str]:
     first, second = _VALUE + _ERROR, 1 + _CHANGE + _VALUE + _ERROR
     axes = sorted((clean(name), clean(value)) for name, value in group.axes)
-    base, head = clean(group.base), clean(group.head)
+    base, head = (clean(sha).encode("ascii", "replace").decode() for sha in (group.base, group.head))  # hex: one column a character
     commits = [f'{sha[:10]} ("{clean(subject)}")' if subject else sha for sha, subject in ((base, group.base_subject), (head, group.head_subject))]
     lines = ["=" * min(_RULE, width or _RULE)]
     lines += _joined([name for name, _ in axes], "", ":", width) + _joined([value for _, value in axes], "  ", "", width)
