@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import select
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -163,6 +164,7 @@ def test_advice_wakes_the_loop(brain: Brain) -> None:
         with raw.cursor() as cursor:
             cursor.execute("LISTEN swingbot")
         skip(brain.lab, number, [ids[2]], who="ada", why=None)
+        assert select.select([raw], [], [], 30)[0], "no notification came"
         raw.poll()
         assert [n.payload for n in raw.notifies] == ["bisection_steer"]
 
