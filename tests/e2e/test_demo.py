@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from swingbot.adapters.artifacts import Artifacts
 from swingbot.app import postgres
 from swingbot_db.engine import make_engine
 from tests.dashboards import ask
@@ -111,7 +112,9 @@ def test_what_the_mail_says_to_reproduce_is_an_order_that_a_worker_takes(demo: D
     url = next(word for word in line.split() if word.startswith("http"))
     order = tmp_path / "order.json"
     order.write_text(demo.get(url.removeprefix(demo.url)))
-    image = next(demo.state.glob(f"artifacts/*/*{json.loads(demo.get('/boot/x1.json'))['image_sha256'][2:]}"))
+    image = tmp_path / "bzImage"
+    with Artifacts(demo.state / "artifacts").open(json.loads(demo.get("/boot/x1.json"))["image_sha256"]) as stored:
+        image.write_bytes(stored.read())
     boot = [str(BIN / "swingbot-worker"), "boot", "--order", str(order), "--image", str(image), "--out", str(tmp_path / "out"), "--json"]
     done = subprocess.run(boot, capture_output=True, text=True, env=demo.environment)
     assert done.returncode == 0, done.stderr
