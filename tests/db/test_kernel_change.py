@@ -24,15 +24,9 @@ from swingbot_db import read
 from swingbot_db.engine import make_engine
 from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
 from tests import scenario
+from tests.db.test_web import Settings
 
 SIZES = {"text": 8_708_962, "data": 3_194_710, "bss": 2_183_168}
-
-
-@dataclass(frozen=True)
-class Settings:
-    maildir: Path
-    web_url: str = "http://lab.example.org:8010"
-    buildbot_www_port: int = 8011
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ FROM unnest(CAST(:jobs AS text[]), CAST(:numbers AS integer[]), CAST(:statuses A
      CAST(:seconds AS double precision[]), CAST(:parsers AS text[]), CAST(:roots AS bigint[]), CAST(:root_runs AS integer[])) AS u
 RETURNING id, unit_job, number
 """
+# Boots whose results came back; with :program, those that were to run it.
+_WITH_RESULTS = """FROM boot x JOIN boot_spec s ON s.sha256 = x.spec
+WHERE x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL
+    OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text))))"""
 
 
 class RawRunRows(Rows):
@@ -93,9 +97,7 @@ class RawRunRows(Rows):
         """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
         rows = self.all(
             "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results, x.facts"
-            " FROM boot x JOIN boot_spec s ON s.sha256 = x.spec"
-            " WHERE x.id > :after AND x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL"
-            " OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text)))) ORDER BY x.id LIMIT :most",
+            f" {_WITH_RESULTS} AND x.id > :after ORDER BY x.id LIMIT :most",
             after=after,
             most=most,
             program=program,
@@ -103,12 +105,7 @@ class RawRunRows(Rows):
         return [StoredBoot(**row._mapping) for row in rows]
 
     def count_boots_with_results(self, program: str | None = None) -> int:
-        found = self.value(
-            "SELECT count(*) FROM boot x JOIN boot_spec s ON s.sha256 = x.spec WHERE x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL"
-            " OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text))))",
-            program=program,
-        )
-        return int(found)
+        return int(self.value(f"SELECT count(*) {_WITH_RESULTS}", program=program))
 
     def stored_runs(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
         """The runs of a boot with their samples, as they are remembered; `lock` keeps others from changing them meanwhile."""

@@ -28,7 +28,7 @@ def boot_anchors(lab: Lab, store: Store) -> None:
     """Order an anchor for each testbox that has been idle for long, and for each that an anchor put into quarantine."""
     for name, (state, reason) in store.testbox_reasons().items():
         ours = state == "quarantined" and (reason or "").startswith(MOVED)
-        if name not in lab.testboxes or (state != "active" and not ours) or store.anchors(name, "waiting", "running"):
+        if name not in lab.testboxes or (state != "active" and not ours):
             continue
         rest, wanted = store.idle_seconds(name, queue=not ours), RETRY_SECONDS if ours else lab.policies.idle_aa_seconds
         if wanted > 0 and rest is not None and rest >= wanted:

@@ -41,28 +41,26 @@ SAMPLES: Final = (
     Column("origin", "string", "measured, replayed or simulated"),
     Column("booted_at", "time", "when the boot's results came, UTC"),
 )
+
+
+def _as_in_samples(*names: str) -> tuple[Column, ...]:
+    return tuple(column._replace(describe="as in samples.csv") for name in names for column in SAMPLES if column.name == name)
+
+
 RUNS: Final = (
-    Column("result_root", "string", "as in samples.csv"),
-    Column("commit", "string", "as in samples.csv"),
-    Column("side", "string", "as in samples.csv"),
-    Column("boot", "string", "as in samples.csv"),
-    Column("k", "integer", "as in samples.csv"),
-    Column("testbox", "string", "as in samples.csv"),
-    Column("unit_job", "string", "as in samples.csv"),
-    Column("run", "integer", "as in samples.csv"),
+    *_as_in_samples("result_root", "commit", "side", "boot", "k", "testbox", "unit_job", "run"),
     Column("status", "string", "ok; or failed, missing, invalid (the machine was not as demanded), warmup: these have no samples"),
     Column("reason", "string", "why it is not ok, or a remark"),
     Column("seconds", "double", "how long the run took, by the guest's clock"),
     Column("parser", "string", "hash of the code that read the samples; empty: read before that was noted"),
 )
 FACTS: Final = (
-    Column("boot", "string", "as in samples.csv"),
+    *_as_in_samples("boot"),
     Column("fact", "string", "name of something that was so in this boot"),
     Column("value", "string", "as the testbox said it"),
 )
 METRICS: Final = (
-    Column("metric", "string", "as in samples.csv"),
-    Column("unit", "string", "as in samples.csv"),
+    *_as_in_samples("metric", "unit"),
     Column("better", "string", "higher, lower, or empty for a number that is neither good nor bad by itself"),
     Column("class", "string", "benchmark, time, counter or profile"),
     Column("describe", "string", "what is measured"),
