@@ -1,146 +1,139 @@
-"""One comparison as a mail's table, LKP's, perf stat's, and a commit message's lines."""
+"""Forms on pages: only a person who is signed in changes something, and no other site can do it in that person's name."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from dataclasses import dataclass
+from pathlib import Path
 
+import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
-from swingbot.core.report import words
-from swingbot.core.report.forms import FORMS, NothingToShow, as_changelog, as_lkp, as_mail, as_perf
-from swingbot.core.report.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
+from swingbot.web.forms import COOKIE, HOURS, Forms, operator_key
+from swingbot.web.render import Renderer
 
-VARIANTS = {f"{side}_variant": {"commit": letter * 40, "subject": f"mm: {side}"} for side, letter in (("base", "b"), ("head", "a"))}
-
-
-def a_side(mean: float | None) -> dict[str, Any]:
-    return {"boots": 2, "runs": 4, "mean": mean, "stddev": 1.0}
-
-
-def a_row(**changes: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "testbox": "box",
-        "label": "emulated",
-        "unit_job": "netperf-1",
-        "metric": "netperf.Throughput_Mbps",
-        "unit": "Mbit/s",
-        "better": "higher",
-    }
-    row |= {"base": a_side(100.0), "head": a_side(90.0), "change_pct": -10.0, "interval_pct": [-11.0, -9.0], "verdict": "worse", "counter": False}
-    return row | changes
+SECRET = b"s" * 32
+START = 1_000_000.0
 
 
-def samples_of(metric: str, base: float, head: float) -> list[dict[str, Any]]:
-    return [
-        {"side": side, "testbox": "box", "unit_job": "netperf-1", "metric": metric, "k": k, "run": run, "seq": seq, "value": level + (1 if seq else -1)}
-        for side, level in (("base", base), ("head", head))
-        for k in range(2)
-        for run in range(2)
-        for seq in range(2)
-    ]
+@dataclass
+class Clock:
+    now: float = START
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def a_sheet(*rows: dict[str, Any]) -> Sheet:
-    samples = samples_of("netperf.Throughput_Mbps", 100.0, 90.0) + samples_of("perf-stat.context-switches", 1000.0, 1500.0)
-    samples += samples_of("perf-stat.task-clock", 200.0, 200.0) + samples_of("perf-stat.i.cycles", 1.0, 1.0)
-    return sheet_of_comparison("c3", {**VARIANTS, "rows": list(rows or (a_row(),))}, samples)
+@dataclass(frozen=True)
+class Settings:
+    maildir: Path = Path("none")
+    web_url: str = "http://testserver"
+    buildbot_www_port: int = 8011
 
 
-def test_a_run_with_several_samples_counts_with_their_mean() -> None:
-    assert a_sheet().rows[0].base.values == (100.0,) * 4
-    assert a_sheet().rows[0].head.values == (90.0,) * 4
+@dataclass(frozen=True)
+class Site:
+    client: TestClient
+    clock: Clock
+    changes: list[str]
+
+    def token(self) -> str:
+        found = re.search(r'name="token" value="([0-9a-f]+)"', self.client.get("/form").text)
+        assert found
+        return found[1]
+
+    def sign_in(self, key: str = operator_key(SECRET), who: str = "Ada Example", next: str = "/form") -> httpx.Response:
+        return self.client.post("/login", data={"who": who, "key": key, "next": next}, follow_redirects=False)
 
 
-def test_counters_are_no_rows_and_intervals_no_counts_of_a_run() -> None:
-    sheet = a_sheet(a_row(), a_row(metric="perf-stat.context-switches", counter=True))
-    assert [row.metric for row in sheet.rows] == ["netperf.Throughput_Mbps"]
-    base, head = sheet.counts["box", "netperf-1"]
-    assert base == ({"context-switches": 1000.0, "task-clock": 200.0},) * 4
-    assert head[0]["context-switches"] == 1500.0
+@pytest.fixture
+def site() -> Site:
+    clock, changes = Clock(), list[str]()
+    forms = Forms(SECRET, Renderer(Settings()), now=clock)
+
+    async def change(request: Request) -> Response:
+        form = await forms.read(request)
+        changes.append(f"{form.who}: {form.text('why')}")
+        return PlainTextResponse("done")
+
+    def page(request: Request) -> Response:
+        return PlainTextResponse(str(forms.field(request)))
+
+    app = Starlette(routes=[Route("/form", page), Route("/change", change, methods=["POST"]), *forms.routes()])
+    return Site(TestClient(app), clock, changes)
 
 
-def test_a_mail_has_both_levels_boots_runs_deviation_and_the_label() -> None:
-    text = as_mail(a_sheet(a_row(), a_row(metric="x.noisy", verdict="unclear")))
-    assert "On box (emulated), netperf-1:" in text
-    assert "  netperf.Throughput_Mbps  100.000 +- 1.00  90.000 +- 1.00    2+2   4+4\n" in text
-    assert "      in Mbit/s: 10.0% worse (95% interval 9.0% to 11.0%)\n" in text
-    assert "Unclear (too noisy or too few boots): x.noisy." in text
-    assert all(words.columns(line) <= words.WIDTH for line in text.splitlines())
+def test_a_signed_in_person_changes_something_in_her_own_name(site: Site) -> None:
+    answer = site.sign_in()
+    assert (answer.status_code, answer.headers["location"]) == (303, "/form")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie
+    assert site.client.post("/change", data={"token": site.token(), "why": "  reads well\r\nso "}).status_code == 200
+    assert site.changes == ["Ada Example: reads well\nso"]
 
 
-def test_lkps_form_names_both_commits_and_the_testbox() -> None:
-    text = as_lkp(a_sheet())
-    assert '  bbbbbbbbbb ("mm: base")\n  aaaaaaaaaa ("mm: head")\n' in text
-    assert "tbox_group/testcase:\n  box/netperf-1\n" in text
-    assert "    100.00           -10.0%      90.00        netperf.Throughput_Mbps\n" in text
+def test_nobody_else_changes_anything(site: Site) -> None:
+    assert site.client.post("/change", data={"token": site.token(), "why": "x"}).status_code == 403
+    site.sign_in()
+    assert site.client.post("/change", data={"why": "no token"}).status_code == 403
+    assert site.client.post("/change", data={"token": "0" * 64}).status_code == 403
+    assert site.changes == []
 
 
-def test_perf_stat_stands_before_and_after() -> None:
-    before, _, after = as_perf(a_sheet()).partition("after: ")
-    assert "Performance counter stats for 'netperf-1' (4 runs)" in before
-    assert "1,000 context-switches" in before
-    assert "1,500 context-switches" in after
+@pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "http://evil.example.org"}])
+def test_a_form_of_another_site_is_refused(site: Site, headers: dict[str, str]) -> None:
+    site.sign_in()
+    assert site.client.post("/change", data={"token": site.token()}, headers=headers).status_code == 403
+    assert site.client.post("/login", data={"who": "a", "key": operator_key(SECRET)}, headers=headers).status_code == 403
+    assert site.changes == []
 
 
-def test_a_commit_message_tells_one_of_several_names_of_the_same_number() -> None:
-    text = as_changelog(a_sheet(a_row(), a_row(metric="netperf.Throughput_total_Mbps"), a_row(metric="x.same", verdict="same")))
-    assert "netperf.Throughput_Mbps" in text
-    assert "total" not in text
-    assert "x.same" not in text
-    assert text.count("\n") < 12
+def test_a_form_of_one_sign_in_is_no_form_of_another(site: Site) -> None:
+    site.sign_in()
+    token = site.token()
+    site.sign_in(who="Bob")
+    assert site.client.post("/change", data={"token": token}).status_code == 403
 
 
-def test_a_commit_message_without_a_change_says_what_stayed() -> None:
-    assert "x.same" in as_changelog(a_sheet(a_row(metric="x.same", verdict="same")))
+def test_a_sign_in_ends_by_itself_and_by_hand(site: Site) -> None:
+    site.sign_in()
+    token = site.token()
+    site.clock.now += HOURS * 3600 + 1
+    assert site.client.post("/change", data={"token": token}).status_code == 403
+    site.sign_in()
+    assert site.client.post("/logout", data={"token": site.token()}, follow_redirects=False).status_code == 303
+    assert not site.client.cookies.get(COOKIE)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_form_without_numbers_says_which_are_missing(form: str) -> None:
-    empty = sheet_of_comparison("c3", {**VARIANTS, "rows": []}, [])
-    with pytest.raises(NothingToShow, match=r"^c3 has no "):
-        FORMS[form](empty)
+@pytest.mark.parametrize("who", ["", "<script>", "a" * 65, "Ada\nBcc: x", "-"])
+def test_a_name_is_kept_beside_what_is_decided_so_it_must_be_one(site: Site, who: str) -> None:
+    assert site.sign_in(who=who).status_code == 403
 
 
-def a_bisection(**changes: Any) -> dict[str, Any]:
-    def seen(mean: float, phase: str) -> dict[str, Any]:
-        return {"values": [mean - 1, mean + 1], "phase": phase}
-
-    points = [
-        {"commit": "c" * 40, "subject": "good end", "observations": [seen(100.0, "ends")]},
-        {"commit": "b" * 40, "subject": "before", "observations": [seen(120.0, "search"), seen(100.0, "confirm"), {"values": None, "phase": "confirm"}]},
-        {"commit": "a" * 40, "subject": "culprit", "observations": [seen(90.0, "confirm"), seen(90.0, "confirm")]},
-    ]
-    found: dict[str, Any] = {
-        "id": "b2",
-        "status": "culprit",
-        "culprit": {"commit": "a" * 40},
-        "points": points,
-        "testbox": "box",
-        "label": None,
-        "unit_job": "netperf-1",
-    }
-    found |= {"metric": "x.m", "unit": "s", "better": "lower", "change_pct": -10.0, "interval_pct": [-11.0, -9.0]}
-    return found | changes
+def test_a_wrong_key_says_where_the_right_one_is(site: Site) -> None:
+    answer = site.client.post("/login", data={"who": "Ada", "key": "guess"})
+    assert answer.status_code == 403 and "swingbot key" in answer.text
 
 
-def test_a_bisection_is_shown_by_the_boots_that_confirmed_it() -> None:
-    sheet = sheet_of_bisection(a_bisection())
-    assert sheet is not None
-    row = sheet.rows[0]
-    assert (sheet.base.sha, sheet.head.sha) == ("b" * 40, "a" * 40)
-    assert (row.base.mean, row.base.boots, row.base.runs, row.head.boots) == (100.0, 1, 2, 2)
-    assert row.change_pct == pytest.approx(-10.0)
-    assert (row.interval_pct, row.verdict) == ((-11.0, -9.0), "better")
+@pytest.mark.parametrize("cookie", ["", "a.b.c.d", "QWRh.99999999999.n.0", ".." * 50, "QWRh.9e9.n.x"])
+def test_a_made_up_cookie_is_nobody(site: Site, cookie: str) -> None:
+    site.client.cookies.set(COOKIE, cookie)
+    assert site.client.post("/change", data={"token": site.token()}).status_code == 403
 
 
-def test_an_interval_of_another_change_is_not_printed_beside_this_one() -> None:
-    sheet = sheet_of_bisection(a_bisection(change_pct=-14.0))
-    assert sheet is not None
-    assert sheet.rows[0].interval_pct is None
+@pytest.mark.parametrize("next", ["//evil.example.org", "https://evil.example.org/", "javascript:x", "\\\\evil", "/a\r\nx: y"])
+def test_signing_in_leads_to_no_other_site(site: Site, next: str) -> None:
+    assert site.sign_in(next=next).headers["location"] == "/"
 
 
-def test_a_bisection_without_a_culprit_or_without_its_boots_has_no_sheet() -> None:
-    assert sheet_of_bisection(a_bisection(culprit=None)) is None
-    unmeasured = a_bisection()
-    unmeasured["points"][1]["observations"] = []
-    assert sheet_of_bisection(unmeasured) is None
+def test_a_form_that_is_too_large_or_no_form_is_refused(site: Site) -> None:
+    site.sign_in()
+    assert site.client.post("/change", content=b"x" * 70_000).status_code == 413
+    assert site.client.post("/change", content=b"\xff\xfe").status_code == 400
+    assert site.client.post("/change", content="&".join(f"a{n}=1" for n in range(99))).status_code == 400
+    assert site.client.post("/change", data={"token": site.token(), "why": "y" * 3000}).status_code == 400

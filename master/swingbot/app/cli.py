@@ -58,6 +58,7 @@ for command in (
     stats.stats,
     jobs.jobs,
     reports.report,
+    reports.key,
     recipients.recipients,
 ):
     main.add_command(command)

@@ -12,6 +12,8 @@ from swingbot.app.settings import Settings
 from swingbot.core.raw.tables import unit_of
 from swingbot.web import boot_order, exchange
 from swingbot.web.app import make_app
+from swingbot.web.forms import Forms
+from swingbot.web.render import Renderer
 from swingbot_db import read
 from swingbot_db.attempts import Attempts
 from swingbot_jobs.program import load_programs
@@ -21,7 +23,8 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
     """Serve until SIGTERM."""
     store = Artifacts(settings.artifacts)
     store.sweep()
-    extra = [*exchange.routes(store, Attempts(engine), secret(settings.secret_file)), *boot_order.routes(engine, read.boot_order)]
+    forms = Forms(secret(settings.secret_file), Renderer(settings), secure=settings.web_url.startswith("https:"))
+    extra = [*exchange.routes(store, Attempts(engine), secret(settings.secret_file)), *boot_order.routes(engine, read.boot_order), *forms.routes()]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric))
     uvicorn.run(app, host=settings.web.host, port=settings.web.port, log_level="warning", access_log=False)

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import click
 
+from swingbot.adapters.artifacts import secret
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
+from swingbot.web.forms import operator_key
 from swingbot_db import read, reports
+
+
+@click.command()
+@pass_session
+@guarded
+def key(session: Session) -> None:
+    """Print the operator's key, with which a person signs in to the pages to decide about reports and incidents.
+
+    \b
+    Example:
+      swingbot key
+    """
+    click.echo(operator_key(secret(session.settings.secret_file)))
 
 
 @click.group()
