@@ -10,7 +10,8 @@ def build_key(tree_hash: str, kconfig_name: str, fragment_text: str, compiler: s
     """Name a kernel build by what goes into it; 64 hex digits. The same key is never built twice.
 
     `tree_hash` is git's id of the commit's tree (`git rev-parse COMMIT^{tree}`), not of the commit: two
-    commits of equal contents are one kernel. `fragment_text` is the text of workers/kconfig/<name>.config.
+    commits of equal contents are one kernel. `fragment_text` is the text of workers/kconfig/<name>.config,
+    followed by those of the fragments that the name adds to it (see kconfig.py).
     The exact compiler version is not part of it: only the worker knows that.
     """
     fragment = hashlib.sha256(fragment_text.encode()).hexdigest()

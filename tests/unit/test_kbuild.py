@@ -31,11 +31,14 @@ def make_site(tmp_path: Path, cache: str) -> Site:
     kconfig = tmp_path / "workers" / "kconfig"
     kconfig.mkdir(parents=True, exist_ok=True)
     (kconfig / "tiny.config").write_text("CONFIG_64BIT=y\nCONFIG_SMP=y\n# CONFIG_SLUB is not set\n")
+    (kconfig / "fragments").mkdir(exist_ok=True)
+    (kconfig / "fragments" / "slub.config").write_text("CONFIG_SLUB=y\n")
+    (kconfig / "fragments" / "strange.config").write_text("CONFIG_MMU=y\nCONFIG_STRANGE=y\n")
     return Site(cache=tmp_path / cache, workers=tmp_path / "workers", jobs=tmp_path / "jobs", benchmarks=None, make_jobs=2)
 
 
-def build(site: Site, repo: Path | str, commit: str, out: Path, *, layout: int = 0, compiler: str = "gcc", **more: Any) -> Document:
-    order = kbuild.order_by_hand(site, repo=str(repo), commit=commit, kconfig="tiny", compiler=compiler, layout=layout)
+def build(site: Site, repo: Path | str, commit: str, out: Path, *, layout: int = 0, compiler: str = "gcc", kconfig: str = "tiny", **more: Any) -> Document:
+    order = kbuild.order_by_hand(site, repo=str(repo), commit=commit, kconfig=kconfig, compiler=compiler, layout=layout)
     return check_outcome(kbuild.build(check_order({**order, **more}), out, site))
 
 
@@ -163,10 +166,32 @@ def test_an_order_with_a_wrong_build_key_cannot_get_another_kernel(site: Site, t
 def test_a_changed_kconfig_fragment_is_another_kernel(site: Site, tmp_path: Path) -> None:
     ids = make_fakelinux(tmp_path / "linux", 0)
     first = build(site, tmp_path / "linux", ids[0], tmp_path / "out")["kernel_build"]
-    site.kconfig("tiny").write_text("CONFIG_64BIT=y\nCONFIG_NOWHERE=y\n")
+    (site.kconfig / "tiny.config").write_text("CONFIG_64BIT=y\nCONFIG_NOWHERE=y\n")
     second = build(site, tmp_path / "linux", ids[0], tmp_path / "out")["kernel_build"]
     assert not second["cached"] and second["build_key"] != first["build_key"] and second["config_sha256"] != first["config_sha256"]
     assert "this kernel does not take: CONFIG_NOWHERE=y" in (tmp_path / "out" / "build.log").read_text()
+
+
+def test_a_fragment_is_merged_over_the_configuration_and_builds_in_a_directory_of_its_own(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
+    plain = build(site, tmp_path / "linux", ids[0], tmp_path / "plain")
+    joined = build(site, tmp_path / "linux", ids[0], tmp_path / "joined", kconfig="tiny+slub")
+    assert joined["status"] == "built" and joined["kernel_build"]["build_key"] != plain["kernel_build"]["build_key"]
+    assert {"CONFIG_SMP=y", "CONFIG_SLUB=y"} <= set((tmp_path / "joined" / "config").read_text().splitlines())
+    assert "does not take" not in (tmp_path / "joined" / "build.log").read_text()
+    assert sorted(path.name for path in work_tree(site).glob("o-*")) == ["o-tiny+slub-gcc-0", "o-tiny-gcc-0"]
+    build(site, tmp_path / "linux", ids[1], tmp_path / "next", kconfig="tiny+slub")
+    assert compiled(tmp_path / "next") == {"mm/page_alloc.o"}
+
+
+def test_an_option_that_a_fragment_does_not_get_is_a_failed_build_that_names_it(site: Site, tmp_path: Path) -> None:
+    ids = make_fakelinux(tmp_path / "linux", 0)
+    for kconfig in ("tiny+strange", "tiny+strange+slub"):
+        outcome = build(site, tmp_path / "linux", ids[0], tmp_path / "out", kconfig=kconfig)
+        assert outcome["status"] == "failed"
+        assert outcome["reason"].startswith("This kernel does not take CONFIG_STRANGE=y (fragment strange): ")
+        assert outcome["kernel_build"]["errors"] == ["CONFIG_STRANGE=y (fragment strange)"]
+        assert compiled(tmp_path / "out") == set()
 
 
 def test_another_layout_is_another_kernel_of_the_same_objects(site: Site, tmp_path: Path) -> None:
@@ -259,8 +284,9 @@ def test_what_is_no_kernel_fails_with_a_sentence(site: Site, tmp_path: Path, com
         ({"repo": "/nowhere/linux"}, "There is no repository at /nowhere/linux"),
         ({"compiler": "gcc-99"}, "install package gcc-99"),
         ({"compiler": "sh -c"}, "is not a compiler"),
-        ({"kconfig": "../../etc/passwd"}, "it takes a plain name"),
-        ({"kconfig": "huge"}, "it takes tiny"),
+        ({"kconfig": "../../etc/passwd"}, "is no name of a kernel configuration"),
+        ({"kconfig": "huge"}, "known are tiny"),
+        ({"kconfig": "tiny+nope"}, "there is no fragment 'nope'; known are slub, strange"),
     ],
 )
 def test_what_only_the_lab_can_mend_is_infra(site: Site, tmp_path: Path, change: Document, sentence: str) -> None:

@@ -51,7 +51,12 @@ def main() -> None:
 @OUT
 @click.option("--repo", help="Without --order: git repository, path or URL.")
 @click.option("--commit", help="Without --order: what to build; any commit, tag or branch of the repository.")
-@click.option("--kconfig", default="vm-x86_64", show_default=True, help="Without --order: name of workers/kconfig/<name>.config.")
+@click.option(
+    "--kconfig",
+    default="vm-x86_64",
+    show_default=True,
+    help="Without --order: name of workers/kconfig/<name>.config; NAME+trace merges a fragment over it.",
+)
 @click.option("--compiler", default="gcc", show_default=True, help="Without --order: gcc, gcc-12, clang ...")
 @click.option("--layout", default=0, show_default=True, help="Without --order: 0 is the usual one, others move the same code elsewhere.")
 @AS_JSON

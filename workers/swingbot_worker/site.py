@@ -22,9 +22,10 @@ class Site:
     benchmarks: Path | None  # binaries that the operator has built; they win over Debian's
     make_jobs: int  # make -j
 
-    def kconfig(self, name: str) -> Path:
-        """Path of the kconfig fragment `name`."""
-        return self.workers / "kconfig" / f"{name}.config"
+    @property
+    def kconfig(self) -> Path:
+        """Directory of the kernel configurations."""
+        return self.workers / "kconfig"
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> Site:

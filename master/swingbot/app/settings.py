@@ -54,7 +54,7 @@ class Web:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
     jobs: int = _key(0, "make -j; 0: number of processors")
-    kconfig: str = _key("vm-x86_64", "name of workers/kconfig/<name>.config used for new trees")
+    kconfig: str = _key("vm-x86_64", "name of workers/kconfig/<name>.config used for new trees; <name>+align64 merges fragments/align64.config over it")
     compiler: str = _key("gcc", "compiler of new trees")
     deadline_seconds: int = _key(3600, "a kernel build is given up after this")
 

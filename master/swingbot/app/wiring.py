@@ -22,6 +22,7 @@ from swingbot.service.send_reports import Archive
 from swingbot_db.engine import make_engine, transaction
 from swingbot_db.store import PgStore
 from swingbot_jobs import testbox
+from swingbot_jobs.kconfig import load_kconfigs
 from swingbot_jobs.program import load_programs
 
 
@@ -61,7 +62,7 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         testboxes=testbox.load_all(workers / "testboxes"),
         programs=programs,
         parsers=parser_versions(programs),
-        fragments={file.stem: file.read_text() for file in sorted((workers / "kconfig").glob("*.config"))},
+        kconfigs=load_kconfigs(workers / "kconfig"),
         policies=_policies(settings, recipients),
         now=lambda: datetime.now(UTC),
     )

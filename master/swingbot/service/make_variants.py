@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot_jobs.kconfig import joined
 from swingbot_jobs.kernel import build_key
 
 
 def variant_of(lab: Lab, store: Store, tree: Tree, commit: str, origin: str = "branch") -> Variant:
     """The variant of `commit` with the tree's configuration and compiler, made if it is not there."""
     facts = lab.git.facts(commit)
-    key = build_key(facts.tree_hash, tree.kconfig, lab.fragments[tree.kconfig], tree.compiler, 0)
+    key = build_key(facts.tree_hash, tree.kconfig, lab.kconfigs[tree.kconfig], tree.compiler, 0)
     return store.add_variant(tree, facts, key, origin)
 
 
 def in_layout(lab: Lab, store: Store, variant: Variant, layout: int) -> Variant:
     """The same code as `variant` laid out differently; layout 0 is `variant` itself."""
-    if layout == variant.layout:
-        return variant
+    return variant if layout == variant.layout else _again(lab, store, variant, variant.kconfig, layout)
+
+
+def with_fragment(lab: Lab, store: Store, variant: Variant, fragment: str) -> Variant:
+    """`variant` built with one more fragment of the kernel configuration (docs/kernel-builds.md). Raises NoKconfig if there is no such fragment."""
+    return _again(lab, store, variant, joined(variant.kconfig, fragment), variant.layout)
+
+
+def _again(lab: Lab, store: Store, variant: Variant, kconfig: str, layout: int) -> Variant:
     facts = CommitFacts(commit=variant.commit, tree_hash=variant.tree_hash, parents=(), subject=variant.subject, author=variant.author)
-    key = build_key(variant.tree_hash, variant.kconfig, lab.fragments[variant.kconfig], variant.compiler, layout)
-    return store.add_variant(store.tree_by_id(variant.tree), facts, key, "branch", layout)
+    key = build_key(variant.tree_hash, kconfig, lab.kconfigs.text(kconfig), variant.compiler, layout)
+    tree = replace(store.tree_by_id(variant.tree), kconfig=kconfig, compiler=variant.compiler)
+    return store.add_variant(tree, facts, key, "branch", layout)
 
 
 def resolve_commit(lab: Lab, tree: Tree, ref: str) -> str:

@@ -8,6 +8,7 @@ from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.change import matters, what_changed
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot_jobs.kconfig import NoKconfig
 
 
 def add_tree(
@@ -27,8 +28,10 @@ def add_tree(
 
     Adding the same tree again with equal arguments gives the tree that is there.
     """
-    if kconfig not in lab.fragments:
-        raise RequestError(f"there is no kernel configuration {kconfig!r}; known are {', '.join(sorted(lab.fragments))}")
+    try:
+        lab.kconfigs.text(kconfig)
+    except NoKconfig as error:
+        raise RequestError(str(error)) from None
     boxes = pick_testboxes(lab, testboxes)
     if not job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")

@@ -46,22 +46,13 @@ def build(order: dict[str, Any], out: Path, site: Site, *, progress: Progress | 
     return outcome
 
 
-def fragment_of(site: Site, kconfig: str) -> Path:
-    """The kconfig fragment of that name. Raises InfraError if this worker has none."""
-    path = site.kconfig(kconfig)
-    if not recipe.KCONFIG_NAME.fullmatch(kconfig) or not path.is_file():
-        names = ", ".join(sorted(file.stem for file in path.parent.glob("*.config"))) if recipe.KCONFIG_NAME.fullmatch(kconfig) else "a plain name"
-        raise InfraError(f"This worker has no kconfig {kconfig[:80]!r}; it takes {names or 'none at all'}.")
-    return path
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Build:
     """Everything one build needs, looked up and checked."""
 
     spec: recipe.Spec
     commit: source.Source
-    fragment: Path
+    kconfig: configure.Configuration
     compiler_version: str
     out: Path
     site: Site
@@ -71,20 +62,20 @@ class _Build:
 
 def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | None, started: float) -> tuple[Result, bool]:
     spec = recipe.Spec.from_order(order)
-    fragment = fragment_of(site, spec.kconfig)
+    kconfig = configure.configuration_of(site, spec.kconfig)
     version = toolchain.compiler_version(spec.compiler)
     try:
         commit = source.find(spec.repo, spec.commit, site.cache)
     except source.NotAKernel as error:
         return _failed(out, version, BuildFailed(str(error), [])), False
     allowed = float(order.get("deadline_seconds", DEADLINE_SECONDS))
-    one = _Build(spec=spec, commit=commit, fragment=fragment, compiler_version=version, out=out, site=site, allowed=allowed, progress=progress)
+    one = _Build(spec=spec, commit=commit, kconfig=kconfig, compiler_version=version, out=out, site=site, allowed=allowed, progress=progress)
     return _kept_or_made(one, started)
 
 
 def _kept_or_made(one: _Build, started: float) -> tuple[Result, bool]:
     # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
-    key = build_key(one.commit.tree, one.spec.kconfig, one.fragment.read_text(), one.spec.compiler, one.spec.layout)
+    key = build_key(one.commit.tree, one.spec.kconfig, one.kconfig.text, one.spec.compiler, one.spec.layout)
     name = recipe.kept_name(key, one.compiler_version, one.spec.layout)
     kept = Kept(one.site.cache)
     if found := kept.fetch(name, one.out):
@@ -139,11 +130,11 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
         expected_objects=_last_count(tree) if not (directory / "vmlinux").exists() else None,
     )
     make.note(f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, {one.compiler_version}")
-    configure.configure(tree, make, directory, one.fragment, one.compiler_version)
+    configure.configure(tree, make, directory, one.kconfig, one.compiler_version)
     shutil.copyfile(directory / ".config", one.out / "config")
     # All layouts have the objects of layout 0; the link itself needs them complete before it can be told another order.
     make.run("vmlinux" if one.spec.layout else "bzImage")
-    configure.sealed(tree, directory, one.fragment, one.compiler_version)
+    configure.sealed(tree, directory, one.kconfig, one.compiler_version)
     hashes = objects.object_hashes(tree.source, directory)
     _count_file(tree).write_text(f"{len(hashes)}\n")
     if one.spec.layout == 0:

@@ -6,18 +6,18 @@ from typing import Any
 
 from swingbot_jobs.kernel import build_key
 from swingbot_worker.kbuild import source
-from swingbot_worker.kbuild.build import fragment_of
+from swingbot_worker.kbuild.configure import configuration_of
 from swingbot_worker.site import Site
 
 
 def order_by_hand(site: Site, *, repo: str, commit: str, kconfig: str, compiler: str, layout: int) -> dict[str, Any]:
     """Make a build order. Raises InfraError if the repository, commit or kconfig is not there."""
     full = source.resolve(repo, commit)
-    fragment = fragment_of(site, kconfig).read_text()
+    text = configuration_of(site, kconfig).text
     try:
         tree = source.find(repo, full, site.cache).tree
     except source.NotAKernel:
         tree = full  # building it says what is wrong
-    key = build_key(tree, kconfig, fragment, compiler, layout)
+    key = build_key(tree, kconfig, text, compiler, layout)
     kernel = {"build_key": key, "repo": repo, "commit": full, "kconfig": kconfig, "compiler": compiler, "layout": layout}
     return {"version": 1, "kind": "build", "order": "o0", "attempt": "a0", "kernel": kernel}

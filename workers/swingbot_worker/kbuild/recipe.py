@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,8 +15,7 @@ from swingbot_jobs import kernel_diff
 # Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
 RECIPE = 1
 
-# Names that become paths and arguments; an order may come from anywhere.
-KCONFIG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# Becomes an argument; an order may come from anywhere.
 COMPILER = re.compile(r"(gcc|clang)(-[0-9]{1,3})?")
 
 # The same for builds of another layout than 0.
@@ -83,10 +82,10 @@ def make_argv(spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tup
     return ["make", "--no-print-directory", "-C", str(source), f"O={spec.object_directory}", f"-j{jobs}", "ARCH=x86_64", *compilers, *targets]
 
 
-def merge_argv(spec: Spec, fragment: Path) -> list[str]:
-    """Merge the fragment over the .config that is there; run in the source directory."""
+def merge_argv(spec: Spec, files: Sequence[Path]) -> list[str]:
+    """Merge the files over the .config that is there, the last one on top; run in the source directory."""
     objects = spec.object_directory
-    return ["sh", "scripts/kconfig/merge_config.sh", "-m", "-O", objects, f"{objects}/.config", str(fragment)]
+    return ["sh", "scripts/kconfig/merge_config.sh", "-m", "-O", objects, f"{objects}/.config", *map(str, files)]
 
 
 def lost_lines(fragment: str, config: str) -> list[str]:
@@ -95,10 +94,19 @@ def lost_lines(fragment: str, config: str) -> list[str]:
     return [line for line in fragment.splitlines() if _sets_something(line) and line not in there and not _absent_as_wished(line, there)]
 
 
+def not_overridden(fragment: str, above: str) -> str:
+    """The lines of `fragment` that set what none of the lines `above` sets."""
+    later = {_symbol(line) for line in above.splitlines() if _sets_something(line)}
+    return "\n".join(line for line in fragment.splitlines() if _sets_something(line) and _symbol(line) not in later)
+
+
+def _symbol(line: str) -> str:
+    return line.split()[1] if line.startswith("#") else line.partition("=")[0]
+
+
 def _sets_something(line: str) -> bool:
     return bool(re.fullmatch(r"CONFIG_\w+=.+|# CONFIG_\w+ is not set", line))
 
 
 def _absent_as_wished(line: str, there: set[str]) -> bool:
-    symbol = line.split()[1] if line.startswith("#") else ""
-    return bool(symbol) and not any(other.startswith(f"{symbol}=") for other in there)
+    return line.startswith("#") and not any(other.startswith(f"{_symbol(line)}=") for other in there)

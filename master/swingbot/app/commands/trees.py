@@ -30,7 +30,7 @@ def tree() -> None:
 @click.option("--job", "jobs", multiple=True, metavar="FILE", help="Job file: a path, or the name of a shipped one. May be given several times.")
 @click.option("--testbox", "testboxes", multiple=True, metavar="ID|GROUP", help="Where to measure; default: watch.testbox.")
 @click.option("--paths", multiple=True, metavar="GLOB", help="Only changes of these paths matter, such as 'mm/*'.")
-@click.option("--kconfig", metavar="NAME", help="Kernel configuration; default: build.kconfig.")
+@click.option("--kconfig", metavar="NAME", help="Kernel configuration, as vm-x86_64 or vm-x86_64+align64; default: build.kconfig.")
 @click.option("--compiler", metavar="CC", help="Compiler; default: build.compiler.")
 @as_json
 @pass_session

@@ -1,0 +1,95 @@
+"""Names of kernel configurations: `vm-x86_64`, or with fragments merged over it in turn, `vm-x86_64+trace+align64`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+# Names become paths, arguments and levels of result roots; a "+" only stands between them.
+PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# A result root says `+layout2` of a kernel that was linked otherwise.
+RESERVED: Final = re.compile(r"layout[0-9]*")
+MOST_FRAGMENTS: Final = 4
+# Directory of the fragments, in that of the configurations.
+FRAGMENTS: Final = "fragments"
+
+
+class NoKconfig(ValueError):
+    """There is no configuration of that name; the message says which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A name taken apart: the configuration itself, and the fragments over it in the order in which they are merged."""
+
+    base: str
+    fragments: tuple[str, ...] = ()
+
+
+def parts_of(name: str) -> Parts:
+    """Take `name` apart. Raises NoKconfig for one that cannot be a name, whatever files there are."""
+    base, *fragments = name[:1000].split("+")
+    for part in (base, *fragments):
+        if not PART.fullmatch(part):
+            raise NoKconfig(f"{name[:80]!r} is no name of a kernel configuration; it looks like vm-x86_64 or vm-x86_64+align64")
+    for fragment in fragments:
+        if RESERVED.fullmatch(fragment):
+            raise NoKconfig(f"{name[:80]!r}: no fragment can be called {fragment}, result roots say so of layouts")
+    if len(set(fragments)) < len(fragments) or len(fragments) > MOST_FRAGMENTS:
+        raise NoKconfig(f"{name[:80]!r}: name each fragment once, and at most {MOST_FRAGMENTS}")
+    return Parts(base, tuple(fragments))
+
+
+def joined(name: str, fragment: str) -> str:
+    """`name` with `fragment` merged last; a name that has it already stays as it is."""
+    return name if fragment in parts_of(name).fragments else f"{name}+{fragment}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kconfigs(Mapping[str, str]):
+    """Every configuration that can be named: name -> the text that goes into build keys.
+
+    Iterating gives those without fragments; the joined ones are looked up all the same. The text of a joined one is that
+    of the configuration followed by those of its fragments, as they are merged.
+    """
+
+    bases: Mapping[str, str]
+    fragments: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> str:
+        try:
+            return self.text(name)
+        except NoKconfig as error:
+            raise KeyError(str(error)) from None
+
+    def text(self, name: str) -> str:
+        """The text of `name`. Raises NoKconfig with a sentence that names what there is."""
+        parts = parts_of(name)
+        if parts.base not in self.bases:
+            raise NoKconfig(f"there is no kernel configuration {parts.base!r}; known are {_names(self.bases)}")
+        for fragment in parts.fragments:
+            if fragment not in self.fragments:
+                raise NoKconfig(f"{name!r}: there is no fragment {fragment!r}; known are {_names(self.fragments)}")
+        return "".join([self.bases[parts.base], *(f"\n{self.fragments[one]}" for one in parts.fragments)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.bases)
+
+    def __len__(self) -> int:
+        return len(self.bases)
+
+
+def _names(known: Mapping[str, str]) -> str:
+    return ", ".join(sorted(known)) or "none at all"
+
+
+def load_kconfigs(directory: Path) -> Kconfigs:
+    """Read `workers/kconfig`: `<name>.config`, and `fragments/<name>.config`."""
+    return Kconfigs(_texts(directory), _texts(directory / FRAGMENTS))
+
+
+def _texts(directory: Path) -> dict[str, str]:
+    return {file.stem: file.read_text() for file in sorted(directory.glob("*.config"))}

@@ -1,0 +1,83 @@
+"""Names of kernel configurations, alone and with fragments."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swingbot_jobs.kconfig import Kconfigs, NoKconfig, joined, load_kconfigs, parts_of
+from swingbot_worker.kbuild import recipe
+
+KCONFIGS = Kconfigs({"tiny": "CONFIG_A=y\n", "huge": "CONFIG_A=n\n"}, {"trace": "CONFIG_T=y\n", "align64": "CONFIG_L=y\n"})
+SHIPPED = Path(__file__).parents[2] / "workers" / "kconfig"
+
+
+def test_a_configuration_without_fragments_has_the_text_it_always_had() -> None:
+    assert KCONFIGS["tiny"] == "CONFIG_A=y\n"
+
+
+def test_fragments_are_merged_in_the_order_in_which_they_are_named() -> None:
+    assert KCONFIGS["tiny+trace+align64"] == "CONFIG_A=y\n\nCONFIG_T=y\n\nCONFIG_L=y\n"
+    assert KCONFIGS["tiny+align64+trace"] != KCONFIGS["tiny+trace+align64"]
+
+
+def test_what_can_be_chosen_from_is_listed_without_fragments() -> None:
+    assert list(KCONFIGS) == ["tiny", "huge"] and "tiny+trace" in KCONFIGS and "tiny+nope" not in KCONFIGS
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nope", "there is no kernel configuration 'nope'; known are huge, tiny"),
+        ("tiny+nope", "'tiny+nope': there is no fragment 'nope'; known are align64, trace"),
+        ("tiny+trace+trace", "name each fragment once"),
+        ("tiny+layout2", "no fragment can be called layout2"),
+        ("tiny+", "is no name"),
+        ("+trace", "is no name"),
+        ("", "is no name"),
+        ("tiny+../../etc/passwd", "is no name"),
+        ("../tiny", "is no name"),
+        ("fragments/trace", "is no name"),
+        ("tiny+tr\nace", "is no name"),
+        ("tiny+a+b+c+d+e", "at most 4"),
+    ],
+)
+def test_a_name_that_is_none_gets_one_sentence(name: str, sentence: str) -> None:
+    with pytest.raises(NoKconfig, match=r"^[^\n]+$") as caught:
+        KCONFIGS.text(name)
+    assert sentence in str(caught.value)
+
+
+def test_fragments_of_nothing_say_so() -> None:
+    with pytest.raises(NoKconfig, match="known are none at all"):
+        Kconfigs({"tiny": ""}).text("tiny+trace")
+
+
+@given(st.text(max_size=300) | st.text("+./ab\\\n\0", max_size=30))
+def test_a_name_that_is_taken_is_no_path(name: str) -> None:
+    with contextlib.suppress(NoKconfig):
+        parts = parts_of(name)
+        assert all("/" not in part and not part.startswith(".") for part in (parts.base, *parts.fragments))
+        assert "+".join((parts.base, *parts.fragments)) == name
+
+
+def test_a_fragment_is_joined_once() -> None:
+    assert joined("tiny", "trace") == "tiny+trace"
+    assert joined("tiny+trace", "align64") == "tiny+trace+align64"
+    assert joined("tiny+trace+align64", "trace") == "tiny+trace+align64"
+
+
+def test_a_line_that_a_later_file_changes_is_not_missed() -> None:
+    assert recipe.not_overridden("CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=8\n", "# CONFIG_A is not set\nCONFIG_B=y\n") == "CONFIG_C=8"
+
+
+def test_what_is_shipped_can_be_named_and_each_fragment_asks_for_something() -> None:
+    shipped = load_kconfigs(SHIPPED)
+    assert {"align64", "trace"} <= set(shipped.fragments)
+    for fragment, text in shipped.fragments.items():
+        assert recipe.lost_lines(text, ""), fragment
+        assert shipped.text(f"vm-x86_64+{fragment}").startswith(shipped["vm-x86_64"])
