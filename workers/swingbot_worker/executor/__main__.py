@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from swingbot_jobs.contract import check_outcome
-from swingbot_worker import InfraError
+from swingbot_worker import InfraError, rootfs
 from swingbot_worker.executor import images
 from swingbot_worker.executor.client import PATIENCE_SECONDS, Away, Exchange, Refused, patiently
 from swingbot_worker.executor.place import Document, Place, infra, write, write_outcome
@@ -140,10 +140,24 @@ def _deliver_once(place: Place, order: Document, exchange: Exchange) -> str:
     for name, told in sorted(json.loads(text)["files"].items()):
         if exchange.put_file(place.out / name, told["sha256"]):
             say(f"uploaded {name}, {told['size'] / 1e6:.2f} MB")
+    _bring_rootfs(place, json.loads(text), exchange)
     word = exchange.put_outcome(order["attempt"], text)
     if word == "missing":
         raise Away("a file that was there is gone; bringing it again")
     return word
+
+
+def _bring_rootfs(place: Place, outcome: Document, exchange: Exchange) -> None:
+    """The root file system of a boot, kept by its sha256 once for all boots. A boot counts without it too; it only cannot be repeated elsewhere."""
+    if rootfs.RECORD not in outcome["files"]:
+        return
+    told = json.loads((place.out / rootfs.RECORD).read_text())
+    file = rootfs.handed_on(from_environment(), told["whole"])
+    try:
+        if file.is_file() and exchange.put_file(file, told["archive"]):
+            say(f"uploaded the root file system, {file.stat().st_size / 1e6:.0f} MB")
+    except (Refused, OSError) as error:
+        say(f"the root file system was not taken: {error}")
 
 
 def _deliver_refusal(place: Place, order: Document, exchange: Exchange, reason: str) -> str | None:

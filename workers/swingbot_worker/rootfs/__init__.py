@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import lease, process
-from swingbot_worker.rootfs import cpio, libraries, programs
+from swingbot_worker.rootfs import contents, cpio, libraries, programs
 from swingbot_worker.site import Site
 
 # More than any one lab's job files need at a time; each is about 40 MB.
 KEPT = 12
+# Beside the archive: what is in it, and the copy that may be handed on (contents.py).
+RECORD, HANDED_ON = "rootfs.json", "handed-on.cpio"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,16 @@ class Rootfs:
     archive: Path
     facts: dict[str, str]
 
+    @property
+    def record(self) -> Path:
+        """rootfs.json: every file in it, and whose it is."""
+        return self.archive.with_name(RECORD)
+
+
+def handed_on(site: Site, key: str) -> Path:
+    """The copy of root file system `key` that may leave this worker."""
+    return site.cache / "rootfs" / key / HANDED_ON
+
 
 def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     """The root file system for `unit_jobs`. It depends on their programs only, so base and head get the same one.
@@ -39,17 +52,36 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     """
     wanted = [programs.busybox(), programs.perf(), *programs.needed(unit_jobs, site)]
     tree = libraries.Tree()
-    for entry in (*libraries.layout(), *_recipe(site.workers / "rootfs")):
+    for entry in (*libraries.layout(), *recipe(site)):
         tree.add(entry)
     for binary in wanted:
         tree.add_program(binary.source, binary.target)
+    return finished(tree, wanted, {}, site)
+
+
+def finished(tree: libraries.Tree, binaries: Sequence[programs.Binary], facts: Mapping[str, str], site: Site) -> Rootfs:
+    """`tree`, which holds `binaries`, with busybox for whatever else is called, as an archive in the cache; `facts` are told beside those of the binaries."""
     tree.add_opened_later()
-    for applet in _applets(wanted[0].source):
+    busybox = next(binary for binary in binaries if Path(binary.target).name == "busybox")
+    for applet in _applets(busybox.source):
         tree.entries.setdefault(f"usr/bin/{applet}", cpio.link(f"usr/bin/{applet}", "busybox"))
-    facts = {f"version.{Path(binary.target).name}": binary.version for binary in wanted}
+    facts = {**facts, **{f"version.{Path(binary.target).name}": binary.version for binary in binaries}}
     facts |= {f"sha256.{name}": digest for name, digest in tree.programs.items()}
     facts["glibc"] = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
-    return _kept(cpio.archive(cpio.with_parents(tree.entries.values())), facts, site.cache / "rootfs")
+    archive = cpio.archive(cpio.with_parents(tree.entries.values()))
+    made = _kept(archive, facts, site.cache / "rootfs")
+    if not made.record.exists():
+        with lease.cache_entry(made.record):
+            _note(made, *contents.record(archive, wanted, tree.sources, site.cache / "debian"))
+    return made
+
+
+def _note(made: Rootfs, record: dict[str, object], handed_on: bytes) -> None:
+    """Put the record and the copy that may leave beside the archive, the record last: where it is, both are."""
+    for name, content in ((HANDED_ON, handed_on), (RECORD, json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")):
+        part = made.archive.with_name(f"{name}.part")
+        part.write_bytes(content)
+        part.rename(made.archive.with_name(name))
 
 
 def with_job(rootfs: Rootfs, job: Sequence[cpio.Entry], target: Path) -> None:
@@ -60,8 +92,9 @@ def with_job(rootfs: Rootfs, job: Sequence[cpio.Entry], target: Path) -> None:
         out.write(bytes(-out.tell() % 4) + cpio.archive(cpio.with_parents(job)))
 
 
-def _recipe(folder: Path) -> list[cpio.Entry]:
+def recipe(site: Site) -> list[cpio.Entry]:
     """What lies under workers/rootfs/, at the same place in the guest."""
+    folder = site.workers / "rootfs"
     return [
         cpio.file(str(path.relative_to(folder)), path.read_bytes(), executable=path.name == "init")
         for path in sorted(folder.rglob("*"))

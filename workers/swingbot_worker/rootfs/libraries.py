@@ -25,6 +25,7 @@ class Tree:
 
     entries: dict[str, cpio.Entry] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)  # name -> sha256 of the binary
+    sources: dict[str, Path] = field(default_factory=dict)  # path in the guest -> file of this host
 
     def add(self, entry: cpio.Entry) -> None:
         """Add `entry`; the same path with another content would silently give someone the wrong library, so it is refused."""
@@ -38,12 +39,14 @@ class Tree:
         content = source.read_bytes()
         self.programs[Path(target).name] = hashlib.sha256(content).hexdigest()
         self.add(cpio.file(target, content, executable=True))
+        self.sources[target.strip("/")] = source
         for name, path in needed(source):
             self.add_library(name, path)
 
     def add_library(self, name: str, path: Path) -> None:
-        is_loader = name.startswith("ld-linux")
-        self.add(cpio.file(f"usr/lib64/{name}" if is_loader else f"{LIBRARY_DIR}/{name}", path.read_bytes(), executable=True))
+        target = f"usr/lib64/{name}" if name.startswith("ld-linux") else f"{LIBRARY_DIR}/{name}"
+        self.add(cpio.file(target, path.read_bytes(), executable=True))
+        self.sources[target] = path.resolve()
 
     def add_opened_later(self) -> None:
         """Add what pthread_cancel and name look-ups open by themselves, where this host has it."""

@@ -21,7 +21,7 @@ from swingbot_worker.testbox import command, host, virtual
 from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.request import Boot, Fact, Request
 
-FILES = ("console.log", "results.tar", "qemu.log", "driver.log", "job.sh")
+FILES = ("console.log", "results.tar", "qemu.log", "driver.log", "job.sh", "job.cpio", "qemu.json", "rootfs.json")
 REASON_LENGTH = 2000
 
 
@@ -54,7 +54,7 @@ def _boot(request: Request) -> Boot:
 
 def _job_script(request: Request) -> bytes:
     """What runs on the box, to be kept with the results: the generated script, and behind it, as comments, the `run` of each program."""
-    script, *runs = virtual.job_entries(request.unit_jobs, request.site, alone=isinstance(request.box.driver, QemuDriver))
+    script, *runs = request.job_entries(alone=isinstance(request.box.driver, QemuDriver))
     return script.content + b"".join(b"\n# " + b"\n# ".join([run.path.encode(), *run.content.splitlines()]) + b"\n" for run in runs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tempfile
 import time
@@ -10,9 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from swingbot_jobs.testbox import QemuDriver
-from swingbot_jobs.unit_job import UnitJob
-from swingbot_worker import InfraError, lease, process, rootfs, runner
-from swingbot_worker.rootfs import cpio
+from swingbot_worker import InfraError, engine, lease, process, rootfs
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import console, kvm, qemu
 from swingbot_worker.testbox.request import Boot, Request
@@ -34,10 +33,11 @@ def boot(request: Request) -> Boot:
     box, site = request.box, request.site
     assert isinstance(box.driver, QemuDriver)
     _check_disk(request.out, site.cache)
-    made, version, delay = rootfs.prepare(request.unit_jobs, site), _version(), box.perturbation(request.k)
+    made, version, delay = engine.prepare(box, request.unit_jobs, site), _version(), box.perturbation(request.k)
+    _note(request, made, delay)
     with tempfile.TemporaryDirectory(dir=_scratch(site), prefix="boot-") as work:
         files = qemu.Files(image=request.image, initrd=Path(work, "initrd"), console=request.console, results=request.results)
-        rootfs.with_job(made, job_entries(request.unit_jobs, site, alone=True), files.initrd)
+        rootfs.with_job(made, request.job_entries(alone=True), files.initrd)
         with _leases(request) as locks:
             if box.driver.accel == "kvm":
                 kvm.check(box, request.image, site)
@@ -46,11 +46,14 @@ def boot(request: Request) -> Boot:
     return Boot(verdict=verdict, facts=facts)
 
 
-def job_entries(unit_jobs: Sequence[UnitJob], site: Site, *, alone: bool) -> list[cpio.Entry]:
-    """What the job adds to the root file system: the generated script, and the `run` of each program and of each monitor that is asked for."""
-    programs = sorted({name for job in unit_jobs for name in (job.program, *job.monitors)})
-    runs = [cpio.file(f"job/programs/{name}/run", (site.jobs / "programs" / name / "run").read_bytes(), executable=True) for name in programs]
-    return [cpio.file("job/run.sh", runner.script(unit_jobs, alone=alone).encode(), executable=True), *runs]
+def _note(request: Request, made: rootfs.Rootfs, delay: int) -> None:
+    """What makes this boot repeatable elsewhere: QEMU's arguments (files by name alone), the job's archive, what the root file system holds."""
+    files = qemu.Files(image=Path("bzImage"), initrd=Path("initrd"), console=Path("console.log"), results=Path("results.tar"))
+    argv = qemu.qemu_argv(request.box, files, delay)
+    (request.out / "qemu.json").write_text(json.dumps(argv, indent=1) + "\n")
+    entries = job_entries(request.unit_jobs, request.site, alone=True)
+    (request.out / "job.cpio").write_bytes(cpio.archive(cpio.with_parents(entries)))
+    shutil.copyfile(made.record, request.out / rootfs.RECORD)
 
 
 @contextlib.contextmanager

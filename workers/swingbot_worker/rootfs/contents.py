@@ -1,0 +1,98 @@
+"""What is in a root file system, file by file, so that whoever doubts a number can boot the very same bytes.
+
+Programs that may not be handed on by everybody (those out of Debian's non-free) are cut out of the copy that leaves this worker: their
+places hold zeros, and the record says which package of which version fills them again. Pure but for asking dpkg whose a file is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from swingbot_worker import process
+from swingbot_worker.rootfs.programs import Binary
+
+VERSION = 1
+_HEADER = 110  # bytes of a newc header: a magic of 6 digits and 13 fields of 8
+_SYMLINK, _FILE, _KIND = 0o120000, 0o100000, 0o170000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an archive: where its bytes begin, and how many they are."""
+
+    path: str
+    offset: int
+    size: int
+
+
+def members(archive: bytes) -> Iterator[Member]:
+    """The plain files of one cpio archive (newc), in its order."""
+    at = 0
+    while at + _HEADER <= len(archive):
+        field = [int(archive[at + 6 + 8 * n : at + 14 + 8 * n], 16) for n in range(13)]
+        mode, size, name_size = field[1], field[6], field[11]
+        path = archive[at + _HEADER : at + _HEADER + name_size - 1].decode()
+        if path == "TRAILER!!!":
+            return
+        begin = at + _HEADER + name_size
+        begin += -begin % 4
+        if mode & _KIND == _FILE:
+            yield Member(path, begin, size)
+        at = begin + size
+        at += -at % 4
+
+
+def without(archive: bytes, left_out: Iterable[Member]) -> bytes:
+    """The archive with zeros in the place of these files: of the same length, and whole again once they are put back."""
+    out = bytearray(archive)
+    for member in left_out:
+        out[member.offset : member.offset + member.size] = bytes(member.size)
+    return bytes(out)
+
+
+def record(archive: bytes, binaries: Sequence[Binary], sources: Mapping[str, Path], non_free: Path) -> tuple[dict[str, Any], bytes]:
+    """rootfs.json and the archive that may leave this worker.
+
+    `sources` are the files of this host that lie in the archive, by their path there; what lies below `non_free` is cut out.
+    """
+    found = list(members(archive))
+    cut = [member for member in found if member.path in sources and non_free in sources[member.path].parents]
+    versions = {binary.target: binary.version for binary in binaries}
+    packages = _packages(path for name, path in sources.items() if name not in versions)
+    handed_on = without(archive, cut)
+    files = [_described(archive, member, versions.get(member.path) or packages.get(sources.get(member.path, Path())), member in cut) for member in found]
+    return {"version": VERSION, "whole": _sha256(archive), "archive": _sha256(handed_on), "size": len(archive), "files": files}, handed_on
+
+
+def _described(archive: bytes, member: Member, package: str | None, cut: bool) -> dict[str, Any]:
+    content = archive[member.offset : member.offset + member.size]
+    said: dict[str, Any] = {"path": member.path, "size": member.size, "sha256": _sha256(content), "package": package}
+    return said | {"left_out": {"offset": member.offset}} if cut else said
+
+
+def _packages(paths: Iterable[Path]) -> dict[Path, str]:
+    """`package version` of each file that dpkg installed. On a merged /usr dpkg may know a file by either of its names."""
+    wanted = sorted(set(paths))
+    names = [name for path in wanted for name in (str(path), str(path).removeprefix("/usr"))]
+    owners: dict[str, str] = {}
+    for line in process.output(["dpkg-query", "-S", *names], timeout=60).text.splitlines() if names else ():
+        package, separator, name = line.partition(": ")
+        if separator and name.startswith("/") and "," not in package:
+            owners[name] = package
+    told = process.output(["dpkg-query", "-W", "-f", "${binary:Package} ${Version}\n", *sorted(set(owners.values()))], timeout=60).text if owners else ""
+    versions = dict(line.split(" ", 1) for line in told.splitlines() if " " in line)
+    versions |= {name.partition(":")[0]: version for name, version in versions.items()}
+    found = {}
+    for path in wanted:
+        owner = owners.get(str(path)) or owners.get(str(path).removeprefix("/usr"))
+        if owner is not None and (version := versions.get(owner) or versions.get(owner.partition(":")[0])):
+            found[path] = f"{owner.partition(':')[0]} {version}"
+    return found
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
