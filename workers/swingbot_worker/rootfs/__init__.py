@@ -72,7 +72,7 @@ def finished(tree: libraries.Tree, binaries: Sequence[programs.Binary], facts: M
     made = _kept(archive, facts, site.cache / "rootfs")
     if not made.record.exists():
         with lease.cache_entry(made.record):
-            _note(made, *contents.record(archive, wanted, tree.sources, site.cache / "debian"))
+            _note(made, *contents.record(archive, binaries, tree.sources, site.cache / "debian"))
     return made
 
 

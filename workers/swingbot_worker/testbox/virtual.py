@@ -51,7 +51,7 @@ def _note(request: Request, made: rootfs.Rootfs, delay: int) -> None:
     files = qemu.Files(image=Path("bzImage"), initrd=Path("initrd"), console=Path("console.log"), results=Path("results.tar"))
     argv = qemu.qemu_argv(request.box, files, delay)
     (request.out / "qemu.json").write_text(json.dumps(argv, indent=1) + "\n")
-    entries = job_entries(request.unit_jobs, request.site, alone=True)
+    entries = request.job_entries(alone=True)
     (request.out / "job.cpio").write_bytes(cpio.archive(cpio.with_parents(entries)))
     shutil.copyfile(made.record, request.out / rootfs.RECORD)
 
