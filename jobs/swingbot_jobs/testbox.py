@@ -18,9 +18,12 @@ import yaml
 from swingbot_jobs import facts
 from swingbot_jobs.unit_job import UnitJob
 
+LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
+COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 DRIVERS: Final = ("qemu", "command")
 ACCELERATORS: Final = ("icount", "tcg", "kvm")
+ENGINES: Final = ("swingbot", "lkp")
 # One boot of the shipped VMs takes about 3 s of wall clock; limits are multiples of this.
 DEFAULT_BOOT_SECONDS: Final = 10.0
 
@@ -76,6 +79,18 @@ class CommandDriver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LkpEngine:
+    """Unit jobs are run by an installed lkp-tests instead of by our own runner.
+
+    `src` is its directory: on the machine that runs the job, which for a virtual testbox means on the worker's host, from where it is copied
+    into the guest. `commit` is the one that has to be there, as git abbreviates it; empty where any will do.
+    """
+
+    src: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Testbox:
     """Facts of one testbox. Sizes in MiB, times in seconds of wall clock."""
 
@@ -94,6 +109,12 @@ class Testbox:
     boot_seconds: float = DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
     cmdline: str = ""  # added to the kernel command line
     demand: Mapping[str, str] = field(default_factory=dict)  # facts that have to be so in each of its boots, whatever runs
+    lkp: LkpEngine | None = None  # set where the engine is lkp
+
+    @property
+    def engine(self) -> str:
+        """What runs the unit jobs on it, once the driver has booted it."""
+        return "lkp" if self.lkp else "swingbot"
 
     def perturbation(self, k: int) -> int:
         """Delay before the job of the k-th boot in microseconds; 0 on a testbox that is given none."""
@@ -105,7 +126,7 @@ class Testbox:
 
     def to_json(self) -> dict[str, Any]:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
-        facts = asdict(self)
+        facts = asdict(self) | {"engine": self.engine}
         kind = "qemu" if isinstance(self.driver, QemuDriver) else "command"
         return facts | {"driver": kind, kind: facts["driver"]}
 
@@ -136,6 +157,7 @@ def load(text: str, file_name: str) -> Testbox:
         boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
         cmdline=table.text("cmdline", ""),
         demand=_demand(table.table("demand")) if table.has("demand") else {},
+        lkp=_engine(table),
     )
     table.done()
     _check(box, table, Path(file_name).stem)
@@ -176,6 +198,29 @@ def _qemu(table: _Table) -> QemuDriver:
     if accel not in ACCELERATORS:
         table.refuse("accel", f"accel {accel!r} is unknown; known are {', '.join(ACCELERATORS)}")
     made = QemuDriver(accel=accel, icount_shift=table.whole("icount_shift", default.icount_shift, at_least=0), cpu=table.text("cpu", default.cpu))
+    table.done()
+    return made
+
+
+def _engine(table: _Table) -> LkpEngine | None:
+    engine = table.text("engine", ENGINES[0])
+    if engine not in ENGINES:
+        table.refuse("engine", f"engine {engine!r} is unknown; known are {', '.join(ENGINES)}")
+    if engine != "lkp":
+        if table.has("lkp"):
+            table.refuse("lkp", "lkp says where lkp-tests is, but nothing would use it: set 'engine: lkp' too, or take it away")
+        return None
+    if not table.has("lkp"):
+        table.refuse("engine", "engine lkp needs a table lkp with src, the directory of lkp-tests")
+    return _lkp(table.table("lkp"))
+
+
+def _lkp(table: _Table) -> LkpEngine:
+    made = LkpEngine(src=table.text("src"), commit=table.scalar("commit") if table.has("commit") else "")
+    if not LKP_SRC.fullmatch(made.src) or "/../" in f"{made.src}/":
+        table.refuse("src", f"src is {made.src!r}, must be the absolute path of an lkp-tests directory, of letters, digits and '/', '.', '_', '-', '+'")
+    if made.commit and not COMMIT.fullmatch(made.commit):
+        table.refuse("commit", f"commit is {made.commit!r}, must be 7 to 40 hex digits")
     table.done()
     return made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swingbot_jobs.unit_job import UnitJob
@@ -33,9 +33,14 @@ def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
 
     `alone`: it runs in a guest of its own, where after each run every process may be killed.
     """
-    runs = "\n".join(line for job in unit_jobs for line in _lines(job))
+    runs = "\n".join(line for job in unit_jobs for line in lines(job, _run_of(job)))
+    return framed(unit_jobs, "", f"probe_monitors\n{runs}", alone=alone)
+
+
+def framed(unit_jobs: Sequence[UnitJob], more: str, runs: str, *, alone: bool) -> str:
+    """A script with our functions and those in `more` that sends facts, does `runs`, and sends what has changed."""
     sweep = SWEEP_ALL if alone else SWEEP_NOTHING
-    return f"{PROLOGUE}{functions(unit_jobs)}\n{sweep}\nfacts\nprobe_monitors\n{runs}\nfacts_again\nfinish\n"
+    return f"{PROLOGUE}{functions(unit_jobs)}\n{sweep}{more}\nfacts\n{runs}\nfacts_again\nfinish\n"
 
 
 def seconds_of(job: UnitJob) -> float:
@@ -79,12 +84,18 @@ def _number(job: UnitJob, name: str) -> float | None:
     return float(said) if said.isascii() and said.isdecimal() and len(said) < 16 else None
 
 
-def _lines(job: UnitJob) -> list[str]:
-    params = [shlex.quote(f"{name}={value}") for name, value in sorted(job.params.items())]
-    runs = [
-        " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params))
-        for number in job.numbers
-        for monitor in (job.monitor_of(number),)
-    ]
+def lines(job: UnitJob, run_of: Callable[[int], str]) -> list[str]:
+    """The lines of all runs of `job`, in sequence, with what it demands around them; `run_of` gives that of one run by its number."""
     setting = held(job)
-    return [*setting, *(line for number, run in zip(job.numbers, runs, strict=True) for line in demanded(job, number, run)), *(["put_back"] if setting else [])]
+    runs = [line for number in job.numbers for line in demanded(job, number, run_of(number))]
+    return [*setting, *runs, *(["put_back"] if setting else [])]
+
+
+def _run_of(job: UnitJob) -> Callable[[int], str]:
+    params = [shlex.quote(f"{name}={value}") for name, value in sorted(job.params.items())]
+
+    def run_of(number: int) -> str:
+        monitor = job.monitor_of(number)
+        return " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params))
+
+    return run_of

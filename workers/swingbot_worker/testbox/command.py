@@ -15,7 +15,7 @@ from pathlib import Path
 
 from swingbot_jobs.testbox import CommandDriver
 from swingbot_worker import InfraError, lease, process
-from swingbot_worker.testbox import console, virtual
+from swingbot_worker.testbox import console
 from swingbot_worker.testbox.request import Boot, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import tail
@@ -44,7 +44,7 @@ def boot(request: Request) -> Boot:
 def _environment(request: Request, work: Path) -> dict[str, str]:
     order = work / "order.json"
     order.write_text(json.dumps({key: value for key, value in request.order.items() if key != "exchange"}))  # the token is not for it
-    for entry in virtual.job_entries(request.unit_jobs, request.site, alone=False):
+    for entry in request.job_entries(alone=False):
         path = work / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.content)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from swingbot_jobs.testbox import Testbox
 from swingbot_jobs.unit_job import UnitJob
+from swingbot_worker import engine
+from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.limits import Limits
 from swingbot_worker.testbox.verdict import Verdict
@@ -29,6 +32,11 @@ class Request:
     site: Site
     order: Mapping[str, object]
     tell: Callable[[str], None]
+
+    def job_entries(self, *, alone: bool) -> list[Entry]:
+        """What the job adds to the root file system, or what is laid before the operator's driver. `alone`: in a guest of its own."""
+        kernel = cast("Mapping[str, object]", self.order.get("kernel", {}))
+        return engine.job_entries(self.box, self.unit_jobs, self.site, kernel, alone=alone)
 
     @property
     def console(self) -> Path:

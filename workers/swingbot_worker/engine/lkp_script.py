@@ -1,0 +1,101 @@
+"""The part of the generated script that calls LKP. Variables of ours begin with sb_."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# `lkp run` answers with 0 whatever happened, numbers its results from 0 to 99 and then runs nothing any more; so the result that counts is the
+# one that its link points to after this very run, and it is taken away once it is in our stream.
+LKP: Final = r"""
+export LKP_SRC=@SRC@
+export USER="${USER:-root}" HOME="${HOME:-/root}"
+sb_lkp_jobs=${SWINGBOT_LKP_JOBS:-/job/lkp}
+sb_problem=
+
+# problem TEXT: the lab is at fault; no run is made
+problem() {
+	[ -n "$sb_problem" ] || sb_problem=$1
+	fact engine_problem "$sb_problem"
+}
+
+# check_lkp PROGRAM: whether there is an lkp-tests that can run it
+check_lkp() {
+	if [ ! -f "$LKP_SRC/bin/lkp" ]; then
+		problem "lkp-tests is not at $LKP_SRC of the testbox; install it there, or change lkp.src"
+	elif ! command -v ruby >/dev/null; then
+		problem "the testbox has no Ruby, which lkp-tests needs; run 'lkp install' there"
+	elif [ ! -f "$LKP_SRC/programs/$1/run" ]; then
+		problem "the lkp-tests at $LKP_SRC has no programs/$1/run; versions before March 2026 have another layout"
+	elif [ ! -x "$LKP_SRC/bin/event/wakeup" ]; then
+		problem "bin/event/wakeup of the lkp-tests at $LKP_SRC is not compiled; run 'make -C $LKP_SRC/bin/event'"
+	elif [ ! -d "/lkp/benchmarks/$1" ]; then
+		problem "LKP's benchmark is not in /lkp/benchmarks/$1 of the testbox; run 'lkp install' for it there"
+	fi
+}
+
+# lkp_ready: whether runs make sense; the version is a fact
+lkp_ready() {
+	sb_wanted=@COMMIT@
+	sb_found=$(git -C "$LKP_SRC" -c "safe.directory=$LKP_SRC" rev-parse HEAD 2>/dev/null)
+	[ -z "$sb_found" ] || {
+		fact version.lkp-tests "$sb_found"
+		case $sb_found in "$sb_wanted"*) ;; *) problem "the lkp-tests at $LKP_SRC is $sb_found, not $sb_wanted" ;; esac
+	}
+	[ -f "$LKP_SRC/hosts/$(hostname)" ] || problem "LKP knows no host $(hostname): run 'lkp install' on the testbox, which writes hosts/$(hostname)"
+	mkdir -p /lkp/paths 2>/dev/null || problem "the directory /lkp can't be written to on the testbox; LKP needs it, and to be root"
+	[ -z "$sb_problem" ]
+}
+
+# keep FILE NAME: a file of LKP's into the run, unless it is larger than what is read of a run
+keep() {
+	[ -s "$1" ] || return 0
+	if [ "$(wc -c <"$1")" -gt 1000000 ]; then
+		echo "${1##*/} has $(wc -c <"$1") bytes and was left out" >>"$sb_at/lkp.left_out"
+	else
+		cp "$1" "$sb_at/$2"
+	fi
+}
+
+# collect PROGRAM: everything of the result root but the matrices, in which what was not measured is 0
+collect() {
+	for sb_file in "$sb_root"/*; do
+		case ${sb_file##*/} in
+		matrix* | *.csv | *.csv.gz) ;;
+		"$1" | *[!A-Za-z0-9._-]*) ;;
+		*) [ ! -f "$sb_file" ] || keep "$sb_file" "lkp.${sb_file##*/}" ;;
+		esac
+	done
+	keep "$sb_root/$1" stdout
+	keep "$sb_root/$1.time" time
+	echo "$sb_root" >"$sb_at/lkp.result_root"
+}
+
+# lkp_run UNIT_JOB NUMBER LIMIT PROGRAM: one `lkp run`, sent as soon as it is over, whatever came of it
+lkp_run() {
+	sb_at=$1/$2
+	mkdir -p "$sb_at"
+	echo lkp >"$sb_at/engine"
+	rm -f result
+	clock
+	sb_began=$sb_now
+	timeout -s KILL "$3" "$LKP_SRC/bin/lkp" run -o "$PWD/result"@SETTINGS@ "$sb_lkp_jobs/$1.yaml" \
+		>"$sb_at/lkp.output" 2>"$sb_at/stderr" </dev/null 3>&-
+	sb_rc=$?
+	clock
+	sb_root=$(readlink result)
+	if [ -n "$sb_root" ] && [ -d "$sb_root" ]; then
+		collect "$4"
+		sb_said=$(sed -n 's/^test\..*\.exit_code\.\([0-9]*\):.*/\1/p' "$sb_root/last_state" 2>/dev/null | head -n 1)
+		[ "$sb_rc" != 0 ] || sb_rc=${sb_said:-0}
+	else
+		echo "lkp run left no result: $(tail -n 1 "$sb_at/lkp.output" | cut -c 1-200)" >>"$sb_at/stderr"
+		[ "$sb_rc" != 0 ] || sb_rc=1
+	fi
+	echo "$sb_rc" >"$sb_at/rc"
+	sweep
+	seconds "$((sb_now - sb_began))" >"$sb_at/seconds"
+	send "$sb_at"
+	case $sb_root in */result/*/[0-9] | */result/*/[0-9][0-9]) rm -rf "$sb_root" ;; esac
+	rm -rf "${sb_at%/*}" result
+}
+"""
