@@ -13,7 +13,6 @@ from pathlib import Path
 from swingbot_jobs.testbox import QemuDriver
 from swingbot_worker import InfraError, engine, lease, process, rootfs
 from swingbot_worker.rootfs import cpio
-from swingbot_worker.rootfs import cpio
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import console, kvm, qemu
 from swingbot_worker.testbox.request import Boot, Request
