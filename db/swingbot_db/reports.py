@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.model import ids
+from swingbot.core.moderation.filing import Filing
+from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
 from swingbot.core.report import addresses
 from swingbot.service.send_reports import Outgoing
 from swingbot_db.engine import transaction
@@ -24,10 +27,10 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One row of `report`, with what its outbox says about sending (`tries`, `error`)."""
+    """One row of `report`, with what its outbox says about sending (`tries`, `error`); `incident` is None for a digest."""
 
     id: int
-    incident: int
+    incident: int | None
     kind: str
     revision: int
     state: str
@@ -42,10 +45,14 @@ class Report:
     tries: int
     next_try: datetime
     error: str | None
+    would_to: tuple[str, ...]
+    would_cc: tuple[str, ...]
+    dry_run: bool
+    reason: str | None
 
 
 _COLUMNS = """r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs, r.cc_addrs, r.subject, r.body,
-    r.created_at, r.sent_at, o.message, o.tries, o.next_try, o.error"""
+    r.created_at, r.sent_at, o.message, o.tries, o.next_try, o.error, r.would_to, r.would_cc, r.dry_run, r.reason"""
 
 
 def _report(row: Any) -> Report:
@@ -66,6 +73,10 @@ def _report(row: Any) -> Report:
         tries=row.tries,
         next_try=row.next_try,
         error=row.error,
+        would_to=tuple(row.would_to),
+        would_cc=tuple(row.would_cc),
+        dry_run=row.dry_run,
+        reason=row.reason,
     )
 
 
@@ -85,7 +96,7 @@ def add_report(
     conn: sa.Connection,
     *,
     id: int,
-    incident: int,
+    incident: int | None,
     kind: str,
     revision: int,
     message_id: str,
@@ -95,22 +106,43 @@ def add_report(
     body: str,
     message: bytes,
     state: str = "draft",
+    filing: Filing | None = None,
+    week: date | None = None,
 ) -> int:
-    """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already."""
+    """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already.
+
+    `filing` says who would get it and how it was judged; a digest has a `week` (its Monday) instead of an incident.
+    """
     if state not in ("draft", "held", "queued"):
         raise ReportError(f"a new report cannot be {state!r}; it begins as draft, held or queued")
-    insert = """INSERT INTO report (id, incident, kind, revision, state, message_id, to_addrs, cc_addrs, subject, body)
-        OVERRIDING SYSTEM VALUE
-        VALUES (:id, :incident, :kind, :revision, :state, :message_id, :to, :cc, :subject, :body)
-        ON CONFLICT ON CONSTRAINT report_once DO NOTHING RETURNING id"""
-    values = {"id": id, "incident": incident, "kind": kind, "revision": revision, "state": state, "message_id": message_id}
-    added = conn.execute(sa.text(insert), {**values, "to": list(to), "cc": list(cc), "subject": subject, "body": body}).scalar()
+    values: dict[str, Any] = {"id": id, "incident": incident, "kind": kind, "revision": revision, "state": state, "message_id": message_id, "week": week}
+    values |= {"to": list(to), "cc": list(cc), "subject": subject, "body": body, **_filed(filing)}
+    names = [{"to": "to_addrs", "cc": "cc_addrs"}.get(name, name) for name in values]
+    insert = f"""INSERT INTO report ({", ".join(names)}) OVERRIDING SYSTEM VALUE VALUES ({", ".join(f":{name}" for name in values)})
+        ON CONFLICT DO NOTHING RETURNING id"""
+    added = conn.execute(sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB)), values).scalar()
     if added is None:
-        older = find_report(conn, incident, kind, revision)
-        assert older is not None, "report_once names the report that is in the way"
+        older = _digest_of(conn, week) if incident is None else find_report(conn, incident, kind, revision)
+        assert older is not None, "the report that is in the way has the same incident, kind and revision, or week"
         return older
     conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:id, :message)"), {"id": id, "message": message})
     return id
+
+
+def _filed(filing: Filing | None) -> dict[str, Any]:
+    """The columns that `filing` fills; a report without one is a dry run of no class."""
+    if filing is None:
+        return {"left_out": []}
+    found = filing.addressed
+    given: dict[str, Any] = {"would_to": list(found.would_to), "would_cc": list(found.would_cc), "lists": [address.lower() for address in found.lists]}
+    given |= {"left_out": [list(pair) for pair in found.left_out], "dry_run": found.dry_run, "reason": "; ".join(filter(None, (filing.reason, found.problem)))}
+    kind = filing.kind
+    return given | ({"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)} if kind else {})
+
+
+def _digest_of(conn: sa.Connection, week: date | None) -> int | None:
+    found: int | None = conn.execute(sa.text("SELECT id FROM report WHERE week = :week"), {"week": week}).scalar()
+    return found
 
 
 def get_report(conn: sa.Connection, report_id: int) -> Report:
@@ -135,44 +167,57 @@ def queue_report(conn: sa.Connection, report_id: int) -> str:
     return _move(conn, report_id, "queued", start=("draft",), done=("queued", "sending", "sent"), hint=hint, verb="queue")
 
 
-def hold(conn: sa.Connection, report_id: int) -> str:
-    """draft or queued -> held. Answers the state. Raises ReportError."""
+def hold(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
+    """draft or queued -> held. Answers the state. Raises ReportError. `who` (empty: not a person) and `why` are kept."""
     hint = {"sending": "it is being sent right now", "sent": "it has been sent", "unknown": "it waits for a person already", "dropped": "it was dropped"}
-    return _move(conn, report_id, "held", start=("draft", "queued"), done=("held",), hint=hint, verb="hold")
+    return _move(conn, report_id, "held", start=("draft", "queued"), done=("held",), hint=hint, verb="hold", who=who, why=why)
 
 
-def release(conn: sa.Connection, report_id: int) -> str:
+def release(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft, held or unknown -> queued and due at once; an unknown one is sent again. Answers the state. Raises ReportError."""
     hint = {"dropped": "it was dropped"}
-    return _move(conn, report_id, "queued", start=("draft", "held", "unknown"), done=("queued", "sending", "sent"), hint=hint, verb="release")
+    return _move(conn, report_id, "queued", start=("draft", "held", "unknown"), done=("queued", "sending", "sent"), hint=hint, verb="release", who=who, why=why)
 
 
-def drop(conn: sa.Connection, report_id: int) -> str:
+def drop(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft, held, queued or unknown -> dropped, for ever. Answers the state. Raises ReportError."""
     hint = {"sending": "it is being sent right now; try again in a moment", "sent": "it has been sent"}
-    return _move(conn, report_id, "dropped", start=("draft", "held", "queued", "unknown"), done=("dropped",), hint=hint, verb="drop")
+    return _move(conn, report_id, "dropped", start=("draft", "held", "queued", "unknown"), done=("dropped",), hint=hint, verb="drop", who=who, why=why)
 
 
-def _move(conn: sa.Connection, report_id: int, goal: str, *, start: Sequence[str], done: Sequence[str], hint: dict[str, str], verb: str) -> str:
-    state = conn.execute(sa.text("SELECT state FROM report WHERE id = :id FOR UPDATE"), {"id": report_id}).scalar()
+def _move(
+    conn: sa.Connection, report_id: int, goal: str, *, start: Sequence[str], done: Sequence[str], hint: dict[str, str], verb: str, who: str = "", why: str = ""
+) -> str:
+    query = "SELECT r.state, o.tries FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id FOR UPDATE OF r"
+    found = conn.execute(sa.text(query), {"id": report_id}).one_or_none()
     name = ids.show("report", report_id)
-    if state is None:
+    if found is None:
         raise ReportError(f"there is no report {name}; `swingbot report list` shows them")
-    if state in done:
-        return str(state)
-    if state not in start:
-        raise ReportError(f"cannot {verb} {name}, which is {state}: {hint[state]}")
+    if found.state in done:
+        return str(found.state)
+    if found.state not in start:
+        raise ReportError(f"cannot {verb} {name}, which is {found.state}: {hint[found.state]}")
     conn.execute(sa.text("UPDATE report SET state = :goal WHERE id = :id"), {"goal": goal, "id": report_id})
+    if goal == "held" and why:
+        conn.execute(sa.text("UPDATE report SET reason = :why WHERE id = :id"), {"why": why, "id": report_id})
     if goal == "queued":
         conn.execute(sa.text("UPDATE outbox SET next_try = now(), error = NULL WHERE report = :id"), {"id": report_id})
+    if who:
+        note_act(conn, verb, who=who, why=why, report=report_id, was=found.state, counts=found.tries == 0 and found.state != "unknown")
     return goal
+
+
+def note_act(conn: sa.Connection, act: str, *, who: str, why: str, report: int | None = None, was: str | None = None, counts: bool = False) -> None:
+    """Keep what a person decided. `counts`: about a mail that no server had been given yet, so about its words."""
+    insert = "INSERT INTO moderation (report, act, who, why, was, counts) VALUES (:report, :act, :who, nullif(:why, ''), :was, :counts)"
+    conn.execute(sa.text(insert), {"report": report, "act": act, "who": who, "why": why, "was": was, "counts": counts})
 
 
 class PostgresOutbox:
     """`swingbot.service.send_reports.Outbox` over the tables report and outbox."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: sa.Engine, rules: LeaveRules | None = None) -> None:
+        self._engine, self._rules = engine, rules or LeaveRules()
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
@@ -202,20 +247,30 @@ class PostgresOutbox:
                 report=report.id,
                 message_id=report.message_id,
                 message=report.message,
-                recipients=tuple(dict.fromkeys(address for text in (*report.to, *report.cc) for address in addresses(text))),
+                recipients=_bare(report.to, report.cc),
                 tries=report.tries,
                 next_try=report.next_try,
             )
             for report in reports
         ]
 
-    def take(self, report: int, settled: datetime) -> bool:
+    def take(self, report: int, now: datetime, settled: datetime) -> bool:
         with transaction(self._engine, "report sending") as conn:
-            taken = conn.execute(sa.text("UPDATE report SET state = 'sending' WHERE id = :id AND state = 'queued'"), {"id": report}).rowcount == 1
-            if taken:
+            # FOR SHARE: whoever stops the mail waits for this transaction, and this one waits for him.
+            stopped = conn.execute(sa.text("SELECT stopped FROM mail_switch FOR SHARE")).scalar_one() or self._rules.stop
+            row = conn.execute(
+                sa.text("SELECT to_addrs, cc_addrs, lists FROM report WHERE id = :id AND state = 'queued' FOR UPDATE"), {"id": report}
+            ).one_or_none()
+            if stopped or row is None:
+                return False
+            why = why_not(_bare(row.to_addrs, row.cc_addrs), row.lists, _sent_to(conn, row.lists, now), self._rules)
+            if why is None:
+                conn.execute(sa.text("UPDATE report SET state = 'sending' WHERE id = :id"), {"id": report})
                 update = "UPDATE outbox SET tries = tries + 1, next_try = :settled WHERE report = :id"
                 conn.execute(sa.text(update), {"id": report, "settled": settled})
-        return taken
+            else:
+                conn.execute(sa.text("UPDATE report SET state = 'held', reason = :why WHERE id = :id"), {"id": report, "why": why})
+        return why is None
 
     def sent(self, report: int, at: datetime, note: str | None) -> None:
         with transaction(self._engine, "report sent") as conn:
@@ -248,3 +303,15 @@ class PostgresOutbox:
         if moved != 1:
             raise ReportError(f"report {ids.show('report', report)} is not being sent; two senders are at work")
         conn.execute(sa.text("UPDATE outbox SET error = :error WHERE report = :id"), {"id": report, "error": error})
+
+
+def _bare(to: Sequence[str], cc: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(address for text in (*to, *cc) for address in addresses(text)))
+
+
+def _sent_to(conn: sa.Connection, lists: Sequence[str], now: datetime) -> dict[str, int]:
+    """Mails of the last day by mailing list; one that may have left counts."""
+    query = """SELECT lower(a) AS address, count(*) AS mails FROM report r, unnest(r.to_addrs || r.cc_addrs) a
+        WHERE lower(a) = ANY(:lists) AND (r.state IN ('sending', 'unknown') OR (r.state = 'sent' AND r.sent_at > :since)) GROUP BY 1"""
+    rows = conn.execute(sa.text(query), {"lists": list(lists), "since": now - timedelta(hours=DAY_HOURS)})
+    return {row.address: row.mails for row in rows}

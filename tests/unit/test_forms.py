@@ -48,7 +48,8 @@ class Site:
         return found[1]
 
     def sign_in(self, key: str = operator_key(SECRET), who: str = "Ada Example", next: str = "/form") -> httpx.Response:
-        return self.client.post("/login", data={"who": who, "key": key, "next": next}, follow_redirects=False)
+        answer: httpx.Response = self.client.post("/login", data={"who": who, "key": key, "next": next}, follow_redirects=False)
+        return answer
 
 
 @pytest.fixture

@@ -65,8 +65,12 @@ class Outbox(Protocol):
     def due(self, now: datetime) -> list[Outgoing]:
         """What is queued and due, oldest first."""
 
-    def take(self, report: int, settled: datetime) -> bool:
-        """queued -> sending, one more try, not to be looked up before `settled`; False if it is not queued any more (somebody held or dropped it)."""
+    def take(self, report: int, now: datetime, settled: datetime) -> bool:
+        """queued -> sending, one more try, not to be looked up before `settled`.
+
+        False if it must not leave: mail is stopped, somebody held or dropped it, or what has happened since it was written speaks against it
+        (`core.moderation.leaving`): then it is held with that reason.
+        """
 
     def sent(self, report: int, at: datetime, note: str | None) -> None:
         """sending -> sent."""
@@ -135,7 +139,7 @@ def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) ->
             settled = _settle(outbox, archive, mail, now)
             results += [settled] if settled else []
         for mail in outbox.due(now):
-            if not outbox.take(mail.report, settled=now + SETTLE):
+            if not outbox.take(mail.report, now, now + SETTLE):
                 continue
             try:
                 results.append(_send(outbox, mailer, archive, mail, now))
