@@ -1,0 +1,19 @@
+# What hackbench printed, as `metric value` lines: the same numbers as parse.py, in POSIX awk, for those who have nothing of ours.
+# -v iterations=N says how many times there must be. Nothing is printed when one is missing, or when several instances ran.
+/^[ \t]*Instance: / { instances++ }
+/^[ \t]*Running in .* tasks\)[ \t]*$/ { tasks = $(NF - 1); sub(/.*==[ \t]*/, "", tasks); next }
+/^[ \t]*Each sender will pass / { size = $5 * $8; next }
+/^[ \t]*Time: [0-9.]+[ \t]*$/ {
+	time = $2 + 0
+	total += time
+	if (!count || time < best) best = time
+	if (!count || time > worst) worst = time
+	count++
+}
+END {
+	kb = int(tasks * size / 1024)
+	if (!count || instances > 1 || best <= 0 || kb < 1 || (iterations != "" && count != iterations)) exit
+	printf "throughput %.17g\n", kb / best
+	printf "throughput_avg %.2f\n", kb / (total / count)
+	printf "throughput_worst %.17g\n", kb / worst
+}

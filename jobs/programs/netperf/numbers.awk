@@ -1,0 +1,42 @@
+# What netperf printed, as `metric value` lines: the same numbers as parse.py, in POSIX awk, for those who have nothing of ours.
+# -v nr_threads=N says how many instances there must be. Nothing is printed when one is missing.
+function added(list, count, n, total) { total = 0; for (n = 1; n <= count; n++) total += list[n]; return total }
+function say(name, value) { printf "%s %.17g\n", name, value }
+/Throughput/ || (/Rate/ && /Time/) {
+	split("", column)
+	for (n = 1; n <= NF; n++) if (!($n in column)) column[$n] = n
+	rate = "Throughput" in column ? column["Throughput"] : column["Rate"]
+	errors = "Errors" in column
+	seen = 1
+	next
+}
+/10\^6bits/ { unit = "Mbps"; next }
+/per sec/ { unit = "tps"; next }
+/^[ \t]*Iterations:/ { iterations = $2; next }
+seen && /^[ \t]*[0-9]+([ \t]+-?[0-9]+(\.[0-9]+)?)+[ \t]*$/ {
+	if (errors && $2 ~ /\./) {
+		if (NF >= rate - 2) received[++receivers] = $(rate - 2)
+	} else if (NF >= rate) {
+		sent[++count] = $rate
+		elapsed = $(column["Time"])
+		bytes = errors ? $2 : $3
+	}
+}
+END {
+	if (!count || unit == "" || (nr_threads != "" && count != nr_threads * (iterations ? iterations : 1))) exit
+	if (receivers && receivers != count) exit
+	if (!iterations) iterations = 1
+	s = added(sent, count)
+	r = added(received, receivers)
+	both = s / iterations + r / iterations
+	say("Throughput_" unit, s / count)
+	say("ThroughputBoth_" unit, s / count + r / count)
+	say("Throughput_total_" unit, s / iterations)
+	say("ThroughputBoth_total_" unit, both)
+	if (receivers) {
+		say("ThroughputRecv_" unit, r / count)
+		say("ThroughputRecv_total_" unit, r / iterations)
+	}
+	if (unit == "tps") say("workload", both * elapsed)
+	else if (bytes > 0) say("workload", both * elapsed * 1e6 / 8 / bytes)
+}
