@@ -6,6 +6,9 @@ import hashlib
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from swingbot_jobs import newc
 from swingbot_worker.rootfs import contents, cpio
 from swingbot_worker.rootfs.programs import Binary
 
@@ -14,8 +17,15 @@ ENTRIES = [cpio.directory("usr"), cpio.file("usr/a", b"12345", executable=True),
 
 def test_members_are_where_they_are_said_to_be() -> None:
     archive = cpio.archive(ENTRIES)
-    found = {member.path: archive[member.offset : member.offset + member.size] for member in contents.members(archive)}
+    found = {member.path: archive[member.offset : member.offset + member.size] for member in newc.members(archive)}
     assert found == {"usr/a": b"12345", "usr/z": b"", "zz": b"x" * 999}
+
+
+def test_what_is_no_archive_or_half_of_one_is_refused() -> None:
+    archive = cpio.archive(ENTRIES)
+    for broken in (b"", b"x" * 200, archive[:130], archive[:-300]):
+        with pytest.raises(newc.NotAnArchive):
+            list(newc.members(broken))
 
 
 def test_what_may_not_be_handed_on_is_zeros_of_the_same_length_and_fits_back(tmp_path: Path) -> None:

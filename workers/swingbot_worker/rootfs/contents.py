@@ -7,43 +7,15 @@ places hold zeros, and the record says which package of which version fills them
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from swingbot_jobs.newc import Member, members
 from swingbot_worker import process
 from swingbot_worker.rootfs.programs import Binary
 
 VERSION = 1
-_HEADER = 110  # bytes of a newc header: a magic of 6 digits and 13 fields of 8
-_SYMLINK, _FILE, _KIND = 0o120000, 0o100000, 0o170000
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A file of an archive: where its bytes begin, and how many they are."""
-
-    path: str
-    offset: int
-    size: int
-
-
-def members(archive: bytes) -> Iterator[Member]:
-    """The plain files of one cpio archive (newc), in its order."""
-    at = 0
-    while at + _HEADER <= len(archive):
-        field = [int(archive[at + 6 + 8 * n : at + 14 + 8 * n], 16) for n in range(13)]
-        mode, size, name_size = field[1], field[6], field[11]
-        path = archive[at + _HEADER : at + _HEADER + name_size - 1].decode()
-        if path == "TRAILER!!!":
-            return
-        begin = at + _HEADER + name_size
-        begin += -begin % 4
-        if mode & _KIND == _FILE:
-            yield Member(path, begin, size)
-        at = begin + size
-        at += -at % 4
 
 
 def without(archive: bytes, left_out: Iterable[Member]) -> bytes:
