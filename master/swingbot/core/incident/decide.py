@@ -1,0 +1,49 @@
+"""What a person may say about an incident, and what it is from then on. Saying the same thing twice changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from swingbot.core.incident.model import Status
+
+Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
+STATUSES: Final[tuple[Status, ...]] = ("open", "expected", "fixed", "invalid", "duplicate", "closed")
+ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
+LONGEST_REASON: Final = 500
+
+# What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was measured.
+_BECOMES: Final[dict[Act, Status]] = {"close": "closed", "reopen": "open", "expected": "expected", "fixed-by": "open", "invalid": "invalid"}
+
+
+class NotNow(ValueError):
+    """The incident is in a state in which that cannot be said of it; the message says what can be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """`status` is the new one; `changes` is False where it was so already; `withdraw` says that mails which have not left must not leave any more."""
+
+    status: Status
+    changes: bool
+    withdraw: bool
+
+
+def decide(name: str, status: Status, act: Act, *, merged_into: str | None = None, same_fix: bool = False) -> Decision:
+    """What `act` does to incident `name` (i3). `same_fix`: that very commit is what it waits for already. Raises NotNow."""
+    if status == "duplicate":
+        raise NotNow(f"{name} was merged into {merged_into}: say it of {merged_into}, or take {name} out again with `swingbot incident split {name}`")
+    goal = _BECOMES[act]
+    if act == "fixed-by":
+        if status == "fixed" and same_fix:
+            return Decision(status="fixed", changes=False, withdraw=False)
+        return Decision(status=goal, changes=not (same_fix and status == "open"), withdraw=False)
+    return Decision(status=goal, changes=goal != status, withdraw=act in ("close", "expected", "invalid") and goal != status)
+
+
+def tidy(reason: str | None) -> str | None:
+    """One line of printable text, or None. Raises NotNow for one that is too long."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in reason or "").split())
+    if len(line) > LONGEST_REASON:
+        raise NotNow(f"the reason has {len(line)} characters; {LONGEST_REASON} are the most that is kept")
+    return line or None

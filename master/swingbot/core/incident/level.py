@@ -1,0 +1,58 @@
+"""Changes that somebody expects, and whether one is gone: arithmetic of log ratios. Formulas: docs/incidents.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+GONE: Final = 0.4  # a change of which no more than this share is left has gone; the other side of what makes one commit explain a swing
+THERE: Final = 0.6
+Answer = Literal["back", "still", "unclear"]
+
+
+def log_ratio(change_pct: float) -> float:
+    """-18.0 (per cent) is log(0.82); -100 and below is minus infinity."""
+    return math.log1p(change_pct / 100.0) if change_pct > -100.0 else -math.inf
+
+
+def percent(effect: float) -> float:
+    """The change in per cent of a log ratio; what is beyond e^50 is cut."""
+    return 100.0 * math.expm1(min(effect, 50.0))
+
+
+def beyond(effect: float, expected: Iterable[float]) -> float:
+    """What is left of `effect` once the `expected` ones are taken off: the tip against the new level. All are log ratios."""
+    return effect - math.fsum(expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What a tip says about a change that was found earlier. `share` is how much of it is left, None where that cannot be said."""
+
+    answer: Answer
+    share: float | None
+    words: str
+
+
+def check(found_pct: float, row: Mapping[str, Any] | None) -> Check:
+    """Whether the change of `found_pct` is still to be seen between the culprit's parent and a tip, by their comparison's `row`.
+
+    `back` needs a row that can be trusted, with at most `GONE` of the change left (or one that went the other way), and no change that is sure to be
+    larger than that; `still` needs a change in the same direction that is sure, of at least `THERE`.
+    """
+    if row is None or row["change_pct"] is None or row["verdict"] == "invalid":
+        why = (row or {}).get("reason") or "no run of it gave a result"
+        return Check(answer="unclear", share=None, words=f"the tip could not be measured: {why}")
+    was, now = log_ratio(found_pct), log_ratio(row["change_pct"])
+    share = now / was if was and math.isfinite(was) and math.isfinite(now) else None
+    words = f"{row['metric']} was {found_pct:+.1f} % with the culprit and is {row['change_pct']:+.1f} % at the tip, both against the culprit's parent"
+    if share is None:
+        return Check(answer="unclear", share=None, words=words)
+    if row["verdict"] in ("worse", "better", "changed") and share >= THERE:
+        return Check(answer="still", share=share, words=words)
+    if row["verdict"] != "unclear" and share <= GONE:
+        return Check(answer="back", share=share, words=words)
+    reason = f"; {row['reason']}" if row.get("reason") else ""
+    return Check(answer="unclear", share=share, words=f"{words}: neither gone nor plainly there{reason}")

@@ -1,0 +1,63 @@
+"""An incident and the places where its commit was found, as remembered. Ids are plain numbers, commits 40 hex digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["open", "expected", "fixed", "invalid", "duplicate", "closed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """`comparison` is that of its first sighting, `merged_into` the one that a duplicate belongs to. `fix_check` is the comparison that tells
+    whether `fixed_by` gave the number back; None while no tip has that commit."""
+
+    id: int
+    tree: int
+    culprit: int  # variant
+    commit: str
+    status: Status
+    comparison: int | None = None
+    merged_into: int | None = None
+    fixed_by: str | None = None
+    fix_check: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """A culprit as one bisection found it. `patch_id` is that of `git patch-id --stable`: "" for a commit without one (merge, root, no change), None
+    where nobody has looked. `comparison` is that of its parent with it, `report` the mail that told of it."""
+
+    id: int
+    incident: int
+    bisection: int
+    culprit: int  # variant
+    tree: int
+    commit: str
+    patch_id: str | None = None
+    comparison: int | None = None
+    report: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A change of one metric that a person said to expect, from `commit` on."""
+
+    incident: int
+    commit: str
+    patch_id: str | None
+    change_pct: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstMail:
+    """The mail that began an incident's thread, as it was sent."""
+
+    report: int
+    message_id: str
+    subject: str
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    message: bytes
+    sent_days: float  # ago
