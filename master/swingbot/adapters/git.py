@@ -16,14 +16,21 @@ from typing import Any, Final
 from swingbot.adapters import process
 from swingbot.core.model.records import CommitFacts
 from swingbot.service.checkpoint import checkpoint
-from swingbot.service.ports import GitError
+from swingbot.service.ports import CannotRevert, GitError
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _PREFIX = re.compile(r"[0-9a-f]{4,40}")
 # What a remote may be: a path, or a URL that cannot run a command of its own (ext:: can).
 _URL = re.compile(r"(?:https?|git|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/\S.*|\.{1,2}/\S.*")
 
+# Who makes commits here, and when: equal contents give equal commits.
+_ROBOT: Final = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in (("NAME", "swingbot"), ("EMAIL", "swingbot@localhost"))} | {
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+}
 REMEMBERED: Final = 500  # answers about pairs of commits
+# How patches are made that are compared with one another, whatever the user's own configuration says.
+_DIFF: Final = ("--diff-algorithm=myers", "--unified=3", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
 
 
 class Mirror:
@@ -118,6 +125,31 @@ class Mirror:
             _forget(self._along)
         return self._along[good, bad]
 
+    def message(self, commit: str) -> str:
+        """The whole message of `commit`."""
+        return self._git("show", "-s", "--no-show-signature", "--format=%B", commit, "--")
+
+    def messages_from(self, commit: str, tip: str, most: int) -> list[tuple[str, str]]:
+        """(commit, message) of `commit` and of at most `most` commits after it towards `tip`, oldest first, along first parents."""
+        after = self.first_parents(commit, tip)[:most]
+        if not after:
+            return [(commit, self.message(commit))]
+        told = self._git("log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H%x01%B%x00", f"{commit}..{after[-1]}", "--").split("\0")
+        found = [(sha.strip(), text) for sha, _, text in (one.partition("\x01") for one in told) if text]
+        return [(commit, self.message(commit)), *found]
+
+    def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
+        """What `git patch-id --stable` calls the change of each commit: the same for a rebased copy. Merges, roots and empty commits have none."""
+        patches = self._git("diff-tree", "--stdin", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", *_DIFF, stdin="".join(f"{c}\n" for c in commits).encode())
+        told = self._git("patch-id", "--stable", stdin=patches.encode()) if patches else ""
+        return {commit: patch_id for patch_id, _, commit in (line.partition(" ") for line in told.splitlines())}
+
+    def find_patch(self, patch_id: str, like: str, good: str, bad: str, most: int = 200) -> str | None:
+        """The commit in good..bad with that patch-id, looked for among the latest `most` that change the same paths as `like`; None if there is none."""
+        paths = [f":(top,literal){path}" for path in self.changed_paths(like)[:100]]
+        commits = self._git("rev-list", "--no-merges", f"--max-count={most}", f"{good}..{bad}", "--", *paths).split() if paths else []
+        return next((commit for commit, found in self.patch_ids(commits).items() if found == patch_id), None) if commits else None
+
     # -- keeping
 
     def keep(self, commit: str) -> None:
@@ -164,6 +196,35 @@ class Mirror:
             }
             return self._git("commit-tree", tree, "-p", parent, env=identity, stdin=f"{subject}\n\n{body}".encode()).strip()
 
+    def without(self, tip: str, commit: str) -> str:
+        """`tip` with `commit` reverted: a commit on top of it, kept, a function of the two alone. Raises CannotRevert.
+
+        A three-way merge of the trees of `tip` and of the commit's parent with the commit's own for their base. This git merges commits, not
+        trees, so three of them are made for it, which nothing refers to afterwards.
+        """
+        facts = self.facts(commit)
+        if len(facts.parents) != 1:
+            raise CannotRevert("the commit is a merge" if facts.parents else "the commit is the first of its history")
+        base = self._synthetic(commit)
+        ours, theirs = self._synthetic(tip, base), self._synthetic(facts.parents[0], base)
+        done = self._run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs)
+        tree, *files = [word for word in done.out.split("\0") if word]
+        if done.rc == 1:
+            raise CannotRevert(f"conflict in {_files(files)}")
+        if done.rc != 0:
+            raise GitError(f"git merge-tree: {_last_line(done.err) or f'git exited with status {done.rc}'}")
+        if tree == self.facts(tip).tree_hash:
+            raise CannotRevert("the tip has nothing left of it to revert")
+        message = f'Revert "{facts.subject}"\n\nThis reverts commit {commit} on {tip}.\n'
+        reverted = self._git("commit-tree", tree, "-p", tip, env=_ROBOT, stdin=message.encode()).strip()
+        self.keep(reverted)
+        return reverted
+
+    def _synthetic(self, commit: str, *parents: str) -> str:
+        """A commit with the tree of `commit` and these parents."""
+        words = [word for parent in parents for word in ("-p", parent)]
+        return self._git("commit-tree", f"{commit}^{{tree}}", *words, env=_ROBOT, stdin=b"for a merge\n").strip()
+
     # -- running git
 
     def _fetch(self, url: str, refspec: str, *, what: str) -> None:
@@ -195,6 +256,12 @@ def _forget(known: dict[tuple[str, str], Any]) -> None:
     """Drop what was asked first once there is much."""
     if len(known) > REMEMBERED:
         del known[next(iter(known))]
+
+
+def _files(names: Sequence[str]) -> str:
+    """A few paths, in a form that stays one line whatever they are called."""
+    shown = [name if name.isprintable() and len(name) <= 120 else ascii(name[:120])[1:-1] for name in names[:4]]
+    return ", ".join(shown) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _is_diff(path: Path) -> bool:

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from swingbot.core.proof.gates import BadGate
+from swingbot.core.proof.gates import names as gate_names
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
 
@@ -89,6 +92,21 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    gates: str = _key(
+        "all", "comma-separated gates that a culprit goes through before its mail (docs/proof.md); layout and executed build kernels of their own"
+    )
+    require: str = _key(
+        "reproduced,tip,code,facts", "comma-separated gates that have to be passed before a mail leaves by itself; the others hold it if they fail"
+    )
+    deadline_hours: float = _key(24.0, "a gate that is not over after so long is not run, and the mail is written without it")
+    budget_minutes: float = _key(
+        240.0, "what the gates of one culprit may be foreseen to cost together; those that do not fit are not run; 0: whatever it costs"
+    )
+    merged_trees: str = _key("", "comma-separated names of trees whose branch others base their work on, such as mainline; a report says so")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
     release: str = _key("hold", "hold: a person releases each report; release: reports leave by themselves")
     sender: str = _key("swingbot <swingbot@localhost>", "From of every report")
@@ -119,6 +137,7 @@ class Settings:
     watch: Watch = field(default_factory=Watch)
     bisect: Bisect = field(default_factory=Bisect)
     policy: Policy = field(default_factory=Policy)
+    proof: Proof = field(default_factory=Proof)
     mail: Mail = field(default_factory=Mail)
     loop: Loop = field(default_factory=Loop)
     sources: Mapping[str, str] = field(default_factory=dict)  # "section.key" -> where it came from, for `swingbot settings`
@@ -230,6 +249,11 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     settings = Settings(**sections, sources=sources)
     if settings.mail.release not in ("hold", "release"):
         raise SettingsError(f"mail.release: {settings.mail.release!r} is neither 'hold' nor 'release'")
+    for key in ("gates", "require"):
+        try:
+            gate_names(getattr(settings.proof, key))
+        except BadGate as error:
+            raise SettingsError(f"proof.{key}: {error}") from None
     return settings
 
 

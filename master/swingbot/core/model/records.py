@@ -184,7 +184,7 @@ class StoredRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     id: int
-    kind: Literal["asked", "watch", "attribute", "prove", "anchor"]
+    kind: Literal["asked", "watch", "attribute", "prove", "anchor", "gate"]
     tree: int
     base: int
     head: int
@@ -192,6 +192,16 @@ class Comparison:
     boots: int
     status: str
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven:
+    """An incident as far as its proof needs it; `comparison` is that of parent (`base`) and culprit (`head`)."""
+
+    id: int
+    tree: int
+    comparison: Comparison
+    bisection: int  # the first that ended at the culprit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,97 @@
+"""What goes with a change and may explain it: counters, symbols, sizes. At most five, and only where they go wherever the change goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from swingbot.core.proof.gates import GateRow
+from swingbot.core.proof.share import Effect, effect_of
+from swingbot.core.report.facts import Clue
+from swingbot.core.report.words import change, cut, percent
+
+MOST: Final = 5
+_OF_CODE: Final = 2  # of them sizes of functions that the commit changed
+# Counters of a run of fixed length follow the amount of work done: one that moves as the metric itself does explains nothing.
+_FOLLOWS: Final = 0.25
+_LEAST: Final = math.log1p(0.02)  # smaller changes of a counter are there in any two kernels
+_COUNTERS: Final = ("counter", "count", "time", "share", "profile")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """The rows of another pair of kernels of the same unit job on the same testbox; `turned`: the head is the one without the commit."""
+
+    rows: Sequence[Row]
+    turned: bool = False
+
+
+def clues(headline: Row, rows: Sequence[Row], others: Sequence[Pair], code: GateRow | None) -> tuple[Clue, ...]:
+    """The best first. `rows` are those of parent and commit, `others` of the pairs that gates measured."""
+    own = effect_of(headline)
+    if own is None:
+        return ()
+    found = [clue for row in rows if _beside(row, headline) for clue in _of_row(row, own, others)]
+    best = [clue for _, clue in sorted(found, key=lambda scored: (-scored[0], scored[1].name))]
+    sizes = _of_code(code)[:_OF_CODE]
+    return (*best[: MOST - len(sizes)], *sizes)
+
+
+def _beside(row: Row, headline: Row) -> bool:
+    return (row["testbox"], row["unit_job"]) == (headline["testbox"], headline["unit_job"]) and row.get("class") in _COUNTERS and not row.get("headline")
+
+
+def _of_row(row: Row, own: Effect, others: Sequence[Pair]) -> list[tuple[float, Clue]]:
+    share = row.get("class") in ("share", "profile")
+    size = _points(row) if share else _ratio(row, own)
+    if size is None or not all(_same_way(row, pair, size) for pair in others):
+        return []
+    base, head = row["base"]["mean"], row["head"]["mean"]
+    words = f"{_number(base)} to {_number(head)}" + (" points" if share else f", {change(row['change_pct'], row.get('better'))}")
+    return [(abs(size) * (10.0 if share else 1.0), Clue(kind="symbol" if row.get("class") == "profile" else "counter", name=row["metric"], words=words))]
+
+
+def _points(row: Row) -> float | None:
+    """Change of a share, 1 for a hundred points; None unless it is clear."""
+    points, bounds = row.get("change_points"), row.get("interval_points")
+    clear = row["verdict"] in ("worse", "better", "changed") and bounds is not None and bounds[0] * bounds[1] > 0
+    return points / 100.0 if clear and points is not None else None
+
+
+def _ratio(row: Row, own: Effect) -> float | None:
+    """Log effect of a counter; None unless it is clear, large enough to matter, and other than the amount of work."""
+    found = effect_of(row)
+    if found is None or found.low is None or found.high is None or row["verdict"] not in ("worse", "better", "changed"):
+        return None
+    if found.low * found.high <= 0 or abs(found.log) < _LEAST or abs(found.log - own.log) < _FOLLOWS * abs(own.log):
+        return None
+    return found.log
+
+
+def _same_way(row: Row, pair: Pair, size: float) -> bool:
+    """Whether another pair that has the row shows it in the same direction."""
+    for other in pair.rows:
+        if (other["testbox"], other["unit_job"], other["metric"]) == (row["testbox"], row["unit_job"], row["metric"]):
+            seen = other.get("change_points") if row.get("class") in ("share", "profile") else other["change_pct"]
+            return seen is not None and other["verdict"] != "same" and seen * size * (-1 if pair.turned else 1) > 0
+    return True
+
+
+def _of_code(code: GateRow | None) -> list[Clue]:
+    """Functions whose size the commit changed, the largest change first."""
+    if code is None or code.status != "pass":
+        return []
+    sized = [one for one in code.detail.get("functions", []) if one["base"] is not None and one["head"] is not None and one["base"] != one["head"]]
+    sized.sort(key=lambda one: (-abs(one["head"] - one["base"]), one["name"]))
+    return [Clue(kind="size", name=cut(one["name"], 80), words=_sized(one["base"], one["head"], one["object"])) for one in sized]
+
+
+def _sized(base: int, head: int, where: str) -> str:
+    return f"{base} to {head} bytes ({percent(100.0 * (head / base - 1)) if base else 'new'} {'more' if head > base else 'less'}), in {where}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.4g}"

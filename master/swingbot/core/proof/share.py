@@ -1,0 +1,87 @@
+"""Is a commit's change still there on another pair of kernels? Decided on log effects with their intervals.
+
+With d the commit's own effect (log ratio of head to base, its sign turned to be positive), e that of the other pair, and h their half
+intervals (95 %), the question is whether e is at least a share s of d: u = e - s d, known to hypot(h_e, s h_d). Boots that both pairs
+share make the true spread of u smaller than that, never larger, for s > 0 and effects of one sign.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from swingbot.core.proof.gates import Told
+from swingbot.core.report.facts import Better as Direction
+from swingbot.core.report.words import change, change_with_interval
+
+# Less than half of it, and something else on the way there has the larger part in the number.
+SHARE: Final = 0.5
+Answer = Literal["yes", "no", "unclear"]
+Better = Direction | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A log ratio with its 95 % interval; `low` and `high` are None where one boot, or none, says nothing about its spread."""
+
+    log: float
+    low: float | None
+    high: float | None
+
+    @property
+    def half(self) -> float:
+        return math.inf if self.low is None or self.high is None else max(self.high - self.log, self.log - self.low, 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        bounds = None if self.low is None or self.high is None else [_pct(self.low), _pct(self.high)]
+        return {"change_pct": _pct(self.log), "interval_pct": bounds}
+
+
+def effect_of(row: Mapping[str, Any] | None) -> Effect | None:
+    """The effect of a comparison row (DESIGN section 8); None where it has no number, or one that is no ratio."""
+    if row is None or row.get("change_pct") is None or row.get("verdict") == "invalid":
+        return None
+    log = _log(row["change_pct"])
+    bounds = [_log(bound) for bound in row.get("interval_pct") or (None, None)]
+    return None if log is None else Effect(log=log, low=bounds[0], high=bounds[1])
+
+
+def _log(pct: float | None) -> float | None:
+    return math.log1p(pct / 100.0) if pct is not None and math.isfinite(pct) and pct > -100.0 else None
+
+
+def _pct(log: float) -> float:
+    return 100.0 * math.expm1(log)
+
+
+def keeps(own: Effect, other: Effect, *, turned: bool = False, share: float = SHARE) -> Answer:
+    """Whether `other` has at least `share` of `own`, in the same direction; `turned`: in the opposite one, as when the commit is taken away."""
+    side = math.copysign(1.0, own.log)
+    e = side * other.log * (-1.0 if turned else 1.0)
+    u, half = e - share * abs(own.log), math.hypot(other.half, share * own.half)
+    if u - half > 0.0:
+        return "yes"
+    return "no" if u + half < 0.0 else "unclear"
+
+
+def told(own: Effect, other: Effect, better: Better, *, turned: bool = False, what: str = "") -> Told:
+    """A gate's answer with its figures, `what` before them; what is unclear counts as not run, never as passed."""
+    answer = keeps(own, other, turned=turned)
+    figures = f"{what}{_words(other, better)}, {_share(own, other, turned):.0f}% of the commit's own {change(_pct(own.log), better)}"
+    detail = {"own": own.to_json(), "other": other.to_json(), "share": _share(own, other, turned) / 100.0}
+    if answer == "unclear":
+        return Told(status="not run", reason=f"unclear: {figures}", detail=detail)
+    return Told(status="pass" if answer == "yes" else "fail", reason=figures, detail=detail)
+
+
+def _share(own: Effect, other: Effect, turned: bool) -> float:
+    """Per cent of the own log effect, 0 where there is none; negative in the wrong direction."""
+    return 0.0 if own.log == 0.0 else 100.0 * (other.log / own.log) * (-1.0 if turned else 1.0)
+
+
+def _words(effect: Effect, better: Better) -> str:
+    if effect.low is None or effect.high is None:
+        return f"{change(_pct(effect.log), better)} (interval unknown)"
+    return change_with_interval(_pct(effect.log), (_pct(effect.low), _pct(effect.high)), better)
