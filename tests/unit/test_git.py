@@ -97,3 +97,40 @@ def test_a_patch_that_does_not_apply_says_which_and_where(mirror: Mirror, linux:
     for rubbish in (b"", b"\0\1\2", b"no patch at all\n"):
         with pytest.raises(GitError):
             mirror.apply(ids[2], [rubbish])
+
+
+def commit_file(path: Path, name: str, text: str, title: str) -> str:
+    (path / name).write_text(text)
+    git(path, "add", name)
+    git(path, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "-m", title)
+    return git(path, "rev-parse", "HEAD")
+
+
+def test_a_rebased_copy_has_the_patch_id_of_its_original_and_is_found_in_another_branch(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    original = commit_file(path, "mm.c", "".join(f"line {n}\n" for n in range(40)), "mm: a file")
+    git(path, "checkout", "-q", "-b", "next", ids[1])
+    commit_file(path, "other.c", "int x;\n", "something else")
+    git(path, "-c", "user.name=B", "-c", "user.email=b@example.org", "cherry-pick", original)
+    copy = git(path, "rev-parse", "HEAD")
+    tip = commit_file(path, "mm.c", "changed\n", "mm: another change of the same file")
+    mirror.fetch_branch("t", str(path), "main")
+    mirror.fetch_branch("n", str(path), "next")
+    found = mirror.patch_ids([original, copy, tip])
+    assert copy != original
+    assert found[copy] == found[original] != found[tip]
+    assert mirror.find_patch(found[original], original, ids[1], tip) == copy
+    assert mirror.find_patch(found[original], original, copy, tip) is None
+
+
+def test_merges_roots_and_empty_commits_have_no_patch_id(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    git(path, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "nothing")
+    empty = git(path, "rev-parse", "HEAD")
+    git(path, "checkout", "-q", "-b", "side", ids[1])
+    commit_file(path, "side.c", "int y;\n", "side")
+    git(path, "checkout", "-q", "main")
+    git(path, "-c", "user.name=A", "-c", "user.email=a@example.org", "merge", "-q", "--no-ff", "-m", "merge", "side")
+    mirror.fetch_branch("t", str(path), "main")
+    assert mirror.patch_ids([ids[0], empty, git(path, "rev-parse", "HEAD")]) == {}
+    assert mirror.patch_ids([]) == {}

@@ -140,7 +140,9 @@ class Mirror:
 
     def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
         """What `git patch-id --stable` calls the change of each commit: the same for a rebased copy. Merges, roots and empty commits have none."""
-        patches = self._git("diff-tree", "--stdin", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", *_DIFF, stdin="".join(f"{c}\n" for c in commits).encode())
+        patches = self._git(
+            "diff-tree", "--stdin", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", *_DIFF, stdin="".join(f"{c}\n" for c in commits).encode()
+        )
         told = self._git("patch-id", "--stable", stdin=patches.encode()) if patches else ""
         return {commit: patch_id for patch_id, _, commit in (line.partition(" ") for line in told.splitlines())}
 
