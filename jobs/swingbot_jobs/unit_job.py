@@ -17,6 +17,9 @@ from typing import Any
 # A unit job's name becomes a directory in the guest, a URL and a column: nothing else may be in it.
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9+=:.%_]{0,254}")
 
+# A function as a symbol of the kernel; it becomes a word of a shell script and a part of a metric's name.
+FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitJob:
@@ -33,6 +36,7 @@ class UnitJob:
     warmup: int = 0  # runs before the others that warm up and are not counted
     demand: Mapping[str, str] = field(default_factory=dict)  # facts of the boot that have to be so, or the runs are invalid
     compare_fact: tuple[str, ...] = ()  # facts that are what is compared: a difference in them is no reason against a verdict
+    functions: tuple[str, ...] = ()  # of the kernel, as its source names them: whose calls the monitor function-profile counts
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -41,6 +45,8 @@ class UnitJob:
             raise ValueError(f"unit job {self.name}: runs is {self.runs}, must be at least 1")
         if self.warmup < 0:
             raise ValueError(f"unit job {self.name}: warmup is {self.warmup}, must be 0 or more")
+        if strange := next((name for name in self.functions if not FUNCTION.fullmatch(name)), None):
+            raise ValueError(f"unit job {self.name}: {strange[:80]!r} is no name of a kernel function")
 
     @property
     def numbers(self) -> range:
@@ -56,6 +62,7 @@ class UnitJob:
         """What is not asked for is left out, so that a spec keeps its name when the language grows."""
         plain = {"name": self.name, "program": self.program, "params": dict(self.params), "runs": self.runs}
         more = {"monitors": list(self.monitors), "warmup": self.warmup, "demand": dict(self.demand), "compare_fact": list(self.compare_fact)}
+        more["functions"] = list(self.functions)
         return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
@@ -69,6 +76,7 @@ class UnitJob:
             warmup=value.get("warmup", 0),
             demand=dict(value.get("demand", {})),
             compare_fact=tuple(value.get("compare_fact", ())),
+            functions=tuple(value.get("functions", ())),
         )
 
 

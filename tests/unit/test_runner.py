@@ -123,6 +123,20 @@ def test_a_run_of_a_monitor_goes_through_it_and_not_through_the_counting(tmp_pat
     assert "perf-stat" not in watched
 
 
+def test_only_the_run_that_counts_calls_is_told_of_which_functions(tmp_path: Path) -> None:
+    job = UnitJob(name="a-job", program="prints", params={}, runs=1, monitors=("watches", "function-profile"), functions=("alloc", "free"))
+    told = 'echo "${sb_functions-none}" >"$sb_out"; "$@"'
+    results = run_here(tmp_path, [job], {"prints": "echo 1", "watches": told, "function-profile": told})
+    assert (results.runs["a-job", 1]["watches"], results.runs["a-job", 2]["function-profile"]) == ("none\n", "alloc free\n")
+    assert results.runs["a-job", 0]["stdout"] == "1\n"
+
+
+@pytest.mark.parametrize("name", ["a b", "a;b", "$(a)", "", "-a", "a" * 200])
+def test_a_unit_job_takes_no_function_that_is_no_symbol(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of a kernel function"):
+        UnitJob(name="a-job", program="prints", params={}, runs=1, functions=(name,))
+
+
 # A perf whose PMU has four counters and no cache events: perf stat -x, -o FILE -e EVENTS COMMAND...
 SMALL_PMU = f"""#!{sys.executable}
 import os, re, sys

@@ -48,6 +48,11 @@ def changed_code(open_artifact: Open, base: Build, head: Build) -> CodeChange:
     return _code(open_artifact, _sources(base)[0], _sources(head)[0])
 
 
+def record_of(open_artifact: Open, build: Build) -> KernelRecord:
+    """What a build left of its functions and data. Raises NoRecord."""
+    return _record(open_artifact, _sources(build)[0])
+
+
 def _sources(build: Build) -> tuple[str, str | None]:
     """sha256 of a build's record and of its configuration."""
     files = build["files"] or {}

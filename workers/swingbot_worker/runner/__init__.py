@@ -27,6 +27,10 @@ EXTRA_SECONDS = 10.0
 # What a monitor that disturbs adds to its run: a profile is made into a report on the spot.
 MONITOR_SECONDS = 60.0
 
+PROFILER = "function-profile"
+# A run that its limit ended has not switched it off, and what comes next would pay for it.
+_PROFILER_OFF = "[ ! -w /sys/kernel/tracing/function_profile_enabled ] || echo 0 >/sys/kernel/tracing/function_profile_enabled"
+
 
 def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
     """The text of /job/run.sh: unit jobs in the order given, the runs of each in sequence.
@@ -91,11 +95,18 @@ def lines(job: UnitJob, run_of: Callable[[int], str]) -> list[str]:
     return [*setting, *runs, *(["put_back"] if setting else [])]
 
 
+def _watched(job: UnitJob, monitor: str) -> list[str]:
+    """Assignments that only the run for `monitor` is given."""
+    return [shlex.quote(f"sb_functions={' '.join(job.functions)}")] if monitor == PROFILER and job.functions else []
+
+
 def _run_of(job: UnitJob) -> Callable[[int], str]:
     params = [shlex.quote(f"{name}={value}") for name, value in sorted(job.params.items())]
 
     def run_of(number: int) -> str:
         monitor = job.monitor_of(number)
-        return " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params))
+        more = _watched(job, monitor) if monitor else []
+        run = " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params, *more))
+        return f"{run}\n{_PROFILER_OFF}" if monitor == PROFILER else run
 
     return run_of
