@@ -45,7 +45,7 @@ class UnitJob:
             raise ValueError(f"unit job {self.name}: runs is {self.runs}, must be at least 1")
         if self.warmup < 0:
             raise ValueError(f"unit job {self.name}: warmup is {self.warmup}, must be 0 or more")
-        if strange := next((name for name in self.functions if not FUNCTION.fullmatch(name)), None):
+        for strange in (name for name in self.functions if not FUNCTION.fullmatch(name)):
             raise ValueError(f"unit job {self.name}: {strange[:80]!r} is no name of a kernel function")
 
     @property
