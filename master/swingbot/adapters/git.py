@@ -28,6 +28,7 @@ _ROBOT: Final = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
     "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
+_PATCH_BYTES: Final = 16 << 20
 REMEMBERED: Final = 500  # answers about pairs of commits
 # How patches are made that are compared with one another, whatever the user's own configuration says.
 _DIFF: Final = ("--diff-algorithm=myers", "--unified=3", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
@@ -151,6 +152,21 @@ class Mirror:
         paths = [f":(top,literal){path}" for path in self.changed_paths(like)[:100]]
         commits = self._git("rev-list", "--no-merges", f"--max-count={most}", f"{good}..{bad}", "--", *paths).split() if paths else []
         return next((commit for commit, found in self.patch_ids(commits).items() if found == patch_id), None) if commits else None
+
+    def patch(self, commit: str) -> bytes:
+        """`commit` as a mail for `git am`. Raises GitError for a commit that has none, which says why."""
+        parents = self.facts(commit).parents
+        if len(parents) != 1:
+            raise GitError("it is a merge" if parents else "it is the root commit")
+        options = ("--quiet", "--no-signature", "--full-index", "--binary", "--no-ext-diff", "--no-textconv", "--no-numbered", "--no-thread")
+        with tempfile.TemporaryDirectory(prefix="swingbot-patch-") as scratch:  # as a file: its bytes may be in any encoding
+            self._git("format-patch", *options, "--output-directory", scratch, "-1", commit, "--")
+            (file,) = Path(scratch).iterdir() if any(Path(scratch).iterdir()) else (None,)
+            if file is None:
+                raise GitError("it changes nothing")
+            if file.stat().st_size > _PATCH_BYTES:
+                raise GitError(f"its patch is larger than {_PATCH_BYTES >> 20} MB")
+            return file.read_bytes()
 
     # -- keeping
 

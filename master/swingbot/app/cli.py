@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, facts, jobs, look, raw, recipients, reports, requests, service, stats, testboxes, trees
+from swingbot.app.commands import bisect_run, facts, jobs, look, raw, recipients, reports, reproduce, requests, service, stats, testboxes, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -53,6 +53,7 @@ for command in (
     look.show,
     raw.raw,
     raw.reparse,
+    reproduce.reproduce,
     look.parse_,
     facts.facts_,
     stats.stats,

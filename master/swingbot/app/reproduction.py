@@ -1,0 +1,216 @@
+"""`reproduce.tar.gz` of a report: read what it takes, write it whole or not at all. Same report, same bytes."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import sqlalchemy as sa
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.git import Mirror
+from swingbot.app.settings import Settings
+from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.lookup import NotFound
+from swingbot.core.reproduce import Artifact, Kit, Member, members
+from swingbot.service.pack_reproduction import pack
+from swingbot.service.ports import GitError
+from swingbot_db import read
+
+NAME: Final = "reproduce.tar.gz"
+KEPT: Final = 20  # tarballs that the web service keeps made; each is about 15 MB
+_LEVEL: Final = 6
+_OF_PROGRAM: Final = (".awk", ".c")
+
+
+class Incomplete(Exception):
+    """Something that the tarball needs is gone; the message names it and says what to do."""
+
+    def __init__(self, report: str, missing: Sequence[str]) -> None:
+        told = "; ".join(missing[:5]) + (f"; and {len(missing) - 5} more" if len(missing) > 5 else "")
+        super().__init__(f"{report} cannot be reproduced in full, {len(missing)} thing{'s are' if len(missing) != 1 else ' is'} missing: {told}")
+        self.missing = tuple(missing)
+
+
+class Here:
+    """`swingbot.service.pack_reproduction.Sources` over this machine's database, artifact store, mirror and programs."""
+
+    def __init__(self, conn: sa.Connection, artifacts: Artifacts, settings: Settings) -> None:
+        self._conn, self._artifacts, self._settings = conn, artifacts, settings
+        self._mirror = Mirror(settings.mirror)
+
+    def report(self, id: str) -> Mapping[str, Any]:
+        return read.report(self._conn, id)
+
+    def incident(self, id: str) -> Mapping[str, Any]:
+        return read.incident(self._conn, id)
+
+    def comparison(self, id: str) -> Mapping[str, Any]:
+        return read.comparison(self._conn, id)
+
+    def boot(self, id: str) -> Mapping[str, Any]:
+        return read.boot(self._conn, id)
+
+    def kernel(self, key: str) -> Mapping[str, Any]:
+        return read.kernel(self._conn, key)
+
+    def tree(self, name: str) -> Mapping[str, Any]:
+        try:
+            return read.tree(self._conn, name)
+        except NotFound:
+            return {"url": "not watched any more", "branch": "not known any more"}
+
+    def page(self, id: str) -> str:
+        return f"{self._settings.web_url}/report/{id}"
+
+    def patch(self, commit: str) -> tuple[bytes | None, str]:
+        try:
+            return self._mirror.patch(commit), ""
+        except GitError as error:
+            return None, str(error)
+
+    def of_program(self, program: str) -> Mapping[str, bytes]:
+        folder = Path(self._settings.paths.jobs) / "programs" / program
+        return {path.name: path.read_bytes() for path in sorted(folder.glob("*")) if path.suffix in _OF_PROGRAM and path.is_file()}
+
+    def open(self, sha256: str) -> BinaryIO:
+        return self._artifacts.open(sha256)
+
+
+class Reproductions:
+    """Tarballs of reports, made when they are asked for and kept a while."""
+
+    def __init__(self, engine: sa.Engine, artifacts: Artifacts, settings: Settings) -> None:
+        self._engine, self._artifacts, self._settings = engine, artifacts, settings
+        self._one_at_a_time = threading.Lock()
+
+    def kit(self, id: str, *, kernels: bool = True) -> Kit:
+        """What is known of a report's boots. Raises BadId, NotFound."""
+        with self._engine.connect() as conn:
+            return pack(Here(conn, self._artifacts, self._settings), id, kernels=kernels)
+
+    def write(self, kit: Kit, target: Path) -> int:
+        """Write the tarball; it appears whole or not at all. Answers its size in bytes. Raises OSError, ArtifactError."""
+        with _appearing(target) as file:
+            self._pack(kit, file)
+        return target.stat().st_size
+
+    def unpack(self, kit: Kit, directory: Path) -> None:
+        """The tarball's content as a directory, which must not be there yet; it appears whole or not at all. Raises OSError, ArtifactError."""
+        directory = directory.absolute()
+        if directory.exists() and any(directory.iterdir()):
+            raise FileExistsError(errno.EEXIST, "is there and not empty; name another directory", str(directory))
+        with _appearing(directory.with_name(f".{directory.name}.tar")) as file:
+            self._pack(kit, file)
+        archive = directory.with_name(f".{directory.name}.tar")
+        temporary = directory.with_name(f".{directory.name}.part")
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(temporary, filter="data")
+            with suppress(FileNotFoundError):
+                directory.rmdir()
+            (temporary / kit.directory).rename(directory)
+        finally:
+            archive.unlink(missing_ok=True)
+            _remove(temporary)
+
+    def kept(self, id: str) -> Path:
+        """The tarball of a report, from what is kept or made now. Raises BadId, NotFound, Incomplete, OSError, ArtifactError."""
+        kit = self.kit(id)
+        if kit.missing:
+            raise Incomplete(kit.report, kit.missing)
+        folder = self._settings.state / "reproductions"
+        target = folder / f"{kit.report}-{_digest(members(kit))}.tar.gz"
+        with self._one_at_a_time:
+            if not target.is_file():
+                folder.mkdir(parents=True, exist_ok=True)
+                self.write(kit, target)
+            os.utime(target)
+            _forget_old(folder)
+        return target
+
+    def _pack(self, kit: Kit, file: BinaryIO) -> None:
+        with self._engine.connect() as conn:
+            when = datetime.fromisoformat(str(read.report(conn, kit.report)["created_at"]).replace("Z", "+00:00"))
+        mtime = int(when.timestamp())
+        with (
+            gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for member in members(kit):
+                self._add(tar, kit, member, mtime)
+
+    def _add(self, tar: tarfile.TarFile, kit: Kit, member: Member, mtime: int) -> None:
+        info = tarfile.TarInfo(f"{kit.directory}/{member.path}")
+        info.mode, info.mtime = member.mode, mtime
+        content = member.content
+        if isinstance(content, Artifact):
+            info.size = content.size
+            with self._artifacts.open(content.sha256) as stored:
+                tar.addfile(info, _Checked(stored, content, member.path))
+        else:
+            info.size = len(content.content)
+            tar.addfile(info, io.BytesIO(content.content))
+
+
+class _Checked(io.RawIOBase):
+    """A stored file that raises at its end if its bytes are not those that were promised."""
+
+    def __init__(self, file: BinaryIO, artifact: Artifact, path: str) -> None:
+        self._file, self._left, self._sha256, self._path = file, artifact.size, artifact.sha256, path
+        self._digest = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._file.read(size)
+        self._digest.update(chunk)
+        self._left -= len(chunk)
+        if (self._left <= 0 and self._digest.hexdigest() != self._sha256) or (not chunk and self._left > 0):
+            raise ArtifactError(f"{self._path} in the artifact store is damaged (sha256 {self._sha256})")
+        return chunk
+
+
+def _digest(found: Sequence[Member]) -> str:
+    """Names the tarball by what is in it: SHA256SUMS, the last one, has the sum of all others."""
+    last = found[-1].content
+    assert not isinstance(last, Artifact)
+    return hashlib.sha256(last.content).hexdigest()[:16]
+
+
+@contextmanager
+def _appearing(target: Path) -> Iterator[BinaryIO]:
+    """A file that is written beside its place and moved there when it is whole and on the disk; of an unfinished one nothing is left."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remove(directory: Path) -> None:
+    for path in sorted(directory.rglob("*"), reverse=True) if directory.is_dir() else ():
+        path.rmdir() if path.is_dir() else path.unlink()
+    with suppress(FileNotFoundError):
+        directory.rmdir()
+
+
+def _forget_old(folder: Path) -> None:
+    for old in sorted(folder.glob("r*.tar.gz"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+        old.unlink(missing_ok=True)

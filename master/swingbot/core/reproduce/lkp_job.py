@@ -1,0 +1,46 @@
+"""A unit job as a job file for `lkp run`, for those who have lkp-tests installed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from swingbot_jobs.unit_job import UnitJob
+
+# Programs that lkp-tests has under the same name, with the same parameters.
+_KNOWN: Final = ("hackbench", "netperf", "will-it-scale")
+# Set on the job as a whole there; all others belong to the program.
+_GLOBAL: Final = ("cluster",)
+_PLAIN: Final = re.compile(r"0|[1-9][0-9]{0,17}|[A-Za-z][A-Za-z0-9_-]*")
+_WORDS: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+_SERVERS: Final = {"netperf": "netserver"}
+
+
+def text(job: UnitJob) -> str:
+    """The job file; a comment alone where LKP has no such program."""
+    if job.program not in _KNOWN:
+        return f"# lkp-tests has no program {job.program}, so there is nothing for `lkp run` here; reproduce.sh runs it.\n"
+    given = {name: value for name, value in job.params.items() if name not in _GLOBAL}
+    lines = [
+        "# For `lkp run job.yaml` of lkp-tests, on a machine that runs one kernel or the other. Its numbers have the same names as ours.",
+        f"suite: {job.program}",
+        f"testcase: {job.program}",
+        "category: benchmark",
+        *(f"{name}: {_scalar(job.params[name])}" for name in _GLOBAL if name in job.params),
+    ]
+    server = _SERVERS.get(job.program)
+    if server is not None:
+        lines += ["if role server:", f"  {server}:", "if role client:", *(f"  {line}" for line in _program(job.program, given))]
+    else:
+        lines += _program(job.program, given)
+    return "\n".join(lines) + "\n"
+
+
+def _program(program: str, params: dict[str, str]) -> list[str]:
+    return [f"{program}:", *(f"  {name}: {_scalar(value)}" for name, value in sorted(params.items()))]
+
+
+def _scalar(value: str) -> str:
+    """A value as YAML reads it back as that text or that number; quoted unless it is plainly a word or a number."""
+    plain = bool(_PLAIN.fullmatch(value)) and value.lower() not in _WORDS
+    return value if plain else "'" + value.replace("'", "''") + "'"

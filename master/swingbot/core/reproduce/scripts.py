@@ -1,0 +1,314 @@
+"""The kit's two scripts, for a POSIX shell: one builds a kernel as we built it, the other boots both and compares numbers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Final
+
+from swingbot.core.reproduce.kit import SIDES, Kit
+from swingbot_jobs.unit_job import UnitJob
+
+# The same as the worker's own recipe; a test holds the two together.
+BUILD_ENVIRONMENT: Final = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
+    "KBUILD_BUILD_USER": "swingbot",
+    "KBUILD_BUILD_HOST": "swingbot",
+    "KBUILD_BUILD_VERSION": "1",
+    "LOCALVERSION": "",
+}
+
+_REPRODUCE: Final = r"""#!/bin/sh
+# Boots both kernels of report @REPORT@ as they were booted for it, and prints the numbers beside the reported ones.
+# Needs QEMU (qemu-system-x86_64), GNU tar, awk and sha256sum; nothing of swingbot, no root, no network unless README says so.
+usage='usage: ./reproduce.sh [options]
+  --boots N        only the first N boots of each side (there are @PAIRS@)
+  --only SIDE      only the parent, or only the commit
+  --parent IMAGE   boot this bzImage as the parent, --commit IMAGE as the commit: your own builds (build.sh)
+  --programs DIR   where to look for programs that we may not hand on (see README)
+  --out DIR        where consoles and results go (default: ./out)
+  --here           no QEMU: run the job once on this machine, under the kernel that runs now; as root'
+set -u
+export LC_ALL=C
+kit=$(cd "$(dirname "$0")" && pwd) || exit 1
+out=$PWD/out boots=999999 only='' parent=$kit/kernels/parent/bzImage commit=$kit/kernels/commit/bzImage programs='' here=''
+virtual=@VIRTUAL@ unit_job=@UNIT_JOB@ metric=@METRIC@ unit=@UNIT@
+
+say() { printf '%s\n' "$*"; }
+fail() { printf 'reproduce.sh: %s\n' "$*" >&2; exit 1; }
+absolute() { case $1 in /*) printf '%s\n' "$1" ;; *) printf '%s\n' "$PWD/$1" ;; esac; }
+need() { command -v "$1" >/dev/null 2>&1 || fail "$1 is not here; $2"; }
+digest() { sha256sum <"$1" | cut -d ' ' -f 1; }
+
+while [ $# -gt 0 ]; do
+	case $1 in
+	--here) here=yes ;;
+	-h | --help) say "$usage"; exit 0 ;;
+	--boots | --only | --parent | --commit | --programs | --out)
+		[ $# -gt 1 ] || { say "$usage" >&2; exit 2; }
+		case $1 in
+		--boots) boots=$2 ;;
+		--only) only=$2 ;;
+		--parent) parent=$(absolute "$2") ;;
+		--commit) commit=$(absolute "$2") ;;
+		--programs) programs=$(absolute "$2") ;;
+		--out) out=$(absolute "$2") ;;
+		esac
+		shift
+		;;
+	*) say "$usage" >&2; exit 2 ;;
+	esac
+	shift
+done
+case $boots in '' | *[!0-9]* | 0) fail "--boots $boots is not a number of boots" ;; esac
+case $only in '' | parent | commit) ;; *) fail "--only $only is neither parent nor commit" ;; esac
+
+# numbers UNIT_JOB: what the program printed (standard input) as lines `metric value`
+numbers() {
+	case $1 in
+@NUMBERS@
+	*) cat >/dev/null ;;
+	esac
+}
+
+# found SHA256 NAME: a program with these bytes: in --programs, on this machine, or out of a Debian package
+found() {
+	for sb_place in ${programs:+"$programs/$2" "$programs/usr/bin/$2"} "/usr/bin/$2" "$out/packages/usr/bin/$2"; do
+		[ -f "$sb_place" ] && [ "$(digest "$sb_place")" = "$1" ] && { printf '%s\n' "$sb_place"; return 0; }
+	done
+	return 1
+}
+
+# fetch PACKAGE: try to get name_version_arch from this machine's apt
+fetch() {
+	command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1 || return 1
+	sb_name=${1%%_*} sb_version=${1#*_}
+	sb_version=${sb_version%_*}
+	mkdir -p "$out/packages"
+	(cd "$out/packages" && apt-get -qq download "$sb_name=$sb_version" && dpkg-deb -x "$sb_name"_*.deb .) >"$out/packages.log" 2>&1
+}
+
+# make_initrd: the root file system that was booted, byte for byte, and the job behind it
+make_initrd() {
+	cp "$kit/rootfs/rootfs.cpio" "$out/initrd" || fail "cannot write $out/initrd"
+	chmod u+w "$out/initrd"
+	if [ -f "$kit/rootfs/left-out" ]; then
+		while read -r sb_path sb_offset _ sb_sum sb_package; do
+			sb_program=$(found "$sb_sum" "${sb_path##*/}") || { fetch "$sb_package"; sb_program=$(found "$sb_sum" "${sb_path##*/}"); } ||
+				fail "/$sb_path is of Debian's $sb_package, which we may not hand on: get that very version," \
+					"unpack it (dpkg-deb -x) and name the directory with --programs"
+			dd if="$sb_program" of="$out/initrd" bs=4 seek=$((sb_offset / 4)) conv=notrunc 2>/dev/null || fail "cannot write $out/initrd"
+		done <"$kit/rootfs/left-out" || exit 1
+	fi
+	[ "$(digest "$out/initrd")" = @ROOTFS@ ] || fail "the root file system is not the one that was booted (sha256 @ROOTFS@)"
+	cat "$kit/job/job.cpio" >>"$out/initrd" || fail "cannot write $out/initrd"
+}
+
+# boot ID SIDE SECONDS: one boot; its console and results go to out/ID
+boot() {
+	sb_image=$parent
+	[ "$2" = parent ] || sb_image=$commit
+	[ -f "$sb_image" ] || fail "there is no kernel $sb_image; build.sh makes it"
+	rm -rf "${out:?}/$1"
+	mkdir -p "$out/$1/results" || fail "cannot make $out/$1"
+	ln -s "$sb_image" "$out/$1/bzImage" && ln -s ../initrd "$out/$1/initrd"
+	sb_id=$1 sb_limit=$((600 + 20 * $3))
+	set --
+	while IFS= read -r sb_word; do set -- "$@" "$sb_word"; done <"$kit/boots/$sb_id.qemu"
+	shift
+	set -- "$qemu" "$@"
+	command -v timeout >/dev/null 2>&1 && set -- timeout -s KILL "$sb_limit" "$@"
+	(cd "$out/$sb_id" && exec "$@" </dev/null >qemu.log 2>&1) || fail "QEMU failed in boot $sb_id; see $out/$sb_id/qemu.log"
+	tar -x -i -f "$out/$sb_id/results.tar" -C "$out/$sb_id/results" >"$out/$sb_id/tar.log" 2>&1
+	[ -f "$out/$sb_id/results/facts/ended" ] || fail "boot $sb_id did not come to its end; the end of its console: $(tail -n 3 "$out/$sb_id/console.log")"
+}
+
+# read_results DIRECTORY ID: `id unit_job run metric value` of every run below DIRECTORY
+read_results() {
+	for sb_run in "$1"/*/*/stdout; do
+		[ -f "$sb_run" ] || continue
+		sb_run=${sb_run%/stdout}
+		sb_number=${sb_run##*/} sb_job=${sb_run%/*}
+		sb_job=${sb_job##*/}
+		numbers "$sb_job" <"$sb_run/stdout" | while read -r sb_metric sb_value; do
+			printf '%s\t%s\t%s\t%s\t%s\n' "$2" "$sb_job" "$sb_number" "$sb_metric" "$sb_value"
+		done
+	done
+}
+
+run_here() {
+	mkdir -p "$out/here/results" "$out/here/work" || fail "cannot make $out/here"
+	# one shell more between: the job ends everything else where its parent is the first process
+	(SWINGBOT_PROGRAMS=$kit/job/programs SWINGBOT_WORK=$out/here/work sh -c 'sh "$0"; exit' "$kit/job/run.sh" 3>"$out/here/results.tar")
+	tar -x -i -f "$out/here/results.tar" -C "$out/here/results" || fail "the job left no results; it needs the programs that README names"
+	read_results "$out/here/results" here >"$out/here.tsv"
+	say "on this machine, under $(uname -r):"
+	awk -F '\t' '{ printf "  %-50s run %s  %-34s %.10g\n", $2, $3, $4, $5 }' "$out/here.tsv"
+	[ -s "$out/here.tsv" ] || fail "no run gave a number; see $out/here/results"
+}
+
+mkdir -p "$out" || fail "cannot make $out"
+need awk 'install mawk or gawk'
+need tar 'install GNU tar'
+if [ -n "$here" ]; then run_here; exit; fi
+[ "$virtual" = yes ] || fail "these boots were made on a machine, @TESTBOX@, not in QEMU; boot each kernel on yours and call this with --here"
+need sha256sum 'install coreutils'
+(cd "$kit" && sha256sum --quiet -c SHA256SUMS >/dev/null 2>&1) || fail "files of this kit are not as they were sent: sha256sum -c SHA256SUMS says which"
+qemu=${QEMU:-$(sed -n 1p "$kit"/boots/@FIRST@.qemu)}
+need "$qemu" "install it (Debian: qemu-system-x86), or name it in the variable QEMU"
+ours=@QEMU@
+version=$("$qemu" --version | sed -n 1p)
+[ "$version" = "$ours" ] || say "Your QEMU says: $version. The report's said: $ours. Levels may differ a little; the change should not."
+
+make_initrd
+: >"$out/here.tsv"
+for sb_side in parent commit; do eval "sb_count_$sb_side=0"; done
+while read -r sb_boot sb_side sb_k sb_seconds; do
+	[ -z "$only" ] || [ "$only" = "$sb_side" ] || continue
+	eval "sb_done=\$sb_count_$sb_side"
+	# shellcheck disable=SC2154 # set by eval
+	[ "$sb_done" -lt "$boots" ] || continue
+	eval "sb_count_$sb_side=$((sb_done + 1))"
+	say "booting the $sb_side, k=$sb_k, as $sb_boot was (took $sb_seconds s there)"
+	boot "$sb_boot" "$sb_side" "$sb_seconds"
+	read_results "$out/$sb_boot/results" "$sb_boot" >>"$out/here.tsv"
+done <"$kit/boots.tsv"
+rm -f "$out/initrd"
+say ''
+awk -F '\t' -v unit_job="$unit_job" -v metric="$metric" -v unit="$unit" -v better=@BETTER@ -v reported=@CHANGE@ '@TABLE@' "$out/here.tsv" "$kit/numbers.tsv"
+"""
+
+# First file: what came here. Second: what was reported. Exit status 3 where a number differs, 1 where one is missing.
+_TABLE: Final = r"""
+function off(a, b, d) { d = a - b; if (d < 0) d = -d; if (b < 0) b = -b; return b > 0 ? d / b : d }
+function words(pct, text) {
+	text = sprintf("%.1f%%", pct < 0 ? -pct : pct)
+	if (better == "") return text (pct < 0 ? " lower" : " higher")
+	return text ((pct < 0) == (better == "higher") ? " worse" : " better")
+}
+FNR == NR { here[$1, $2, $3, $4] = $5; boot[$1] = 1; next }
+!($1 in boot) { next }
+{
+	all++
+	if (!(($1, $4, $5, $6) in here)) { missing++; print "missing: " $6 " of " $4 ", run " $5 ", boot " $1; next }
+	got = here[$1, $4, $5, $6]
+	apart = off(got, $7)
+	if (apart > 1e-12) { differ++; if (apart > most) { most = apart; worst = $6 " of boot " $1 } }
+	if ($4 != unit_job || $6 != metric) next
+	if (!shown++) printf "%s of %s\n%-8s %-6s %4s %4s %14s %14s\n", metric, unit_job, "side", "boot", "k", "run", "reported", "here"
+	printf "%-8s %-6s %4s %4s %14.10g %14.10g  %s\n", $2, $1, $3, $5, $7, got, apart > 1e-12 ? sprintf("%.2g%% apart", 100 * apart) : "the same"
+	sum[$2, $1] += got; runs[$2, $1]++; side_of[$1] = $2
+}
+END {
+	for (id in side_of) { side = side_of[id]; level[side] += sum[side, id] / runs[side, id]; count[side]++ }
+	if (count["parent"] && count["commit"]) {
+		base = level["parent"] / count["parent"]; head = level["commit"] / count["commit"]
+		told = reported == "" ? "" : ", " words(reported) " in the report"
+		printf "\nparent %.5g, commit %.5g %s: %s here%s\n", base, head, unit, words(100 * (head / base - 1)), told
+	}
+	if (all && !missing && !differ) printf "all %d numbers of the boots made here are the same as reported\n", all
+	else if (all) {
+		told = differ ? sprintf(" (the most: %s, %.2g%%)", worst, 100 * most) : ""
+		printf "%d of %d numbers differ from the reported ones%s; %d are missing\n", differ, all, told, missing
+	} else print "no boot was made"
+	exit !all || missing ? 1 : differ ? 3 : 0
+}
+"""
+
+_BUILD: Final = r"""#!/bin/sh
+# Builds one of the two kernels of report @REPORT@ as it was built for it, and says whether the image is the very same.
+# usage: ./build.sh LINUX parent|commit OUT        LINUX: a git repository that has the commit (or, for the commit, its parent)
+set -eu
+[ $# -eq 3 ] || { echo 'usage: ./build.sh LINUX parent|commit OUT' >&2; exit 2; }
+kit=$(cd "$(dirname "$0")" && pwd)
+linux=$1 side=$2
+parent=@PARENT@ commit=@COMMIT@
+case $side in
+parent) config=$kit/kernels/parent/config want=@PARENT_IMAGE@ objects=@PARENT_OBJECTS@ cc=@PARENT_CC@ said=@PARENT_VERSION@ ;;
+commit) config=$kit/kernels/commit/config want=@COMMIT_IMAGE@ objects=@COMMIT_OBJECTS@ cc=@COMMIT_CC@ said=@COMMIT_VERSION@ ;;
+*) echo 'build.sh: name parent or commit' >&2; exit 2 ;;
+esac
+[ -f "$config" ] || { echo "build.sh: this kit has no configuration of the $side" >&2; exit 1; }
+mkdir -p "$3"
+out=$(cd "$3" && pwd)
+checkout() { git -C "$linux" worktree add --quiet --force --detach "$out/linux" "$1"; }
+if [ "$side" = parent ]; then
+	checkout "$parent"
+elif git -C "$linux" cat-file -e "$commit^{commit}" 2>/dev/null; then
+	checkout "$commit"
+else
+	[ -f "$kit/kernels/culprit.patch" ] || { echo "build.sh: $linux has no commit $commit, and this kit has no patch" >&2; exit 1; }
+	checkout "$parent"
+	git -C "$out/linux" apply "$kit/kernels/culprit.patch"
+fi
+version=$($cc --version | sed -n 1p)
+[ "$version" = "$said" ] || echo "build.sh: $cc is $version; ours was $said, so the image will differ" >&2
+mkdir -p "$out/linux/$objects"
+cp "$config" "$out/linux/$objects/.config"
+make_kernel() {
+	env -i @ENVIRONMENT@ HOME="$out" \
+		make --no-print-directory -C "$out/linux" O="$objects" ARCH=x86_64 CC="$cc" HOSTCC="$cc" "$@"
+}
+make_kernel olddefconfig >"$out/build.log" 2>&1
+make_kernel -j"$(nproc 2>/dev/null || echo 1)" bzImage >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; exit 1; }
+cp "$out/linux/$objects/arch/x86/boot/bzImage" "$out/bzImage"
+got=$(sha256sum <"$out/bzImage" | cut -d ' ' -f 1)
+if [ "$got" = "$want" ]; then
+	echo "$out/bzImage: the very image that was measured (sha256 $got)"
+else
+	echo "$out/bzImage: sha256 $got; the one that was measured has $want"
+fi
+"""
+
+
+def reproduce(kit: Kit) -> str:
+    """The text of reproduce.sh."""
+    pairs = max((sum(boot.side == side for boot in kit.boots) for side in SIDES), default=0)
+    quoted = {
+        "UNIT_JOB": kit.unit_job.name,
+        "METRIC": kit.metric,
+        "UNIT": kit.unit,
+        "QEMU": kit.qemu_version,
+        "BETTER": kit.better or "",
+        "CHANGE": "" if kit.change_pct is None else repr(kit.change_pct),
+    }
+    plain = {
+        "REPORT": kit.report,
+        "PAIRS": str(pairs),
+        "NUMBERS": "\n".join(_numbers(job) for job in kit.unit_jobs if f"programs/{job.program}/numbers.awk" in kit.programs),
+        "ROOTFS": kit.rootfs.whole if kit.rootfs else "unknown",
+        "VIRTUAL": "yes" if kit.virtual else "no",
+        "TESTBOX": kit.testbox,
+        "FIRST": kit.boots[0].id if kit.boots else "none",
+        "TABLE": _TABLE,
+    }
+    return _filled(_REPRODUCE, plain, quoted)
+
+
+def _numbers(job: UnitJob) -> str:
+    """A branch of `numbers`: the program's awk with the parameters that the program was given, its metrics by full name."""
+    given = " ".join(f"-v {shlex.quote(f'{name}={value}')}" for name, value in sorted(job.params.items()) if "\\" not in value)
+    script = f'"$kit/job/programs/{job.program}/numbers.awk"'
+    return f"\t{shlex.quote(job.name)}) awk {given} -f {script} | sed 's/^/{job.program}./' ;;".replace("awk  -f", "awk -f")
+
+
+def build(kit: Kit) -> str:
+    """The text of build.sh."""
+    quoted = {"PARENT": kit.kernels["parent"].commit, "COMMIT": kit.kernels["commit"].commit}
+    for side in SIDES:
+        kernel = kit.kernels[side]
+        quoted[f"{side.upper()}_IMAGE"] = kernel.image_sha256
+        quoted[f"{side.upper()}_OBJECTS"] = f"o-{kernel.kconfig}-{kernel.compiler}-0"
+        quoted[f"{side.upper()}_CC"] = kernel.compiler
+        quoted[f"{side.upper()}_VERSION"] = kernel.compiler_version
+    environment = " ".join(f"{name}={shlex.quote(value)}" for name, value in BUILD_ENVIRONMENT.items())
+    return _filled(_BUILD, {"REPORT": kit.report, "ENVIRONMENT": environment}, quoted)
+
+
+def _filled(template: str, plain: dict[str, str], quoted: dict[str, str]) -> str:
+    """`plain` are texts of ours, put in as they are; `quoted` may come from anywhere and become one word each."""
+    values = {**plain, **{name: shlex.quote(value) for name, value in quoted.items()}}
+    return re.sub(r"@([A-Z_]+)@", lambda match: values[match[1]], template)
