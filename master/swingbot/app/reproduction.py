@@ -124,11 +124,8 @@ class Reproductions:
             archive.unlink(missing_ok=True)
             _remove(temporary)
 
-    def kept(self, id: str) -> Path:
-        """The tarball of a report, from what is kept or made now. Raises BadId, NotFound, Incomplete, OSError, ArtifactError."""
-        kit = self.kit(id)
-        if kit.missing:
-            raise Incomplete(kit.report, kit.missing)
+    def kept(self, kit: Kit) -> Path:
+        """The tarball of a report, from what is kept or made now. Raises OSError, ArtifactError."""
         folder = self._settings.state / "reproductions"
         target = folder / f"{kit.report}-{_digest(members(kit))}.tar.gz"
         with self._one_at_a_time:
