@@ -27,8 +27,7 @@ LEFT_OUT: Final = f"{PREFIX}left_out"
 
 # Programs of ours that lkp-tests has too, with the same parameters.
 PENDANTS: Final = ("hackbench", "netperf", "will-it-scale")
-# What LKP does around a run of a second or two, in seconds of a slow emulated machine: Ruby starts five times.
-OVERHEAD_SECONDS: Final = 240.0
+Parsed = Mapping[str, float | list[float]]
 
 _MAX_KEYS: Final = 20_000
 _EXIT: Final = re.compile(r"(setup|daemon|test)\.([A-Za-z0-9_.-]{1,80})\.exit_code\.([0-9]{1,3})")
@@ -70,7 +69,7 @@ def is_lkp(files: Mapping[str, str]) -> bool:
     return files.get(MARKER, "").strip() == "lkp"
 
 
-def read(program: Program, files: Mapping[str, str], own: Callable[[], Mapping[str, float | list[float]]]) -> tuple[dict[str, float | list[float]], str | None]:
+def read_lkp(program: Program, files: Mapping[str, str], own: Callable[[], Parsed]) -> tuple[Parsed, str | None]:
     """The benchmark's samples of one run by LKP, without the program's name before them, and a remark.
 
     `own` reads the program's output with our parser. Raises ParseError with what LKP says of a run that can't count.

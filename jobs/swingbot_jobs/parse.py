@@ -20,6 +20,7 @@ from typing import IO, Final, cast
 
 from swingbot_jobs.facts import Value
 from swingbot_jobs.lines import suggest
+from swingbot_jobs.lkp import is_lkp, read_lkp
 from swingbot_jobs.program import Program
 from swingbot_jobs.result import ParsedRun, ParseError, Results, RunStatus, Samples
 from swingbot_jobs.sheet import facts_of, not_as_demanded
@@ -96,9 +97,18 @@ def _text_at(path: Path) -> str:
 
 
 def _benchmark(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
+    return _measured(program, files, params)[0]
+
+
+def _measured(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> tuple[Samples, str | None]:
+    """A benchmark's samples, and a remark."""
     if program.kind != "benchmark":
         raise ParseError(f"{program.name} is a monitor, it gives no result of its own")
-    return {f"{program.name}.{name}": values for name, values in _checked(program.name, _asked(program, files, params)).items()}
+    if is_lkp(files):
+        found, remark = read_lkp(program, files, lambda: _asked(program, files, params))
+    else:
+        found, remark = _asked(program, files, params), None
+    return {f"{program.name}.{name}": values for name, values in _checked(program.name, found).items()}, remark
 
 
 def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:
@@ -228,7 +238,8 @@ def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[s
         raise ParseError("the run did not end: the boot was over before its exit status came")
     status = int(rc)
     if status == 0:
-        return None, _benchmark(program, files, job.params)
+        samples, remark = _measured(program, files, job.params)
+        return remark, samples
     how = f"{program.name} was stopped by its time limit" if status in _TIMED_OUT else f"{program.name} ended with exit status {status}"
     try:
         samples = _benchmark(program, files, job.params)

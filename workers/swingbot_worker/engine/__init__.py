@@ -7,6 +7,7 @@ The driver neither knows nor cares which.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from swingbot_jobs.testbox import Testbox
 from swingbot_jobs.unit_job import UnitJob
@@ -14,6 +15,9 @@ from swingbot_worker import rootfs, runner
 from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs import Rootfs, cpio
 from swingbot_worker.site import Site
+
+# The fact with which a script says that it can't run anything here.
+PROBLEM: Final = "engine_problem"
 
 
 def prepare(box: Testbox, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
@@ -32,4 +36,4 @@ def job_entries(box: Testbox, unit_jobs: Sequence[UnitJob], site: Site, kernel: 
 
 def overhead_seconds(box: Testbox) -> float:
     """Guest seconds that a run may take beyond the benchmark's own."""
-    return lkp.OVERHEAD_SECONDS if box.lkp else 0.0
+    return lkp.overhead_seconds(box) if box.lkp else 0.0

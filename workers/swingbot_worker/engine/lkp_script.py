@@ -35,6 +35,10 @@ check_lkp() {
 
 # lkp_ready: whether runs make sense; the version is a fact
 lkp_ready() {
+	[ "$PPID" != 1 ] || {
+		hostname -F /etc/hostname
+		ln -sfn /proc/self/fd /dev/fd
+	}
 	sb_wanted=@COMMIT@
 	sb_found=$(git -C "$LKP_SRC" -c "safe.directory=$LKP_SRC" rev-parse HEAD 2>/dev/null)
 	[ -z "$sb_found" ] || {
@@ -76,9 +80,14 @@ lkp_run() {
 	mkdir -p "$sb_at"
 	echo lkp >"$sb_at/engine"
 	rm -f result
+	# by this key LKP tells a job without axes from one that has to be split
+	{
+		echo "arch: $(uname -m)"
+		cat "$sb_lkp_jobs/$1.yaml"
+	} >"$sb_at/lkp.asked.yaml"
 	clock
 	sb_began=$sb_now
-	timeout -s KILL "$3" "$LKP_SRC/bin/lkp" run -o "$PWD/result"@SETTINGS@ "$sb_lkp_jobs/$1.yaml" \
+	timeout -s KILL "$3" "$LKP_SRC/bin/lkp" run -o "$PWD/result"@SETTINGS@ "$PWD/$sb_at/lkp.asked.yaml" \
 		>"$sb_at/lkp.output" 2>"$sb_at/stderr" </dev/null 3>&-
 	sb_rc=$?
 	clock
@@ -88,7 +97,8 @@ lkp_run() {
 		sb_said=$(sed -n 's/^test\..*\.exit_code\.\([0-9]*\):.*/\1/p' "$sb_root/last_state" 2>/dev/null | head -n 1)
 		[ "$sb_rc" != 0 ] || sb_rc=${sb_said:-0}
 	else
-		echo "lkp run left no result: $(tail -n 1 "$sb_at/lkp.output" | cut -c 1-200)" >>"$sb_at/stderr"
+		sb_said=$(cat "$sb_at/stderr" "$sb_at/lkp.output" | grep -m 1 -iE 'error|errno|fail' | cut -c 1-300)
+		echo "lkp run left no result: ${sb_said:-it said nothing of why}" >>"$sb_at/stderr"
 		[ "$sb_rc" != 0 ] || sb_rc=1
 	fi
 	echo "$sb_rc" >"$sb_at/rc"

@@ -15,7 +15,7 @@ from swingbot_jobs.result import Results
 from swingbot_jobs.sheet import FACT_LENGTH, facts_of, not_as_demanded
 from swingbot_jobs.testbox import QemuDriver, Testbox, TestboxError, load
 from swingbot_jobs.unit_job import UnitJob
-from swingbot_worker import InfraError, lease
+from swingbot_worker import InfraError, engine, lease
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import command, host, virtual
 from swingbot_worker.testbox.limits import limits
@@ -36,12 +36,13 @@ def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
     try:
         request = _request(order, out, site)
         made = _boot(request)
+        results = read_results(request.results) if request.results.is_file() else Results(runs={})
+        _check_engine(request, results)
     except (InfraError, TestboxError) as error:
         return _outcome(order, out, started, "infra", str(error))
     except OSError as error:
         return _outcome(order, out, started, "infra", f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.")
     outcome = _outcome(order, out, started, made.verdict.status.value, made.verdict.reason)
-    results = read_results(request.results) if request.results.is_file() else Results(runs={})
     outcome["facts"] = facts = _facts(request, made, results, stolen)
     outcome["runs"] = [_run(job, number, results, facts) for job in request.unit_jobs for number in job.numbers]
     return outcome
@@ -50,6 +51,13 @@ def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
 def _boot(request: Request) -> Boot:
     (request.out / "job.sh").write_bytes(_job_script(request))
     return virtual.boot(request) if isinstance(request.box.driver, QemuDriver) else command.boot(request)
+
+
+def _check_engine(request: Request, results: Results) -> None:
+    """Raise InfraError if the engine says that it can't run anything on this box: no kernel is to blame for what is not installed."""
+    if said := results.facts.get(engine.PROBLEM, "").strip():
+        plain = "".join(char if char.isprintable() else "?" for char in said[: REASON_LENGTH // 2])
+        raise InfraError(f"The engine {request.box.engine} of testbox {request.box.name} can't run: {plain}.")
 
 
 def _job_script(request: Request) -> bytes:
@@ -107,7 +115,7 @@ def _image(kernel: Mapping[str, Any], out: Path, site: Site) -> Path:
 
 def _facts(request: Request, made: Boot, results: Results, stolen: int | None) -> dict[str, Fact]:
     """The guest's facts first, cut to size because a guest may send anything; then ours, which win. What is not known is not there."""
-    ours = {**host.facts(stolen), "testbox_label": request.box.label, **made.facts, "image_sha256": _sha256(request.image)}
+    ours = {**host.facts(stolen), "testbox_label": request.box.label, "engine": request.box.engine, **made.facts, "image_sha256": _sha256(request.image)}
     return {name: told for name, told in {**facts_of(results.facts), **ours}.items() if told is not None}
 
 
