@@ -100,7 +100,7 @@ def axes_of(document: Document) -> dict[str, tuple[Value, ...]]:
 def _unit_jobs(document: Document, testbox: Box, programs: Mapping[str, Program]) -> Iterator[UnitJob]:
     program = programs[document.program]
     axes = axes_of(document)
-    more = {"runs": _runs(document, "runs", 1), "warmup": _runs(document, "warmup", 0)}
+    runs, warmup = _runs(document, "runs", 1), _runs(document, "warmup", 0)
     monitors = tuple(name for name in document.monitors if programs[name].when == "asked")
     compare_fact = demands.compared(document.ours.get("compare_fact"))
     for values in itertools.product(*axes.values()):
@@ -108,7 +108,7 @@ def _unit_jobs(document: Document, testbox: Box, programs: Mapping[str, Program]
         params, demand = point.params(), point.demand()
         name = f"{document.job_name}-{path_params(point.written())}"
         try:
-            yield UnitJob(name=name, program=program.name, params=params, monitors=monitors, demand=demand, compare_fact=compare_fact, **more)
+            yield UnitJob(name=name, program=program.name, params=params, runs=runs, warmup=warmup, monitors=monitors, demand=demand, compare_fact=compare_fact)
         except ValueError as error:
             raise JobError(f"{document.where}: {error}") from error
 
