@@ -101,10 +101,22 @@ class ComparisonRows(Rows):
         rows = self.all("SELECT spec, detail FROM comparison_row WHERE comparison = :id ORDER BY testbox, unit_job, metric", id=comparison)
         return [{**row.detail, "spec": row.spec} for row in rows]
 
-    def add_swing(self, comparison: int, testbox: str, unit_job: str, metric: str, direction: str, change_pct: float, state: str) -> None:
+    def add_swing(
+        self,
+        comparison: int,
+        testbox: str,
+        unit_job: str,
+        metric: str,
+        direction: str,
+        change_pct: float,
+        state: str,
+        *,
+        source: str = "base",
+        reason: str | None = None,
+    ) -> None:
         self.do(
-            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state)"
-            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state) ON CONFLICT DO NOTHING",
+            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, evidence)"
+            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
             c=comparison,
             box=testbox,
             job=unit_job,
@@ -112,6 +124,8 @@ class ComparisonRows(Rows):
             direction=direction,
             pct=change_pct,
             state=state,
+            source=source,
+            evidence=json.dumps({"alarm": reason} if reason else {}),
         )
 
     def swings(self, *states: str) -> list[Swing]:

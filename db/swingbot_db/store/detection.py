@@ -93,7 +93,7 @@ class DetectionRows(ComparisonRows):
         """The latest earlier comparison in which this metric swung, or was suspected because of its history: older levels say nothing any more."""
         found = self.value(
             "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree = :tree AND c.id < :before"
-            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND (s.state <> 'refuted' OR s.source <> 'base')",
+            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
             tree=tree,
             before=before,
             box=testbox,

@@ -41,6 +41,7 @@ class Mirror:
         self.path = path
         self._between: dict[tuple[str, str], tuple[str, ...]] = {}  # what differs between two commits never changes
         self._along: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+        self._copies: dict[tuple[str, str, str], str | None] = {}
 
     # -- fetching
 
@@ -149,9 +150,12 @@ class Mirror:
 
     def find_patch(self, patch_id: str, like: str, good: str, bad: str, most: int = 200) -> str | None:
         """The commit in good..bad with that patch-id, looked for among the latest `most` that change the same paths as `like`; None if there is none."""
-        paths = [f":(top,literal){path}" for path in self.changed_paths(like)[:100]]
-        commits = self._git("rev-list", "--no-merges", f"--max-count={most}", f"{good}..{bad}", "--", *paths).split() if paths else []
-        return next((commit for commit, found in self.patch_ids(commits).items() if found == patch_id), None) if commits else None
+        if (patch_id, good, bad) not in self._copies:
+            paths = [f":(top,literal){path}" for path in self.changed_paths(like)[:100]]
+            commits = self._git("rev-list", "--no-merges", f"--max-count={most}", f"{good}..{bad}", "--", *paths).split() if paths else []
+            self._copies[patch_id, good, bad] = next((commit for commit, found in self.patch_ids(commits).items() if found == patch_id), None)
+            _forget(self._copies)
+        return self._copies[patch_id, good, bad]
 
     def patch(self, commit: str) -> bytes:
         """`commit` as a mail for `git am`. Raises GitError for a commit that has none, which says why."""
@@ -270,7 +274,7 @@ class Mirror:
         )
 
 
-def _forget(known: dict[tuple[str, str], Any]) -> None:
+def _forget(known: dict[Any, Any]) -> None:
     """Drop what was asked first once there is much."""
     if len(known) > REMEMBERED:
         del known[next(iter(known))]

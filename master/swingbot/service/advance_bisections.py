@@ -33,6 +33,7 @@ from swingbot.service.build_ahead import build_ahead
 from swingbot.service.enter_merges import NAMED, enter_merges, settle
 from swingbot.service.journal_bisections import note_step
 from swingbot.service.judge_comparisons import metric_of
+from swingbot.service.keep_incidents import note_culprit
 from swingbot.service.make_variants import in_layout
 from swingbot.service.place_orders import PRIORITY, want_boot
 from swingbot.service.ports import Lab, Store
@@ -202,8 +203,8 @@ def _end(
     merges = enter_merges(lab, store, bisection, named)
     for variant in named:
         if variant not in merges:
-            store.add_incident(bisection.tree, variant.id, bisection.id)
-    settle(store, bisection.id)
+            note_culprit(lab, store, bisection, variant)
+    settle(lab, store, bisection.id)
 
 
 def _words(

@@ -1,12 +1,14 @@
 """Measure a culprit that watching found against its parent, with every job of its tree.
 
-That table is the report's, and it tells which other swings the same commit explains.
+That table is the report's, and it tells which other swings the same commit explains. Found once more by another bisection, the culprit is measured
+again only where that table has no such row: on another testbox, in another branch, by another job.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from swingbot.core.incident.model import Sighting
 from swingbot.core.plan import swings as plan
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import Lab, Store
@@ -18,22 +20,41 @@ BOOTS: Final = 3
 
 def attribute_incidents(lab: Lab, store: Store) -> None:
     """Open the comparison of each new culprit with its parent."""
-    for incident, tree_id, culprit_id, bisection_id in store.incidents_to_attribute():
-        culprit, tree = store.variant(culprit_id), store.tree_by_id(tree_id)
-        told = next(c for c in store.conclusion(bisection_id)["culprits"] if c["commit"] == culprit.commit)
-        parent = variant_of(lab, store, tree, told["parent"])
-        parts = {part for swing in store.swings_of_bisection(bisection_id) for part in _parts(store, swing.comparison)}
-        comparison = store.add_comparison(
-            kind="attribute",
-            tree=tree.id,
-            base=parent.id,
-            head=culprit.id,
-            boots=BOOTS,
-            parts=sorted(parts),
-            first_k=FRESH_K,
-            request_key=f"incident:{incident}",
-        )
-        store.set_incident_comparison(incident, comparison)
+    for sighting in store.sightings_to_attribute():
+        known = _measured(store, sighting)
+        if known is not None and known.comparison is not None:
+            store.set_sighting(sighting.id, known.comparison, known.report)
+        else:
+            store.set_sighting(sighting.id, _measure(lab, store, sighting))
+
+
+def _measured(store: Store, sighting: Sighting) -> Sighting | None:
+    """The sighting of the same kernel whose comparison has (or will have) the metric that this one is about."""
+    bisection = store.bisection(sighting.bisection)
+    assert bisection is not None
+    for other in store.sightings(sighting.incident):
+        if other.culprit != sighting.culprit or other.comparison is None:
+            continue
+        parts = _parts(store, other.comparison)
+        if any(box == bisection.testbox and any(job.name == bisection.unit_job for job in store.spec(spec)) for box, spec in parts):
+            return other
+    return None
+
+
+def _measure(lab: Lab, store: Store, sighting: Sighting) -> int:
+    tree = store.tree_by_id(sighting.tree)
+    told = next(c for c in store.conclusion(sighting.bisection)["culprits"] if c["commit"] == sighting.commit)
+    first = all(other.comparison is None for other in store.sightings(sighting.incident))
+    return store.add_comparison(
+        kind="attribute",
+        tree=tree.id,
+        base=variant_of(lab, store, tree, told["parent"]).id,
+        head=sighting.culprit,
+        boots=BOOTS,
+        parts=sorted({part for swing in store.swings_of_bisection(sighting.bisection) for part in _parts(store, swing.comparison)}),
+        first_k=FRESH_K,
+        request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
+    )
 
 
 def _parts(store: Store, comparison: int) -> tuple[tuple[str, str], ...]:
@@ -44,10 +65,10 @@ def _parts(store: Store, comparison: int) -> tuple[tuple[str, str], ...]:
 
 def explain_swings(lab: Lab, store: Store) -> None:
     """Close open swings that a culprit of the same comparison accounts for."""
-    for incident, attributed in store.incidents_to_report():
-        rows = {(row["testbox"], row["unit_job"], row["metric"]): row for row in store.rows(attributed)}
-        for bisection in store.bisections_of_incident(incident):
-            looked_at = {swing.comparison for swing in store.swings_of_bisection(bisection)}
-            for swing in store.swings("open", "suspected"):
-                if swing.comparison in looked_at and plan.explains(rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct):
-                    store.set_swing(swing.id, "explained", bisection)
+    for sighting in store.sightings_to_tell():
+        assert sighting.comparison is not None
+        rows = {(row["testbox"], row["unit_job"], row["metric"]): row for row in store.rows(sighting.comparison)}
+        looked_at = {swing.comparison for swing in store.swings_of_bisection(sighting.bisection)}
+        for swing in store.swings("open", "suspected"):
+            if swing.comparison in looked_at and plan.explains(rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct):
+                store.set_swing(swing.id, "explained", sighting.bisection)

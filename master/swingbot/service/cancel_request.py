@@ -25,7 +25,7 @@ def cancel_bisection(lab: Lab, number: int) -> bool:
         store.conclude(number, "cancelled", {}, "cancelled by hand")
         above = store.parent_of(number)
         if above is not None:  # the search of a merged branch: what it was for goes on without it
-            settle(store, above[0])
+            settle(lab, store, above[0])
         for swing in store.swings_of_bisection(number) if above is None else ():
             if swing.state == "bisecting":
                 store.set_swing(swing.id, "noted")

@@ -32,8 +32,7 @@ def draft_reports(lab: Lab, store: Store) -> None:
 def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: datetime) -> None:
     bisection = store.bisection(store.bisections_of_incident(incident)[0])
     assert bisection is not None
-    number = store.reserve_report()
-    rows = store.rows(comparison.id)
+    rows = store.rows_of_incident(incident, comparison.id)
     headline = next((row for row in rows if _is_headline(row, bisection)), None)
     shown = headline is not None and headline["verdict"] in ("worse", "better", "changed")
     if headline is None or headline["change_pct"] is None:
@@ -47,7 +46,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         number=number,
         incident=incident,
         kind="first",
-        revision=1,
+        revision=revision,
         message_id=identity,
         to=policies.recipients,
         subject=letter.subject,
@@ -83,8 +82,8 @@ def _facts(
         parent=parent.commit,
         base=bisection.good,
         head=bisection.bad,
-        headline=_with_runs(store, _row(lab, headline), before, boots),
-        rows=tuple(_row(lab, row) for row in rows if row["headline"]),
+        headline=_with_runs(store, report_row(lab, headline), before, boots),
+        rows=tuple(report_row(lab, row) for row in rows if row["headline"]),
         bisection=_bisection(store, bisection, culprit),
         kconfig=f"{culprit.kconfig}" + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
         compiler_version=build.compiler_version,
@@ -117,7 +116,7 @@ def _bisection(store: Store, bisection: Bisection, culprit: Variant) -> Bisectio
     )
 
 
-def _row(lab: Lab, row: Mapping[str, Any]) -> Row:
+def report_row(lab: Lab, row: Mapping[str, Any]) -> Row:
     return Row(
         testbox=row["testbox"],
         label=row["label"],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot.core.model.records import Bisection, Variant
+from swingbot.service.keep_incidents import note_culprit
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 from swingbot.service.start_bisection import open_bisection
 
@@ -48,7 +49,7 @@ def _branches(lab: Lab, commit: str) -> list[tuple[str, str]]:
     return [(base, tip) for base, tip in pairs if base is not None and base != tip]
 
 
-def settle(store: Store, number: int) -> None:
+def settle(lab: Lab, store: Store, number: int) -> None:
     """What follows for swings and incidents, once bisection `number` and those of the branches below it are over."""
     if is_open(store, number):
         return
@@ -58,10 +59,10 @@ def settle(store: Store, number: int) -> None:
     for merge in dict.fromkeys(merge for _, merge in branches):
         if not any(branch.status in NAMED for branch, of in branches if of == merge):
             found = next(variant for variant, _, _ in store.points(number) if variant.commit == merge)
-            store.add_incident(bisection.tree, found.id, number)
+            note_culprit(lab, store, bisection, found)
     above = store.parent_of(number)
     if above is not None:
-        settle(store, above[0])
+        settle(lab, store, above[0])
         return
     for swing in store.swings_of_bisection(number):
         if swing.state == "bisecting":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
+from swingbot.core.incident.level import log_ratio
 from swingbot.core.model.records import Comparison, Level
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
+from swingbot.service.expect_changes import Within, expected_within, level_after, named
 from swingbot.service.ports import GitError, Lab, Store
 
 Row = dict[str, Any]
@@ -21,9 +24,27 @@ def screen_tip(lab: Lab, store: Store, comparison: Comparison, boot_means: dict[
     for row in store.rows(comparison.id):
         if not row.get("headline") or row["head"]["mean"] is None:
             continue
+        expected = expected_within(lab, store, comparison, row)
+        if expected:
+            _hold_against_expected(lab, store, comparison, row, expected)
+            continue
         alarm = _alarm(lab, store, comparison, row, boot_means.get((row["testbox"], row["unit_job"], row["metric"]), []))
         if alarm is not None:
             _note(lab, store, comparison, row, *alarm)
+
+
+def _hold_against_expected(lab: Lab, store: Store, comparison: Comparison, row: Row, expected: list[Within]) -> None:
+    """The range has changes that people expect: what they make is noted, so that later tips begin at the new level; anything beyond it is suspected."""
+    if row["change_pct"] is None or row["verdict"] not in ("worse", "better", "changed", "same"):
+        return
+    effect = log_ratio(row["change_pct"])
+    alarm = screen.against_expected(effect, [within.effect for within in expected], math.log1p(row["min_effect_pct"] / 100.0))
+    if alarm is not None:
+        _note(lab, store, comparison, row, replace(alarm, why=f"{alarm.why} ({named(expected)})"), level_after(lab, store, comparison, expected))
+        return
+    key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
+    reason = f"{row['change_pct']:+.2f} % against its base, as expected ({named(expected)})"
+    store.add_swing(*key, plan.direction_of(effect, row["better"]), row["change_pct"], "noted", source="expected", reason=reason)
 
 
 def _alarm(lab: Lab, store: Store, comparison: Comparison, row: Row, tip: list[float]) -> tuple[screen.Alarm, int | None] | None:
@@ -68,5 +89,5 @@ def _note(lab: Lab, store: Store, comparison: Comparison, row: Row, alarm: scree
     key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
     if direction == "worse" or (direction == "better" and lab.policies.bisect_improvements):
         store.suspect(*key, direction=direction, change_pct=pct, source=alarm.source, anchor=anchor, reason=alarm.why)
-    elif alarm.source == "base":
-        store.add_swing(*key, direction, pct, "noted")
+    elif alarm.source in ("base", "expected"):
+        store.add_swing(*key, direction, pct, "noted", source=alarm.source, reason=alarm.why)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from swingbot.service.advance_bisections import advance_bisections
 from swingbot.service.attribute_incidents import attribute_incidents, explain_swings
 from swingbot.service.boot_anchors import boot_anchors, check_anchors
+from swingbot.service.check_fixes import check_fixes
 from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
 from swingbot.service.draft_reports import draft_reports
 from swingbot.service.ingest_outcomes import ingest_outcomes
 from swingbot.service.judge_comparisons import judge_comparisons
+from swingbot.service.keep_incidents import fold_sightings, identify_sightings
 from swingbot.service.measure_noise import measure_noise
 from swingbot.service.place_orders import place_comparisons, settle_orders
 from swingbot.service.ports import Lab, Store
@@ -30,7 +32,12 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("compare changes", compare_changes),
     ("explain swings", explain_swings),  # before the report: an incident is explained once, between its comparison and its mail
     ("draft reports", draft_reports),
+    ("identify sightings", identify_sightings),
+    ("check fixes", check_fixes),
+    ("fold sightings", fold_sightings),  # before the report: what was found since is told with the rest
     ("attribute incidents", attribute_incidents),
+    ("open gates", open_gates),
+    ("judge gates", judge_gates),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     ("boot anchors", boot_anchors),

@@ -272,8 +272,8 @@ class Swing:
     change_pct: float
     state: Literal["suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found"]
     bisection: int | None
-    source: Literal["base", "history", "creep"] = "base"  # what raised the alarm
-    anchor: int | None = None  # creep: the variant of the older tip that it is measured against
+    source: Literal["base", "history", "creep", "expected"] = "base"  # what raised the alarm
+    anchor: int | None = None  # the variant that it is measured against instead of the base: an older tip (creep), or an expected commit
     proof: int | None = None  # the comparison whose pairs proved or refuted it
 
 

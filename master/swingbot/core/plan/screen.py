@@ -13,7 +13,9 @@ from typing import Final, Literal
 import numpy as np
 from scipy.special import stdtr
 
-Source = Literal["base", "history", "creep"]
+from swingbot.core.incident.level import beyond
+
+Source = Literal["base", "history", "creep", "expected"]
 
 P: Final = 0.005  # of each look; two or three looks are below 2 %. Larger: stage 2 boots for nothing; smaller: swings of 3 sd are missed
 RECENT: Final = 30  # tips that a new one is held against
@@ -73,6 +75,15 @@ def against_anchors(tip: Sequence[float], levels: Sequence[float], min_effect: f
         if p < P and abs(effect) >= min_effect:
             return Alarm(source="creep", effect=effect, p=p, anchor=back - 1, why=f"{_pct(effect)} against the tip {back} back, p = {p:.2g}")
     return None
+
+
+def against_expected(effect: float, expected: Sequence[float], min_effect: float) -> Alarm | None:
+    """A tip whose range has changes that people expect (log ratios): held against the new level. None where nothing else worth mentioning is left."""
+    left = beyond(effect, expected)
+    if abs(left) < min_effect:
+        return None
+    why = f"{_pct(effect)} against its base, {_pct(left)} against the level that is expected"
+    return Alarm(source="expected", effect=left, p=0.0, why=why)
 
 
 def boots_to_extend(boots: int, more: int | None, effect: float | None, min_effect: float) -> int | None:
