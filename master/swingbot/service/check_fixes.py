@@ -13,7 +13,8 @@ from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import GitError, Lab, Store
 
 # Boots a side of culprit's parent and tip, and the first k of them: nobody else's (searches begin at 0, reports at 100, anchors at 200, gates at 300).
-BOOTS: Final, BOOTS_REPEATABLE: Final = 5, 3
+BOOTS: Final = 5
+BOOTS_REPEATABLE: Final = 3
 FIX_K: Final = 250
 
 
