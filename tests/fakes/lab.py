@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import subprocess
 import tarfile
 from dataclasses import dataclass, field
@@ -19,10 +20,11 @@ import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot_db.attempts import Attempts
+from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
 from swingbot_jobs.unit_job import UnitJob
 
-_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, v.commit, v.layout, s.unit_jobs,
-  b.image_sha256 FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
+_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, v.commit, v.layout, v.kconfig,
+  s.unit_jobs, b.image_sha256 FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
   LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
   WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
 
@@ -45,6 +47,7 @@ class FakeLab:
     infra: int = 0
     level: float = 1.0
     wobble: float = 0.0
+    calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     done: list[tuple[str, str, int | None]] = field(default_factory=list)  # (kind, commit, k) of every execution
 
@@ -68,9 +71,17 @@ class FakeLab:
         return {**head, **(self._build(row) if row.kind == "build" else self._boot(row))}
 
     def _state(self, commit: str) -> dict[str, Any]:
-        shown = subprocess.run(["git", "-C", str(self.repo), "show", f"{commit}:state.json"], check=True, stdout=subprocess.PIPE).stdout
-        found: dict[str, Any] = json.loads(shown)
-        return found
+        """What a commit says of itself; a file `later` is code that no other commit's state knows of."""
+        mirror = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.artifacts.parent / "mirror.git" / "objects")}  # commits that swingbot made are there alone
+
+        def show(name: str) -> bytes:
+            return subprocess.run(
+                ["git", "-C", str(self.repo), "show", f"{commit}:{name}"], env={**os.environ, **mirror}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            ).stdout
+
+        found: dict[str, Any] = json.loads(show("state.json"))
+        later = show("later")
+        return found | ({"later": later.decode()} if later else {})
 
     def _build(self, row: Any) -> dict[str, Any]:
         state = self._state(row.commit)
@@ -81,10 +92,11 @@ class FakeLab:
                 "reason": "mm/x.c:1: error: this does not compile",
                 "kernel_build": {**build, "errors": ["mm/x.c:1: error: this does not compile"]},
             }
-        laid_out = {"layout": row.layout} if row.layout else {}
-        image = json.dumps({key: state[key] for key in ("speed", "code", "header", "boots")} | laid_out).encode()
-        stored = self._store(image)
-        return {"status": "built", "files": {"bzImage": stored}, "kernel_build": {**build, "image_sha256": stored["sha256"]}}
+        laid_out: dict[str, Any] = {"layout": row.layout} if row.layout else {}
+        laid_out |= {"kconfig": row.kconfig} if "+" in row.kconfig else {}
+        image = json.dumps({key: state[key] for key in ("speed", "code", "header", "boots", "later") if key in state} | laid_out).encode()
+        files = {"bzImage": self._store(image), FILE: self._store(_record(state))}
+        return {"status": "built", "files": files, "kernel_build": {**build, "image_sha256": files["bzImage"]["sha256"]}}
 
     def _boot(self, row: Any) -> dict[str, Any]:
         image = json.loads(Artifacts(self.artifacts).open(row.image_sha256).read())
@@ -99,7 +111,7 @@ class FakeLab:
                 rate = 1000.0 * image["speed"] * shift * (1 + 0.0003 * number)
                 monitor = UnitJob.from_json(job).monitor_of(number)
                 files |= _run_files(f"{job['name']}/{number}", rate / (2 if monitor else 1), int(job["params"].get("nr_task", "1")))
-                files |= {f"{job['name']}/{number}/{monitor}": PROFILE} if monitor else {}
+                files |= {f"{job['name']}/{number}/{monitor}": self.calls if monitor == "function-profile" else PROFILE} if monitor else {}
                 runs.append({"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0})
         return {
             "status": "up",
@@ -112,6 +124,14 @@ class FakeLab:
         sha256 = hashlib.sha256(content).hexdigest()
         Artifacts(self.artifacts).put(io.BytesIO(content), sha256)
         return {"sha256": sha256, "size": len(content)}
+
+
+def _record(state: dict[str, Any]) -> bytes:
+    """The record of a kernel whose one function depends on all that the image does."""
+    digest = hashlib.sha256(json.dumps([state.get(key) for key in ("speed", "code", "header", "boots", "later")]).encode()).hexdigest()
+    sizes = {"text": 100, "data": 0, "bss": 0}
+    function = Part(name="do_fault", size=100 + state["speed"], shape=digest, constants="", uses=())
+    return write_record(compiler="fakecc 1.0", flags=[], sizes=sizes, symbols={}, objects={"mm/memory.o": object_row(digest, sizes, [function], [])})
 
 
 def _gauss(*words: object) -> float:

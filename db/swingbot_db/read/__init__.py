@@ -15,6 +15,7 @@ from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
 from .orders import boot, kernel, list_orders, order
 from .overview import reachable, status
+from .proof import gates
 from .raw import raw_manifest, result_children, result_run, samples
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
 
@@ -24,6 +25,7 @@ __all__ = [
     "boot",
     "boot_order",
     "comparison",
+    "gates",
     "incident",
     "kernel",
     "kernel_builds",

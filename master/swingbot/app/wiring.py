@@ -16,6 +16,7 @@ from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.embedded import database_url
 from swingbot.app.settings import Settings, SettingsError
+from swingbot.core.proof.gates import names as gate_names
 from swingbot.core.report import addresses
 from swingbot.service.ports import Lab, Policies, Store
 from swingbot.service.send_reports import Archive
@@ -84,6 +85,11 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
         web_url=settings.web_url,
         deadline_build=settings.build.deadline_seconds,
         deadline_boot=settings.boot.deadline_seconds,
+        proof_gates=gate_names(settings.proof.gates),
+        proof_require=gate_names(settings.proof.require),
+        proof_deadline_seconds=3600.0 * settings.proof.deadline_hours,
+        proof_budget_seconds=60.0 * settings.proof.budget_minutes,
+        merged_trees=tuple(name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()),
     )
 
 

@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
+from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report import Bisection as BisectionFacts
 from swingbot.core.report import Commit, ReportFacts, Row, Side, encode, mail, message_id
 from swingbot.core.report.facts import BadFacts
 from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
+from swingbot.service.report_proof import clues_of, gates_of, merged, not_checked, posted, told_gates
 from swingbot_jobs.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
@@ -26,6 +28,8 @@ def draft_reports(lab: Lab, store: Store) -> None:
     for incident, attributed in store.incidents_to_report():
         comparison = store.comparison(attributed)
         assert comparison is not None
+        if not decided(store.gates(incident)):
+            continue  # proof is under way, or begins in this round
         _draft(lab, store, incident, comparison, lab.now())
 
 
@@ -37,9 +41,11 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
     shown = headline is not None and headline["verdict"] in ("worse", "better", "changed")
     if headline is None or headline["change_pct"] is None:
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
-    facts = _facts(lab, store, number, comparison, bisection, rows, headline)
+    number, gates = store.reserve_report(), gates_of(store, incident)
+    facts = _facts(lab, store, number, comparison, bisection, rows, headline, gates)
     letter = mail(facts)
     policies = lab.policies
+    unproven = fit_to_leave(gates, policies.proof_require)
     identity = message_id(ids.show("incident", incident), "first", 1, policies.domain)
     message = encode(letter, policies.sender, policies.recipients, (), identity, now, report=facts.report)
     store.add_report(
@@ -53,7 +59,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         body=letter.body,
         message=message,
         # A culprit that does not show against its parent in fresh boots goes to a person, whatever the setting.
-        state="queued" if policies.release and shown else "held",
+        state="queued" if policies.release and shown and unproven is None else "held",
     )
 
 
@@ -62,7 +68,14 @@ def _is_headline(row: Mapping[str, Any], bisection: Bisection) -> bool:
 
 
 def _facts(
-    lab: Lab, store: Store, number: int, comparison: Comparison, bisection: Bisection, rows: Sequence[Mapping[str, Any]], headline: Mapping[str, Any]
+    lab: Lab,
+    store: Store,
+    number: int,
+    comparison: Comparison,
+    bisection: Bisection,
+    rows: Sequence[Mapping[str, Any]],
+    headline: Mapping[str, Any],
+    gates: Sequence[GateRow],
 ) -> ReportFacts:
     culprit, parent, tree = store.variant(comparison.head), store.variant(comparison.base), store.tree_by_id(comparison.tree)
     build = store.kernel_builds([culprit.build_key])[culprit.build_key]
@@ -90,7 +103,7 @@ def _facts(
         facts={name.replace("_", " "): str(box_facts[name])[:80] for name in _FACTS if box_facts.get(name) not in (None, "")},
         command=_command(job),
         reproduce=_reproduce(tree.url, culprit, parent, ids.show("boot", boots[0].id), url),
-        not_checked=_not_checked(headline),
+        not_checked=not_checked(gates, headline),
         links={
             "page": f"{url}/report/{report}",
             "comparison": f"{url}/comparison/{ids.show('comparison', comparison.id)}",
@@ -99,6 +112,11 @@ def _facts(
         },
         reporter=lab.policies.sender,
         contact=lab.policies.contact,
+        gates=told_gates(gates),
+        clues=clues_of(store, headline, rows, gates),
+        posted=posted(lab, culprit.commit),
+        merged=merged(lab, tree),
+        closes=f"{url}/report/{report}",
         boots={side: tuple(ids.show("boot", boot.id) for boot in of_side) for side, of_side in (("parent", before), ("commit", boots))},
     )
 
@@ -166,12 +184,3 @@ def _reproduce(url: str, culprit: Variant, parent: Variant, boot: str, web: str)
         "swingbot-worker boot --order order.json --image base/bzImage --out base",
         "swingbot-worker boot --order order.json --image head/bzImage --out head",
     )
-
-
-def _not_checked(headline: Mapping[str, Any]) -> tuple[str, ...]:
-    told = [
-        "other memory layouts of the same kernels (one build per commit)",
-        "whether reverting the commit on the tip restores the number",
-        "whether the changed code runs in this test",
-    ]
-    return (*(["real hardware: the testbox is emulated"] if headline["label"].startswith("emulated") else []), *told)

@@ -7,8 +7,8 @@ from typing import Final
 from swingbot.core.model.records import BootKey, Comparison, Order, Variant
 from swingbot.service.ports import Lab, Store
 
-# Someone waits for an answer; then what a bisection needs; then what nobody asked for in person.
-PRIORITY: Final = {"asked": 50, "bisection": 40, "prove": 40, "attribute": 35, "watch": 30, "anchor": 10}
+# Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
+PRIORITY: Final = {"asked": 50, "bisection": 40, "prove": 40, "attribute": 35, "gate": 32, "watch": 30, "anchor": 10}
 
 
 def series_of(lab: Lab, testbox: str, asker: str) -> str:

@@ -16,6 +16,7 @@ from swingbot.service.keep_incidents import fold_sightings, identify_sightings
 from swingbot.service.measure_noise import measure_noise
 from swingbot.service.place_orders import place_comparisons, settle_orders
 from swingbot.service.ports import Lab, Store
+from swingbot.service.prove_culprits import extend_gates, judge_gates, open_gates
 from swingbot.service.prove_swings import extend_comparisons, prove_swings, weigh_swings
 from swingbot.service.request_comparison import compare_changes
 from swingbot.service.start_bisection import bisect_swings
@@ -27,10 +28,13 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("measure noise", measure_noise),
     ("check anchors", check_anchors),
     ("extend comparisons", extend_comparisons),  # before they are judged: what is not settled is booted more
+    ("extend gates", extend_gates),
     ("judge comparisons", judge_comparisons),
     ("weigh swings", weigh_swings),
     ("compare changes", compare_changes),
     ("explain swings", explain_swings),  # before the report: an incident is explained once, between its comparison and its mail
+    ("open gates", open_gates),
+    ("judge gates", judge_gates),
     ("draft reports", draft_reports),
     ("identify sightings", identify_sightings),
     ("check fixes", check_fixes),
