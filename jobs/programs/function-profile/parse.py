@@ -1,0 +1,35 @@
+"""Calls by symbol, between `calls` and `end`; summed here by the function of the source that a symbol belongs to.
+
+A function that could be counted and was not called has 0; one that has no hook (`-`) is missing: the compiler put it into its
+callers, it runs at boot only, or it must not be traced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from swingbot_jobs.kernel_diff import source_name
+from swingbot_jobs.result import ParseError
+
+ROW = re.compile(r"(?P<calls>-|[0-9]{1,18}) (?P<symbol>[A-Za-z_][A-Za-z0-9_.]{0,180})")
+NO_PROFILER = "this kernel has no function profiler; build it with the fragment trace, as in vm-x86_64+trace"
+
+
+def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
+    """Calls by function; ParseError where nothing could be counted or the list is not whole."""
+    lines = files.get("function-profile", "").splitlines()
+    if lines[:1] == ["no profiler"]:
+        raise ParseError(NO_PROFILER)
+    if lines[:1] != ["calls"] or lines[-1] != "end":
+        raise ParseError("the list of calls is not whole")
+    calls = {"counted": 0.0}
+    for line in lines[1:-1]:
+        row = ROW.fullmatch(line)
+        if row is None:
+            raise ParseError(f"{line[:80]!r} is no line of calls and a function")
+        if row["calls"] != "-":
+            name = source_name(row["symbol"])
+            calls["counted"] += 1.0
+            calls[f"calls.{name}"] = calls.get(f"calls.{name}", 0.0) + float(row["calls"])
+    return dict(calls)

@@ -1,0 +1,81 @@
+"""Calls of changed functions, from two built kernels to the answer of the gate, with a lab that answers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.app.settings import load
+from swingbot.core.proof.gates import Told
+from swingbot.service.request_comparison import request_comparison
+from swingbot.service.trace_culprits import BOOTS, TraceOrder, trace_order, traced
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import Brain, make_brain
+from tests.fakes.mail import brain_environment
+
+
+@pytest.fixture
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
+    repo = tmp_path / "linux"
+    make_fakelinux(repo, [])
+    return make_brain(load(environ=brain_environment(tmp_path / "state", db_url)), engine, repo)
+
+
+def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | Told:
+    """What it takes to see whether a commit's functions are called, once the commit and its parent were compared."""
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    brain.watch(base)
+    (head,) = add_commits(brain.repo, [commit])
+    number = request_comparison(brain.lab, tree_name="fake", base=base, head=head, job_files=[], overrides={}, testboxes=[], boots=3, patches=[])
+    brain.run()
+    with brain.lab.transaction("ask") as store:
+        comparison = store.comparison(number)
+        assert comparison is not None
+        (job,) = store.spec(comparison.parts[0][1])
+        return trace_order(brain.lab, store, store.variant(comparison.base), store.variant(comparison.head), job)
+
+
+def answer(brain: Brain, order: TraceOrder) -> Told:
+    with brain.lab.transaction("order") as store:
+        parts = [("vm-icount", store.add_spec([order.job]))]
+        number = store.add_comparison(kind="gate", tree=order.head.tree, base=order.base.id, head=order.head.id, boots=BOOTS, parts=parts, first_k=300)
+    brain.run()
+    with brain.lab.transaction("read") as store:
+        comparison = store.comparison(number)
+        assert comparison is not None and comparison.status == "done"
+        return traced(brain.lab, store, comparison)
+
+
+def test_calls_of_a_changed_function_are_counted_in_kernels_with_hooks_and_in_a_run_of_its_own(brain: Brain) -> None:
+    order = asked(brain, FakeCommit(speed=90))
+    assert isinstance(order, TraceOrder)
+    assert {order.base.kconfig, order.head.kconfig} == {"vm-x86_64+trace"}
+    assert (order.job.runs, order.job.monitors, order.job.functions) == (1, ("function-profile",), ("do_fault",))
+    found = answer(brain, order)
+    assert (found.status, found.reason) == ("pass", "do_fault called 32 768 times in one run of page-fault")
+    assert found.detail["functions"][0]["base_calls"] == 32768
+
+
+@pytest.mark.parametrize(
+    ("calls", "status", "words"),
+    [
+        (b"calls\n0 do_fault\nend\n", "fail", "do_fault was never called in one run of page-fault"),
+        (b"calls\n- do_fault\nend\n", "not run", "do_fault cannot be traced"),
+        (b"no profiler\n", "not run", "calls were not counted: this kernel has no function profiler"),
+        (b"calls\n12 do_fa", "not run", "calls were not counted: the list of calls is not whole"),
+    ],
+)
+def test_what_was_counted_decides(brain: Brain, calls: bytes, status: str, words: str) -> None:
+    brain.fake.calls = calls
+    order = asked(brain, FakeCommit(speed=90))
+    assert isinstance(order, TraceOrder)
+    found = answer(brain, order)
+    assert found.status == status and words in found.reason
+
+
+def test_a_commit_without_any_change_of_code_is_not_traced(brain: Brain) -> None:
+    found = asked(brain, FakeCommit(kind="comment"))
+    assert isinstance(found, Told)
+    assert (found.status, found.reason) == ("not run", "no function differs between the two kernels: there is no call to count")
