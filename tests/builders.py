@@ -461,6 +461,7 @@ def an_incident(conn: sa.Connection, tree: int, culprit: Kernel, *, bisections: 
     incident = int(_insert(conn, "incident", {"tree": tree, "culprit": culprit.variant} | more))
     for bisection in bisections:
         _insert(conn, "incident_bisection", {"incident": incident, "bisection": bisection}, returning=None)
+        _insert(conn, "sighting", {"incident": incident, "bisection": bisection, "culprit": culprit.variant, "comparison": more.get("comparison")})
     return incident
 
 
