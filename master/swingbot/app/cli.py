@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, facts, jobs, look, raw, recipients, reports, reproduce, requests, service, stats, testboxes, trees
+from swingbot.app.commands import bisect_run, facts, jobs, look, proof, raw, recipients, reports, reproduce, requests, service, stats, testboxes, trees
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -59,6 +59,7 @@ for command in (
     stats.stats,
     jobs.jobs,
     reports.report,
+    proof.proof,
     reports.key,
     recipients.recipients,
 ):

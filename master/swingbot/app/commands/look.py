@@ -10,6 +10,7 @@ import click
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
+from swingbot.app.commands.proof import as_text as gates_as_text
 from swingbot.app.commands.sheets import printed
 from swingbot.core.model import ids
 from swingbot.core.report.forms import FORMS
@@ -116,6 +117,8 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
         facts = _SHOWN[kind](conn, id_)
         if kind == "comparison":
             facts["kernel"] = kernel_change.of_comparison(read, Artifacts(session.settings.artifacts).open, conn, facts)
+        elif kind == "incident":
+            facts["gates"] = read.gates(conn, id_)
     if json_:
         say_json(facts)
     elif kind == "comparison":
@@ -130,6 +133,8 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
         for key, value in facts.items():
             if not isinstance(value, (dict, list)):
                 click.echo(f"{key:20} {value}")
+        if kind == "incident":
+            click.echo(f"\n{gates_as_text(facts['gates'])}")
 
 
 @click.command("parse")
