@@ -122,8 +122,8 @@ def add_report(
         ON CONFLICT DO NOTHING RETURNING id"""
     added = conn.execute(sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB)), values).scalar()
     if added is None:
-        older = _digest_of(conn, week) if incident is None else find_report(conn, incident, kind, revision)
-        assert older is not None, "the report that is in the way has the same incident, kind and revision, or week"
+        older = _digest_of(conn, week) if incident is None else find_report(conn, incident, kind, revision) or _first_of(conn, incident)
+        assert older is not None, "in the way is the report of this incident, kind and revision, or its first one, or the week's digest"
         return older
     conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:id, :message)"), {"id": id, "message": message})
     return id
@@ -138,6 +138,11 @@ def _filed(filing: Filing | None) -> dict[str, Any]:
     given |= {"left_out": [list(pair) for pair in found.left_out], "dry_run": found.dry_run, "reason": "; ".join(filter(None, (filing.reason, found.problem)))}
     kind = filing.kind
     return given | ({"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)} if kind else {})
+
+
+def _first_of(conn: sa.Connection, incident: int) -> int | None:
+    found: int | None = conn.execute(sa.text("SELECT id FROM report WHERE incident = :i AND kind = 'first' AND state <> 'dropped'"), {"i": incident}).scalar()
+    return found
 
 
 def _digest_of(conn: sa.Connection, week: date | None) -> int | None:
@@ -235,6 +240,9 @@ class PostgresOutbox:
     def sending(self) -> list[Outgoing]:
         return self._outgoing("r.state = 'sending'", None)
 
+    def in_doubt(self, now: datetime) -> list[Outgoing]:
+        return self._outgoing("r.state = 'unknown' AND o.next_try <= :now", now)
+
     def due(self, now: datetime) -> list[Outgoing]:
         return self._outgoing("r.state = 'queued' AND o.next_try <= :now", now)
 
@@ -292,9 +300,20 @@ class PostgresOutbox:
         with transaction(self._engine, "report held") as conn:
             self._leave_sending(conn, report, "held", error)
 
-    def unknown(self, report: int, error: str) -> None:
+    def unknown(self, report: int, error: str, look_again: datetime) -> None:
         with transaction(self._engine, "report unknown") as conn:
             self._leave_sending(conn, report, "unknown", error)
+            conn.execute(sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"), {"id": report, "next_try": look_again})
+
+    def found(self, report: int, at: datetime) -> None:
+        with transaction(self._engine, "report found") as conn:
+            update = "UPDATE report SET state = 'sent', sent_at = :at WHERE id = :id AND state = 'unknown'"
+            if conn.execute(sa.text(update), {"id": report, "at": at}).rowcount:
+                conn.execute(sa.text("UPDATE outbox SET error = NULL WHERE report = :id"), {"id": report})
+
+    def not_found(self, report: int, look_again: datetime) -> None:
+        with transaction(self._engine, "report still unknown") as conn:
+            conn.execute(sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"), {"id": report, "next_try": look_again})
 
     @staticmethod
     def _leave_sending(conn: sa.Connection, report: int, state: str, error: str | None) -> None:

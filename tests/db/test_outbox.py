@@ -80,13 +80,13 @@ def a_report(engine: sa.Engine, state: str = "queued", revision: int = 1, incide
     """A stored report that is due at NOW; its id and its Message-ID."""
     with engine.begin() as conn:
         number = reports.reserve_report_id(conn)
-        mid = message_id(f"r{number}", "first", revision, "example.org")
+        mid = message_id(f"r{number}", "mail", revision, "example.org")
         message = encode(Mail(subject="s", body="Grüße\n.\n.dot\n"), "bot <bot@example.org>", ["dev@example.org"], [], mid, NOW)
         reports.add_report(
             conn,
             id=number,
             incident=an_incident(conn) if incident is None else incident,
-            kind="first",
+            kind="first" if revision == 1 else "update",
             revision=revision,
             message_id=mid,
             to=["Dev <dev@example.org>"],
@@ -232,7 +232,7 @@ def test_a_dead_mail_server_delays_a_report_and_says_why(engine: sa.Engine, serv
 
 
 class Refusing:
-    def send(self, message: bytes, recipients: object) -> dict[str, str]:
+    def send(self, message: bytes, recipients: object, *, patient: bool = False) -> dict[str, str]:
         raise MailRefused("550 no such user")
 
 

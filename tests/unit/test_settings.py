@@ -28,7 +28,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
         ("[watch]\nbots = 7\n", "unknown key watch.bots"),
         ("[wotch]\nboots = 7\n", r"unknown section \[wotch\]"),
         ("[watch]\nboots = 'many'\n", r"watch.boots: 'many' is not a int"),
-        ("[mail]\nrelease = 'maybe'\n", "neither 'hold' nor 'release'"),
+        ("[mail]\nrelease = 'maybe'\n", "none of hold, earned, release"),
         ("watch = 3\n", r"\[watch\] must be a table"),
         ("[watch\n", "not TOML"),
     ],

@@ -6,6 +6,7 @@ from swingbot_db.store.bisections import BisectionRows
 from swingbot_db.store.builds import BuildRows
 from swingbot_db.store.detection import DetectionRows
 from swingbot_db.store.incidents import IncidentRows
+from swingbot_db.store.moderated import ModerationRows
 from swingbot_db.store.orders import OrderRows
 from swingbot_db.store.proof import ProofRows
 from swingbot_db.store.raw_runs import RawRunRows
@@ -14,5 +15,5 @@ from swingbot_db.store.steering import SteeringRows
 from swingbot_db.store.trees import TreeRows
 
 
-class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, RawRunRows, BisectionRows, SteeringRows, DetectionRows, BuildRows, ProofRows):
+class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, RawRunRows, BisectionRows, SteeringRows, DetectionRows, BuildRows, ProofRows, ModerationRows):
     """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""

@@ -10,7 +10,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from swingbot.core.incident.model import Expected, FirstMail, Incident, Sighting, Status
-from swingbot.core.model.records import Swing
+from swingbot.core.model.records import Comparison, Swing
+from swingbot.core.moderation.filing import Filing
+from swingbot.core.report.followup import Kind
 from swingbot_db import reports
 from swingbot_db.store.comparisons import ComparisonRows
 from swingbot_db.store.kernels import KernelRows
@@ -18,7 +20,6 @@ from swingbot_db.store.kernels import KernelRows
 # From each bisection `low` to itself and to those above it, of whose blamed merge it searches the branch.
 UPWARDS: Final = """WITH RECURSIVE upwards AS (SELECT id AS low, id, parent FROM bisection
   UNION ALL SELECT u.low, b.id, b.parent FROM upwards u JOIN bisection b ON b.id = u.parent)"""
-
 # Each incident `root` with itself and all that were merged into it: they share one thread of mails.
 FAMILY: Final = """WITH RECURSIVE family AS (SELECT id AS root, id FROM incident
   UNION SELECT f.root, i.id FROM family f JOIN incident i ON i.merged_into = f.id)"""
@@ -42,6 +43,24 @@ _EXPECTED: Final = """SELECT i.id AS incident, v.commit, min(s.patch_id) AS patc
   LEFT JOIN LATERAL (SELECT (c ->> 'change_pct')::double precision AS pct FROM jsonb_array_elements(b.conclusion -> 'culprits') c
     WHERE c ->> 'commit' = v.commit AND (b.testbox, b.unit_job, b.metric) = (:box, :job, :metric) LIMIT 1) found ON true
   WHERE i.status = 'expected' AND coalesce(r.change_pct, found.pct) IS NOT NULL GROUP BY i.id, v.commit ORDER BY i.id, v.commit"""
+# What the thread of a sent first mail has to say now. A tip that was measured a while ago is no news: `still` looks at fresh ones only.
+_TO_FOLLOW: Final = f"""{FAMILY},
+  mail AS (SELECT f.root, r.kind, r.state, r.withdrawn, r.created_at, r.sent_at FROM report r JOIN family f ON f.id = r.incident),
+  begun AS (SELECT i.id, i.status, i.fix_check, min(m.sent_at) AS sent_at FROM incident i JOIN mail m ON m.root = i.id AND m.kind = 'first' AND m.state = 'sent'
+            WHERE i.status IN ('open', 'fixed', 'invalid') GROUP BY i.id)
+  SELECT b.id, 'retraction' AS kind FROM begun b WHERE b.status = 'invalid'
+    AND NOT EXISTS (SELECT FROM mail m WHERE m.root = b.id AND m.kind = 'retraction' AND m.withdrawn IS NULL)
+  UNION ALL SELECT b.id, 'fixed' FROM begun b WHERE b.status = 'fixed' AND b.fix_check IS NOT NULL
+    AND NOT EXISTS (SELECT FROM mail m WHERE m.root = b.id AND m.kind = 'fixed' AND m.withdrawn IS NULL)
+  UNION ALL SELECT DISTINCT b.id, 'update' FROM begun b JOIN sighting s ON s.incident = b.id AND s.report IS NULL JOIN comparison c ON c.id = s.comparison
+    WHERE b.status = 'open' AND {_OVER}
+  UNION ALL SELECT b.id, 'still' FROM begun b WHERE b.status = 'open' AND :days > 0
+    AND b.sent_at < clock_timestamp() - make_interval(secs => 86400 * :days)
+    AND NOT EXISTS (SELECT FROM mail m WHERE m.root = b.id AND m.created_at >= clock_timestamp() - make_interval(secs => 86400 * :days))
+    AND EXISTS (SELECT FROM sighting s JOIN variant v ON v.id = s.culprit JOIN comparison c ON c.tree = v.tree AND c.kind = 'watch' AND c.status = 'done'
+                WHERE s.incident = b.id AND c.ended_at > clock_timestamp() - interval '10 minutes')
+  ORDER BY 1, 2"""
+
 
 class SightingRows(KernelRows, ComparisonRows):
     def sightings(self, incident: int) -> list[Sighting]:
@@ -214,7 +233,6 @@ class IncidentRows(SightingRows):
         """The number of a report that is about to be written; its mail names it."""
         return reports.reserve_report_id(self.conn)
 
-    def add_report(
     def next_revision(self, incident: int, kind: str) -> int:
         return int(self.value("SELECT coalesce(max(revision), 0) + 1 FROM report WHERE incident = :i AND kind = :k", i=incident, k=kind))
 
@@ -263,10 +281,20 @@ class IncidentRows(SightingRows):
             sent_days=float(row.days),
         )
 
+    def incidents_to_follow(self, still_days: float) -> list[tuple[int, Kind]]:
+        """(incident, kind of short mail) of those whose first mail was sent and that have something to say; `still` every `still_days` at most, 0: never."""
+        return [(row.id, row.kind) for row in self.all(_TO_FOLLOW, days=still_days)]
+
+    def latest_tip(self, tree: int) -> Comparison | None:
+        """The comparison of the tree's latest tip that is measured."""
+        number = self.value("SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status = 'done'", tree=tree)
+        return self.comparison(number) if number is not None else None
+
+    def add_report(
         self,
         *,
         number: int,
-        incident: int,
+        incident: int | None,
         kind: str,
         revision: int,
         message_id: str,
@@ -275,6 +303,9 @@ class IncidentRows(SightingRows):
         body: str,
         message: bytes,
         state: str,
+        cc: Sequence[str] = (),
+        filing: Filing | None = None,
+        week: date | None = None,
     ) -> int:
         stored = reports.add_report(
             self.conn,
@@ -289,6 +320,8 @@ class IncidentRows(SightingRows):
             body=body,
             message=message,
             state=state,
+            filing=filing,
+            week=week,
         )
         if incident is not None and stored == number and kind in ("first", "update"):
             self.tell_sightings(incident, number)

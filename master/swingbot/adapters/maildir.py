@@ -80,13 +80,17 @@ def _header(headers: object, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaildirArchive:
-    """The archive that says what left. `authoritative`: mail is delivered into this very Maildir, so what is missing was not sent."""
+    """The archive that says what left. `authoritative`: mail is delivered into this very Maildir, so what is missing was not sent.
+
+    `copies` are further Maildirs, to which the server delivers hidden copies: what is there was sent, what is not may have been.
+    """
 
     path: Path
     authoritative: bool
+    copies: tuple[Path, ...] = ()
 
     def holds(self, message_id: str) -> bool:
-        return bool(find(self.path, message_id))
+        return any(find(place, message_id) for place in (self.path, *self.copies))
 
     def keep(self, message: bytes) -> None:
         if not self.authoritative:

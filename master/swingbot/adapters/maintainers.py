@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import process
-from swingbot.core.report.addressees import BadMaintainers, Listed, read_maintainers
+from swingbot.core.report.addressees import BadMaintainers, Listed, NoMaintainers, read_maintainers
 
 SECONDS: Final = 30.0
 _BYTES: Final = 16 << 20  # of each file that is taken out of the tree, and of the patch
@@ -40,10 +40,6 @@ _WALLS: Final = (
     f"--regid={_NOBODY}",
 )
 _WALLS_END: Final = ("--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
-
-
-class NoMaintainers(Exception):
-    """Nobody can be named for this commit; the message says why. The report then goes to its author alone, or to nobody."""
 
 
 def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tuple[Listed, ...]:

@@ -16,23 +16,28 @@ from swingbot.service.send_reports import MailDelayed, MailRefused, MailUncertai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmtpMailer:
-    """Sends by `host`:`port`, encrypted where the server offers STARTTLS. `timeout` in seconds holds for each answer of the server."""
+    """Sends by `host`:`port`, encrypted where the server offers STARTTLS. `timeout` in seconds holds for each answer of the server.
+
+    `hidden` are addresses that get a copy of every mail and stand in no header.
+    """
 
     host: str
     port: int
     timeout: float = 30.0
+    hidden: tuple[str, ...] = ()
 
-    def send(self, message: bytes, recipients: Sequence[str]) -> Mapping[str, str]:
+    def send(self, message: bytes, recipients: Sequence[str], *, patient: bool = False) -> Mapping[str, str]:
         """Hand `message` over for `recipients`; the answer names those that were refused while others were taken.
 
-        Raises MailDelayed (try later), MailRefused (a person must look) or MailUncertain (it may have left).
+        `patient`: the server takes nothing while it puts a recipient off (4xx), so that nobody is left out. Raises MailDelayed (try later),
+        MailRefused (a person must look) or MailUncertain (it may have left).
         """
         try:
             smtp = smtplib.SMTP(self.host, self.port, timeout=self.timeout)
         except (OSError, smtplib.SMTPException) as error:
             raise MailDelayed(f"mail server {self._where} cannot be reached: {_reason(error)}", unreachable=True) from None
         try:
-            return self._converse(smtp, message, recipients)
+            return self._converse(smtp, message, recipients, patient)
         finally:
             smtp.close()
 
@@ -40,9 +45,9 @@ class SmtpMailer:
     def _where(self) -> str:
         return f"{self.host}:{self.port}"
 
-    def _converse(self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str]) -> Mapping[str, str]:
+    def _converse(self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str], patient: bool) -> Mapping[str, str]:
         try:
-            refused = self._envelope(smtp, message, recipients)
+            refused = self._envelope(smtp, message, recipients, patient)
         except (OSError, smtplib.SMTPException) as error:
             raise MailDelayed(f"mail server {self._where} broke off before it got the mail: {_reason(error)}", unreachable=True) from None
         try:
@@ -55,7 +60,7 @@ class SmtpMailer:
             smtp.quit()  # it has said that it took the mail; how it says goodbye changes nothing
         return refused
 
-    def _envelope(self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str]) -> Mapping[str, str]:
+    def _envelope(self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str], patient: bool) -> Mapping[str, str]:
         """All that comes before the mail itself; ends with the server waiting for data."""
         smtp.ehlo_or_helo_if_needed()
         if smtp.has_extn("starttls"):
@@ -67,17 +72,20 @@ class SmtpMailer:
                 raise MailRefused(f"mail server {self._where} takes no 8-bit mail (no 8BITMIME), and this one has names that are not ASCII")
             options.append("body=8bitmime")
         self._demand(*smtp.mail(_sender(message), options), "the sender")
-        answers = {recipient: smtp.rcpt(recipient) for recipient in recipients}
-        refused = {recipient: _said(code, answer) for recipient, (code, answer) in answers.items() if code not in (250, 251)}
-        if len(refused) == len(answers):
-            later = any(400 <= code < 500 for code, _ in answers.values())
-            text = f"mail server {self._where} takes no recipient: " + "; ".join(f"{name}: {why}" for name, why in refused.items())
-            raise MailDelayed(text) if later else MailRefused(text)
+        answers = {recipient: smtp.rcpt(recipient) for recipient in dict.fromkeys((*recipients, *self.hidden))}
+        refused = {recipient: (code, _said(code, answer)) for recipient, (code, answer) in answers.items() if code not in (250, 251)}
+        visible = [(code, f"{recipient}: {why}") for recipient, (code, why) in refused.items() if recipient in recipients]
+        put_off = [why for code, why in visible if 400 <= code < 500]
+        if len(visible) == len(set(recipients)):
+            text = f"mail server {self._where} takes no recipient: " + "; ".join(why for _, why in visible)
+            raise MailDelayed(text) if put_off else MailRefused(text)
+        if put_off and patient:
+            raise MailDelayed(f"mail server {self._where} puts off {'; '.join(put_off)}")
         code, answer = smtp.docmd("data")
         if code != 354:
             self._demand(code, answer, "the mail")
             raise MailDelayed(f"mail server {self._where} gave no go-ahead for the mail: {_said(code, answer)}")
-        return refused
+        return {recipient: why for recipient, (_, why) in refused.items()}
 
     def _demand(self, code: int, answer: bytes, what: str) -> None:
         """Raise unless the server said yes: 5xx is for ever, everything else may pass."""

@@ -13,12 +13,11 @@ import psycopg2
 import sqlalchemy as sa
 
 from swingbot.app.settings import Settings
-from swingbot.app.wiring import mail_ways, sync_testboxes
+from swingbot.app.wiring import mail_ways, make_outbox, sync_testboxes
 from swingbot.service.ports import Lab
 from swingbot.service.send_reports import send_due
 from swingbot.service.tick import tick
 from swingbot.service.watch_trees import poll_tree
-from swingbot_db.reports import PostgresOutbox
 
 # After a round that failed (database away, disk full), wait this long: the reason is in the log, and work waits.
 PAUSE_SECONDS = 5.0
@@ -60,7 +59,7 @@ def run(settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], 
         signal.signal(number, lambda received, _: stopped.append(received))
     sync_testboxes(lab)
     mailer, archive = mail_ways(settings)
-    outbox, alarm = PostgresOutbox(engine), _Alarm(engine)
+    outbox, alarm = make_outbox(settings, engine), _Alarm(engine)
     polled: dict[int, float] = {}
     last_problem = ""
     while not stopped and not until():

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from swingbot.core.moderation.ruling import RELEASES
 from swingbot.core.proof.gates import BadGate
 from swingbot.core.proof.gates import names as gate_names
 
@@ -108,17 +109,32 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    release: str = _key("hold", "hold: a person releases each report; release: reports leave by themselves")
+    release: str = _key(
+        "hold", "hold: a person releases each report; earned: classes that people released often enough leave by themselves; release: all without doubts do"
+    )
+    dry_run: bool = _key(True, "all mail goes to mail.to alone, and pages say to whom it would be sent; false: it goes to author, maintainers and lists")
+    stop: bool = _key(False, "nothing is sent, as after `swingbot report stop`, until this is false again")
     sender: str = _key("swingbot <swingbot@localhost>", "From of every report")
-    to: str = _key("swingbot-reports@localhost", "comma-separated recipients of every report")
+    to: str = _key("swingbot-reports@localhost", "comma-separated addresses of the operator: who gets every report in a dry run, and one that has no one else")
     contact: str = _key("the operator of this swingbot", "a person, named in every mail")
+    bcc: str = _key("", "comma-separated addresses that get a hidden copy of every mail; one delivered to mail.bcc_maildir settles whether a mail left")
+    bcc_maildir: str = _key("", "Maildir to which copies for mail.bcc are delivered")
     host: str = _key("", "SMTP server; empty: the embedded one, which delivers to a Maildir under paths.state")
     port: int = _key(25, "port of mail.host")
     domain: str = _key("swingbot.localdomain", "right side of Message-IDs; must never change")
-    get_maintainer: bool = _key(False, "`swingbot recipients` asks the tree's own scripts/get_maintainer.pl, behind walls; reports still go to mail.to alone")
-    private_trees: str = _key("", "comma-separated names of trees of whose commits only the author would be told")
-    opt_outs: str = _key("", "comma-separated addresses, or @domains, that would get no report")
-    most_recipients: int = _key(15, "recipients that one report would have at most")
+    list_id: str = _key("", "name in the header List-Id, such as reports.swingbot.example.org; empty: no such header")
+    regzbot: bool = _key(False, "reports about commits of proof.merged_trees ask regzbot to track them")
+    archive: str = _key("", "archive of the mailing lists: a public-inbox git repository, a Maildir, or a file or directory of mbox; reports answer the patch")
+    still_days: float = _key(30.0, "days between mails that only say that a change is still there, at tips measured anyway; 0: none")
+    get_maintainer: bool = _key(False, "maintainers and lists come from the tree's own scripts/get_maintainer.pl, run behind walls; false: authors alone")
+    private_trees: str = _key("", "comma-separated names of trees, or globs such as dev-*, of whose commits only the author is told")
+    opt_outs: str = _key("", "comma-separated addresses, or @domains, that get no report")
+    most_recipients: int = _key(15, "recipients that one report has at most")
+    per_list: int = _key(5, "mails that one mailing list gets in 24 hours at most; what is beyond is held")
+    digest: bool = _key(True, "improvements are told in one mail a week; false: each in a report of its own")
+    digest_to: str = _key("", "comma-separated readers of the weekly digest; empty: mail.to")
+    suspicious_synced_pct: float = _key(20.0, "a synced write that gets faster by more is reported at once, as too good to be true")
+    suspicious_write_pct: float = _key(50.0, "the same for a buffered write")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,8 +263,13 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     if document:
         raise SettingsError(f"{file}: unknown section [{next(iter(document))}]; known are {', '.join(SECTIONS)}")
     settings = Settings(**sections, sources=sources)
-    if settings.mail.release not in ("hold", "release"):
-        raise SettingsError(f"mail.release: {settings.mail.release!r} is neither 'hold' nor 'release'")
+    if settings.mail.release not in RELEASES:
+        raise SettingsError(f"mail.release: {settings.mail.release!r} is none of {', '.join(RELEASES)}")
+    if settings.mail.bcc_maildir and not settings.mail.bcc:
+        raise SettingsError("mail.bcc_maildir: name in mail.bcc the address whose mail is delivered there")
+    for key in ("most_recipients", "per_list"):
+        if getattr(settings.mail, key) < 1:
+            raise SettingsError(f"mail.{key}: {getattr(settings.mail, key)} is less than 1; `swingbot report stop` stops all mail")
     for key in ("gates", "require"):
         try:
             gate_names(getattr(settings.proof, key))

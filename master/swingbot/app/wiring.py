@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.git import Mirror
+from swingbot.adapters.list_archive import find_posted
 from swingbot.adapters.maildir import MaildirArchive
+from swingbot.adapters.maintainers import maintainers_of
 from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.embedded import database_url
+from swingbot.app.mail import leave_rules, mail_policy
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.core.proof.gates import names as gate_names
 from swingbot.core.report import addresses
 from swingbot.service.ports import Lab, Policies, Store
 from swingbot.service.send_reports import Archive
 from swingbot_db.engine import make_engine, transaction
+from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgStore
 from swingbot_jobs import testbox
 from swingbot_jobs.kconfig import load_kconfigs
@@ -66,6 +71,8 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         kconfigs=load_kconfigs(workers / "kconfig"),
         policies=_policies(settings, recipients),
         now=lambda: datetime.now(UTC),
+        maintainers=partial(maintainers_of, settings.mirror) if settings.mail.get_maintainer else None,
+        list_archive=partial(find_posted, Path(settings.mail.archive).expanduser()) if settings.mail.archive else None,
     )
 
 
@@ -77,9 +84,10 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
         idle_aa_seconds=60.0 * settings.policy.idle_aa_minutes,
         confidence=settings.bisect.confidence,
         max_boots=settings.bisect.max_boots,
-        release=settings.mail.release == "release",
+        mail=mail_policy(settings.mail),
         sender=settings.mail.sender,
         recipients=recipients,
+        still_days=settings.mail.still_days,
         contact=settings.mail.contact,
         domain=settings.mail.domain,
         web_url=settings.web_url,
@@ -99,7 +107,13 @@ def sync_testboxes(lab: Lab) -> None:
         store.sync_testboxes((box, box.to_json()) for box in lab.testboxes.values())
 
 
+def make_outbox(settings: Settings, engine: sa.Engine) -> PostgresOutbox:
+    return PostgresOutbox(engine, leave_rules(settings.mail))
+
+
 def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:
     """How reports leave, and where copies of them are."""
-    embedded = not settings.mail.host
-    return SmtpMailer(host=settings.mail.host or "127.0.0.1", port=settings.smtp_port), MaildirArchive(path=settings.maildir, authoritative=embedded)
+    mail = settings.mail
+    copies = (Path(mail.bcc_maildir).expanduser(),) if mail.bcc_maildir else ()
+    mailer = SmtpMailer(host=mail.host or "127.0.0.1", port=settings.smtp_port, hidden=tuple(addresses(mail.bcc)))
+    return mailer, MaildirArchive(path=settings.maildir, authoritative=not mail.host, copies=copies)

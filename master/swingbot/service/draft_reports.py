@@ -13,10 +13,12 @@ from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report import Bisection as BisectionFacts
 from swingbot.core.report import Commit, ReportFacts, Row, Side, encode, mail, message_id
 from swingbot.core.report.facts import BadFacts
+from swingbot.service.find_posting import posting_of
 from swingbot.service.judge_comparisons import metric_of
+from swingbot.service.moderate_reports import file_report, suspicion_of
 from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
-from swingbot.service.report_proof import clues_of, gates_of, merged, not_checked, posted, told_gates
+from swingbot.service.report_proof import clues_of, gates_of, merged, not_checked, told_gates
 from swingbot_jobs.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
@@ -43,23 +45,40 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
     number, gates = store.reserve_report(), gates_of(store, incident)
     facts = _facts(lab, store, number, comparison, bisection, rows, headline, gates)
+    suspicion = suspicion_of(lab, facts.headline)
+    if suspicion:
+        facts = replace(facts, not_checked=(suspicion, *facts.not_checked))
     letter = mail(facts)
     policies = lab.policies
     unproven = fit_to_leave(gates, policies.proof_require)
-    identity = message_id(ids.show("incident", incident), "first", 1, policies.domain)
-    message = encode(letter, policies.sender, policies.recipients, (), identity, now, report=facts.report)
+    filing = file_report(
+        lab,
+        store,
+        tree=facts.tree,
+        commit=facts.culprit.sha,
+        author=facts.culprit.author,
+        headline=facts.headline,
+        gates=facts.gates,
+        shown=shown,
+        unproven=unproven,
+    )
+    to, cc = filing.addressed.to, filing.addressed.cc
+    revision = store.next_revision(incident, "first")  # another one only where those before were taken back
+    identity = message_id(ids.show("incident", incident), "first", revision, policies.domain)
+    message = encode(letter, policies.sender, to, cc, identity, now, report=facts.report, list_id=policies.mail.list_id)
     store.add_report(
         number=number,
         incident=incident,
         kind="first",
         revision=revision,
         message_id=identity,
-        to=policies.recipients,
+        to=to,
+        cc=cc,
         subject=letter.subject,
         body=letter.body,
         message=message,
-        # A culprit that does not show against its parent in fresh boots goes to a person, whatever the setting.
-        state="queued" if policies.release and shown and unproven is None else "held",
+        state=filing.state,
+        filing=filing,
     )
 
 
@@ -112,9 +131,10 @@ def _facts(
         },
         reporter=lab.policies.sender,
         contact=lab.policies.contact,
+        regzbot=lab.policies.mail.regzbot,
         gates=told_gates(gates),
         clues=clues_of(store, headline, rows, gates),
-        posted=posted(lab, culprit.commit),
+        posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
         merged=merged(lab, tree),
         closes=f"{url}/report/{report}",
         boots={side: tuple(ids.show("boot", boot.id) for boot in of_side) for side, of_side in (("parent", before), ("commit", boots))},

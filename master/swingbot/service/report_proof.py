@@ -9,9 +9,8 @@ from typing import Any, Final
 from swingbot.core.model.records import Tree
 from swingbot.core.proof.clues import Pair, clues
 from swingbot.core.proof.gates import GateRow, in_order
-from swingbot.core.report.facts import Clue, Gate, Posted
-from swingbot.core.report.posted import posted_as
-from swingbot.service.ports import GitError, Lab, Store
+from swingbot.core.report.facts import Clue, Gate
+from swingbot.service.ports import Lab, Store
 
 Row = Mapping[str, Any]
 # Trees on whose branch everybody bases work, whatever they are called here.
@@ -58,11 +57,3 @@ def merged(lab: Lab, tree: Tree) -> bool | None:
     if tree.name in lab.policies.merged_trees:
         return True
     return True if _MAINLINE.search(tree.url) and _MAIN_BRANCHES.fullmatch(tree.branch) else None
-
-
-def posted(lab: Lab, commit: str) -> Posted | None:
-    """The mail that the commit was posted as, by its own message."""
-    try:
-        return posted_as(lab.git.message(commit))
-    except GitError:
-        return None

@@ -23,6 +23,8 @@ from swingbot.service.checkpoint import checkpoint
 SETTLE = timedelta(seconds=10)
 SETTLE_SLOW = timedelta(seconds=60)  # the same for a server that let our own time-out pass: longer than that time-out
 FIRST_RETRY, LAST_RETRY = timedelta(seconds=30), timedelta(hours=1)
+PATIENT_TRIES = 10  # so often (three hours) a mail waits for a recipient that is only put off; then it goes to the others
+LOOK_AGAIN = timedelta(minutes=1)  # how often the archive is searched for a mail of which nobody knows whether it left
 
 
 class MailDelayed(Exception):
@@ -62,6 +64,9 @@ class Outbox(Protocol):
     def sending(self) -> list[Outgoing]:
         """What somebody began to send and did not finish."""
 
+    def in_doubt(self, now: datetime) -> list[Outgoing]:
+        """What is `unknown` and due for another look into the archive."""
+
     def due(self, now: datetime) -> list[Outgoing]:
         """What is queued and due, oldest first."""
 
@@ -84,15 +89,21 @@ class Outbox(Protocol):
     def held(self, report: int, error: str) -> None:
         """sending -> held."""
 
-    def unknown(self, report: int, error: str) -> None:
+    def unknown(self, report: int, error: str, look_again: datetime) -> None:
         """sending -> unknown."""
+
+    def found(self, report: int, at: datetime) -> None:
+        """unknown -> sent: a copy turned up. Nothing if a person has decided meanwhile."""
+
+    def not_found(self, report: int, look_again: datetime) -> None:
+        """Still unknown."""
 
 
 class Mailer(Protocol):
-    def send(self, message: bytes, recipients: Sequence[str]) -> Mapping[str, str]:
+    def send(self, message: bytes, recipients: Sequence[str], *, patient: bool = False) -> Mapping[str, str]:
         """Hand one mail over; answer the recipients that the server refused (and why) while it took the mail for others.
 
-        Raises MailDelayed, MailRefused or MailUncertain.
+        `patient`: do not hand it over while one of them is only put off. Raises MailDelayed, MailRefused or MailUncertain.
         """
 
 
@@ -138,6 +149,7 @@ def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) ->
         for mail in outbox.sending():
             settled = _settle(outbox, archive, mail, now)
             results += [settled] if settled else []
+        results += [_found(outbox, mail, now) for mail in outbox.in_doubt(now) if _turned_up(outbox, archive, mail, now)]
         for mail in outbox.due(now):
             if not outbox.take(mail.report, now, now + SETTLE):
                 continue
@@ -164,7 +176,7 @@ def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> 
         return Sent(report=mail.report, fate=Fate.SENT, reason="found in the archive after an interruption")
     if not archive.authoritative:
         reason = "sending was interrupted and the mail server may or may not have taken it; look for the Message-ID, then release or drop the report"
-        outbox.unknown(mail.report, reason)
+        outbox.unknown(mail.report, reason, now + LOOK_AGAIN)
         return Sent(report=mail.report, fate=Fate.UNKNOWN, reason=reason)
     if now < mail.next_try:
         return Sent(report=mail.report, fate=Fate.UNSETTLED, reason="sending was interrupted; waiting to see whether the mail arrives")
@@ -172,11 +184,24 @@ def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> 
     return None
 
 
+def _turned_up(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> bool:
+    """Whether a copy of a mail in doubt is there now: hidden copies come by mail, so they may be late."""
+    there = archive.holds(mail.message_id)
+    if not there:
+        outbox.not_found(mail.report, now + LOOK_AGAIN)
+    return there
+
+
+def _found(outbox: Outbox, mail: Outgoing, now: datetime) -> Sent:
+    outbox.found(mail.report, now)
+    return Sent(report=mail.report, fate=Fate.SENT, reason="found in the archive later")
+
+
 def _send(outbox: Outbox, mailer: Mailer, archive: Archive, mail: Outgoing, now: datetime) -> Sent:
     """One hand-over of a mail that is `sending`. Raises MailDelayed."""
     checkpoint("smtp: before send")
     try:
-        refused = mailer.send(mail.message, mail.recipients)
+        refused = mailer.send(mail.message, mail.recipients, patient=mail.tries < PATIENT_TRIES)
     except MailRefused as error:
         outbox.held(mail.report, str(error))
         return Sent(report=mail.report, fate=Fate.HELD, reason=str(error))

@@ -9,6 +9,7 @@ from swingbot.service.attribute_incidents import attribute_incidents, explain_sw
 from swingbot.service.boot_anchors import boot_anchors, check_anchors
 from swingbot.service.check_fixes import check_fixes
 from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
+from swingbot.service.draft_followups import draft_followups
 from swingbot.service.draft_reports import draft_reports
 from swingbot.service.ingest_outcomes import ingest_outcomes
 from swingbot.service.judge_comparisons import judge_comparisons
@@ -19,6 +20,7 @@ from swingbot.service.ports import Lab, Store
 from swingbot.service.prove_culprits import extend_gates, judge_gates, open_gates
 from swingbot.service.prove_swings import extend_comparisons, prove_swings, weigh_swings
 from swingbot.service.request_comparison import compare_changes
+from swingbot.service.send_digest import draft_digests
 from swingbot.service.start_bisection import bisect_swings
 
 Step = Callable[[Lab, Store], None]
@@ -32,16 +34,16 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("judge comparisons", judge_comparisons),
     ("weigh swings", weigh_swings),
     ("compare changes", compare_changes),
+    ("identify sightings", identify_sightings),
+    ("check fixes", check_fixes),
+    ("fold sightings", fold_sightings),  # before the report: what was found since is told with the rest
     ("explain swings", explain_swings),  # before the report: an incident is explained once, between its comparison and its mail
     ("open gates", open_gates),
     ("judge gates", judge_gates),
     ("draft reports", draft_reports),
-    ("identify sightings", identify_sightings),
-    ("check fixes", check_fixes),
-    ("fold sightings", fold_sightings),  # before the report: what was found since is told with the rest
+    ("draft followups", draft_followups),
+    ("draft digests", draft_digests),
     ("attribute incidents", attribute_incidents),
-    ("open gates", open_gates),
-    ("judge gates", judge_gates),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     ("boot anchors", boot_anchors),

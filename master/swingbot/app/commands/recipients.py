@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import click
 
-from swingbot.adapters.git import Mirror
-from swingbot.adapters.maintainers import NoMaintainers, maintainers_of
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.app.settings import Mail
-from swingbot.core.report.addressees import Listed, Rules, choose
+from swingbot.service.address_reports import addressed, would_go_to
 
 
 @click.command()
@@ -24,28 +21,20 @@ def recipients(session: Session, commit: str, tree: str, json_: bool) -> None:
     Example:
       swingbot recipients 3f2a1b0c9d8e --tree linus
     """
-    settings = session.settings
-    mirror = Mirror(settings.mirror)
-    found = mirror.facts(mirror.resolve(tree, commit))
-    listed: tuple[Listed, ...] = ()
-    unknown = "mail.get_maintainer is off: maintainers and lists are not known"
-    if settings.mail.get_maintainer:
-        try:
-            listed, unknown = maintainers_of(settings.mirror, found.commit), ""
-        except NoMaintainers as error:
-            unknown = str(error)
-    chosen = choose(found.author, listed, _rules(settings.mail, tree), {})
+    lab = session.lab
+    commit = lab.git.resolve(tree, commit)
+    chosen, problem = would_go_to(lab, tree, commit, lab.git.facts(commit).author)
+    found = addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
     if json_:
-        left_out = [{"address": address, "reason": reason} for address, reason in chosen.left_out]
-        say_json({"commit": found.commit, "to": list(chosen.to), "cc": list(chosen.cc), "left_out": left_out, "unknown": unknown or None})
+        left_out = [{"address": address, "reason": reason} for address, reason in found.left_out]
+        facts = {"commit": commit, "to": list(found.would_to), "cc": list(found.would_cc), "lists": list(found.lists), "left_out": left_out}
+        say_json({**facts, "dry_run": found.dry_run, "really_to": [*found.to, *found.cc], "unknown": problem or None})
         return
-    lines = [*(f"To: {address}" for address in chosen.to), *(f"Cc: {address}" for address in chosen.cc)]
-    lines += [f"not {address}: {reason}" for address, reason in chosen.left_out]
-    click.echo("\n".join([*(lines or ["nobody"]), *([unknown] if unknown else [])]))
-
-
-def _rules(mail: Mail, tree: str) -> Rules:
-    def names(text: str) -> tuple[str, ...]:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-
-    return Rules(author_only=tree in names(mail.private_trees), opt_outs=names(mail.opt_outs), most=mail.most_recipients)
+    lines = [*(f"To: {address}" for address in found.would_to), *(f"Cc: {address}" for address in found.would_cc)]
+    lines += [f"not {address}: {reason}" for address, reason in found.left_out]
+    lines = [*(lines or ["nobody"]), *([problem] if problem else [])]
+    if found.dry_run:
+        lines.append(f"dry run: it goes to {', '.join(found.to)} alone (mail.dry_run)")
+    elif found.nobody:
+        lines.append(f"so it would be held, and go to {', '.join(found.to)}")
+    click.echo("\n".join(lines))

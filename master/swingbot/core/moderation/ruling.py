@@ -81,13 +81,3 @@ def first_state(release: Release, kind: ReportClass, record: Record, *, doubts: 
     if release == "hold":
         return Ruling(state="held", reason="mail.release is `hold`: a person releases each report")
     return Ruling(state="queued" if record.earned else "held", reason=f"{kind.words}: {record.words}")
-
-
-def doubts_about(gates: Iterable[tuple[str, str, str]], *, shown: bool, lacking: Sequence[str] = ()) -> tuple[str, ...]:
-    """Why a person must look. `gates`: (name, status, reason); `shown`: the culprit shows against its parent in fresh boots;
-    `lacking`: names of gates that an automatic mail requires and that did not pass."""
-    found = [] if shown else ["the culprit does not show against its parent in fresh boots"]
-    failed = [(name, why) for name, status, why in gates if status == "fail"]
-    found += [f"gate {name} failed" + (f" ({why})" if why else "") for name, why in failed]
-    missing = [name for name in lacking if name not in {name for name, _ in failed}]
-    return (*found, *([f"not passed, but required: {', '.join(missing)}"] if missing else []))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from email.utils import getaddresses
 from typing import Literal
 
+from swingbot.core.moderation.leaving import wants_none
 from swingbot.core.report.words import clean, cut
 
 Role = Literal["maintainer", "list"]
@@ -24,6 +25,10 @@ class BadMaintainers(ValueError):
     """What get_maintainer.pl printed is not a list of addresses; the message says why."""
 
 
+class NoMaintainers(Exception):
+    """Nobody can be named for this commit; the message says why. The report then goes to its author alone, or to nobody."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """One line of get_maintainer.pl: a bare address and what it is."""
@@ -34,26 +39,25 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What an operator allows. `stop` is the kill switch: nobody is written to.
+    """What an operator allows when recipients are computed; the last look before a mail leaves is `core.moderation.leaving`.
 
-    `author_only` is for private and developer trees. `opt_outs` are addresses, or `@domain` for all of a domain; `per_list` is the number of
-    mails that one list gets in a day, `most` of recipients that one mail has (beyond it trust in the answer is gone as well as the reader's patience).
+    `author_only` is for private and developer trees. `opt_outs` are addresses, or `@domain` for all of a domain; `most` is the number of recipients
+    that one mail has (beyond it trust in the answer is gone as well as the reader's patience).
     """
 
-    stop: bool = False
     author_only: bool = False
     opt_outs: tuple[str, ...] = ()
-    per_list: int = 5
     most: int = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Bare addresses, and who was left out with the reason. `to` is empty where nobody may be written to."""
+    """Bare addresses, which of them are mailing lists, and who was left out with the reason. `to` is empty where nobody may be written to."""
 
     to: tuple[str, ...]
     cc: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...]
+    lists: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def read_maintainers(text: str) -> tuple[Listed, ...]:
@@ -93,10 +97,10 @@ def plain_address(text: str) -> str | None:
     return pairs[0] if pairs == [given] and len(given) <= _LONGEST and _ADDRESS.fullmatch(given) else None
 
 
-def choose(author: str, listed: Sequence[Listed], rules: Rules, sent_today: Mapping[str, int]) -> Chosen:
+def choose(author: str, listed: Sequence[Listed], rules: Rules) -> Chosen:
     """Author to To, maintainers and lists to Cc; without a usable author address the maintainers are written to.
 
-    `sent_today` counts mails by address in lower case. Whoever is left out is named with the reason.
+    A list alone is never written to. Whoever is left out is named with the reason.
     """
     left_out: list[tuple[str, str]] = []
     first = plain_address(author)
@@ -104,43 +108,28 @@ def choose(author: str, listed: Sequence[Listed], rules: Rules, sent_today: Mapp
         left_out.append((cut(author, 60) or "the author", "the commit has no author address that can be written to"))
     people = [item.address for item in listed if item.role == "maintainer"]
     lists = [item.address for item in listed if item.role == "list"]
-    if rules.stop:
-        everybody = [*([first] if first else []), *people, *lists]
-        return Chosen(to=(), cc=(), left_out=(*left_out, *((address, "the kill switch is on") for address in everybody)))
     if rules.author_only:
         left_out += [(address, "private tree: its author only") for address in (*people, *lists)]
         people, lists = [], []
-    kept_lists = _within_day(lists, rules, sent_today, left_out)
-    kept = list(_allowed([*([first] if first else []), *people, *kept_lists], rules, left_out))
+    kept = list(_allowed([*([first] if first else []), *people, *lists], rules, left_out))
     for address in kept[rules.most :]:
         left_out.append((address, f"more than {rules.most} recipients"))
     kept = kept[: rules.most]
     to = [address for address in kept if address == first] or [address for address in kept if address in people]
     cc = [address for address in kept if address not in to]
-    return Chosen(to=tuple(to), cc=tuple(cc) if to else (), left_out=(*left_out, *((address, "nobody to write to in person") for address in cc if not to)))
-
-
-def _within_day(lists: Iterable[str], rules: Rules, sent_today: Mapping[str, int], left_out: list[tuple[str, str]]) -> list[str]:
-    kept = []
-    for address in lists:
-        sent = sent_today.get(address.lower(), 0)
-        if sent < rules.per_list:
-            kept.append(address)
-        else:
-            left_out.append((address, f"it had {sent} of {rules.per_list} mails today"))
-    return kept
+    if not to:
+        return Chosen(to=(), cc=(), left_out=(*left_out, *((address, "nobody to write to in person") for address in cc)))
+    return Chosen(to=tuple(to), cc=tuple(cc), lists=tuple(address for address in cc if address in lists), left_out=tuple(left_out))
 
 
 def _allowed(given: Iterable[str], rules: Rules, left_out: list[tuple[str, str]]) -> Iterable[str]:
     """Each once, without those that want no mail."""
-    refused = {entry.strip().lower() for entry in rules.opt_outs}
     seen: set[str] = set()
     for address in given:
-        lower = address.lower()
-        if lower in seen:
+        if address.lower() in seen:
             continue
-        seen.add(lower)
-        if lower in refused or "@" + lower.partition("@")[2] in refused:
+        seen.add(address.lower())
+        if wants_none(address, rules.opt_outs):
             left_out.append((address, "wants no mail from us"))
         else:
             yield address

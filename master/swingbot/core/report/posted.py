@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
+from swingbot.core.report.addressees import plain_address
 from swingbot.core.report.facts import Posted
 from swingbot.core.report.letter import is_message_id
 
 _HOSTS = r"(?:patch\.msgid\.link|lore\.kernel\.org/(?:r|all|[a-z0-9-]{1,60})|lkml\.kernel\.org/r)"
 _LINK = re.compile(rf"Link: +https?://{_HOSTS}/(?P<id>[^\s/]{{3,400}})/?", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"Message-ID: +<?(?P<id>[^\s<>]{3,400})>?", re.IGNORECASE)
+_PREFIXED = re.compile(r"\[[^\]]{0,60}(?:PATCH|RFC)[^\]]{0,60}\](?: ?\[[^\]]{0,60}\])* ?(?P<subject>\S.{0,990})")
 _MOST = 200_000  # characters of a commit message that are looked at
 
 
@@ -27,3 +29,12 @@ def posted_as(message: str) -> Posted | None:
         if is_message_id(identity):
             found = identity
     return None if found is None else Posted(message_id=found)
+
+
+def is_posting(mail_subject: str, sender: str, subject: str, author: str) -> bool:
+    """Whether a mail is the posting of a commit: `[PATCH v2 3/7] <subject>` from the author's address, in whatever case and spacing; no reply."""
+    match = _PREFIXED.fullmatch(" ".join(mail_subject.split()))
+    own, other = plain_address(sender), plain_address(author)
+    if match is None or own is None or other is None:
+        return False
+    return own.lower() == other.lower() and match["subject"].casefold() == " ".join(subject.split()).casefold()

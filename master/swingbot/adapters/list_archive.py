@@ -1,0 +1,149 @@
+"""Find the mail that a patch was posted as in a local archive of mailing lists, so that a report can answer it.
+
+Four forms are read: a public-inbox git repository (one mail a commit, in the file `m`), a Maildir, an mbox file, a directory of mbox files.
+An archive is what strangers wrote: mails are read up to a limit, searching ends after a while, and what cannot be read is not there.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from email.header import decode_header, make_header
+from email.message import Message
+from email.parser import BytesHeaderParser
+from email.policy import compat32
+from pathlib import Path
+from typing import Final
+
+from swingbot.adapters import process
+from swingbot.core.report import Posted
+from swingbot.core.report.letter import is_message_id
+from swingbot.core.report.posted import is_posting
+
+SECONDS: Final = 20.0
+_HEAD: Final = 64 << 10  # bytes of a mail that are read: its headers
+_MOST: Final = 2_000  # commits of public-inbox that are looked at
+_IDS: Final = re.compile(r"<[^<>\s]{3,400}>")
+
+
+def find_posted(archive: Path, message_id: str, subject: str, author: str, *, seconds: float = SECONDS) -> Posted | None:
+    """The mail with this Message-ID or, where that is empty, the latest one by `author` whose subject is `subject` behind its [PATCH].
+
+    Answers with the mail's own subject and references. None where there is none, the archive cannot be read, or the time is over.
+    """
+    deadline = time.monotonic() + seconds
+    fits = _by_id(message_id) if message_id else _by_subject(subject, author)
+    found: Posted | None = None
+    try:
+        for head in _heads(archive, message_id, subject, author, deadline):
+            if fits(head):
+                found = _posted(head) or found
+                if message_id and found:
+                    break
+            if time.monotonic() > deadline:
+                break
+    except OSError:
+        return found
+    return found
+
+
+Fits = Callable[[Message], bool]
+
+
+def _by_id(message_id: str) -> Fits:
+    return lambda head: _text(head, "Message-ID") == message_id
+
+
+def _by_subject(subject: str, author: str) -> Fits:
+    return lambda head: is_posting(_text(head, "Subject"), _text(head, "From"), subject, author)
+
+
+def _posted(head: Message) -> Posted | None:
+    identity = _text(head, "Message-ID")
+    if not is_message_id(identity):
+        return None
+    references = _IDS.findall(_text(head, "References") or _text(head, "In-Reply-To"))
+    return Posted(message_id=identity, subject=_text(head, "Subject")[:1000], references=tuple(filter(is_message_id, references[-20:])))
+
+
+def _text(head: Message, name: str) -> str:
+    """One header as one line of text; what a stranger wrote may be beyond decoding, and then it is taken as it stands."""
+    raw = head.get(name)
+    if raw is None:
+        return ""
+    line = " ".join(str(raw).split())
+    try:
+        return " ".join(str(make_header(decode_header(line))).split())
+    except (LookupError, ValueError):
+        return line
+
+
+def _parsed(raw: bytes) -> Message:
+    return BytesHeaderParser(policy=compat32).parsebytes(raw[:_HEAD])
+
+
+def _heads(archive: Path, message_id: str, subject: str, author: str, deadline: float) -> Iterator[Message]:
+    """Headers of mails that may be meant, oldest first."""
+    if archive.is_file():
+        yield from _mbox(archive)
+    elif (archive / "cur").is_dir() or (archive / "new").is_dir():
+        for file in sorted((file for folder in ("cur", "new") for file in (archive / folder).glob("*")), key=lambda file: file.name):
+            with file.open("rb") as mail:
+                yield _parsed(mail.read(_HEAD))
+    elif repositories := _repositories(archive):
+        for repository in repositories:
+            yield from _public_inbox(repository, subject, author, deadline)
+    else:
+        for file in sorted(archive.rglob("*")):
+            if file.is_file():
+                yield from _mbox(file)
+
+
+def _mbox(file: Path) -> Iterator[Message]:
+    """Mails of an mbox: each begins with a line `From `, and its headers end with an empty one."""
+    head: list[bytes] | None = None
+    size = 0
+    with file.open("rb") as mbox:
+        while line := mbox.readline(_HEAD):
+            if line.startswith(b"From "):
+                head, size = [], 0
+            elif head is not None and (line.strip() == b"" or size > _HEAD):
+                yield _parsed(b"".join(head))
+                head = None
+            elif head is not None:
+                head.append(line)
+                size += len(line)
+
+
+def _repositories(archive: Path) -> list[Path]:
+    """Git repositories of a public-inbox: the directory itself, or its epochs in `git/`, oldest first."""
+    if (archive / "objects").is_dir():
+        return [archive]
+    if (archive / ".git/objects").is_dir():
+        return [archive / ".git"]
+    return sorted((place for place in (archive / "git").glob("*.git") if (place / "objects").is_dir()), key=lambda place: (len(place.name), place.name))
+
+
+def _public_inbox(repository: Path, subject: str, author: str, deadline: float) -> Iterator[Message]:
+    """A commit of public-inbox has the mail's subject and sender, so git finds the few that may be meant; oldest first.
+
+    By the subject's first words, since who applies a patch may cut it; else by the author, who may have changed it altogether.
+    """
+    address = author.rpartition("<")[2].rstrip("> ") or author
+    words = subject[:60].strip()
+    chosen = [("--fixed-strings", f"--grep={words}")] if words else []
+    chosen += [("--fixed-strings", f"--author={address}")] if address else []
+    seen: set[str] = set()
+    for filters in chosen:
+        listed = _git(repository, deadline, "log", "--all", "--reverse", f"--max-count={_MOST}", "--format=%H", *filters)
+        for commit in listed.decode("ascii", "replace").split():
+            if commit not in seen and time.monotonic() < deadline:
+                seen.add(commit)
+                yield _parsed(_git(repository, deadline, "cat-file", "blob", f"{commit}:m"))
+
+
+def _git(repository: Path, deadline: float, *arguments: str) -> bytes:
+    argv = ["git", "-c", "safe.directory=*", "--git-dir", str(repository), *arguments]
+    ended = process.run(argv, timeout=max(0.1, deadline - time.monotonic()), cwd=Path("/"))
+    return ended.out.encode("utf-8", "surrogateescape") if ended.rc == 0 else b""

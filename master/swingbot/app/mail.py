@@ -1,0 +1,39 @@
+"""The settings of section `mail` as the decisions want them."""
+
+from __future__ import annotations
+
+from swingbot.app.settings import Mail, SettingsError
+from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.moderation.improvements import Plausible
+from swingbot.core.moderation.leaving import LeaveRules
+from swingbot.core.moderation.ruling import RELEASES
+from swingbot.core.report import BadAddress, addresses
+from swingbot.core.report.addressees import Rules
+
+
+def mail_policy(mail: Mail) -> MailPolicy:
+    """Raises SettingsError for a reader of digests that is no address."""
+    try:
+        readers = tuple(addresses(mail.digest_to))
+    except BadAddress as error:
+        raise SettingsError(f"mail.digest_to: {error}") from None
+    return MailPolicy(
+        release=next(release for release in RELEASES if release == mail.release),
+        dry_run=mail.dry_run,
+        rules=Rules(opt_outs=_names(mail.opt_outs), most=mail.most_recipients),
+        private_trees=_names(mail.private_trees),
+        leaving=leave_rules(mail),
+        list_id=mail.list_id,
+        regzbot=mail.regzbot,
+        digest=mail.digest,
+        digest_to=readers,
+        plausible=Plausible(synced_pct=mail.suspicious_synced_pct, buffered_pct=mail.suspicious_write_pct),
+    )
+
+
+def leave_rules(mail: Mail) -> LeaveRules:
+    return LeaveRules(stop=mail.stop, opt_outs=_names(mail.opt_outs), per_list=mail.per_list)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,50 @@
+"""To whom a report about a commit goes, and to whom it would go without the dry run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from swingbot.core.moderation.filing import Addressed, MailPolicy
+from swingbot.core.report.addressees import Chosen, Listed, NoMaintainers, choose
+from swingbot.service.ports import Lab
+
+
+def recipients_of(lab: Lab, tree: str, commit: str, author: str) -> Addressed:
+    """The recipients of a mail about `commit`, whose author is `Name <address>`. Computed from that commit and the settings alone.
+
+    In a dry run, and where nobody may be written to, the operator (`mail.to`) gets the mail.
+    """
+    chosen, problem = would_go_to(lab, tree, commit, author)
+    return addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
+
+
+def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, str]:
+    """Author, maintainers and lists within the operator's rules, and why maintainers are not known ("" where they are)."""
+    mail = lab.policies.mail
+    alone = any(fnmatchcase(tree, pattern) for pattern in mail.private_trees)
+    listed: tuple[Listed, ...] = ()
+    problem = ""
+    if lab.maintainers is None:
+        problem = "" if alone else "mail.get_maintainer is off: maintainers and lists are not known"
+    elif not alone:
+        try:
+            listed = lab.maintainers(commit)
+        except NoMaintainers as error:
+            problem = f"maintainers and lists are not known: {error}"
+    return choose(author, listed, replace(mail.rules, author_only=alone)), problem
+
+
+def addressed(mail: MailPolicy, operator: tuple[str, ...], chosen: Chosen, problem: str) -> Addressed:
+    """What is written down of `chosen`; `operator` are the addresses of `mail.to`."""
+    really = not mail.dry_run and bool(chosen.to)
+    return Addressed(
+        to=chosen.to if really else operator,
+        cc=chosen.cc if really else (),
+        would_to=chosen.to,
+        would_cc=chosen.cc,
+        lists=chosen.lists,
+        left_out=chosen.left_out,
+        dry_run=mail.dry_run,
+        problem=problem,
+    )

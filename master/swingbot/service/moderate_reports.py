@@ -1,0 +1,62 @@
+"""What becomes of a mail that was just written: to whom it goes, whether a person looks first, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swingbot.core.moderation.filing import Addressed, Filing
+from swingbot.core.moderation.improvements import too_good
+from swingbot.core.moderation.ruling import ReportClass, Ruling, class_of, first_state
+from swingbot.core.report import Gate, Row
+from swingbot.service.address_reports import recipients_of
+from swingbot.service.ports import Lab, Store
+
+
+def file_report(
+    lab: Lab,
+    store: Store,
+    *,
+    tree: str,
+    commit: str,
+    author: str,
+    headline: Row,
+    gates: Sequence[Gate] = (),
+    shown: bool = True,
+    unproven: str | None = None,
+    alone: bool = False,
+) -> Filing:
+    """Recipients, state, reason and class of a mail about `commit`, the first one or a later one of its thread.
+
+    `shown`: the culprit shows against its parent in fresh boots. `unproven`: why its gates want a person to look (`core.proof.gates.fit_to_leave`).
+    `alone`: somebody asked for a mail about this very change, so an improvement does not wait for its week's digest.
+    """
+    found = recipients_of(lab, tree, commit, author)
+    kind = class_of(headline.metric, headline.testbox, [(gate.name, gate.status) for gate in gates])
+    ruling = _rule(lab, store, kind, found, headline, shown=shown, unproven=unproven, alone=alone)
+    return Filing(state=ruling.state, reason=ruling.reason, addressed=found, kind=kind)
+
+
+def _rule(lab: Lab, store: Store, kind: ReportClass, found: Addressed, headline: Row, *, shown: bool, unproven: str | None, alone: bool) -> Ruling:
+    policy = lab.policies.mail
+    suspicion = suspicion_of(lab, headline) if shown else None
+    doubts = [
+        None if shown else "the culprit does not show against its parent in fresh boots",
+        unproven,
+        suspicion,
+        _nobody(found) if found.nobody else None,
+    ]
+    told_in_digest = shown and headline.verdict == "better" and policy.digest and not alone and suspicion is None
+    record = store.class_record(kind)
+    return first_state(policy.release, kind, record, doubts=[doubt for doubt in doubts if doubt], told_in_digest=told_in_digest)
+
+
+def _nobody(found: Addressed) -> str:
+    reasons = "; ".join(f"{who}: {why}" for who, why in found.left_out[:3])
+    return f"there is nobody to write to ({reasons or 'no author and no maintainer'})"
+
+
+def suspicion_of(lab: Lab, headline: Row) -> str | None:
+    """Why an improvement is too good to be true, for the moderator and for the mail; None where it is not."""
+    if headline.verdict != "better":
+        return None
+    return too_good(headline.unit_job, headline.metric, headline.better, headline.change_pct, lab.policies.mail.plausible)
