@@ -11,6 +11,7 @@ from swingbot.core.model.lookup import NotFound
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .comparisons import comparison, list_comparisons, samples_of_comparison
+from .history import history
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
 from .orders import boot, kernel, list_orders, order
@@ -26,6 +27,7 @@ __all__ = [
     "boot_order",
     "comparison",
     "gates",
+    "history",
     "incident",
     "kernel",
     "kernel_builds",

@@ -83,6 +83,7 @@ def make_app(
         Route("/raw/result/{path:path}", raw.results),
         Route("/raw/{id}/{path:path}", raw.file),
         Route("/raw/{id}", raw.listing),
+        Route("/plot/{id}/history.svg", pages.history_plot),
         Route("/plot/{id}.svg", pages.bisection_plot),
         Route("/plot/{id}/{number:int}.svg", pages.comparison_plot),
         Route("/variant/{id}", pages.variant),

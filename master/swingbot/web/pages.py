@@ -15,6 +15,8 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 
 from . import kernel_change, plot
+from . import report as report_page
+from .plotted import Key, is_of, key_of, plotted, program_of, programs_of
 from .ports import OpenArtifact, Row
 from .render import Renderer, is_json
 from .source import Source
@@ -46,6 +48,7 @@ class Pages:
         }
         self._extra: Mapping[str, Callable[[sa.Connection, Row], Row]] = {
             "comparison": self._comparison,
+            "report": self._report,
             "order": self._order,
             "boot": self._boot,
             "kernel": self._kernel,
@@ -101,14 +104,14 @@ class Pages:
 
     def _comparison(self, conn: sa.Connection, found: Row) -> Row:
         samples = self._source.read.samples_of_comparison(conn, found["id"])
-        shown = _plotted(found, samples)
+        shown = plotted(found, samples)
         return {"plots": [_title(key) for key in shown[:_PLOTS]], "values": _values(found, samples)}
 
     def comparison_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
             found = self._source.read.comparison(conn, request.path_params["id"])
             samples = self._source.read.samples_of_comparison(conn, found["id"])
-        keys = _plotted(found, samples)
+        keys = plotted(found, samples)
         number = request.path_params["number"]
         if number >= len(keys):
             raise NotFound(f"comparison {found['id']} has {len(keys)} plots; there is none with number {number}")
@@ -120,12 +123,20 @@ class Pages:
             found = self._source.read.bisection(conn, request.path_params["id"])
         return _svg(plot.bisection_plot(found))
 
+    def _report(self, conn: sa.Connection, found: Row) -> Row:
+        return report_page.of_report(self._source.read, conn, found)
+
+    def history_plot(self, request: Request) -> Response:
+        with self._source.reading() as conn:
+            found = self._source.read.report(conn, request.path_params["id"])
+            return _svg(report_page.history_plot(self._source.read, conn, found))
+
     def _order(self, conn: sa.Connection, found: Row) -> Row:
         name = "build.log" if found["kind"] == "build" else "console.log"
         return {"tails": {attempt["id"]: self._tail(attempt["files"], name) for attempt in found["attempts"]}}
 
     def _boot(self, conn: sa.Connection, found: Row) -> Row:
-        own = {metric for run in found["runs"] for metric in run["samples"] if _is_of(metric, run["unit_job"])}
+        own = {metric for run in found["runs"] for metric in run["samples"] if is_of(metric, run["unit_job"])}
         others = {metric for run in found["runs"] for metric in run["samples"]} - own
         metrics = [*sorted(own), *sorted(others)]
         return {"metrics": metrics[:_COLUMNS], "more": max(0, len(metrics) - _COLUMNS), "tail": self._tail(found["files"], "console.log")}
@@ -161,42 +172,12 @@ def _svg(text: str) -> Response:
     return Response(text, media_type="image/svg+xml", headers=headers)
 
 
-Key = tuple[str, str, str]  # testbox, unit job, metric
-
-
-def _key(row: Row) -> Key:
-    return row["testbox"], row["unit_job"], row["metric"]
-
-
-def _program(metric: str) -> str:
-    return metric.partition(".")[0]
-
-
-def _programs(found: Row) -> set[str]:
-    """The benchmarks of a comparison; what monitors saw beside them are hundreds of numbers, which `/raw/` has."""
-    return {job["program"] for part in found["parts"] for job in part["unit_jobs"]}
-
-
-def _is_of(metric: str, unit_job: str) -> bool:
-    """Whether the benchmark itself gave the metric, as far as its unit job's name tells."""
-    return _program(metric) in unit_job
-
-
-def _plotted(found: Row, samples: list[Row]) -> list[Key]:
-    """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed."""
-    rows = found["rows"]
-    keys = [_key(row) for row in rows if not row["counter"] or row["verdict"] in ("worse", "better", "changed")]
-    programs = _programs(found)
-    measured = sorted({_key(row) for row in samples if _program(row["metric"]) in programs})
-    return keys + [key for key in measured if key not in {_key(row) for row in rows}]
-
-
 def _title(key: Key) -> str:
     return f"{key[2]} of {key[1]} on {key[0]}: every run of base and head, grouped by boot"
 
 
 def _shown(found: Row, key: Key) -> plot.Shown:
-    row: Row = next((row for row in found["rows"] if _key(row) == key), {})
+    row: Row = next((row for row in found["rows"] if key_of(row) == key), {})
     label = next((part["label"] for part in found["parts"] if part["testbox"] == key[0]), None)
     return plot.Shown(testbox=key[0], unit_job=key[1], metric=key[2], unit=row.get("unit") or "", better=row.get("better"), label=label)
 
@@ -204,13 +185,13 @@ def _shown(found: Row, key: Key) -> plot.Shown:
 def _values(found: Row, samples: list[Row]) -> list[Row]:
     """The numbers behind the plots, as a table: for each key and boot the values of its runs."""
     tables: dict[Key, dict[tuple[int, str], Row]] = {}
-    programs = _programs(found)
+    programs = programs_of(found)
     for sample in samples:
-        if _program(sample["metric"]) in programs:
-            boot = tables.setdefault(_key(sample), {}).setdefault(
+        if program_of(sample["metric"]) in programs:
+            boot = tables.setdefault(key_of(sample), {}).setdefault(
                 (sample["k"], sample["side"]), {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []}
             )
             boot["values"].append(sample["value"])
-    order = [_key(row) for row in found["rows"]]
+    order = [key_of(row) for row in found["rows"]]
     keys = sorted(tables, key=lambda key: (order.index(key) if key in order else len(order), key))
     return [{"key": key, "boots": [tables[key][place] for place in sorted(tables[key])]} for key in keys]

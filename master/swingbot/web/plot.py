@@ -232,3 +232,50 @@ def _belief(points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, bas
             )
             parts.append(bar)
     return [*parts, svg.line(_LEFT, base, right, base, "axis")]
+
+
+def history_plot(shown: Shown, points: Sequence[Mapping[str, Any]], marked: Mapping[str, str], before: int | None) -> str:
+    """A metric over the tips of a branch: a disc for each boot, a line through the means of the tips; commits of `marked` are diamonds with that word.
+
+    `points` are rows of `read.history`. Commits that were never a tip stand before tip number `before`, the one that brought them in.
+    """
+    title = f"{shown.metric} of {shown.unit_job} on {shown.testbox} over the branch"
+    tips = [point for point in points if point["place"] is not None]
+    if not points:
+        return svg.document(556, 80, title, [svg.text(_LEFT, 44, "No tip of this branch has a value of this metric.", "soft")])
+    last = max((point["place"] for point in tips), default=0)
+    width = max(556, min(1130, _LEFT + _RIGHT + 44 * (last + 2)))
+    x = svg.Scale(-0.8, last + 0.8, _LEFT, width - _RIGHT)
+    y = svg.scale_for([boot["mean"] for point in points for boot in point["boots"]], _HEIGHT - _BOTTOM, _TOP)
+    others = [point["commit"] for point in points if point["place"] is None]
+    at = {point["commit"]: x(point["place"]) for point in tips} | {
+        commit: x((last if before is None else before) - (len(others) - index) / (len(others) + 1)) for index, commit in enumerate(others)
+    }
+    parts = [
+        *_heading(shown.metric, f"{shown.unit_job} on {shown.testbox}", shown.label),
+        *_value_axis(y, width - _RIGHT, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"),
+        svg.text((_LEFT + width - _RIGHT) / 2, _HEIGHT - 10, "tips of the branch, oldest first (the value axis does not begin at 0)", "soft small", "middle"),
+    ]
+    path = "L".join(f"{at[point['commit']]:.1f} {y(_level(point)):.1f}" for point in tips)
+    parts += [svg.element("path", d=f"M{path}", class_="base level")] if len(tips) > 1 else []
+    for point in points:
+        parts += _point(point, at[point["commit"]], y, marked.get(point["commit"]))
+    return svg.document(width, _HEIGHT, title, parts)
+
+
+def _level(point: Mapping[str, Any]) -> float:
+    return fmean(boot["mean"] for boot in point["boots"])
+
+
+def _point(point: Mapping[str, Any], x: float, y: svg.Scale, word: str | None) -> list[str]:
+    """One commit: its boots, side by side, and what it is where that matters."""
+    parts = []
+    for index, boot in enumerate(point["boots"]):
+        shifted = x + (index - (len(point["boots"]) - 1) / 2) * 3.0
+        mark = svg.diamond(shifted, y(boot["mean"]), 5.0, "head boot") if word else svg.disc(shifted, y(boot["mean"]), 4.0, "base boot")
+        what = f"{point['commit'][:12]} {point['subject'][:80]}, boot {boot['boot']}: mean {boot['mean']:.6g} of {boot['runs']} run{'s' * (boot['runs'] != 1)}"
+        parts.append(svg.link(f"/boot/{boot['boot']}", what, mark))
+    label = svg.text(x, _HEIGHT - _BOTTOM + 16, point["commit"][:7], "soft small", "middle")
+    below = [svg.element("a", label, href=f"/variant/{point['variant']}", target="_top")] if point["place"] is not None else []
+    above = [svg.text(x, min(y(boot["mean"]) for boot in point["boots"]) - 9, word, "small", "middle")] if word else []
+    return [*parts, *below, *above]

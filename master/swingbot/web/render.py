@@ -33,7 +33,11 @@ class Renderer:
         self._jinja.filters |= FILTERS | {"path": lambda text: quote(str(text), safe="")}
         host = urlsplit(settings.web_url)
         buildbot = f"{host.scheme}://{host.hostname or '127.0.0.1'}:{settings.buildbot_www_port}/"
-        self._jinja.globals |= {"buildbot": buildbot, "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number)}
+        self._jinja.globals |= {
+            "base_url": settings.web_url,
+            "buildbot": buildbot,
+            "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number),
+        }
 
     def page(self, template: str, *, status: int = 200, refresh: bool = False, **context: Any) -> Response:
         text = self._jinja.get_template(template).render(refresh=_REFRESH_SECONDS if refresh else None, **context)

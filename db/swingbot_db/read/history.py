@@ -1,0 +1,45 @@
+"""A metric over the tips of a branch, and over single commits of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+
+from .rows import Row, rows, shown
+
+_TIPS = """
+SELECT ch.id, ch.old_commit, ch.new_commit FROM change ch JOIN tree t ON t.id = ch.tree
+WHERE t.id = (SELECT max(id) FROM tree WHERE name = :tree) ORDER BY ch.id DESC LIMIT :most
+"""
+# Boots are shared by image, so a boot counts for every commit whose kernel is that image.
+_LEVELS = """
+SELECT v.commit, v.id AS variant, v.subject, x.id AS boot, avg(s.value) AS mean, count(DISTINCT r.id) AS runs, min(x.booted_at) AS booted_at
+FROM variant v JOIN tree t ON t.id = v.tree
+JOIN kernel_build kb ON kb.build_key = v.build_key
+JOIN boot x ON x.image_sha256 = kb.image_sha256 AND x.testbox = :testbox AND x.origin = 'measured'
+JOIN run r ON r.boot = x.id AND r.unit_job = :unit_job
+JOIN sample s ON s.run = r.id AND s.metric = :metric
+WHERE t.name = :tree AND v.layout = 0 AND v.commit = ANY(:commits)
+GROUP BY v.commit, v.id, v.subject, x.id ORDER BY x.id
+"""
+MOST = 60  # tips of one picture
+
+
+def history(conn: sa.Connection, *, tree: str, testbox: str, unit_job: str, metric: str, also: Iterable[str] = ()) -> list[Row]:
+    """The last tips of the branch, oldest first, each {commit, subject, variant, place, boots: [{boot, mean, runs, booted_at}]}; then the commits `also`.
+
+    `place` is the number of the tip, from 0; None for a commit that was never a tip. What was not measured here is left out.
+    """
+    changes = list(reversed(rows(conn, _TIPS, tree=tree, most=MOST)))
+    tips = list(dict.fromkeys([*(change["old_commit"] for change in changes[:1]), *(change["new_commit"] for change in changes)]))
+    found: dict[str, Row] = {}
+    wanted = [*tips, *(commit for commit in also if commit not in tips)]
+    for row in rows(conn, _LEVELS, tree=tree, testbox=testbox, unit_job=unit_job, metric=metric, commits=wanted):
+        place = tips.index(row["commit"]) if row["commit"] in tips else None
+        entry = found.setdefault(
+            row["commit"],
+            {"commit": row["commit"], "subject": row["subject"], "variant": shown("variant", row["variant"]), "place": place, "boots": []},
+        )
+        entry["boots"].append({"boot": shown("boot", row["boot"]), "mean": row["mean"], "runs": row["runs"], "booted_at": row["booted_at"]})
+    return [found[commit] for commit in wanted if commit in found]

@@ -1,0 +1,72 @@
+"""A report's page: what lies behind the mail, and where to get it all."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from swingbot.core.model.lookup import NotFound
+
+from . import plot
+from .plotted import plotted
+from .ports import ReadModels, Row
+
+
+def of_report(read: ReadModels, conn: sa.Connection, report: Row) -> Row:
+    """What the page shows beside the report itself: its incident, the gates with their boots, the headline's comparison and plots."""
+    incident = read.incident(conn, report["incident"])
+    comparison = read.comparison(conn, incident["comparison"]) if incident["comparison"] else None
+    headline = incident["bisection_list"][0] if incident["bisection_list"] else None
+    found: Row = {"incident": incident, "comparison": comparison, "headline": headline, "gates": read.gates(conn, report["incident"])}
+    row = _row(comparison, headline)
+    return found | {"row": row, "number": _plot_number(read, conn, comparison, headline), "boots": _boots(comparison, headline)}
+
+
+def _is_headline(row: Row, headline: Row) -> bool:
+    return all(row[key] == headline[key] for key in ("testbox", "unit_job", "metric"))
+
+
+def _row(comparison: Row | None, headline: Row | None) -> Row | None:
+    rows = comparison["rows"] if comparison and headline else []
+    return next((row for row in rows if headline and _is_headline(row, headline)), None)
+
+
+def _plot_number(read: ReadModels, conn: sa.Connection, comparison: Row | None, headline: Row | None) -> int | None:
+    """Which plot of the comparison is the headline's."""
+    if comparison is None or headline is None:
+        return None
+    keys = plotted(comparison, read.samples_of_comparison(conn, comparison["id"]))
+    key = (headline["testbox"], headline["unit_job"], headline["metric"])
+    return keys.index(key) if key in keys else None
+
+
+def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]:
+    """Boots of parent and commit that the headline rests on."""
+    boots = [boot for boot in (comparison["boot_list"] if comparison else []) if headline and boot["testbox"] == headline["testbox"]]
+    return {word: [boot for boot in boots if boot["side"] == side] for side, word in (("base", "parent"), ("head", "commit"))} if boots else {}
+
+
+def history_plot(read: ReadModels, conn: sa.Connection, report: Row) -> str:
+    """The headline's metric over the tips of the branch, with the culprit and its parent. Raises NotFound."""
+    incident = read.incident(conn, report["incident"])
+    if not incident["bisection_list"]:
+        raise NotFound(f"{report['id']} has no bisection, so there is no metric to show over the branch")
+    headline = read.bisection(conn, incident["bisection_list"][0]["id"])
+    culprit, parent = incident["culprit"]["commit"], _parent(headline, incident["culprit"]["commit"])
+    where = {key: headline[key] for key in ("tree", "testbox", "unit_job", "metric")}
+    points = read.history(conn, **where, also=[commit for commit in (parent, culprit) if commit])
+    before = next((point["place"] for point in points if point["commit"] == headline["bad"]), None)
+    shown = plot.Shown(
+        testbox=headline["testbox"],
+        unit_job=headline["unit_job"],
+        metric=headline["metric"],
+        unit=headline.get("unit") or "",
+        better=headline.get("better"),
+        label=headline.get("label"),
+    )
+    return plot.history_plot(shown, points, {culprit: "culprit"} | ({parent: "parent"} if parent else {}), before)
+
+
+def _parent(bisection: Row, culprit: str) -> str | None:
+    commits = [point["commit"] for point in bisection["points"]]
+    at = commits.index(culprit) if culprit in commits else 0
+    return commits[at - 1] if at else None
