@@ -1,4 +1,4 @@
-"""`make conformance LKP_SRC=DIR`: job splitting and parsers against an lkp-tests checkout, as a table of differences.
+"""`make conformance LKP_SRC=DIR`: job splitting, parsers and real runs of `lkp run` against an lkp-tests checkout, as a table of differences.
 
 Exit status: 0 all that could be compared is equal, 1 something differs, 2 there is nothing to compare with.
 """
@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.conformance import jobs, parsers
+from tests.conformance import engine, jobs, parsers
 from tests.conformance.row import Row, table
 
 
@@ -20,7 +20,7 @@ def main() -> int:
     if not given or not (lkp_src / "sbin" / "split-job").is_file():
         print(f"LKP_SRC={given}: name the directory of an lkp-tests checkout (it has sbin/split-job): make conformance LKP_SRC=~/lkp-tests", file=sys.stderr)
         return 2
-    rows: list[Row] = [row for part in (jobs, parsers) for row in part.check(lkp_src.resolve())]
+    rows: list[Row] = [row for part in (jobs, parsers, engine) for row in part.check(lkp_src.resolve())]
     print(table(rows))
     differing = sum(bool(row.differences) for row in rows)
     print(f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this table, {differing} of them with differences")

@@ -88,9 +88,11 @@ lkp_run() {
 	clock
 	sb_began=$sb_now
 	timeout -s KILL "$3" "$LKP_SRC/bin/lkp" run -o "$PWD/result"@SETTINGS@ "$PWD/$sb_at/lkp.asked.yaml" \
-		>"$sb_at/lkp.output" 2>"$sb_at/stderr" </dev/null 3>&-
+		>"$sb_at/lkp.output" 2>"$sb_at/lkp.stderr" </dev/null 3>&-
 	sb_rc=$?
 	clock
+	# so that the last words are those of the test: LKP warns of the same things each time
+	grep -vE ' WARN -- |: warning: ' "$sb_at/lkp.stderr" >"$sb_at/stderr"
 	sb_root=$(readlink result)
 	if [ -n "$sb_root" ] && [ -d "$sb_root" ]; then
 		collect "$4"
