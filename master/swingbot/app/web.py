@@ -11,7 +11,7 @@ from swingbot.adapters.artifacts import Artifacts, secret
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
 from swingbot.core.raw.tables import unit_of
-from swingbot.web import boot_order, exchange, reproduction
+from swingbot.web import boot_order, exchange
 from swingbot.web.app import make_app
 from swingbot.web.forms import Forms
 from swingbot.web.render import Renderer
@@ -26,7 +26,6 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
     store.sweep()
     forms = Forms(secret(settings.secret_file), Renderer(settings), secure=settings.web_url.startswith("https:"))
     extra = [*exchange.routes(store, Attempts(engine), secret(settings.secret_file)), *boot_order.routes(engine, read.boot_order), *forms.routes()]
-    extra += reproduction.routes(Reproductions(engine, store, settings))
     programs = load_programs(Path(settings.paths.jobs) / "programs")
-    app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric))
+    app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric), Reproductions(engine, store, settings))
     uvicorn.run(app, host=settings.web.host, port=settings.web.port, log_level="warning", access_log=False)

@@ -24,11 +24,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
+from . import reproduction
 from .mail import MailPages
 from .pages import Pages
 from .ports import OpenArtifact, ReadModels, Settings
 from .raw import RawPages
 from .render import Renderer, is_json
+from .reproduction import Kits
 from .source import Source
 
 STATIC = Path(__file__).parent / "static"
@@ -64,15 +66,17 @@ def make_app(
     artifact: OpenArtifact,
     extra_routes: Sequence[BaseRoute] = (),
     unit: Callable[[str], str | None] = lambda metric: None,
+    kits: Kits | None = None,
 ) -> Starlette:
     """The application. `read` is the module `swingbot_db.read`, `artifact` is `Artifacts(settings.artifacts).open`.
 
-    `extra_routes` come first; `unit` gives that of a metric.
+    `extra_routes` come first; `unit` gives that of a metric; `kits` makes a report's boots repeatable elsewhere.
     """
     source, renderer = Source(engine, read), Renderer(settings)
-    pages, raw, mail = Pages(source, renderer, artifact), RawPages(source, renderer, artifact, unit), MailPages(settings.maildir, renderer)
+    pages, raw, mail = Pages(source, renderer, artifact, kits), RawPages(source, renderer, artifact, unit), MailPages(settings.maildir, renderer)
     routes: list[BaseRoute] = [
         *extra_routes,
+        *(reproduction.routes(kits) if kits is not None else ()),
         Route("/", pages.overview),
         Route("/status.json", pages.overview),
         Route("/healthz", _healthz(source)),

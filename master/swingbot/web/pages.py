@@ -19,6 +19,7 @@ from . import report as report_page
 from .plotted import Key, is_of, key_of, plotted, program_of, programs_of
 from .ports import OpenArtifact, Row
 from .render import Renderer, is_json
+from .reproduction import Kits
 from .source import Source
 
 _TAIL_BYTES, _TAIL_LINES = 16_384, 40
@@ -31,8 +32,8 @@ _COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
 
 
 class Pages:
-    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact) -> None:
-        self._source, self._renderer, self._artifact = source, renderer, artifact
+    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact, kits: Kits | None = None) -> None:
+        self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
         read = source.read
         self._kinds: Mapping[str, Callable[[sa.Connection, str], Row]] = {
             "comparison": read.comparison,
@@ -124,7 +125,7 @@ class Pages:
         return _svg(plot.bisection_plot(found))
 
     def _report(self, conn: sa.Connection, found: Row) -> Row:
-        return report_page.of_report(self._source.read, conn, found)
+        return report_page.of_report(self._source.read, conn, found) | {"kit": report_page.kit_of(self._kits, found["id"])}
 
     def history_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:

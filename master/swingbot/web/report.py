@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.reproduce import Kit
 
 from . import plot
 from .plotted import plotted
 from .ports import ReadModels, Row
+from .reproduction import Kits
 
 
 def of_report(read: ReadModels, conn: sa.Connection, report: Row) -> Row:
@@ -43,6 +45,14 @@ def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]
     """Boots of parent and commit that the headline rests on."""
     boots = [boot for boot in (comparison["boot_list"] if comparison else []) if headline and boot["testbox"] == headline["testbox"]]
     return {word: [boot for boot in boots if boot["side"] == side] for side, word in (("base", "parent"), ("head", "commit"))} if boots else {}
+
+
+def kit_of(kits: Kits | None, id: str) -> Kit | None:
+    """What makes its boots repeatable elsewhere; None where there is nothing to repeat."""
+    try:
+        return None if kits is None else kits.kit(id)
+    except NotFound:
+        return None
 
 
 def history_plot(read: ReadModels, conn: sa.Connection, report: Row) -> str:

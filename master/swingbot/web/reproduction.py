@@ -17,29 +17,29 @@ from swingbot.core.reproduce import Artifact, Kit, members
 from .stored import stored
 
 
-class Made(Protocol):
+class Kits(Protocol):
     """`swingbot.app.reproduction.Reproductions` fits."""
 
     def kit(self, id: str) -> Kit: ...
     def kept(self, kit: Kit) -> Path: ...
 
 
-def routes(made: Made) -> list[Route]:
+def routes(kits: Kits) -> list[Route]:
     """The two addresses of each report."""
 
     def tarball(request: Request) -> Response:
-        kit = made.kit(request.path_params["id"])
+        kit = kits.kit(request.path_params["id"])
         if kit.missing:
             raise HTTPException(404, f"{kit.report} cannot be reproduced in full any more: {'; '.join(kit.missing[:5])}.")
         try:
-            file = made.kept(kit).open("rb")
+            file = kits.kept(kit).open("rb")
         except (OSError, ArtifactError) as error:
             raise HTTPException(503, f"The tarball of {kit.report} cannot be written just now: {getattr(error, 'strerror', None) or error}.") from error
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return stored(request, file, sha256, "application/gzip", {"Content-Disposition": f'attachment; filename="{kit.directory}.tar.gz"'})
 
     def listing(request: Request) -> Response:
-        return JSONResponse(facts(made.kit(request.path_params["id"])))
+        return JSONResponse(facts(kits.kit(request.path_params["id"])))
 
     return [Route("/report/{id}/reproduce.tar.gz", tarball), Route("/report/{id}/reproduce.json", listing)]
 

@@ -199,7 +199,9 @@ FNR == NR { here[$1, $2, $3, $4] = $5; boot[$1] = 1; next }
 	if (apart > 1e-12) { differ++; if (apart > most) { most = apart; worst = $6 " of boot " $1 } }
 	if ($4 != unit_job || $6 != metric) next
 	if (!shown++) printf "%s of %s\n%-8s %-6s %4s %4s %14s %14s\n", metric, unit_job, "side", "boot", "k", "run", "reported", "here"
-	printf "%-8s %-6s %4s %4s %14.10g %14.10g  %s\n", $2, $1, $3, $5, $7, got, apart > 1e-12 ? sprintf("%.2g%% apart", 100 * apart) : "the same"
+	told = "the same"
+	if (apart > 1e-12) told = sprintf("%.2g%% apart", 100 * apart)
+	printf "%-8s %-6s %4s %4s %14.10g %14.10g  %s\n", $2, $1, $3, $5, $7, got, told
 	sum[$2, $1] += got; runs[$2, $1]++; side_of[$1] = $2
 }
 END {
