@@ -365,6 +365,7 @@ def a_row(
     unit: str = "ops/s",
     reason: str | None = None,
     unit_job: str | None = None,
+    **more: Any,
 ) -> None:
     """One row of a comparison, in the shape of DESIGN section 8."""
     a, b = side(base), side(head)
@@ -381,6 +382,7 @@ def a_row(
         "interval_pct": [change - 1.2, change + 1.2],
         "verdict": verdict,
         "reason": reason,
+        **more,
     }
     row = {
         "comparison": comparison,

@@ -47,6 +47,7 @@ def test_saying_the_same_twice_changes_nothing(status: Status, act: Act) -> None
 
 def test_mails_are_taken_back_only_where_the_incident_is_not_what_they_say_any_more() -> None:
     assert [act for act in ACTS if decide("i3", "open", act).withdraw] == ["expected", "invalid", "close"]
+    assert decide("i3", "invalid", "reopen").withdraw, "a retraction that waits is wrong by then"
 
 
 def test_a_fix_is_believed_when_a_tip_shows_it_not_before() -> None:

@@ -107,7 +107,7 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
         "incident": shown("incident", row["incident"]),
         "parts": parts,
         "facts_differ": facts_differ(rows(conn, _FACTS, id=number), parts),
-        "rows": _rows(conn, number),
+        "rows": rows_of(conn, number),
         "boot_list": boots,
     }
     row |= facts
@@ -118,7 +118,8 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     return row
 
 
-def _rows(conn: sa.Connection, number: int) -> list[Row]:
+def rows_of(conn: sa.Connection, number: int) -> list[Row]:
+    """The rows of a comparison, as `comparison` gives them."""
     found = []
     for row in rows(conn, _ROWS, id=number):
         more = {"label": row["label"], "swing": row["swing"], "swing_state": row["swing_state"], "bisection": shown("bisection", row["bisection"])}

@@ -1,4 +1,4 @@
-"""Incidents and their reports."""
+"""Incidents, all that their commits do, what people said of them, and their reports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot.core.incident.impact import impacts
+
 from .bisections import bisection
-from .comparisons import comparison
+from .comparisons import comparison, rows_of
+from .moderation import moderated
+from .proof import gates
 from .rows import Row, by_id, rows, shown, where
 
 # What a report can prove, in the order of the mail. A gate that no code has tried yet is "not run", never "pass".
@@ -16,18 +20,24 @@ GATES = ("reproduced", "confirmed", "revert", "tip", "series_end", "layout", "co
 _OF_BISECTION = ("id", "status", "metric", "unit_job", "testbox", "probability", "change_pct", "interval_pct", "boots")
 
 _INCIDENT = """
-SELECT i.id, i.status, i.comparison, i.created_at, t.name AS tree, v.commit, v.subject, v.author, v.id AS variant
+SELECT i.id, i.status, i.comparison, i.created_at, i.merged_into, i.fixed_by, i.fix_check, t.name AS tree, v.commit, v.subject, v.author, v.id AS variant
 FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit WHERE i.id = :id
 """
 _BISECTIONS = "SELECT bisection FROM incident_bisection WHERE incident = :id ORDER BY bisection"
-_REPORTS = "SELECT id, kind, state, subject, created_at, sent_at FROM report WHERE incident = :id ORDER BY id"
+_REPORTS = "SELECT id, kind, revision, state, subject, withdrawn, created_at, sent_at FROM report WHERE incident = :id ORDER BY id"
+_SIGHTINGS = """
+SELECT s.bisection, s.comparison, s.report, nullif(s.patch_id, '') AS patch_id, s.seen_at, t.name AS tree, t.branch, v.commit, v.subject, b.testbox, b.metric
+FROM sighting s JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree JOIN bisection b ON b.id = s.bisection WHERE s.incident = :id ORDER BY s.id
+"""
+_HISTORY = "SELECT act, who, reason, detail, at FROM incident_event WHERE incident = :id ORDER BY id"
+_DUPLICATES = "SELECT id FROM incident WHERE merged_into = :id ORDER BY id"
 _REPORT = """
 SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs AS cc, r.subject, r.body, r.created_at, r.sent_at,
        coalesce(octet_length(o.message), octet_length(r.body)) AS size, o.message, o.tries, o.error, o.next_try
 FROM report r LEFT JOIN outbox o ON o.report = r.id WHERE r.id = :id
 """
 _LIST = """
-SELECT i.id, i.status, i.created_at, t.name AS tree, v.commit, v.subject,
+SELECT i.id, i.status, i.merged_into, i.created_at, t.name AS tree, v.commit, v.subject,
        (SELECT array_agg(ib.bisection ORDER BY ib.bisection) FROM incident_bisection ib WHERE ib.incident = i.id) AS bisections,
        (SELECT array_agg(r.id ORDER BY r.id) FROM report r WHERE r.incident = i.id) AS reports
 FROM incident i JOIN tree t ON t.id = i.tree JOIN variant v ON v.id = i.culprit
@@ -42,11 +52,17 @@ FROM report r LEFT JOIN outbox o ON o.report = r.id
 
 
 def incident(conn: sa.Connection, id: int | str) -> Row:
-    """One culprit with all its swings: `rows` are those of parent against culprit, when that was measured."""
+    """One culprit with all that it does.
+
+    `rows` are those of parent against culprit, when that was measured; `sightings` where the commit (or a copy of it) was found, each with its own such
+    comparison; `impact` every benchmark metric that changed somewhere, with all places side by side; `history` what became of it and who said so.
+    """
     row = by_id(conn, _INCIDENT, "incident", id, plural="incidents")
     number = row["id"]
     bisections = [bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=number)]
     reports = [report | {"id": shown("report", report["id"])} for report in rows(conn, _REPORTS, id=number)]
+    sightings = rows(conn, _SIGHTINGS, id=number)
+    proof = gates(conn, number)
     return {
         "id": shown("incident", number),
         "status": row["status"],
@@ -54,23 +70,51 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
         "culprit": {"commit": row["commit"], "subject": row["subject"], "author": row["author"], "variant": shown("variant", row["variant"])},
         "comparison": shown("comparison", row["comparison"]),
         "rows": comparison(conn, row["comparison"])["rows"] if row["comparison"] else [],
+        "impact": [impact.to_json() for impact in impacts(_everywhere(conn, row["comparison"], sightings))],
+        "sightings": [_sighting(found) for found in sightings],
         "reports": [report["id"] for report in reports],
         "report_list": reports,
         "bisections": [found["id"] for found in bisections],
         "bisection_list": [{key: found[key] for key in _OF_BISECTION} for found in bisections],
-        "evidence": _evidence(bisections),
+        "gates": proof,
+        "evidence": _evidence(bisections, proof),
+        "merged_into": shown("incident", row["merged_into"]),
+        "duplicates": [shown("incident", found["id"]) for found in rows(conn, _DUPLICATES, id=number)],
+        "fixed_by": row["fixed_by"],
+        "fix_check": shown("comparison", row["fix_check"]),
+        "history": rows(conn, _HISTORY, id=number),
         "created_at": row["created_at"],
     }
 
 
-def _evidence(bisections: list[Row]) -> dict[str, str]:
-    """A bisection names a culprit only after its ends and its confirmation held; other gates come from the conclusion itself."""
-    gates = dict.fromkeys(GATES, "not run")
-    if any(found["status"] == "culprit" for found in bisections):
-        gates |= {"reproduced": "pass", "confirmed": "pass"}
-    for found in bisections:
-        gates |= {str(gate): str(word) for gate, word in (found.get("evidence") or {}).items()}
-    return gates
+def _sighting(found: Row) -> Row:
+    return found | {kind: shown(kind, found[kind]) for kind in ("bisection", "comparison", "report")}
+
+
+def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[Row]:
+    """The rows of every comparison of the commit with its parent, the latest of each place, with `tree`, `commit` and `comparison`."""
+    found: dict[tuple[str, ...], Row] = {}
+    places = {s["comparison"]: s for s in sightings if s["comparison"] is not None}
+    if own is not None and own not in places and sightings:
+        places[own] = sightings[0]  # measured again since
+    for number in sorted(places):
+        place = places[number]
+        for row in rows_of(conn, number):
+            more = {"tree": place["tree"], "branch": place["branch"], "commit": place["commit"], "comparison": shown("comparison", number)}
+            found[place["tree"], row["testbox"], row["unit_job"], row["metric"]] = row | more
+    return [row for row in found.values() if not row["counter"]]
+
+
+def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:
+    """By gate: pass, fail, not run, or running. Before the gates were opened: what the bisections themselves have shown."""
+    if proof:
+        return {gate["gate"]: gate["status"] for gate in proof}
+    found = dict.fromkeys(GATES, "not run")
+    if any(one["status"] == "culprit" for one in bisections):
+        found |= {"reproduced": "pass", "confirmed": "pass"}
+    for one in bisections:
+        found |= {str(gate): str(word) for gate, word in (one.get("evidence") or {}).items()}
+    return found
 
 
 def report(conn: sa.Connection, id: int | str) -> Row:
@@ -79,7 +123,12 @@ def report(conn: sa.Connection, id: int | str) -> Row:
     message = row.pop("message")
     row["mail"] = bytes(message).decode("utf-8", "replace") if message is not None else None
     bisections = [bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=row["incident"])]
-    return row | {"id": shown("report", row["id"]), "incident": shown("incident", row["incident"]), "evidence": _evidence(bisections)}
+    return row | {
+        **moderated(conn, row["id"]),
+        "id": shown("report", row["id"]),
+        "incident": shown("incident", row["incident"]),
+        "evidence": _evidence(bisections, gates(conn, row["incident"]) if row["incident"] else []),
+    }
 
 
 def list_incidents(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50) -> list[Row]:
@@ -89,7 +138,7 @@ def list_incidents(conn: sa.Connection, filters: Mapping[str, Any] | None = None
     for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
         culprit = {"commit": row.pop("commit"), "subject": row.pop("subject")}
         ids = {"bisections": [shown("bisection", n) for n in row["bisections"] or []], "reports": [shown("report", n) for n in row["reports"] or []]}
-        found.append(row | ids | {"id": shown("incident", row["id"]), "culprit": culprit})
+        found.append(row | ids | {"id": shown("incident", row["id"]), "culprit": culprit, "merged_into": shown("incident", row["merged_into"])})
     return found
 
 

@@ -6,7 +6,23 @@ from pathlib import Path
 
 import click
 
-from swingbot.app.commands import bisect_run, facts, jobs, look, proof, raw, recipients, reports, reproduce, requests, service, stats, testboxes, trees
+from swingbot.app.commands import (
+    bisect_run,
+    facts,
+    incidents,
+    jobs,
+    look,
+    proof,
+    raw,
+    recipients,
+    reports,
+    reproduce,
+    requests,
+    service,
+    stats,
+    testboxes,
+    trees,
+)
 from swingbot.app.commands.context import Session, sentence
 from swingbot.app.settings import SettingsError, load, with_place
 
@@ -58,6 +74,7 @@ for command in (
     facts.facts_,
     stats.stats,
     jobs.jobs,
+    incidents.incident,
     reports.report,
     proof.proof,
     reports.key,

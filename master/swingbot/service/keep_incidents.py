@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from swingbot.core.incident.decide import Act, NotNow, decide, tidy
+from swingbot.core.incident.decide import KINDS_OF_ITS_END, Act, NotNow, decide, tidy
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
@@ -18,7 +18,12 @@ from swingbot.service.make_variants import resolve_commit
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 
 OURSELVES: Final = "swingbot"
-_WITHDRAWN: Final = {"close": "the incident was closed", "expected": "the change is expected", "invalid": "the incident is invalid"}
+_WITHDRAWN: Final = {
+    "close": "the incident was closed",
+    "expected": "the change is expected",
+    "invalid": "the incident is invalid",
+    "reopen": "the incident is open again",
+}
 
 
 def note_culprit(lab: Lab, store: Store, bisection: Bisection, culprit: Variant) -> int:
@@ -65,7 +70,8 @@ def say(lab: Lab, number: int, act: Act, *, who: str, reason: str | None, commit
             if fix is not None:
                 store.set_fix(number, fix, None)
             if done.withdraw:
-                _withdraw(store, number, f"{_WITHDRAWN[act]}{f': {why}' if why else ''}")
+                kinds = KINDS_OF_ITS_END if act == "reopen" else ()
+                _withdraw(store, number, f"{_WITHDRAWN[act]}{f': {why}' if why else ''}", *kinds)
         return known_incident(store, number)
 
 

@@ -11,6 +11,7 @@ Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
 STATUSES: Final[tuple[Status, ...]] = ("open", "expected", "fixed", "invalid", "duplicate", "closed")
 ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
 LONGEST_REASON: Final = 500
+KINDS_OF_ITS_END: Final = ("retraction", "fixed")
 
 # What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was measured.
 _BECOMES: Final[dict[Act, Status]] = {"close": "closed", "reopen": "open", "expected": "expected", "fixed-by": "open", "invalid": "invalid"}
@@ -22,7 +23,10 @@ class NotNow(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """`status` is the new one; `changes` is False where it was so already; `withdraw` says that mails which have not left must not leave any more."""
+    """`status` is the new one; `changes` is False where it was so already; `withdraw` says that mails which have not left must not leave any more.
+
+    Of an incident that is open again these are only those that said it was over (`KINDS_OF_ITS_END`).
+    """
 
     status: Status
     changes: bool
@@ -38,7 +42,7 @@ def decide(name: str, status: Status, act: Act, *, merged_into: str | None = Non
         if status == "fixed" and same_fix:
             return Decision(status="fixed", changes=False, withdraw=False)
         return Decision(status=goal, changes=not (same_fix and status == "open"), withdraw=False)
-    return Decision(status=goal, changes=goal != status, withdraw=act in ("close", "expected", "invalid") and goal != status)
+    return Decision(status=goal, changes=goal != status, withdraw=goal != status)
 
 
 def tidy(reason: str | None) -> str | None:

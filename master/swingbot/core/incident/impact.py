@@ -11,6 +11,10 @@ from swingbot.core.report.words import change
 Row = Mapping[str, Any]  # a comparison row as DESIGN section 8 words it; `tree` and `commit` may say where it was measured
 _CHANGED: Final = ("worse", "better", "changed")
 _RANK: Final = {"worse": 0, "changed": 1, "better": 2}
+_SHOWN: Final = (
+    *("testbox", "label", "tree", "branch", "commit", "comparison"),
+    *("unit", "better", "base", "head", "change_pct", "interval_pct", "level", "verdict"),
+)
 _MOST: Final = 200  # tests at most; an incident that changes more is known by the first ones
 
 
@@ -37,7 +41,7 @@ class Impact:
             "unit_job": self.unit_job,
             "metric": self.metric,
             "split": self.split,
-            "places": [dict(row) | {"words": words_of(row)} for row in self.rows],
+            "places": [{key: row[key] for key in _SHOWN if key in row} | {"words": words_of(row)} for row in self.rows],
         }
 
 

@@ -1,0 +1,239 @@
+"""`swingbot incident`: one culprit with all that it does, and what a person decides about it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.commands.steer import person
+from swingbot.core.incident.decide import Act
+from swingbot.core.model import ids
+from swingbot.service import keep_incidents as keep
+from swingbot_db import read
+
+reason_option = click.option("--reason", metavar="TEXT", help="Why, in a sentence; it is kept, and a retraction says it.")
+_ID = click.argument("id_", metavar="ID")
+
+
+@click.group()
+def incident() -> None:
+    """Look at incidents and decide about them. A decision is kept with who took it; saying the same twice is saying it once."""
+
+
+def somebody() -> str:
+    """user@host of who decides; SWINGBOT_USER names the user."""
+    host = "".join(c for c in socket.gethostname() if c.isprintable())[:60] or os.uname().nodename
+    return f"{person()}@{host}"
+
+
+def _number(id_: str, kind: str = "incident") -> int:
+    return ids.read(id_, kind)[1]
+
+
+@incident.command("list")
+@click.option("--status", help="Only those, such as open or expected; several with commas.")
+@click.option("--tree", help="Only those of this tree.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@as_json
+@pass_session
+@guarded
+def list_(session: Session, status: str | None, tree: str | None, limit: int, json_: bool) -> None:
+    """Incidents, latest first.
+
+    \b
+    Example:
+      swingbot incident list --status open
+    """
+    with session.reading() as conn:
+        rows = read.list_incidents(conn, {"status": status, "tree": tree}, limit)
+    if json_:
+        say_json(rows)
+        return
+    shown = [(r["id"], _status(r), r["tree"], r["culprit"]["commit"][:12], ",".join(r["reports"]), r["culprit"]["subject"]) for r in rows]
+    click.echo(text.table(shown, ("ID", "STATUS", "TREE", "CULPRIT", "REPORTS", "SUBJECT")))
+
+
+def _status(facts: text.Facts) -> str:
+    return f"{facts['status']} of {facts['merged_into']}" if facts["merged_into"] else str(facts["status"])
+
+
+@incident.command("show")
+@_ID
+@as_json
+@pass_session
+@guarded
+def show(session: Session, id_: str, json_: bool) -> None:
+    """Show a culprit with all that it does, where it was found, its mails, and what people said.
+
+    \b
+    Example:
+      swingbot incident show i3
+    """
+    with session.reading() as conn:
+        facts = read.incident(conn, _number(id_))
+    if json_:
+        say_json(facts)
+    else:
+        click.echo("\n".join(told(facts)))
+
+
+def told(facts: text.Facts) -> list[str]:
+    """An incident for a terminal."""
+    culprit = facts["culprit"]
+    lines = [f"{facts['id']} is {_status(facts)}: {culprit['commit'][:12]} {culprit['subject']}"]
+    lines += [f"  by {culprit['author']}"] if culprit["author"] else []
+    if facts["fixed_by"]:
+        waits = f"checked by {facts['fix_check']}" if facts["fix_check"] else "checked at the first tip that has it"
+        lines += [f"  fixed by {facts['fixed_by'][:12]}, {waits}"]
+    lines += ["", "significant impact on"] if facts["impact"] else []
+    shown = [
+        (one["unit_job"], one["metric"], place["testbox"], place["tree"], place["words"] + (" (better elsewhere or worse)" if one["split"] else ""))
+        for one in facts["impact"]
+        for place in one["places"]
+    ]
+    lines += text.table(shown, ("TEST", "METRIC", "TESTBOX", "TREE", "CHANGE")).splitlines() if shown else []
+    found = [(s["bisection"], s["tree"], s["commit"][:12], s["metric"], s["testbox"], s["comparison"], s["report"]) for s in facts["sightings"]]
+    lines += ["", *text.table(found, ("FOUND BY", "TREE", "COMMIT", "METRIC", "TESTBOX", "MEASURED BY", "TOLD BY")).splitlines()] if found else []
+    mails = [(r["id"], r["kind"], r["state"], r["withdrawn"] or r["subject"]) for r in facts["report_list"]]
+    lines += ["", *text.table(mails, ("MAIL", "KIND", "STATE", "SUBJECT")).splitlines()] if mails else []
+    lines += ["", *(event_line(event) for event in facts["history"])] if facts["history"] else []
+    return lines
+
+
+def event_line(event: text.Facts) -> str:
+    """One line of an incident's history."""
+    about = ", ".join(f"{key} {_short(value)}" for key, value in event["detail"].items() if key not in ("was", "sightings"))
+    return f"{event['at']}  {event['act']} by {event['who']}" + (f" ({about})" if about else "") + (f": {event['reason']}" if event["reason"] else "")
+
+
+def _short(value: Any) -> str:
+    words = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return words[:12] if len(words) == 40 and " " not in words else words
+
+
+def _said(session: Session, number: int, json_: bool, words: str) -> None:
+    """Answer with the incident as it is now."""
+    with session.reading() as conn:
+        facts = read.incident(conn, number)
+    if json_:
+        say_json(facts)
+        return
+    click.echo(f"{facts['id']} is {_status(facts)}{words}")
+    for mail in facts["report_list"]:
+        if mail["withdrawn"]:
+            click.echo(f"  {mail['id']} was taken back: {mail['withdrawn']}")
+
+
+def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
+    """A command that says one thing about an incident."""
+
+    @incident.command(name, help=help_)
+    @_ID
+    @reason_option
+    @as_json
+    @pass_session
+    @guarded
+    def run(session: Session, id_: str, reason: str | None, json_: bool) -> None:
+        keep.say(session.lab, _number(id_), name, who=somebody(), reason=reason)
+        _said(session, _number(id_), json_, words)
+
+    return run
+
+
+close = _command(
+    "close", "Nothing more is to be done: no more mails. `reopen` takes it back.\n\n\b\nExample:\n  swingbot incident close i3 --reason 'the driver is gone'"
+)
+reopen = _command(
+    "reopen", "Open again, after close, expected, invalid or fixed. What was mailed is not mailed again.\n\n\b\nExample:\n  swingbot incident reopen i3"
+)
+expected = _command(
+    "expected",
+    "The change is wanted: later tips are held against the new level.\n\n\b\nExample:\n  swingbot incident expected i3 --reason 'traded for latency'",
+    "; later tips are held against the new level",
+)
+invalid = _command(
+    "invalid",
+    "The finding is wrong. Where its mail was sent, a retraction is drafted.\n\n\b\nExample:\n  swingbot incident invalid i3 --reason 'the testbox overheated'",
+)
+
+
+@incident.command("fixed-by")
+@_ID
+@click.argument("commit")
+@reason_option
+@as_json
+@pass_session
+@guarded
+def fixed_by(session: Session, id_: str, commit: str, reason: str | None, json_: bool) -> None:
+    """COMMIT mends it: the first tip that has it is measured against the culprit's parent. If the number is back, the incident is fixed.
+
+    COMMIT may be any that the tree knows, or the 40 digits of one that it does not have yet.
+
+    \b
+    Example:
+      swingbot incident fixed-by i3 4f1c09aa81d2
+    """
+    done = keep.say(session.lab, _number(id_), "fixed-by", who=somebody(), reason=reason, commit=commit)
+    _said(session, done.id, json_, "" if done.status == "fixed" else f"; {str(done.fixed_by)[:12]} is checked at the first tip that has it")
+
+
+@incident.command("merge")
+@click.argument("ids_", nargs=-1, required=True, metavar="ID...")
+@click.option("--into", required=True, metavar="ID", help="The one that stays.")
+@reason_option
+@as_json
+@pass_session
+@guarded
+def merge(session: Session, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool) -> None:
+    """Make one incident of several. Nothing that was sent is sent again; mails of the others that wait are taken back.
+
+    \b
+    Example:
+      swingbot incident merge i4 i5 --into i3
+    """
+    done = keep.merge(session.lab, [_number(id_) for id_ in ids_], _number(into), who=somebody(), reason=reason)
+    _said(session, done.id, json_, f" and has {', '.join(ids_)}")
+
+
+@incident.command("duplicate")
+@_ID
+@click.argument("of", metavar="OF")
+@reason_option
+@as_json
+@pass_session
+@guarded
+def duplicate(session: Session, id_: str, of: str, reason: str | None, json_: bool) -> None:
+    """ID is the same as OF, which gets all that was found for it; as `merge ID --into OF`.
+
+    \b
+    Example:
+      swingbot incident duplicate i4 i3
+    """
+    keep.merge(session.lab, [_number(id_)], _number(of), who=somebody(), reason=reason)
+    _said(session, _number(id_), json_, "")
+
+
+@incident.command("split")
+@_ID
+@click.option("--bisection", metavar="ID", help="Take out what this bisection found; without it, take a duplicate out of the incident it was merged into.")
+@reason_option
+@as_json
+@pass_session
+@guarded
+def split(session: Session, id_: str, bisection: str | None, reason: str | None, json_: bool) -> None:
+    """Make two incidents of one, or undo a merge.
+
+    \b
+    Example:
+      swingbot incident split i3 --bisection b7
+      swingbot incident split i4
+    """
+    which = _number(bisection, "bisection") if bisection is not None else None
+    done = keep.split(session.lab, _number(id_), who=somebody(), reason=reason, bisection=which)
+    _said(session, done.id, json_, " and stands on its own")
