@@ -31,7 +31,7 @@ MOST_REPEATABLE: Final = 12
 # Boots of gates are nobody else's (searches begin at 0, the report's own at FRESH_K, anchors at 200); asked for again they are others.
 GATE_K: Final = 300
 APART_K: Final = 50
-_WHAT: Final[Mapping[str, str]] = {"reproduced": "in another build layout ", "revert": "without it "}
+_WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
 
 
 def open_gates(lab: Lab, store: Store) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from swingbot.core.proof.gates import Told
 from swingbot.core.report.facts import Better as Direction
-from swingbot.core.report.words import change, change_with_interval
+from swingbot.core.report.words import change, change_with_interval, percent
 
 # Less than half of it, and something else on the way there has the larger part in the number.
 SHARE: Final = 0.5
@@ -69,7 +69,7 @@ def keeps(own: Effect, other: Effect, *, turned: bool = False, share: float = SH
 def told(own: Effect, other: Effect, better: Better, *, turned: bool = False, what: str = "") -> Told:
     """A gate's answer with its figures, `what` before them; what is unclear counts as not run, never as passed."""
     answer = keeps(own, other, turned=turned)
-    figures = f"{what}{_words(other, better)}, {_share(own, other, turned):.0f}% of the commit's own {change(_pct(own.log), better)}"
+    figures = f"{what}{_words(other, better)}, {_share(own, other, turned):.0f}% of the commit's own {percent(_pct(own.log))}"
     detail = {"own": own.to_json(), "other": other.to_json(), "share": _share(own, other, turned) / 100.0}
     if answer == "unclear":
         return Told(status="not run", reason=f"unclear: {figures}", detail=detail)
