@@ -12,9 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.model import ids
-from swingbot.core.moderation.filing import Filing
+from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
 from swingbot.core.report import addresses
+from swingbot.service.readdress_reports import Case
 from swingbot.service.send_reports import Outgoing
 from swingbot_db.engine import transaction
 
@@ -133,11 +134,19 @@ def _filed(filing: Filing | None) -> dict[str, Any]:
     """The columns that `filing` fills; a report without one is a dry run of no class."""
     if filing is None:
         return {"left_out": []}
-    found = filing.addressed
-    given: dict[str, Any] = {"would_to": list(found.would_to), "would_cc": list(found.would_cc), "lists": [address.lower() for address in found.lists]}
-    given |= {"left_out": [list(pair) for pair in found.left_out], "dry_run": found.dry_run, "reason": "; ".join(filter(None, (filing.reason, found.problem)))}
+    given = _of_addressed(filing.addressed) | {"reason": "; ".join(filter(None, (filing.reason, filing.addressed.problem)))}
     kind = filing.kind
     return given | ({"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)} if kind else {})
+
+
+def _of_addressed(found: Addressed) -> dict[str, Any]:
+    return {
+        "would_to": list(found.would_to),
+        "would_cc": list(found.would_cc),
+        "lists": [address.lower() for address in found.lists],
+        "left_out": [list(pair) for pair in found.left_out],
+        "dry_run": found.dry_run,
+    }
 
 
 def _first_of(conn: sa.Connection, incident: int) -> int | None:
@@ -210,6 +219,38 @@ def _move(
     if who:
         note_act(conn, verb, who=who, why=why, report=report_id, was=found.state, counts=found.tries == 0 and found.state != "unknown")
     return goal
+
+
+def case_of(conn: sa.Connection, report_id: int) -> Case | None:
+    """The mail and its commit; None for one that is about a week. Raises ReportError if there is none."""
+    report = get_report(conn, report_id)
+    query = "SELECT t.name AS tree, v.commit, v.author FROM incident i JOIN variant v ON v.id = i.culprit JOIN tree t ON t.id = i.tree WHERE i.id = :i"
+    row = conn.execute(sa.text(query), {"i": report.incident}).one_or_none()
+    if row is None:
+        return None
+    return Case(
+        report=ids.show("report", report_id),
+        tree=row.tree,
+        commit=row.commit,
+        author=row.author,
+        message_id=report.message_id,
+        subject=report.subject,
+        body=report.body,
+        message=report.message,
+    )
+
+
+def set_addressed(conn: sa.Connection, report_id: int, found: Addressed, message: bytes, *, who: str) -> None:
+    """Give a held or drafted report other recipients and the message that names them. Raises ReportError in any other state."""
+    update = """UPDATE report SET to_addrs = :to, cc_addrs = :cc, would_to = :would_to, would_cc = :would_cc, lists = :lists, left_out = :left_out,
+        dry_run = :dry_run WHERE id = :id AND state IN ('draft', 'held') RETURNING state"""
+    values = {"id": report_id, "to": list(found.to), "cc": list(found.cc), **_of_addressed(found)}
+    state = conn.execute(sa.text(update).bindparams(sa.bindparam("left_out", type_=JSONB)), values).scalar()
+    if state is None:
+        state = get_report(conn, report_id).state
+        raise ReportError(f"cannot readdress {ids.show('report', report_id)}, which is {state}: hold it first, if it has not left")
+    conn.execute(sa.text("UPDATE outbox SET message = :message WHERE report = :id"), {"id": report_id, "message": message})
+    note_act(conn, "readdress", who=who, why="", report=report_id, was=state)
 
 
 def note_act(conn: sa.Connection, act: str, *, who: str, why: str, report: int | None = None, was: str | None = None, counts: bool = False) -> None:

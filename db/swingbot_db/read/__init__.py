@@ -14,6 +14,7 @@ from .comparisons import comparison, list_comparisons, samples_of_comparison
 from .history import history
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
+from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .orders import boot, kernel, list_orders, order
 from .overview import reachable, status
 from .proof import gates
@@ -39,16 +40,21 @@ __all__ = [
     "list_reports",
     "list_testboxes",
     "list_trees",
+    "moderated",
     "order",
+    "outgoing",
     "raw_manifest",
     "reachable",
     "report",
+    "report_classes",
     "result_children",
     "result_run",
     "samples",
     "samples_of_comparison",
     "status",
+    "switch",
     "testbox",
     "tree",
     "variant",
+    "waiting",
 ]

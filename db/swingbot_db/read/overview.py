@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from .bisections import bisection, list_bisections
 from .comparisons import comparison, list_comparisons
 from .incidents import list_incidents, list_reports
+from .moderation import switch
 from .rows import Row, rows, shown
 from .trees import list_testboxes, list_trees
 
@@ -41,7 +42,7 @@ SELECT 'comparison' AS kind, id, reason FROM comparison WHERE status = 'failed' 
 UNION ALL SELECT 'bisection', id, reason FROM bisection WHERE status = 'failed' AND ended_at > now() - interval '1 day' ORDER BY 1, 2 DESC LIMIT 10
 """
 _STUCK_MAIL = """
-SELECT r.id, r.state, o.error FROM report r LEFT JOIN outbox o ON o.report = r.id
+SELECT r.id, r.state, r.reason, o.error FROM report r LEFT JOIN outbox o ON o.report = r.id
 WHERE r.state IN ('held', 'unknown') OR (r.state IN ('queued', 'sending') AND o.error IS NOT NULL)
 ORDER BY r.id DESC LIMIT 10
 """
@@ -107,6 +108,9 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
     for row in rows(conn, _FAILED_ORDERS):
         id = shown("order", row["id"])
         problems.append(_problem(f"{row['kind']} order {id} failed: {row['reason'] or 'no reason was recorded'}", f"/order/{id}"))
+    if (mail := switch(conn))["stopped"]:
+        why = f": {mail['why']}" if mail["why"] else ""
+        problems.append(_problem(f"mail is stopped by {mail['who']}{why}; `swingbot report resume` lets reports leave again", "/outbox"))
     for row in rows(conn, _STUCK_MAIL):
         id = shown("report", row["id"])
         problems.append(_problem(_mail_problem(str(id), row), f"/report/{id}"))
@@ -115,7 +119,8 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
 
 def _mail_problem(id: str, row: Row) -> str:
     if row["state"] == "held":
-        return f"report {id} is held: read it, then `swingbot report release {id}` or `swingbot report drop {id}`"
+        why = f" ({row['reason']})" if row["reason"] else ""
+        return f"report {id} is held{why}: read it, then `swingbot report release {id}` or `swingbot report drop {id} --reason ...`"
     if row["state"] == "unknown":
         return f"nobody knows whether report {id} was sent: look for it in the recipient's archive, then release or drop it"
     return f"report {id} could not be sent yet and will be tried again: {row['error']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -10,11 +11,14 @@ import uvicorn
 from swingbot.adapters.artifacts import Artifacts, secret
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
+from swingbot.app.wiring import make_lab
 from swingbot.core.raw.tables import unit_of
 from swingbot.web import boot_order, exchange
 from swingbot.web.app import make_app
 from swingbot.web.forms import Forms
+from swingbot.web.incident import IncidentPages
 from swingbot.web.render import Renderer
+from swingbot.web.source import Source
 from swingbot_db import read
 from swingbot_db.attempts import Attempts
 from swingbot_jobs.program import load_programs
@@ -24,8 +28,15 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
     """Serve until SIGTERM."""
     store = Artifacts(settings.artifacts)
     store.sweep()
-    forms = Forms(secret(settings.secret_file), Renderer(settings), secure=settings.web_url.startswith("https:"))
-    extra = [*exchange.routes(store, Attempts(engine), secret(settings.secret_file)), *boot_order.routes(engine, read.boot_order), *forms.routes()]
+    renderer = Renderer(settings)
+    forms = Forms(secret(settings.secret_file), renderer, secure=settings.web_url.startswith("https:"))
+    incidents = IncidentPages(Source(engine, read), renderer, forms, functools.cache(lambda: make_lab(settings, engine)))
+    extra = [
+        *exchange.routes(store, Attempts(engine), secret(settings.secret_file)),
+        *boot_order.routes(engine, read.boot_order),
+        *forms.routes(),
+        *incidents.routes(),
+    ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric), Reproductions(engine, store, settings))
     uvicorn.run(app, host=settings.web.host, port=settings.web.port, log_level="warning", access_log=False)

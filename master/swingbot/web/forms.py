@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from markupsafe import Markup
@@ -73,7 +73,7 @@ class Forms:
         """The hidden field that each form needs: `{{ form_field }}` in a template."""
         return Markup('<input type="hidden" name="token" value="{}">').format(self._token(request))
 
-    def context(self, request: Request) -> dict[str, object]:
+    def context(self, request: Request) -> dict[str, Any]:
         """What the templates of pages with forms know: `who` (None: offer the sign-in), `form_field` and `here`, this page's path."""
         return {"who": self.who(request), "form_field": self.field(request), "here": request.url.path}
 

@@ -1,6 +1,11 @@
-"""`swingbot report`: what has been written about culprits, and whether it may leave."""
+"""`swingbot report`: what has been written about culprits, who would get it, and whether it may leave."""
 
 from __future__ import annotations
+
+import getpass
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -8,8 +13,10 @@ from swingbot.adapters.artifacts import secret
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
+from swingbot.service.ports import RequestError
+from swingbot.service.readdress_reports import readdress
 from swingbot.web.forms import operator_key
-from swingbot_db import read, reports
+from swingbot_db import moderation, read, reports
 
 
 @click.command()
@@ -27,22 +34,45 @@ def key(session: Session) -> None:
 
 @click.group()
 def report() -> None:
-    """Read, release and drop reports."""
+    """Read, release and drop reports; stop all mail."""
+
+
+def whoami() -> str:
+    """Who decides: kept beside what is decided."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"
 
 
 @report.command("list")
-@click.option("--state", help="Only reports in this state, such as held.")
+@click.option("--state", help="Only reports in this state, such as held; several with commas.")
 @as_json
 @pass_session
 @guarded
 def list_(session: Session, state: str | None, json_: bool) -> None:
-    """Reports, latest first."""
+    """Reports, latest first.
+
+    \b
+    Example:
+      swingbot report list --state held
+    """
     with session.reading() as conn:
         rows = read.list_reports(conn, {"state": state} if state else None, 50)
-    if json_:
-        say_json(rows)
-    else:
-        click.echo(text.table([(r["id"], r["state"], r["kind"], r["subject"]) for r in rows], ("ID", "STATE", "KIND", "SUBJECT")))
+        if json_:
+            say_json(rows)
+            return
+        mail = read.switch(conn)
+    click.echo(text.table([(r["id"], r["state"], r["kind"], r["subject"]) for r in rows], ("ID", "STATE", "KIND", "SUBJECT")))
+    if mail["stopped"] or session.settings.mail.stop:
+        click.echo(_stopped(mail, session.settings.mail.stop))
+
+
+def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
+    if not mail["stopped"]:
+        return "mail is stopped by the setting mail.stop: nothing leaves" if by_setting else "mail is not stopped"
+    return f"mail is stopped since {mail['at']} by {mail['who']}" + (f" ({mail['why']})" if mail["why"] else "") + ": nothing leaves"
 
 
 @report.command("show")
@@ -52,7 +82,7 @@ def list_(session: Session, state: str | None, json_: bool) -> None:
 @pass_session
 @guarded
 def show(session: Session, id_: str, mail: bool, json_: bool) -> None:
-    """Show a report.
+    """Show a report: the mail, who gets it or would get it, why it is where it is, and what people decided.
 
     \b
     Example:
@@ -66,24 +96,155 @@ def show(session: Session, id_: str, mail: bool, json_: bool) -> None:
     elif mail:
         click.echo((facts["mail"] or "").replace("\r\n", "\n"), nl=False)
     else:
-        click.echo(f"{facts['id']} is {facts['state']}; to {', '.join(facts['to'])}\nSubject: {facts['subject']}\n\n{facts['body']}")
+        click.echo("\n".join([*_head(facts), "", f"Subject: {facts['subject']}", "", facts["body"]]))
+
+
+def _head(facts: Mapping[str, Any]) -> list[str]:
+    lines = [f"{facts['id']} is {facts['state']}" + (f": {facts['reason']}" if facts["reason"] else "")]
+    lines.append(f"to {_people(facts['to'], facts['cc'])}")
+    if facts["dry_run"]:
+        lines.append(f"dry run; would be sent to: {_people(facts['would_to'], facts['would_cc']) or 'nobody'}")
+    lines += [f"  not {left['address']}: {left['reason']}" for left in facts["left_out"]]
+    lines.append("evidence: " + ", ".join(f"{gate} {word}" for gate, word in facts["evidence"].items()))
+    if facts["error"]:
+        lines.append(f"{facts['tries']} tries; {facts['error']}; next {facts['next_try']}")
+    return lines + [f"{act['at']} {act['act']} by {act['who']}" + (f": {act['why']}" if act["why"] else "") for act in facts["acts"]]
+
+
+def _people(to: Sequence[str], cc: Sequence[str]) -> str:
+    return ", ".join(to) + (f"; copies to {', '.join(cc)}" if cc else "")
+
+
+def _decide(session: Session, id_: str, verb: str, why: str) -> None:
+    act = {"release": reports.release, "drop": reports.drop, "hold": reports.hold}[verb]
+    number = ids.read(id_, "report")[1]
+    with session.engine.begin() as conn:
+        click.echo(f"{id_} is {act(conn, number, who=whoami(), why=why)}")
+
+
+because = click.option("--reason", "why", default="", help="Why; kept beside the decision.")
 
 
 @report.command()
 @click.argument("id_", metavar="ID")
+@because
 @pass_session
 @guarded
-def release(session: Session, id_: str) -> None:
-    """Let a report leave; one whose fate is unknown is sent again."""
-    with session.engine.begin() as conn:
-        click.echo(f"{id_} is {reports.release(conn, ids.read(id_, 'report')[1])}")
+def release(session: Session, id_: str, why: str) -> None:
+    """Let a report leave; one whose fate is unknown is sent again.
+
+    \b
+    Example:
+      swingbot report release r4
+    """
+    _decide(session, id_, "release", why)
 
 
 @report.command()
 @click.argument("id_", metavar="ID")
+@because
 @pass_session
 @guarded
-def drop(session: Session, id_: str) -> None:
-    """Never send a report."""
+def drop(session: Session, id_: str, why: str) -> None:
+    """Never send a report.
+
+    \b
+    Example:
+      swingbot report drop r4 --reason "noise of the testbox"
+    """
+    _decide(session, id_, "drop", why)
+
+
+@report.command()
+@click.argument("id_", metavar="ID")
+@because
+@pass_session
+@guarded
+def hold(session: Session, id_: str, why: str) -> None:
+    """Keep a report from leaving until a person releases it.
+
+    \b
+    Example:
+      swingbot report hold r4 --reason "asking the maintainer first"
+    """
+    _decide(session, id_, "hold", why)
+
+
+@report.command("readdress")
+@click.argument("id_", metavar="ID")
+@pass_session
+@guarded
+def readdress_(session: Session, id_: str) -> None:
+    """Compute the recipients of a held report again, with the settings of now: after a dry run, or when somebody wants no mail any more.
+
+    \b
+    Example:
+      swingbot report readdress r4
+    """
+    number = ids.read(id_, "report")[1]
     with session.engine.begin() as conn:
-        click.echo(f"{id_} is {reports.drop(conn, ids.read(id_, 'report')[1])}")
+        case = reports.case_of(conn, number)
+        if case is None:
+            raise RequestError(f"{id_} tells of a week, not of a commit; its readers are mail.digest_to")
+        new = readdress(session.lab, case)
+        reports.set_addressed(conn, number, new.addressed, new.message, who=whoami())
+        click.echo("\n".join(_head(read.report(conn, id_))))
+
+
+@report.command()
+@as_json
+@pass_session
+@guarded
+def classes(session: Session, json_: bool) -> None:
+    """Which classes of reports have earned to leave by themselves: (metric, testbox, gates passed), and what people decided about each.
+
+    \b
+    Example:
+      swingbot report classes
+    """
+    with session.reading() as conn:
+        found = read.report_classes(conn)
+    if json_:
+        say_json(found)
+        return
+    rows = [(c["metric"], c["testbox"], ", ".join(c["gates"]) or "none", c["reports"], c["words"]) for c in found]
+    click.echo(text.table(rows, ("METRIC", "TESTBOX", "GATES PASSED", "REPORTS", "RECORD")))
+    if session.settings.mail.release != "earned":
+        click.echo(f"mail.release is `{session.settings.mail.release}`: the record decides only with `earned`")
+
+
+@report.command()
+@because
+@pass_session
+@guarded
+def stop(session: Session, why: str) -> None:
+    """Let no mail leave until `swingbot report resume`. Nothing is lost: reports are written and wait.
+
+    \b
+    Example:
+      swingbot report stop --reason "wrong testbox facts"
+    """
+    _switch(session, True, why)
+
+
+@report.command()
+@because
+@pass_session
+@guarded
+def resume(session: Session, why: str) -> None:
+    """Let mail leave again.
+
+    \b
+    Example:
+      swingbot report resume
+    """
+    _switch(session, False, why)
+
+
+def _switch(session: Session, stopped: bool, why: str) -> None:
+    with session.engine.begin() as conn:
+        moderation.set_switch(conn, stopped=stopped, who=whoami(), why=why)
+        mail = read.switch(conn)
+    click.echo(_stopped(mail, session.settings.mail.stop))
+    if stopped and mail["sending"]:
+        click.echo(f"{', '.join(mail['sending'])} had been handed to the mail server before")

@@ -1,0 +1,91 @@
+"""What waits for a person, what is on its way, and how people decided so far."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from swingbot_db import moderation
+
+from .rows import Row, plain, rows, shown
+
+_MOST: Final = 50  # reports on one page
+_COLUMNS: Final = """
+SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, r.to_addrs AS "to", r.cc_addrs AS cc, r.would_to, r.would_cc,
+       r.lists, r.left_out, r.dry_run, r.reason, r.metric, r.testbox, r.passed, r.created_at, r.sent_at,
+       octet_length(o.message) AS size, o.message, o.tries, o.next_try, o.error
+FROM report r JOIN outbox o ON o.report = r.id
+"""
+
+
+def moderated(conn: sa.Connection, report: int) -> Row:
+    """What moderation knows of one report: whom it would be sent to, why it is where it is, its class and what people decided about it."""
+    found = _facts(conn, f"{_COLUMNS} WHERE r.id = :id", id=report)
+    names = ("would_to", "would_cc", "lists", "left_out", "dry_run", "reason", "class", "acts")
+    return {name: found[0][name] for name in names} if found else {}
+
+
+def waiting(conn: sa.Connection) -> Row:
+    """The moderation queue: `held` and `unknown` reports with the exact mail, improvements kept as `drafts`, the mail `switch`, and all `classes`."""
+    return {
+        "switch": switch(conn),
+        "held": _facts(conn, f"{_COLUMNS} WHERE r.state IN ('held', 'unknown') ORDER BY r.id LIMIT {_MOST}", mail=True),
+        "drafts": _facts(conn, f"{_COLUMNS} WHERE r.state = 'draft' ORDER BY r.id DESC LIMIT {_MOST}"),
+        "waiting": conn.execute(sa.text("SELECT count(*) FROM report WHERE state IN ('held', 'unknown')")).scalar_one(),
+        "classes": report_classes(conn),
+    }
+
+
+def outgoing(conn: sa.Connection) -> Row:
+    """The outbox: what is on its way with its tries and last error, then what left or was dropped last; and the mail `switch`."""
+    return {
+        "switch": switch(conn),
+        "open": _facts(conn, f"{_COLUMNS} WHERE r.state IN ('queued', 'sending', 'unknown') ORDER BY o.next_try, r.id LIMIT 200"),
+        "over": _facts(conn, f"{_COLUMNS} WHERE r.state IN ('sent', 'dropped') ORDER BY coalesce(r.sent_at, r.created_at) DESC, r.id DESC LIMIT {_MOST}"),
+    }
+
+
+def switch(conn: sa.Connection) -> Row:
+    """Whether mail is stopped in the database (`mail.stop` in the settings is another switch), since when, by whom and why."""
+    found = moderation.switch(conn)
+    sending = [shown("report", number) for number in found.sending]
+    return {"stopped": found.stopped, "who": found.who, "why": found.why, "at": plain(found.at), "sending": sending}
+
+
+def report_classes(conn: sa.Connection) -> list[Row]:
+    """Each class of reports with its record: {"metric", "testbox", "gates", "reports", "released", "dropped", "earned", "words", "last"}."""
+    return [
+        {
+            "metric": kind.metric,
+            "testbox": kind.testbox,
+            "gates": list(kind.gates),
+            "reports": number,
+            "released": record.released,
+            "dropped": record.dropped,
+            "earned": record.earned,
+            "words": record.words,
+            "last": shown("report", last),
+        }
+        for kind, record, number, last in moderation.classes(conn)
+    ]
+
+
+def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any) -> list[Row]:
+    found = rows(conn, query, **params)
+    acts: dict[int, list[Row]] = {}
+    for act in moderation.acts(conn, [row["id"] for row in found], most=1000):
+        acts.setdefault(act.report, []).append({"act": act.act, "who": act.who, "why": act.why, "was": act.was, "at": plain(act.at)})
+    for row in found:
+        message = bytes(row.pop("message"))
+        metric, testbox, passed = row.pop("metric"), row.pop("testbox"), row.pop("passed")
+        row |= {
+            "acts": acts.get(row["id"], []),
+            "class": {"metric": metric, "testbox": testbox, "gates": passed} if metric else None,
+            "left_out": [{"address": address, "reason": reason} for address, reason in row["left_out"]],
+            "id": shown("report", row["id"]),
+            "incident": shown("incident", row["incident"]),
+        }
+        if mail:
+            row["mail"] = message.decode("utf-8", "replace").replace("\r\n", "\n")
+    return found

@@ -1,0 +1,28 @@
+"""What the moderation pages may change: a transaction for each decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from swingbot.core.model import ids
+from swingbot_db import moderation, reports
+
+_ACTS: Final[dict[str, Callable[..., Any]]] = {"release": reports.release, "drop": reports.drop, "hold": reports.hold}
+
+
+class DatabaseModerator:
+    """`swingbot.web.moderation.Moderator`."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def decide(self, report: str, act: str, *, who: str, why: str) -> None:
+        with self._engine.begin() as conn:
+            _ACTS[act](conn, ids.read(report, "report")[1], who=f"{who} (web)", why=why)
+
+    def switch(self, *, stopped: bool, who: str, why: str) -> None:
+        with self._engine.begin() as conn:
+            moderation.set_switch(conn, stopped=stopped, who=f"{who} (web)", why=why)

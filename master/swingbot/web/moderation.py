@@ -1,0 +1,103 @@
+"""The moderation queue and the outbox: what waits for a person, as it would be sent, and what is on its way.
+
+Everybody may read them. Deciding needs a sign-in (`web/forms.py`); who decided, when and why is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+import sqlalchemy as sa
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from .forms import FORM_HEADERS, Forms
+from .ports import Row
+from .render import Renderer, is_json
+
+ACTS: Final = ("release", "drop", "hold")
+
+
+class Queue(Protocol):
+    """`swingbot_db.read`, the module."""
+
+    def waiting(self, conn: sa.Connection) -> Row: ...
+    def outgoing(self, conn: sa.Connection) -> Row: ...
+
+
+class Moderator(Protocol):
+    """Decides and keeps who did. Raises ValueError with a sentence for what cannot be done."""
+
+    def decide(self, report: str, act: str, *, who: str, why: str) -> None: ...
+    def switch(self, *, stopped: bool, who: str, why: str) -> None: ...
+
+
+class MailSettings(Protocol):
+    """What the pages say of the settings in force."""
+
+    @property
+    def release(self) -> str: ...
+    @property
+    def dry_run(self) -> bool: ...
+    @property
+    def stop(self) -> bool: ...
+
+
+class ModerationPages:
+    def __init__(self, engine: sa.Engine, queue: Queue, renderer: Renderer, forms: Forms, moderator: Moderator, mail: MailSettings) -> None:
+        self._engine, self._queue, self._renderer = engine, queue, renderer
+        self._forms, self._moderator, self._mail = forms, moderator, mail
+
+    def waiting(self, request: Request, problem: str = "") -> Response:
+        return self._page(request, self._queue.waiting, "moderation.html", problem)
+
+    def outbox(self, request: Request) -> Response:
+        return self._page(request, self._queue.outgoing, "outbox.html", "")
+
+    def _page(self, request: Request, read: Callable[[sa.Connection], Row], template: str, problem: str) -> Response:
+        with self._engine.connect() as conn:
+            found = read(conn)
+        mail: dict[str, Any] = {"release": self._mail.release, "dry_run": self._mail.dry_run, "stopped_by_setting": self._mail.stop}
+        if is_json(request):
+            return JSONResponse(found | {"settings": mail})
+        page = self._renderer.page(template, status=409 if problem else 200, found=found, mail=mail, problem=problem, **self._forms.context(request))
+        page.headers.update(FORM_HEADERS)
+        return page
+
+    async def decide(self, request: Request) -> Response:
+        form = await self._forms.read(request)
+        act, why = form.text("act", 20), form.text("why")
+        if act not in ACTS:
+            raise HTTPException(400, f"A report can be given {', '.join(ACTS)}; nothing was changed.")
+        if act == "drop" and not why:
+            return await self._refused(request, "Say why it is dropped: whoever wonders about it later finds the reason there.")
+        try:
+            await run_in_threadpool(self._moderator.decide, request.path_params["id"], act, who=form.who, why=why)
+        except ValueError as error:
+            return await self._refused(request, str(error))
+        return RedirectResponse("/moderation", status_code=HTTPStatus.SEE_OTHER)
+
+    async def switch(self, request: Request) -> Response:
+        form = await self._forms.read(request)
+        if form.text("act", 20) not in ("stop", "resume"):
+            raise HTTPException(400, "Mail can be stopped and resumed; nothing was changed.")
+        await run_in_threadpool(self._moderator.switch, stopped=form.text("act") == "stop", who=form.who, why=form.text("why"))
+        return RedirectResponse("/outbox", status_code=HTTPStatus.SEE_OTHER)
+
+    async def _refused(self, request: Request, problem: str) -> Response:
+        return await run_in_threadpool(self.waiting, request, problem)
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/moderation", self.waiting, methods=["GET"]),
+            Route("/moderation.json", self.waiting, methods=["GET"]),
+            Route("/moderation/switch", self.switch, methods=["POST"]),
+            Route("/moderation/{id}", self.decide, methods=["POST"]),
+            Route("/outbox", self.outbox, methods=["GET"]),
+            Route("/outbox.json", self.outbox, methods=["GET"]),
+        ]
