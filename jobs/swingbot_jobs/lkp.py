@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from swingbot_jobs.program import Program
@@ -44,7 +44,7 @@ _EQUAL: Final = 1e-9
 
 
 class NoPendant(ValueError):
-    """lkp-tests has no such program; the message says which it shares with us."""
+    """lkp-tests has no such program or monitor; the message says which programs it shares with us."""
 
 
 def job_file(job: UnitJob) -> str:
@@ -52,16 +52,26 @@ def job_file(job: UnitJob) -> str:
 
     Raises NoPendant.
     """
-    if job.program not in PENDANTS:
-        raise NoPendant(f"engine lkp can't run {job.program}: lkp-tests has no such program; it shares {', '.join(PENDANTS)} with us")
-    params = "".join(f"    {name}: {json.dumps(value)}\n" for name, value in sorted(job.params.items()))
+    refuse_unknown([job])
     head = f"suite: {job.program}\ntestcase: {job.program}\ncategory: benchmark\nneed_monitors: 'false'\n"
-    if job.program == "netperf":
-        ip = f"ip: {json.dumps(job.params.get('ip', 'ipv4'))}\n"
-        roles = "cluster: cs-localhost\nnode_roles: server client\n"
-        params = "".join(f"    {name}: {json.dumps(value)}\n" for name, value in sorted(job.params.items()) if name != "ip")
-        return f"{head}{roles}{ip}if role server:\n  netserver:\nif role client:\n  netperf:\n{params}"
-    return f"{head}{job.program}:\n{params.replace('    ', '  ')}"
+    if job.program != "netperf":
+        return f"{head}{job.program}:\n{_settings(job.params, 2)}"
+    server = _settings({"ip": job.params.get("ip", "ipv4")}, 0)
+    roles = f"cluster: cs-localhost\nnode_roles: server client\n{server}if role server:\n  netserver:\nif role client:\n  netperf:\n"
+    return head + roles + _settings({name: value for name, value in job.params.items() if name != "ip"}, 4)
+
+
+def refuse_unknown(jobs: Iterable[UnitJob]) -> None:
+    """Raise NoPendant for the first of `jobs` that LKP can't run."""
+    for job in jobs:
+        if job.program not in PENDANTS:
+            raise NoPendant(f"{job.name}: engine lkp can't run {job.program}: lkp-tests has no such program; it shares {', '.join(PENDANTS)} with us")
+        if job.monitors:
+            raise NoPendant(f"{job.name}: engine lkp has no runs for the monitor {job.monitors[0]}")
+
+
+def _settings(params: Mapping[str, str], indent: int) -> str:
+    return "".join(f"{' ' * indent}{name}: {json.dumps(value)}\n" for name, value in sorted(params.items()))
 
 
 def is_lkp(files: Mapping[str, str]) -> bool:

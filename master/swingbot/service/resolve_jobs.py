@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab, RequestError, Store
+from swingbot_jobs import lkp
 from swingbot_jobs.expand import expand
 from swingbot_jobs.job import JobError
 
@@ -29,7 +30,9 @@ def resolve_parts(lab: Lab, store: Store, job_files: Sequence[JobFile], testboxe
         for file in job_files:
             try:
                 expanded = expand(file.text, file.name, lab.testboxes[name], lab.programs, overrides)
-            except JobError as error:
+                if lab.testboxes[name].lkp is not None:
+                    lkp.refuse_unknown(expanded)
+            except (JobError, lkp.NoPendant) as error:
                 raise RequestError(str(error)) from None
             unit_jobs += [job for job in lab.testboxes[name].demanded(expanded) if job not in unit_jobs]
         twice = {job.name for job in unit_jobs if sum(other.name == job.name for other in unit_jobs) > 1}

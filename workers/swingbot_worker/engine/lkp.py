@@ -88,8 +88,6 @@ def job_entries(engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping
         files = [cpio.file(f"job/lkp/{job.name}.yaml", job_file(job).encode()) for job in unit_jobs]
     except NoPendant as error:
         raise InfraError(f"{error}; use another testbox for it.") from error
-    if monitored := next((job for job in unit_jobs if job.monitors), None):
-        raise InfraError(f"The engine lkp has no runs for {monitored.monitors[0]}, which {monitored.name} asks for; use another testbox for it.")
     return [cpio.file("job/run.sh", script(engine, unit_jobs, kernel, alone=alone).encode(), executable=True), *files]
 
 

@@ -9,7 +9,8 @@ from typing import Final
 LKP: Final = r"""
 export LKP_SRC=@SRC@
 export USER="${USER:-root}" HOME="${HOME:-/root}"
-sb_lkp_jobs=${SWINGBOT_LKP_JOBS:-/job/lkp}
+sb_lkp_jobs=${SWINGBOT_LKP_JOBS:-${0%/*}/lkp} # job files lie beside this script
+sb_lkp=${SWINGBOT_LKP_ROOT:-/lkp}
 sb_problem=
 
 # problem TEXT: the lab is at fault; no run is made
@@ -28,8 +29,8 @@ check_lkp() {
 		problem "the lkp-tests at $LKP_SRC has no programs/$1/run; versions before March 2026 have another layout"
 	elif [ ! -x "$LKP_SRC/bin/event/wakeup" ]; then
 		problem "bin/event/wakeup of the lkp-tests at $LKP_SRC is not compiled; run 'make -C $LKP_SRC/bin/event'"
-	elif [ ! -d "/lkp/benchmarks/$1" ]; then
-		problem "LKP's benchmark is not in /lkp/benchmarks/$1 of the testbox; run 'lkp install' for it there"
+	elif [ ! -d "$sb_lkp/benchmarks/$1" ]; then
+		problem "LKP's benchmark is not in $sb_lkp/benchmarks/$1 of the testbox; run 'lkp install' for it there"
 	fi
 }
 
@@ -46,7 +47,7 @@ lkp_ready() {
 		case $sb_found in "$sb_wanted"*) ;; *) problem "the lkp-tests at $LKP_SRC is $sb_found, not $sb_wanted" ;; esac
 	}
 	[ -f "$LKP_SRC/hosts/$(hostname)" ] || problem "LKP knows no host $(hostname): run 'lkp install' on the testbox, which writes hosts/$(hostname)"
-	mkdir -p /lkp/paths 2>/dev/null || problem "the directory /lkp can't be written to on the testbox; LKP needs it, and to be root"
+	mkdir -p "$sb_lkp/paths" 2>/dev/null || problem "the directory $sb_lkp can't be written to on the testbox; LKP needs it, and to be root"
 	[ -z "$sb_problem" ]
 }
 
