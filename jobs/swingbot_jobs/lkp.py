@@ -57,8 +57,9 @@ def job_file(job: UnitJob) -> str:
     if job.program != "netperf":
         return f"{head}{job.program}:\n{_settings(job.params, 2)}"
     server = _settings({"ip": job.params.get("ip", "ipv4")}, 0)
-    roles = f"cluster: cs-localhost\nnode_roles: server client\n{server}if role server:\n  netserver:\nif role client:\n  netperf:\n"
-    return head + roles + _settings({name: value for name, value in job.params.items() if name != "ip"}, 4)
+    cluster = job.params.get("cluster", "cs-localhost")
+    roles = f"cluster: {json.dumps(cluster)}\nnode_roles: server client\n{server}if role server:\n  netserver:\nif role client:\n  netperf:\n"
+    return head + roles + _settings({name: value for name, value in job.params.items() if name not in ("cluster", "ip")}, 4)
 
 
 def refuse_unknown(jobs: Iterable[UnitJob]) -> None:

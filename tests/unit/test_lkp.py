@@ -69,7 +69,7 @@ def test_a_job_has_the_values_of_the_unit_job_and_none_of_lkp_s_monitors() -> No
 
 
 def test_netperf_s_server_and_client_are_one_box() -> None:
-    params = {"test": "TCP_RR", "nr_threads": "2", "runtime": "3", "ip": "ipv6"}
+    params = {"cluster": "cs-localhost", "test": "TCP_RR", "nr_threads": "2", "runtime": "3", "ip": "ipv6"}
     told = yaml.safe_load(job_file(UnitJob(name="n", program="netperf", params=params, runs=1)))
     assert (told["cluster"], told["node_roles"], told["ip"]) == ("cs-localhost", "server client", "ipv6")
     assert told["if role server"] == {"netserver": None}
