@@ -14,7 +14,6 @@ from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
-from swingbot.service.make_variants import resolve_commit
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 
 OURSELVES: Final = "swingbot"
@@ -79,17 +78,15 @@ def _fix(lab: Lab, store: Store, incident: Incident, ref: str | None) -> str:
     """The fix in full: a commit of one of the trees in which the culprit was found, or 40 digits of one that no tree has yet."""
     if not ref:
         raise RequestError("name the commit that mends it")
-    trees = dict.fromkeys([incident.tree, *(sighting.tree for sighting in store.sightings(incident.id))])
-    first: RequestError | None = None
-    for tree in trees:
+    problems = []
+    for tree in dict.fromkeys([incident.tree, *(sighting.tree for sighting in store.sightings(incident.id))]):
         try:
-            return resolve_commit(lab, store.tree_by_id(tree), ref)
-        except RequestError as error:
-            first = first or error
+            return lab.git.resolve(store.tree_by_id(tree).name, ref)
+        except GitError as error:
+            problems.append(str(error))
     if len(ref) == 40 and not set(ref) - set("0123456789abcdef"):
         return ref
-    assert first is not None
-    raise RequestError(f"{first}; a commit that is in no tree yet can be named by its 40 digits")
+    raise RequestError(f"{problems[0]}; a commit that is in no tree yet can be named by its 40 digits")
 
 
 def _waits_for(store: Store, incident: Incident, fix: str | None) -> bool:

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 
-from . import kernel_change, plot
+from . import incident, kernel_change, plot
 from . import report as report_page
 from .plotted import Key, is_of, key_of, plotted, program_of, programs_of
 from .ports import OpenArtifact, Row
@@ -49,6 +49,7 @@ class Pages:
         }
         self._extra: Mapping[str, Callable[[sa.Connection, Row], Row]] = {
             "comparison": self._comparison,
+            "incident": lambda conn, found: incident.shown(found),
             "report": self._report,
             "order": self._order,
             "boot": self._boot,

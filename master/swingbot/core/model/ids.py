@@ -37,5 +37,9 @@ def read(text: str, kind: str | None = None) -> tuple[str, int]:
         raise BadId(f"{text!r} is not an id: ids are a letter and a number, such as c5 (comparison) or b2 (bisection)")
     found = KINDS[match[1]]
     if kind is not None and found != kind:
-        raise BadId(f"{text!r} is the id of a {found}; a {kind} has an id such as {LETTERS[kind]}5")
+        raise BadId(f"{text!r} is the id of {_a(found)}; {_a(kind)} has an id such as {LETTERS[kind]}5")
     return found, int(match[2])
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"

@@ -1,0 +1,84 @@
+"""The page of an incident, and what a signed-in person does there. Without signing in it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.incident.decide import ACTS
+from swingbot.core.model import ids
+from swingbot.service import keep_incidents as keep
+from swingbot.service.ports import GitError, Lab, RequestError
+
+from .forms import FORM_HEADERS, Form, Forms
+from .ports import Row
+from .render import Renderer, is_json
+from .source import Source
+
+OTHERS: Final = ("merge", "split")
+
+
+class IncidentPages:
+    """`lab` is made when the first person decides something: reading needs none."""
+
+    def __init__(self, source: Source, renderer: Renderer, forms: Forms, lab: Callable[[], Lab]) -> None:
+        self._source, self._renderer, self._forms, self._lab = source, renderer, forms, lab
+
+    def routes(self) -> list[Route]:
+        return [Route("/incident/{id}", self.show, methods=["GET"]), Route("/incident/{id}", self.decide, methods=["POST"])]
+
+    def show(self, request: Request) -> Response:
+        with self._source.reading() as conn:
+            found = self._source.read.incident(conn, request.path_params["id"].removesuffix(".json"))
+        if is_json(request):
+            return JSONResponse(found)
+        context: dict[str, Any] = {"this": found, **shown(found), **self._forms.context(request)}
+        page = self._renderer.page("incident.html", **context)
+        page.headers.update(FORM_HEADERS)
+        return page
+
+    async def decide(self, request: Request) -> Response:
+        form = await self._forms.read(request)
+        number = ids.read(request.path_params["id"], "incident")[1]
+        try:
+            goal = await run_in_threadpool(_do, self._lab, number, form)
+        except RequestError as error:
+            raise HTTPException(400, f"{error}. Nothing was changed.") from None
+        except GitError as error:
+            raise HTTPException(503, f"{error}. Nothing was changed.") from None
+        return RedirectResponse(f"/incident/{ids.show('incident', goal)}", status_code=HTTPStatus.SEE_OTHER)
+
+
+def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
+    """Carry out what the form says; the incident to show then. Raises RequestError, GitError."""
+    act, who, reason = form.text("act", 20), f"{form.who} (pages)", form.text("reason") or None
+    for known in ACTS:
+        if act == known:
+            return keep.say(lab(), number, known, who=who, reason=reason, commit=form.text("commit", 100) or None).id
+    if act == "merge":
+        return keep.merge(lab(), [number], _id(form.text("into", 40), "incident"), who=who, reason=reason).id
+    if act == "split":
+        bisection = form.text("bisection", 40)
+        return keep.split(lab(), number, who=who, reason=reason, bisection=_id(bisection, "bisection") if bisection else None).id
+    raise RequestError(f"{act!r} is nothing that can be done to an incident; these can: {', '.join((*ACTS, *OTHERS))}")
+
+
+def _id(text: str, kind: str) -> int:
+    try:
+        return ids.read(text, kind)[1]
+    except ids.BadId as error:
+        raise RequestError(str(error)) from None
+
+
+def shown(found: Row) -> dict[str, Any]:
+    """What the template needs beyond the facts: of how many bisections, branches and testboxes the incident is, and which gates are known."""
+    places = {(s["tree"], s["commit"]) for s in found["sightings"]}
+    out = sorted({s["bisection"] for s in found["sightings"] if s["commit"] != found["culprit"]["commit"]})
+    return {"branches": len(places), "can_split": out, "split": any(one["split"] for one in found["impact"])}
