@@ -96,7 +96,7 @@ def a_report(engine: sa.Engine, state: str = "queued", revision: int = 1, incide
             message=message,
             state=state,
         )
-        conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
+        conn.execute(sa.text("UPDATE outbox SET next_try = :now WHERE report = :id"), {"now": NOW, "id": number})
     return number, mid
 
 

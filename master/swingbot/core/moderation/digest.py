@@ -57,7 +57,7 @@ def digest(monday: date, found: Sequence[Improvement], *, url: str, contact: str
     trees = list(dict.fromkeys(item.tree for item in sorted(found, key=lambda item: item.tree)))
     begin, end = span(monday)
     number = f"{len(found)} improvement{'s' if len(found) != 1 else ''}"
-    head = wrap(f"What got better between {begin:%Y-%m-%d} and {end - timedelta(days=1):%Y-%m-%d}: {number} in {', '.join(cut(tree, 63) for tree in trees)}.")
+    head = wrap(f"What got better between {begin:%Y-%m-%d} and {end - timedelta(days=1):%Y-%m-%d}: {number} in {_named(trees)}.")
     head += ["", *wrap("Nobody has to do anything about these. A mail about one of them alone is written on request.")]
     ordered = sorted(found, key=lambda item: (item.tree, -abs(item.change_pct), item.metric, item.testbox))
     blocks = [_entry(item, url) for item in ordered]
@@ -66,6 +66,11 @@ def digest(monday: date, found: Sequence[Improvement], *, url: str, contact: str
     while size(text := _body(head, ordered[:kept], blocks, len(found) - kept, url, tail)) > BODY_BYTES and kept:
         kept -= 1
     return Mail(subject=f"[swingbot] {week_name(monday)}: {number} in {len(trees)} tree{'s' if len(trees) != 1 else ''}", body=as_text(text))
+
+
+def _named(trees: Sequence[str]) -> str:
+    told = [cut(tree, 40) for tree in trees[:5]]
+    return ", ".join(told) + (f" and {len(trees) - 5} more trees" if len(trees) > 5 else "")
 
 
 def _body(head: list[str], ordered: Sequence[Improvement], blocks: Sequence[list[str]], more: int, url: str, tail: list[str]) -> list[str]:
