@@ -22,13 +22,17 @@ from swingbot.adapters.artifacts import Artifacts
 from swingbot_db.attempts import Attempts
 from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
 from swingbot_jobs.unit_job import UnitJob
+from tests.fakelinux import START_SPEED
 
-_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, v.commit, v.layout, v.kconfig,
-  s.unit_jobs, b.image_sha256 FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
+_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, o.testbox,
+  v.commit, v.layout, v.kconfig, s.unit_jobs, b.image_sha256
+  FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
   LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
   WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
 
 
+# What is in an image. `note` has no effect; `bound` is a speed that only the usual layout has.
+_OF_IMAGE = ("speed", "code", "header", "boots", "note", "bound")
 # What any monitor sees that a job asks for; its run is twice as slow as the others.
 PROFILE = b"# Samples: 1K of event 'cycles'\n    30.00%     7.00%  [kernel.kallsyms]  [k] native_queued_spin_lock_slowpath\n"
 
@@ -39,6 +43,7 @@ class FakeLab:
 
     `infra` names how many attempts in all are lost to the lab before things work; `level` is what the testboxes make of
     everything (another value: they moved), `wobble` the relative spread of one boot, always the same for the same boot.
+    `same_code`: the records of all kernels are equal, whatever the images do; `blind` testboxes measure the same speed on every kernel.
     """
 
     engine: sa.Engine
@@ -47,6 +52,8 @@ class FakeLab:
     infra: int = 0
     level: float = 1.0
     wobble: float = 0.0
+    same_code: bool = False
+    blind: frozenset[str] = frozenset()
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     done: list[tuple[str, str, int | None]] = field(default_factory=list)  # (kind, commit, k) of every execution
@@ -71,7 +78,7 @@ class FakeLab:
         return {**head, **(self._build(row) if row.kind == "build" else self._boot(row))}
 
     def _state(self, commit: str) -> dict[str, Any]:
-        """What a commit says of itself; a file `later` is code that no other commit's state knows of."""
+        """What a commit says of itself; a file `later` (JSON) adds to it and wins, so that commits can be made that revert without a conflict."""
         mirror = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.artifacts.parent / "mirror.git" / "objects")}  # commits that swingbot made are there alone
 
         def show(name: str) -> bytes:
@@ -81,7 +88,7 @@ class FakeLab:
 
         found: dict[str, Any] = json.loads(show("state.json"))
         later = show("later")
-        return found | ({"later": later.decode()} if later else {})
+        return found | (json.loads(later) if later else {})
 
     def _build(self, row: Any) -> dict[str, Any]:
         state = self._state(row.commit)
@@ -94,21 +101,23 @@ class FakeLab:
             }
         laid_out: dict[str, Any] = {"layout": row.layout} if row.layout else {}
         laid_out |= {"kconfig": row.kconfig} if "+" in row.kconfig else {}
-        image = json.dumps({key: state[key] for key in ("speed", "code", "header", "boots", "later") if key in state} | laid_out).encode()
-        files = {"bzImage": self._store(image), FILE: self._store(_record(state))}
+        image = json.dumps({key: state[key] for key in _OF_IMAGE if key in state} | laid_out).encode()
+        files = {"bzImage": self._store(image), FILE: self._store(_record({} if self.same_code else state))}
         return {"status": "built", "files": files, "kernel_build": {**build, "image_sha256": files["bzImage"]["sha256"]}}
 
     def _boot(self, row: Any) -> dict[str, Any]:
         image = json.loads(Artifacts(self.artifacts).open(row.image_sha256).read())
         if not image["boots"]:
             return {"status": "panicked", "reason": "Kernel panic - not syncing: no init found"}
+        speed = image["bound"] if "bound" in image and not {"layout", "kconfig"} & image.keys() else image["speed"]
+        speed = START_SPEED if row.testbox in self.blind else speed
         shift = 1 + 0.002 * ((row.k * 7919) % 11 - 5)  # the same for all kernels at the same k
         shift *= self.level * (1 + self.wobble * _gauss(row.order_id, row.k))
         files: dict[str, bytes] = {}
         runs = []
         for job in row.unit_jobs:
             for number in UnitJob.from_json(job).numbers:
-                rate = 1000.0 * image["speed"] * shift * (1 + 0.0003 * number)
+                rate = 1000.0 * speed * shift * (1 + 0.0003 * number)
                 monitor = UnitJob.from_json(job).monitor_of(number)
                 files |= _run_files(f"{job['name']}/{number}", rate / (2 if monitor else 1), int(job["params"].get("nr_task", "1")))
                 files |= {f"{job['name']}/{number}/{monitor}": self.calls if monitor == "function-profile" else PROFILE} if monitor else {}
@@ -128,9 +137,9 @@ class FakeLab:
 
 def _record(state: dict[str, Any]) -> bytes:
     """The record of a kernel whose one function depends on all that the image does."""
-    digest = hashlib.sha256(json.dumps([state.get(key) for key in ("speed", "code", "header", "boots", "later")]).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([state.get(key) for key in _OF_IMAGE]).encode()).hexdigest()
     sizes = {"text": 100, "data": 0, "bss": 0}
-    function = Part(name="do_fault", size=100 + state["speed"], shape=digest, constants="", uses=())
+    function = Part(name="do_fault", size=100 + state.get("speed", 0), shape=digest, constants="", uses=())
     return write_record(compiler="fakecc 1.0", flags=[], sizes=sizes, symbols={}, objects={"mm/memory.o": object_row(digest, sizes, [function], [])})
 
 
