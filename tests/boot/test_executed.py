@@ -27,7 +27,7 @@ from swingbot_worker.site import Site
 from tests.boot.lab import virtual_lab
 from tests.contract.test_testbox import ROOT, Lab
 
-FUNCTIONS = ("free_unref_page_commit", "do_anonymous_page", "vm_munmap", "unregister_blkdev", "no_such_function")
+FUNCTIONS = ("free_unref_page_commit", "handle_mm_fault", "user_shm_lock", "no_such_function")
 JOB = UnitJob(
     name="faults",
     program="page-fault",
@@ -97,6 +97,6 @@ def test_calls_of_real_functions_are_counted(tmp_path: Path, kernel_repo: tuple[
     plain, counted = booted(counting_lab(tmp_path / "lab", tmp_path / "bzImage"))
     assert (plain.status, counted.status, counted.monitor) == ("ok", "ok", "function-profile")
     calls = {metric.removeprefix("function-profile.calls."): values[0] for metric, values in counted.samples.items() if ".calls." in metric}
-    assert calls["do_anonymous_page"] >= 32768 and calls["free_unref_page_commit"] >= 32768  # a page is faulted in and freed each
-    assert calls["unregister_blkdev"] == 0 and "no_such_function" not in calls
+    assert calls["handle_mm_fault"] >= 32768 and calls["free_unref_page_commit"] >= 32768  # a page is faulted in and freed each
+    assert calls["user_shm_lock"] == 0 and "no_such_function" not in calls
     assert {source_name(part.name) for part in read_record((tmp_path / FILE).read_bytes()).object("mm/page_alloc.o").code} >= {"free_unref_page_commit"}
