@@ -41,7 +41,7 @@ class Impact:
             "unit_job": self.unit_job,
             "metric": self.metric,
             "split": self.split,
-            "places": [{key: row[key] for key in _SHOWN if key in row} | {"words": words_of(row)} for row in self.rows],
+            "places": [{key: row.get(key) for key in _SHOWN} | {"words": words_of(row)} for row in self.rows],
         }
 
 
