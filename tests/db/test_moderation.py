@@ -24,6 +24,7 @@ from swingbot.core.moderation.ruling import Record, ReportClass
 from swingbot.core.report import Mail as Letter
 from swingbot.core.report import encode, message_id
 from swingbot.service.send_reports import Fate, Sent, send_due
+from swingbot.web.app import make_app
 from swingbot.web.forms import Forms, operator_key
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.render import Renderer
@@ -282,3 +283,15 @@ def test_settings_become_rules() -> None:
     policy = mail_policy(Mail(opt_outs=" a@b.org, @c.org ", private_trees="dev-*", digest_to="x@y.org", per_list=3, stop=True))
     assert policy.rules.opt_outs == policy.leaving.opt_outs == ("a@b.org", "@c.org")
     assert (policy.private_trees, policy.digest_to, policy.leaving.per_list, policy.leaving.stop, policy.dry_run) == (("dev-*",), ("x@y.org",), 3, True, True)
+
+
+def test_a_digest_has_a_page_without_an_incident(office: Office, tmp_path: Path) -> None:
+    number = reports.reserve_report_id(office.conn)
+    identity, week = message_id("2026-W47", "digest", 1, "example.org"), date(2026, 11, 16)
+    more: dict[str, Any] = {"to": ["a@b.org"], "cc": [], "subject": "2 improvements", "body": "b", "message": b"m", "week": week}
+    reports.add_report(office.conn, id=number, incident=None, kind="digest", revision=1, message_id=identity, **more)
+    app = make_app(PageSettings(maildir=tmp_path), office.engine, read, lambda sha256: (tmp_path / sha256).open("rb"))
+    with TestClient(app) as client:
+        assert "what got better in a week" in client.get(f"/report/r{number}").text
+        assert client.get(f"/report/r{number}.json").json()["incident"] is None
+        assert client.get("/reports").status_code == client.get("/").status_code == 200

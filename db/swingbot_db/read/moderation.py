@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from swingbot_db import moderation
 
+from .proof import gates
 from .rows import Row, plain, rows, shown
 
 _MOST: Final = 50  # reports on one page
@@ -77,7 +78,7 @@ def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any
     for act in moderation.acts(conn, [row["id"] for row in found], most=1000):
         acts.setdefault(act.report, []).append({"act": act.act, "who": act.who, "why": act.why, "was": act.was, "at": plain(act.at)})
     for row in found:
-        message = bytes(row.pop("message"))
+        message, incident = bytes(row.pop("message")), row["incident"]
         metric, testbox, passed = row.pop("metric"), row.pop("testbox"), row.pop("passed")
         row |= {
             "acts": acts.get(row["id"], []),
@@ -87,5 +88,6 @@ def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any
             "incident": shown("incident", row["incident"]),
         }
         if mail:
+            row["gates"] = [{name: gate[name] for name in ("gate", "status", "reason")} for gate in gates(conn, incident)] if incident else []
             row["mail"] = message.decode("utf-8", "replace").replace("\r\n", "\n")
     return found

@@ -74,6 +74,8 @@ class Pages:
                 found["kernel"] = kernel_change.of_comparison(self._source.read, self._artifact, conn, found)
             if is_json(request):
                 return JSONResponse(found)
+            if kind == "report" and found["incident"] is None:
+                return self._renderer.page("digest.html", this=found)
             more = self._extra[kind](conn, found) if kind in self._extra else {}
         refresh = found.get("status") in _RUNNING or (kind == "order" and found["state"] in _RUNNING)
         return self._renderer.page(f"{kind}.html", refresh=refresh, this=found, **more)
