@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-PACKAGES = ("dash", "coreutils", "sed", "tar", "mawk", "gzip", "qemu-system-x86", "qemu-system-data", "seabios")
+PACKAGES = ("dash", "coreutils", "sed", "tar", "mawk", "gzip", "qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios")
 _UNWANTED = re.compile(r"/usr/share/(?:doc|man|info|locale|lintian|bash-completion|applications|icons|mime)/|/etc/")
 _NEEDED = re.compile(r"=> (/\S+) \(|^\s*(/\S+) \(", re.MULTILINE)
 # Firmware of machines that nobody boots here is most of its package.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -109,14 +110,17 @@ def add_report(
     state: str = "draft",
     filing: Filing | None = None,
     week: date | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> int:
     """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already.
 
     `filing` says who would get it and how it was judged; a digest has a `week` (its Monday) instead of an incident.
+    `facts` are what the words were made of (`ReportFacts.to_json`).
     """
     if state not in ("draft", "held", "queued"):
         raise ReportError(f"a new report cannot be {state!r}; it begins as draft, held or queued")
     values: dict[str, Any] = {"id": id, "incident": incident, "kind": kind, "revision": revision, "state": state, "message_id": message_id, "week": week}
+    values["facts"] = None if facts is None else json.dumps(facts)
     values |= {"to": list(to), "cc": list(cc), "subject": subject, "body": body, **_filed(filing)}
     names = [{"to": "to_addrs", "cc": "cc_addrs"}.get(name, name) for name in values]
     insert = f"""INSERT INTO report ({", ".join(names)}) OVERRIDING SYSTEM VALUE VALUES ({", ".join(f":{name}" for name in values)})

@@ -99,6 +99,20 @@ def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(old
             conn.execute(sa.text("UPDATE run SET status = 'perhaps'"))
 
 
+def test_reports_of_before_their_facts_were_kept_have_none(old: sa.Engine) -> None:
+    upgrade_to(old, "0007")
+    with old.begin() as conn:
+        tree = make.a_tree(conn)
+        add = "INSERT INTO incident (tree, culprit) VALUES (:tree, :culprit) RETURNING id"
+        incident = conn.execute(sa.text(add), {"tree": tree, "culprit": make.a_kernel(conn, tree, 0).variant}).scalar_one()
+        make.a_report(conn, incident)
+    upgrade(old)
+    with old.begin() as conn:
+        assert conn.execute(sa.text("SELECT facts FROM report")).scalars().all() == [None]
+        conn.execute(sa.text("""UPDATE report SET facts = '{"report": "r1"}'"""))
+        assert conn.execute(sa.text("SELECT facts ->> 'report' FROM report")).scalar() == "r1"
+
+
 def test_runs_of_before_result_roots_get_a_place_each(old: sa.Engine) -> None:
     upgrade_to(old, "0004")
     with old.begin() as conn:

@@ -306,6 +306,7 @@ class IncidentRows(SightingRows):
         cc: Sequence[str] = (),
         filing: Filing | None = None,
         week: date | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> int:
         stored = reports.add_report(
             self.conn,
@@ -322,6 +323,7 @@ class IncidentRows(SightingRows):
             state=state,
             filing=filing,
             week=week,
+            facts=facts,
         )
         if incident is not None and stored == number and kind in ("first", "update"):
             self.tell_sightings(incident, number)

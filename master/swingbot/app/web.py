@@ -9,11 +9,13 @@ import sqlalchemy as sa
 import uvicorn
 
 from swingbot.adapters.artifacts import Artifacts, secret
+from swingbot.app.commands.sheets import printed
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import make_lab
 from swingbot.core.raw.tables import unit_of
-from swingbot.web import boot_order, exchange
+from swingbot.core.report.forms import FORMS
+from swingbot.web import boot_order, exchange, tables
 from swingbot.web.app import make_app
 from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
@@ -36,6 +38,7 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),
+        *tables.routes(engine, printed, FORMS),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric), Reproductions(engine, store, settings))

@@ -79,6 +79,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         message=message,
         state=filing.state,
         filing=filing,
+        facts=facts.to_json(),
     )
 
 
@@ -121,13 +122,15 @@ def _facts(
         compiler_version=build.compiler_version,
         facts={name.replace("_", " "): str(box_facts[name])[:80] for name in _FACTS if box_facts.get(name) not in (None, "")},
         command=_command(job),
-        reproduce=_reproduce(tree.url, culprit, parent, ids.show("boot", boots[0].id), url),
+        reproduce=_reproduce(report, url),
         not_checked=not_checked(gates, headline),
         links={
             "page": f"{url}/report/{report}",
             "comparison": f"{url}/comparison/{ids.show('comparison', comparison.id)}",
             "bisection": f"{url}/bisection/{ids.show('bisection', bisection.id)}",
             "raw": f"{url}/raw/{ids.show('comparison', comparison.id)}/",
+            "reproduce": f"{url}/report/{report}/reproduce.tar.gz",
+            "table": f"{url}/comparison/{ids.show('comparison', comparison.id)}/lkp.txt",
         },
         reporter=lab.policies.sender,
         contact=lab.policies.contact,
@@ -196,11 +199,6 @@ def _command(job: UnitJob) -> str:
     return " ".join([*(f"{name}={value}" for name, value in sorted(job.params.items())), f"jobs/programs/{job.program}/run"])
 
 
-def _reproduce(url: str, culprit: Variant, parent: Variant, boot: str, web: str) -> tuple[str, ...]:
-    return (
-        f"swingbot-worker build --repo {url} --commit {parent.commit[:12]} --out base",
-        f"swingbot-worker build --repo {url} --commit {culprit.commit[:12]} --out head",
-        f"curl -fsSO {web}/raw/{boot}/order.json",
-        "swingbot-worker boot --order order.json --image base/bzImage --out base",
-        "swingbot-worker boot --order order.json --image head/bzImage --out head",
-    )
+def _reproduce(report: str, web: str) -> tuple[str, ...]:
+    """A kit that needs QEMU and a shell, nothing of ours (`pack_reproduction`)."""
+    return f"curl -fsS {web}/report/{report}/reproduce.tar.gz | tar -xz", f"cd swingbot-{report} && ./reproduce.sh"

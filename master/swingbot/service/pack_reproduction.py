@@ -82,6 +82,8 @@ class _Gathering:
 def pack(sources: Sources, id: str, *, kernels: bool = True) -> Kit:
     """The kit of report `id`. Raises BadId, NotFound; what is merely gone is told in `missing`."""
     report = sources.report(id)
+    if report["incident"] is None:
+        raise NotFound(f"{report['id']} is a {report['kind']}: it rests on no boots of its own")
     incident = sources.incident(report["incident"])
     if not incident["comparison"]:
         raise NotFound(f"{report['id']} cannot be reproduced yet: {report['incident']} has no boots of the culprit beside its parent")

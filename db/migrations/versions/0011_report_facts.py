@@ -1,0 +1,12 @@
+"""Facts beside a report's words: see the SQL beside this file."""
+
+from __future__ import annotations
+
+from swingbot_db.migrate import run_sql
+
+revision = "0011"
+down_revision = "0010"
+
+
+def upgrade() -> None:
+    run_sql("0011_report_facts.sql")
