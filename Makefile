@@ -57,7 +57,7 @@ golden: setup ## rewrite the goldens; read the diff as its recipient would
 	@$(BIN)/python -m tests.golden.remake
 	@env -i $(BIN)/swingbot describe >tests/golden/describe/describe.yaml
 
-conformance: setup ## make conformance LKP_SRC=DIR: job splitting and parsers against an lkp-tests checkout; needs Ruby
+conformance: setup ## make conformance LKP_SRC=DIR: job splitting, parsers and the engine lkp against an lkp-tests checkout; needs Ruby
 	@LKP_SRC="$(LKP_SRC)" $(BIN)/python -m tests.conformance
 
 dashboards: setup ## Grafana JSON in normal form
