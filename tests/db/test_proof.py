@@ -142,6 +142,20 @@ def test_a_change_that_hangs_on_the_layout_is_held_after_more_boots(brain: Brain
         boots = conn.execute(sa.text("SELECT boots FROM comparison WHERE kind = 'attribute' ORDER BY id")).scalars().all()
     assert boots == [3, 6]
     assert brain.mails == []
+    _more_boots_are_lost(brain)
+
+
+def _more_boots_are_lost(brain: Brain) -> None:
+    """The mail is written from what there was before."""
+    with brain.engine.begin() as conn:
+        conn.execute(sa.text("UPDATE comparison SET status = 'failed' WHERE id = (SELECT comparison FROM incident)"))
+        conn.execute(sa.text("UPDATE report SET state = 'dropped', withdrawn = 'for a test'"))
+        conn.execute(sa.text("UPDATE sighting SET report = NULL"))
+    brain.run()
+    assert len(brain.facts("i")["reports"]) == 2
+    with brain.engine.connect() as conn:
+        told = conn.execute(sa.text("SELECT c.boots, c.status FROM incident i JOIN comparison c ON c.id = i.comparison")).one()
+    assert tuple(told) == (3, "done")
 
 
 def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(brain: Brain) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from swingbot.app.settings import SettingsError, load
 from swingbot.core.proof import code, elsewhere, share
 from swingbot.core.proof.clues import Pair, clues
 from swingbot.core.proof.gates import (
@@ -80,6 +81,13 @@ def test_lists_of_gates_are_checked_and_put_in_order() -> None:
     assert names("") == ()
     with pytest.raises(BadGate, match="'tipp' is no gate; known are reproduced, tip"):
         names("tipp,code")
+
+
+@pytest.mark.parametrize("key", ["GATES", "REQUIRE"])
+def test_settings_name_gates_that_there_are(key: str) -> None:
+    assert load(environ={f"SWINGBOT_PROOF_{key}": "tip, code"}) is not None
+    with pytest.raises(SettingsError, match=f"proof.{key.lower()}: 'tipp' is no gate"):
+        load(environ={f"SWINGBOT_PROOF_{key}": "tipp"})
 
 
 def test_a_budget_leaves_out_what_does_not_fit_and_says_so() -> None:

@@ -12,37 +12,17 @@ from swingbot_db.store.comparisons import ComparisonRows
 
 
 class ProofRows(ComparisonRows):
-    def incidents_to_prove(self) -> list[int]:
-        """Open incidents found by watching whose comparison of parent and culprit is over, and of which no gate was opened."""
-        rows = self.all(
-            "SELECT i.id FROM incident i JOIN comparison c ON c.id = i.comparison AND c.status IN ('done', 'failed') WHERE i.status = 'open'"
-            " AND NOT EXISTS (SELECT FROM incident_gate WHERE incident = i.id) AND NOT EXISTS (SELECT FROM report WHERE incident = i.id) ORDER BY i.id"
-        )
-        return [row.id for row in rows]
-
     def incidents_under_proof(self) -> list[int]:
         return [row.incident for row in self.all("SELECT DISTINCT incident FROM incident_gate WHERE status = 'running' ORDER BY incident")]
 
-    def incidents_to_doubt(self) -> list[int]:
-        """Incidents without a mail of which a gate failed."""
-        rows = self.all(
-            "SELECT DISTINCT g.incident FROM incident_gate g JOIN incident i ON i.id = g.incident AND i.status = 'open' WHERE g.status = 'fail'"
-            " AND NOT EXISTS (SELECT FROM report WHERE incident = i.id) ORDER BY g.incident"
-        )
-        return [row.incident for row in rows]
-
     def incident_under_proof(self, incident: int) -> Proven | None:
         """None where there is no such incident, or it was never measured against its parent."""
-        row = self.first(
-            "SELECT i.id, i.tree, i.comparison, min(ib.bisection) AS bisection FROM incident i JOIN incident_bisection ib ON ib.incident = i.id"
-            " WHERE i.id = :i AND i.comparison IS NOT NULL GROUP BY i.id",
-            i=incident,
-        )
+        row = self.first("SELECT id, tree, comparison FROM incident WHERE id = :i AND comparison IS NOT NULL", i=incident)
         if row is None:
             return None
         comparison = self.comparison(row.comparison)
         assert comparison is not None
-        return Proven(id=row.id, tree=row.tree, comparison=comparison, bisection=row.bisection)
+        return Proven(id=row.id, tree=row.tree, comparison=comparison)
 
     def gates(self, incident: int) -> list[GateRow]:
         rows = self.all(
@@ -72,9 +52,15 @@ class ProofRows(ComparisonRows):
             over=gate.status != "running",
         )
 
-    def replace_incident_comparison(self, incident: int, comparison: int) -> None:
-        """Measure parent and culprit once more, in another comparison."""
-        self.do("UPDATE incident SET comparison = :c WHERE id = :i", i=incident, c=comparison)
+    def replace_incident_comparison(self, incident: int, old: int, new: int) -> None:
+        """Let another comparison of parent and culprit stand for the incident, and for the sightings that shared the old one."""
+        self.do("UPDATE incident SET comparison = :new WHERE id = :i AND comparison = :old", i=incident, old=old, new=new)
+        self.do("UPDATE sighting SET comparison = :new WHERE incident = :i AND comparison = :old", i=incident, old=old, new=new)
+
+    def doubted_comparison(self, comparison: int) -> int | None:
+        """The comparison that this one, with more boots, was asked for; None if it is no such one."""
+        found = self.value("SELECT substring(request_key FROM '^doubted:([0-9]+)$')::bigint FROM comparison WHERE id = :c", c=comparison)
+        return None if found is None else int(found)
 
     def is_open(self, comparison: int) -> bool:
         return self.value("SELECT status IN ('waiting', 'running') FROM comparison WHERE id = :c", c=comparison) is True

@@ -57,7 +57,7 @@ class Case:
 
 
 def case_of(store: Store, incident: Proven) -> Case:
-    bisection = store.bisection(incident.bisection)
+    bisection = store.bisection(store.bisections_of_incident(incident.id)[0])
     assert bisection is not None
     rows = store.rows(incident.comparison.id)
     wanted = (bisection.testbox, bisection.unit_job, bisection.metric)
@@ -81,6 +81,8 @@ def of_gate(lab: Lab, store: Store, case: Case, gate: str) -> Kernels | Told:
     if case.own is None or case.job is None:
         failed = Told(status="fail", reason="fresh boots of commit and parent do not show it")
         return failed if gate == "reproduced" else Told(status="not run", reason="fresh boots of commit and parent do not show the change")
+    if case.bisection.testbox not in lab.testboxes or case.tree.kconfig not in lab.kconfigs:
+        return Told(status="not run", reason=f"testbox {case.bisection.testbox} or configuration {case.tree.kconfig} is gone")
     try:
         found = _MEASURED[gate](lab, store, case)
         return found if isinstance(found, Told | Kernels) else Kernels(base=found[0], head=found[1], job=case.job)

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, Proven
-from swingbot.core.proof.gates import GATES, UNASKED, GateRow, Told, doubted, spoken, within_budget
+from swingbot.core.proof.gates import GATES, UNASKED, GateRow, Told, decided, doubted, spoken, within_budget
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import row_json
-from swingbot.service.attribute_incidents import BOOTS, FRESH_K
+from swingbot.service.attribute_incidents import FRESH_K
 from swingbot.service.foresee_gates import foresee
 from swingbot.service.gate_kernels import Case, Kernels, case_of, of_gate
 from swingbot.service.judge_comparisons import OVER, boots_of, metric_of, rule_of
@@ -35,8 +35,10 @@ _WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert
 
 
 def open_gates(lab: Lab, store: Store) -> None:
-    """Open the gates of each incident whose comparison of parent and culprit is over."""
-    for number in store.incidents_to_prove():
+    """Open the gates of each incident that is measured and waits for its first mail."""
+    for number, _ in store.incidents_to_report():
+        if store.gates(number):
+            continue
         incident = store.incident_under_proof(number)
         assert incident is not None
         for gate in GATES.keys() - set(lab.policies.proof_gates):
@@ -135,7 +137,7 @@ def judge_gates(lab: Lab, store: Store) -> None:
             found = _judged(lab, store, case, row) if row.status == "running" else None
             if found is not None:
                 store.put_gate(number, _decided(row, found))
-    for number in store.incidents_to_doubt():
+    for number, _ in store.incidents_to_report():
         incident = store.incident_under_proof(number)
         assert incident is not None
         _doubt(store, incident)
@@ -187,21 +189,20 @@ def _same_images(store: Store, case: Case, comparison: Comparison) -> bool:
 
 
 def _doubt(store: Store, incident: Proven) -> None:
-    """Twice the boots of commit and parent, once: layout or noise is suspected."""
+    """Twice the boots of commit and parent, once: layout or noise is suspected. If the lab loses them, what there was stands."""
     gates, old = store.gates(incident.id), incident.comparison
-    if not doubted(gates) or old.status != "done" or old.boots >= 2 * BOOTS:
+    before = store.doubted_comparison(old.id)
+    if before is not None:
+        if old.status != "done":
+            store.replace_incident_comparison(incident.id, old.id, before)
+        return
+    key = f"doubted:{old.id}"
+    if not doubted(gates) or not decided(gates) or old.status != "done" or store.comparison_of_request(key) is not None:
         return
     fresh = store.add_comparison(
-        kind="attribute",
-        tree=incident.tree,
-        base=old.base,
-        head=old.head,
-        boots=2 * BOOTS,
-        parts=old.parts,
-        first_k=FRESH_K,
-        request_key=f"incident:{incident.id}:doubted",
+        kind="attribute", tree=incident.tree, base=old.base, head=old.head, boots=2 * old.boots, parts=old.parts, first_k=FRESH_K, request_key=key
     )
-    store.replace_incident_comparison(incident.id, fresh)
+    store.replace_incident_comparison(incident.id, old.id, fresh)
     for row in gates:
         if row.gate == "reproduced" and row.comparison is not None:
             store.put_gate(incident.id, replace(row, status="running", reason=""))

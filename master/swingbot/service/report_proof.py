@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from swingbot.core.model.records import Tree
@@ -41,7 +42,8 @@ def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
 
 def clues_of(store: Store, headline: Row, rows: Sequence[Row], gates: Sequence[GateRow]) -> tuple[Clue, ...]:
     """Counters and sizes that go with the change in every pair of kernels that was measured."""
-    pairs = [Pair(rows=store.rows(gate.comparison), turned=gate.gate == "revert") for gate in gates if gate.comparison is not None and gate.status == "pass"]
+    known = [gate for gate in gates if gate.status == "pass" and gate.gate != "executed"]  # hooks change every counter
+    pairs = [Pair(rows=store.rows(gate.comparison), turned=gate.gate == "revert") for gate in known if gate.comparison is not None]
     return clues(headline, rows, pairs, next((gate for gate in gates if gate.gate == "code"), None))
 
 
@@ -56,4 +58,6 @@ def merged(lab: Lab, tree: Tree) -> bool | None:
     """Whether others base their work on the branch: by setting, or as the tree's address and branch say. None is unknown."""
     if tree.name in lab.policies.merged_trees:
         return True
+    if any(fnmatchcase(tree.name, pattern) for pattern in lab.policies.mail.private_trees):
+        return False
     return True if _MAINLINE.search(tree.url) and _MAIN_BRANCHES.fullmatch(tree.branch) else None

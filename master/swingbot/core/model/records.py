@@ -201,7 +201,6 @@ class Proven:
     id: int
     tree: int
     comparison: Comparison
-    bisection: int  # the first that ended at the culprit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
