@@ -142,3 +142,8 @@ def test_better_on_one_box_and_worse_on_another_stand_side_by_side_and_first() -
     split, other = impacts(rows)
     assert split.split and not other.split
     assert [(row["testbox"], words_of(row)) for row in split.rows] == [("vm1", "6.0% worse"), ("vm2", "5.0% better"), ("vm3", "no change")]
+
+
+def test_a_test_is_told_by_its_headline_and_by_other_metrics_only_where_that_did_not_change() -> None:
+    rows = [a_row(-9.0, headline=True), a_row(-9.0, metric="netperf.total"), a_row(-4.0, metric="other.max", unit_job="other")]
+    assert [impact.metric for impact in impacts(rows)] == ["netperf.Throughput_Mbps", "other.max"]

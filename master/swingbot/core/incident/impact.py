@@ -31,6 +31,10 @@ class Impact:
         return {"worse", "better"} <= {row["verdict"] for row in self.rows}
 
     @property
+    def headline(self) -> bool:
+        return any(row.get("headline") for row in self.rows)
+
+    @property
     def worst(self) -> tuple[int, float]:
         """For sorting: what got worse first, then the larger change."""
         changed = [row for row in self.rows if row["verdict"] in _CHANGED]
@@ -55,6 +59,7 @@ def words_of(row: Row) -> str:
 def impacts(rows: Iterable[Row], *, but: tuple[str, str] | None = None) -> list[Impact]:
     """Benchmark metrics that changed in at least one place, with every place where they were measured; `but` (unit job, metric) is left out.
 
+    A test is told by its headline metrics; by others only where these did not change (a total of one flow is that flow once more).
     Split ones first (a reader must not see one half alone), then by the worst change.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
@@ -63,7 +68,9 @@ def impacts(rows: Iterable[Row], *, but: tuple[str, str] | None = None) -> list[
             groups.setdefault((row["unit_job"], row["metric"]), []).append(row)
     found = [Impact(unit_job=job, metric=metric, rows=_sorted(of)) for (job, metric), of in groups.items() if (job, metric) != but]
     changed = [impact for impact in found if any(row["verdict"] in _CHANGED for row in impact.rows)]
-    return sorted(changed, key=lambda i: (not i.split, *i.worst, i.unit_job, i.metric))[:_MOST]
+    told = {impact.unit_job for impact in changed if impact.headline}
+    shown = [impact for impact in changed if impact.headline or impact.unit_job not in told]
+    return sorted(shown, key=lambda i: (not i.split, *i.worst, i.unit_job, i.metric))[:_MOST]
 
 
 def _sorted(rows: Sequence[Row]) -> tuple[Row, ...]:
