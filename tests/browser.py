@@ -1,0 +1,157 @@
+"""A real browser for tests: Chromium, headless, driven over a pair of pipes (Chrome DevTools Protocol, one JSON message a NUL byte).
+
+Protocol: https://chromedevtools.github.io/devtools-protocol/; pipes instead of a WebSocket so that nothing has to be installed but Chromium.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROGRAM = "chromium"
+SECONDS = 120.0  # a slow machine may need this for its first page
+
+
+class BrowserError(Exception):
+    """The browser did not do what it was asked; the message says what it said."""
+
+
+@dataclass
+class Page:
+    """One tab. `failed` are requests that got no answer or one of 400 and above, `complaints` what the browser wrote to its console."""
+
+    _to: int
+    _from: int
+    _session: str = ""
+    _number: int = 0
+    _buffer: bytes = b""
+    _loaded: int = 0
+    failed: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """One command and its answer; events in between are noted. Raises BrowserError."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise BrowserError(f"{method}: {answer['error']['message']}")
+                return dict(answer["result"])
+
+    def _next(self) -> dict[str, Any]:
+        end = time.monotonic() + SECONDS
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._from], [], [], max(0.0, end - time.monotonic()))
+            chunk = os.read(self._from, 1 << 16) if ready else b""
+            if not chunk:
+                raise BrowserError("the browser says nothing any more")
+            self._buffer += chunk
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def _note(self, method: str, told: dict[str, Any]) -> None:
+        if method == "Page.loadEventFired":
+            self._loaded += 1
+        elif method == "Network.responseReceived" and told["response"]["status"] >= 400:
+            self.failed.append(f"{told['response']['status']} {told['response']['url']}")
+        elif method == "Network.loadingFailed" and not told.get("canceled"):
+            self.failed.append(told["errorText"])
+        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
+            self.complaints.append(told["entry"]["text"])
+
+    def open(self, url: str) -> None:
+        """Go to `url` and wait until all of it is loaded."""
+        before = self._loaded
+        self.call("Page.navigate", url=url)
+        self._wait(before)
+
+    def click(self, selector: str) -> None:
+        """Click, with the mouse, in the middle of the first element that `selector` finds, and wait for the page that this leads to."""
+        script = f"""(() => {{ const found = document.querySelector({json.dumps(selector)}); if (!found) return null;
+            found.scrollIntoView({{block: "center"}}); const box = found.getClientRects()[0]; return [box.x + box.width / 2, box.y + box.height / 2]; }})()"""
+        place = self.value(script)
+        if place is None:
+            raise BrowserError(f"{self.address()} has nothing to click at {selector}")
+        before = self._loaded
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+        self._wait(before)
+
+    def _wait(self, before: int) -> None:
+        while self._loaded == before:
+            self._next()
+
+    def value(self, script: str) -> Any:
+        """What a script on the page answers; the test asks, the page itself has none."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise BrowserError(str(answer["exceptionDetails"])[:500])
+        return answer["result"].get("value")
+
+    def address(self) -> str:
+        return str(self.value("location.pathname"))
+
+    def heading(self) -> str:
+        return str(self.value("document.querySelector('h1')?.innerText ?? ''"))
+
+    def sized(self, width: int, height: int = 900) -> None:
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than its window; what scrolls inside of it does not count."""
+        return int(self.value("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+    def broken_pictures(self) -> list[str]:
+        return list(self.value("[...document.images].filter(i => !i.complete || i.naturalWidth === 0).map(i => i.src)"))
+
+    def picture(self, file: Path) -> None:
+        """The whole page as PNG, for a person to look at."""
+        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]))
+
+
+@contextmanager
+def browser() -> Iterator[Page]:
+    """A page in a browser of its own, with a profile of its own."""
+    if shutil.which(PROGRAM) is None:
+        raise BrowserError(f"{PROGRAM} is not here; `make browser` installs it")
+    ours, theirs = os.pipe(), os.pipe()  # commands, answers
+    with tempfile.TemporaryDirectory(prefix="swingbot-browser-", ignore_cleanup_errors=True) as profile:
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={profile}"]
+        # The protocol's descriptors are 3 and 4: a shell puts ours there.
+        moved = ["sh", "-c", f'exec "$@" 3<&{ours[0]} 4>&{theirs[1]}', "sh", PROGRAM, *options, "--remote-debugging-pipe", "about:blank"]
+        child = subprocess.Popen(moved, pass_fds=(ours[0], theirs[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        os.close(ours[0])
+        os.close(theirs[1])
+        try:
+            yield _first_page(Page(ours[1], theirs[0]))
+        finally:
+            os.close(ours[1])
+            child.kill()
+            child.wait(20)
+            os.close(theirs[0])
+
+
+def _first_page(page: Page) -> Page:
+    target = page.call("Target.createTarget", url="about:blank")["targetId"]
+    page._session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    for domain in ("Page", "Network", "Log", "Runtime"):
+        page.call(f"{domain}.enable")
+    return page
