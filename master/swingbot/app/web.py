@@ -10,6 +10,7 @@ import uvicorn
 
 from swingbot.adapters.artifacts import Artifacts, secret
 from swingbot.app.commands.sheets import printed
+from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import make_lab
@@ -19,6 +20,7 @@ from swingbot.web import boot_order, exchange, tables
 from swingbot.web.app import make_app
 from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
+from swingbot.web.moderation import ModerationPages
 from swingbot.web.render import Renderer
 from swingbot.web.source import Source
 from swingbot_db import read
@@ -38,6 +40,7 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),
+        *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), settings.mail).routes(),
         *tables.routes(engine, printed, FORMS),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
