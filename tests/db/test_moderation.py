@@ -16,7 +16,6 @@ from starlette.testclient import TestClient
 
 from swingbot.adapters.maildir import MaildirArchive, deliver
 from swingbot.app.mail import mail_policy
-from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.settings import Mail
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import LeaveRules
@@ -25,11 +24,10 @@ from swingbot.core.report import Mail as Letter
 from swingbot.core.report import encode, message_id
 from swingbot.service.send_reports import Fate, Sent, send_due
 from swingbot.web.app import make_app
-from swingbot.web.forms import Forms, operator_key
-from swingbot.web.moderation import ModerationPages
-from swingbot.web.render import Renderer
+from swingbot.web.forms import operator_key
 from swingbot_db import moderation, read, reports
 from tests import builders as make
+from tests.fakes.pages import SECRET, writing_routes
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KIND = ReportClass(metric=make.METRIC, testbox="vm-icount", gates=("code", "reproduced"))
@@ -223,15 +221,12 @@ class PageSettings:
 
 @pytest.fixture
 def client(office: Office, tmp_path: Path) -> Iterator[TestClient]:
-    renderer = Renderer(PageSettings(maildir=tmp_path))
-    forms = Forms(b"s" * 32, renderer)
-    pages = ModerationPages(office.engine, read, renderer, forms, DatabaseModerator(office.engine), Mail())
-    with TestClient(Starlette(routes=[*forms.routes(), *pages.routes()]), follow_redirects=False) as client:
+    with TestClient(Starlette(routes=writing_routes(PageSettings(maildir=tmp_path), office.engine)), follow_redirects=False) as client:
         yield client
 
 
 def sign_in(client: TestClient) -> str:
-    client.post("/login", data={"who": "Ada", "key": operator_key(b"s" * 32)})
+    client.post("/login", data={"who": "Ada", "key": operator_key(SECRET)})
     found = re.search(r'name="token" value="([0-9a-f]+)"', client.get("/moderation").text)
     assert found
     return found[1]

@@ -29,6 +29,7 @@ from tests.database import fresh
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakes.pages import writing_routes
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -56,7 +57,8 @@ def a_site(url: str, place: Path) -> Iterator[Site]:
     engine = make_engine(url)
     artifacts, maildir = place / "artifacts", place / "maildir"
     artifacts.mkdir()
-    app = make_app(Settings(maildir=maildir), engine, read, lambda sha256: (artifacts / sha256).open("rb"))
+    settings = Settings(maildir=maildir)
+    app = make_app(settings, engine, read, lambda sha256: (artifacts / sha256).open("rb"), writing_routes(settings, engine))
     with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
         lab = scenario.a_lab(conn)
         conn.commit()
@@ -325,7 +327,7 @@ def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None
         made = add_commits(brain.repo, [FakeCommit(), FakeCommit(kind="broken"), FakeCommit(), FakeCommit(speed=88), FakeCommit()])
         brain.poll()
         brain.run()
-    app = make_app(settings, engine, read, Artifacts(settings.artifacts).open)
+    app = make_app(settings, engine, read, Artifacts(settings.artifacts).open, writing_routes(settings, engine))
     with TestClient(app, follow_redirects=False) as client:
         crawl(client, "/")
         bisection = client.get("/bisection/b1").text

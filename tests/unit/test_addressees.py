@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -187,3 +190,31 @@ def test_a_script_that_hangs_or_floods_or_dies_names_nobody_and_says_why(tmp_pat
 def test_a_merge_the_root_and_an_unknown_commit_have_no_maintainers(tmp_path: Path, commit: str, why: str) -> None:
     with pytest.raises(NoMaintainers, match=why):
         maintainers_of(a_tree(tmp_path / "t", READS), commit)
+
+
+AS_NOBODY = """
+import sys
+from pathlib import Path
+from swingbot.adapters.maintainers import maintainers_of, no_walls
+missing = no_walls()
+print(missing or maintainers_of(Path(sys.argv[1]), "change")[0].address)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_service_that_is_not_root_sees_its_own_files_and_the_script_does_not() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        secret = Path(place) / "secret"
+        secret.write_text("x")
+        script = f'die "it reads our files" if -e "{secret}" || -e "/etc/passwd"; print "ada\\@example.org (open list)\\n" if -e "MAINTAINERS";'
+        repository = a_tree(Path(place) / "t", script)
+        for path in (Path(place), *Path(place).rglob("*")):
+            os.chown(path, 65534, 65534)
+        ran = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, str(repository)], user=65534, group=65534, extra_groups=[], env={"HOME": place}, capture_output=True, text=True
+        )
+    if ran.returncode != 0 and "Permission denied" in ran.stderr and "site-packages" in ran.stderr:
+        pytest.skip("another user cannot read this checkout")
+    if "does not allow them" in ran.stdout:
+        pytest.skip(ran.stdout)
+    assert (ran.stdout.strip(), ran.returncode) == ("ada@example.org", 0), ran.stderr

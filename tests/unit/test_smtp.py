@@ -223,3 +223,37 @@ def test_the_archive_keeps_copies_only_where_mail_is_not_delivered_to_it(tmp_pat
         assert not archive.holds("<r1.first.1@example.org>")
         archive.keep(a_mail())
         assert archive.holds("<r1.first.1@example.org>") is kept
+
+
+class Greylisting(Picky):
+    """Puts one recipient off."""
+
+    async def handle_RCPT(self, server: object, session: object, envelope: Any, address: str, options: object) -> str:
+        if address.startswith("slow"):
+            return "451 come back later"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+
+def test_a_mail_waits_for_a_recipient_that_is_put_off_and_not_for_ever(serve: Serve) -> None:
+    mailer = SmtpMailer(host="127.0.0.1", port=serve(Greylisting()))
+    with pytest.raises(MailDelayed, match="puts off slow@example.org: 451 come back later"):
+        mailer.send(a_mail(), ["dev@example.org", "slow@example.org"], patient=True)
+    assert mailer.send(a_mail(), ["dev@example.org", "slow@example.org"]) == {"slow@example.org": "451 come back later"}
+
+
+def test_hidden_copies_stand_in_no_header_and_their_trouble_stops_nobody(serve: Serve, tmp_path: Path) -> None:
+    class Recording(Greylisting):
+        recipients: tuple[str, ...] = ()
+        content = b""
+
+        async def handle_DATA(self, server: object, session: object, envelope: Any) -> str:
+            self.recipients, self.content = tuple(envelope.rcpt_tos), envelope.content
+            return "250 taken"
+
+    server = Recording()
+    port = serve(server)
+    SmtpMailer(host="127.0.0.1", port=port, hidden=("archive@example.org",)).send(a_mail(), ["dev@example.org"], patient=True)
+    assert server.recipients == ("dev@example.org", "archive@example.org") and b"archive@example.org" not in server.content
+    refused = SmtpMailer(host="127.0.0.1", port=port, hidden=("slow@example.org",)).send(a_mail(), ["dev@example.org"], patient=True)
+    assert refused == {"slow@example.org": "451 come back later"}

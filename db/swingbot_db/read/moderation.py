@@ -16,7 +16,7 @@ _COLUMNS: Final = """
 SELECT r.id, r.incident, r.kind, r.revision, r.state, r.subject, r.message_id, r.to_addrs AS "to", r.cc_addrs AS cc, r.would_to, r.would_cc,
        r.lists, r.left_out, r.dry_run, r.reason, r.metric, r.testbox, r.passed, r.created_at, r.sent_at,
        octet_length(o.message) AS size, o.message, o.tries, o.next_try, o.error
-FROM report r JOIN outbox o ON o.report = r.id
+FROM report r LEFT JOIN outbox o ON o.report = r.id
 """
 
 
@@ -78,7 +78,7 @@ def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any
     for act in moderation.acts(conn, [row["id"] for row in found], most=1000):
         acts.setdefault(act.report, []).append({"act": act.act, "who": act.who, "why": act.why, "was": act.was, "at": plain(act.at)})
     for row in found:
-        message, incident = bytes(row.pop("message")), row["incident"]
+        message, incident = bytes(row.pop("message") or b""), row["incident"]
         metric, testbox, passed = row.pop("metric"), row.pop("testbox"), row.pop("passed")
         row |= {
             "acts": acts.get(row["id"], []),

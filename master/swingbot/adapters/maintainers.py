@@ -1,7 +1,8 @@
 """Run a tree's own scripts/get_maintainer.pl on one commit: a stranger's program on a stranger's data, so behind walls or not at all.
 
-It runs as nobody, without network, in process and network namespaces of its own, in an empty directory that holds only what it reads,
-with limits of time, memory and output. Where those walls cannot be had (we are not root, no namespaces) it does not run.
+It runs without network, in process and network namespaces of its own, in an empty directory that holds only what it reads, with limits of time,
+memory and output. Of the machine's files it sees what nobody may see: as root we run it as `nobody`; as another user, whose files it would see as that
+user, in a user namespace and a root directory that has the system's programs and nothing else. Where those walls cannot be had it does not run.
 """
 
 from __future__ import annotations
@@ -24,22 +25,26 @@ _NOBODY: Final = 65534
 _SCRIPT: Final = "scripts/get_maintainer.pl"
 _WANTED: Final = ((_SCRIPT, True), ("MAINTAINERS", True), (".get_maintainer.ignore", False), (".mailmap", False))
 _OPTIONS: Final = ("--no-tree", "--nogit", "--nogit-fallback", "--norolestats", "--roles", "--nokeywords", "--nofixes")
+_DROP: Final = ("--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
+_APART: Final = ("unshare", "--net", "--pid", "--ipc", "--mount")
 # Nobody mounts anything in there, so how mounts propagate does not matter; changing it fails in a chroot.
-_WALLS: Final = (
-    "unshare",
-    "--net",
-    "--pid",
-    "--ipc",
-    "--mount",
-    "--propagation",
-    "unchanged",
-    "--fork",
-    "--kill-child",
-    "setpriv",
-    f"--reuid={_NOBODY}",
-    f"--regid={_NOBODY}",
+_AS_ROOT: Final = (
+    *(*_APART, "--propagation", "unchanged", "--fork", "--kill-child"),
+    *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *_DROP),
 )
-_WALLS_END: Final = ("--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
+# Mounts what programs need below `$0/root`, and the directory `$0` itself as /work, where the rest of the words is run.
+_NEW_ROOT: Final = """set -e; r="$0/root"; mkdir -p "$r/work" "$r/dev" "$r/tmp"; : >"$r/dev/null"; mount --bind /dev/null "$r/dev/null"
+for d in usr bin lib lib64; do
+  if [ -L "/$d" ]; then cp -P "/$d" "$r/$d"; elif [ -d "/$d" ]; then mkdir "$r/$d"; mount --bind "/$d" "$r/$d"; fi
+done
+mount --bind "$0" "$r/work"; cd "$r"; exec chroot . setpriv --no-new-privs --inh-caps=-all --bounding-set=-all sh -c 'cd /work && exec "$@"' sh "$@"
+"""
+_AS_USER: Final = (*_APART, "--user", "--map-root-user", "--fork", "--kill-child", "sh", "-c", _NEW_ROOT)
+
+
+def _behind_walls(place: Path, argv: Sequence[str]) -> list[str]:
+    """`argv` behind walls with `place` as its directory; its outputs go to `out/` there."""
+    return [*_AS_ROOT, *argv] if os.geteuid() == 0 else [*_AS_USER, str(place), *argv]
 
 
 def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tuple[Listed, ...]:
@@ -52,9 +57,10 @@ def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tu
         _take_out(mirror, commit, place, seconds)
         place.chmod(0o755)
         (place / "out").mkdir()
-        os.chown(place / "out", _NOBODY, _NOBODY)
-        argv = [*_WALLS, *_WALLS_END, *_limited(["perl", str(place / _SCRIPT), *_OPTIONS, str(place / "patch")], "out/", _OUTPUT, int(seconds) + 1)]
-        ended = process.run(argv, timeout=seconds, cwd=place, env=_environment(place))
+        if os.geteuid() == 0:
+            os.chown(place / "out", _NOBODY, _NOBODY)
+        asked = _limited(["perl", f"./{_SCRIPT}", *_OPTIONS, "patch"], "out/", _OUTPUT, int(seconds) + 1)
+        ended = process.run(_behind_walls(place, asked), timeout=seconds, cwd=place, env=_environment(place))
         printed = _read(place / "out/stdout")
         if ended.rc == 124:
             raise NoMaintainers(f"get_maintainer.pl did not end within {seconds:.0f} s; it was stopped")
@@ -69,9 +75,11 @@ def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tu
 
 def no_walls() -> str | None:
     """Why the walls cannot be had on this host; None if they can."""
-    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("setpriv"):
-        return "they need root, unshare and setpriv here"
-    tried = process.run([*_WALLS, *_WALLS_END, "true"], timeout=SECONDS, cwd=Path("/"), env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")})
+    lacking = [name for name in ("unshare", "setpriv", "perl") if not shutil.which(name)]
+    if lacking:
+        return f"{' and '.join(lacking)} not found here"
+    with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as made:
+        tried = process.run(_behind_walls(Path(made), ["true"]), timeout=SECONDS, cwd=Path(made), env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
     return None if tried.rc == 0 else f"this host does not allow them ({_last_line(tried.err) or f'status {tried.rc}'})"
 
 
@@ -110,12 +118,12 @@ def _limited(argv: Sequence[str], prefix: str, output: int, seconds: int) -> lis
 
 
 def _environment(place: Path) -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(place), "GIT_CONFIG_NOSYSTEM": "1"}
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(place), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def _read(path: Path) -> str:
     """At most what the limit lets through; nothing for a file that is not there or no file (a stranger may have put something else there)."""
-    if path.is_symlink() or not path.is_file():
+    if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
         return ""
     with path.open("rb") as file:
         return file.read(_BYTES + 512).decode("utf-8", "surrogateescape")

@@ -1,0 +1,23 @@
+"""The pages that change something, as the web service hangs them in."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from starlette.routing import Route
+
+from swingbot.app.moderator import DatabaseModerator
+from swingbot.app.settings import Mail
+from swingbot.web.forms import Forms
+from swingbot.web.moderation import ModerationPages
+from swingbot.web.ports import Settings
+from swingbot.web.render import Renderer
+from swingbot_db import read
+
+SECRET = b"s" * 32
+
+
+def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
+    """Sign-in, moderation and outbox; `operator_key(SECRET)` signs in."""
+    renderer = Renderer(settings)
+    forms = Forms(SECRET, renderer)
+    return [*forms.routes(), *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes()]
