@@ -1,0 +1,107 @@
+"""`swingbot incident` as a person types it, and incidents of before sightings were kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from swingbot.app.cli import main
+from swingbot_db import read
+from swingbot_db.migrate import upgrade
+from tests import builders as make
+from tests import scenario
+from tests.db.test_migrations import old, upgrade_to
+
+__all__ = ["old"]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, db_url: str, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch) -> scenario.Lab:
+    for key, value in {"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_DB_URL": db_url, "SWINGBOT_USER": "otto"}.items():
+        monkeypatch.setenv(key, value)
+    return scenario.a_lab(conn)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, ["incident", *words])
+
+
+def test_an_incident_is_listed_shown_and_decided_about_with_who_and_why(lab: scenario.Lab) -> None:
+    assert scenario.SUBJECTS[scenario.CULPRIT] in run("list", "--status", "open").output
+    said = run("expected", "i1", "--reason", "traded for latency", "--json")
+    assert said.exit_code == 0, said.output
+    facts = json.loads(said.output)
+    assert facts["status"] == "expected"
+    (event,) = facts["history"]
+    assert event["who"].startswith("otto@") and event["reason"] == "traded for latency"
+    assert json.loads(run("expected", "i1", "--json").output)["history"] == facts["history"], "twice is once"
+    shown = run("show", "i1").output
+    assert "i1 is expected" in shown and "expected by otto@" in shown and "traded for latency" in shown
+    assert run("list", "--status", "open").output.strip() == "(none)"
+
+
+def test_incidents_are_merged_and_split(lab: scenario.Lab, conn: sa.Connection) -> None:
+    other = conn.execute(sa.text("SELECT id, commit FROM variant WHERE tree = :t ORDER BY id DESC LIMIT 1"), {"t": lab.tree}).one()
+    two = conn.execute(sa.text("INSERT INTO incident (tree, culprit) VALUES (:t, :v) RETURNING id"), {"t": lab.tree, "v": other.id}).scalar_one()
+    conn.execute(sa.text("INSERT INTO sighting (incident, bisection, culprit) VALUES (:i, :b, :v)"), {"i": two, "b": lab.running_bisection, "v": other.id})
+    assert "i1 is open and has i2" in run("merge", "i2", "--into", "i1").output
+    assert "i2 is duplicate of i1" in run("duplicate", "i2", "i1").output
+    assert "i2 is open and stands on its own" in run("split", "i2").output
+    assert run("split", "i1", "--bisection", "b1").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("show", "i99"), "there is no incident i99"),
+        (("close", "i99"), "there is no incident i99"),
+        (("close", "c1"), "an incident has an id such as i5"),
+        (("merge", "i1", "--into", "i1"), "into itself"),
+        (("fixed-by", "i1", "nothing"), "no commit, tag or branch 'nothing'"),
+        (("invalid", "i1", "--reason", "x" * 501), "501 characters"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_status_2(lab: scenario.Lab, words: tuple[str, ...], sentence: str) -> None:
+    answer = run(*words)
+    assert answer.exit_code == 2
+    assert sentence in answer.output
+    assert answer.output.count("\n") == 1
+
+
+def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_told_again(old: sa.Engine) -> None:
+    upgrade_to(old, "0008")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(3)]
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="attribute", status="done")
+        bisections = [make.a_bisection(conn, tree, box, kernels, status="culprit", conclusion={}, metric=metric) for metric in ("a.x", "b.y")]
+        insert = sa.text("INSERT INTO incident (tree, culprit, comparison) VALUES (:t, :v, :c) RETURNING id")
+        incident = conn.execute(insert, {"t": tree, "v": kernels[1].variant, "c": comparison}).scalar_one()
+        for bisection in bisections:
+            conn.execute(sa.text("INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b)"), {"i": incident, "b": bisection})
+        report = make.a_report(conn, incident)
+    upgrade(old)
+    with old.begin() as conn:
+        found = conn.execute(sa.text("SELECT bisection, culprit, comparison, report, patch_id FROM sighting ORDER BY bisection")).all()
+        assert [tuple(row) for row in found] == [(b, kernels[1].variant, comparison, report, None) for b in bisections]
+        assert read.incident(conn, incident)["status"] == "open"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "UPDATE incident SET merged_into = id",
+        "UPDATE incident SET status = 'perhaps'",
+        "UPDATE incident SET fixed_by = 'HEAD'",
+        "UPDATE report SET withdrawn = 'why'",
+        "UPDATE sighting SET patch_id = 'x'",
+        "UPDATE swing SET source = 'base', anchor = 1",
+    ],
+)
+def test_what_makes_no_sense_is_refused(lab: scenario.Lab, conn: sa.Connection, wrong: str) -> None:
+    with pytest.raises(sa.exc.IntegrityError):
+        conn.execute(sa.text(wrong))
