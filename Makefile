@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 STAGE := @.ci/stage
 
-.PHONY: help setup lint quick test-db test-boot calibrate test-e2e test demo seeds golden conformance dashboards lock base-kernel
+.PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test demo seeds golden conformance dashboards lock base-kernel
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,13 +16,16 @@ lint: setup ## formatting, types, imports, shell and YAML
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests
 	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
-	@$(BIN)/shellcheck .ci/setup .ci/run .ci/stage jobs/programs/*/run
+	@$(BIN)/shellcheck .ci/setup .ci/run .ci/stage .ci/browser jobs/programs/*/run
 	@$(BIN)/yamllint --strict -c .yamllint.yaml jobs workers dashboards
 
 quick: setup ## unit tests and goldens, in seconds
 	@$(PYTEST) tests/unit
 
-test-db: setup ## stores, views, dashboards, Buildbot with real processes, crashes at every point
+browser: setup ## Chromium, for the tests that look at pages
+	@.ci/browser
+
+test-db: browser ## stores, views, dashboards, Buildbot with real processes, crashes at every point
 	@$(PYTEST) tests/db tests/buildbot tests/contract
 
 base-kernel: setup ## kernel repository and base build in the cache; the one full build

@@ -11,6 +11,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +21,11 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = "chromium"
+# The protocol's descriptors are 3 and 4.
+_MOVE = """import fcntl, os, sys
+a, b = (fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3])
+os.dup2(a, 3), os.dup2(b, 4), os.close(a), os.close(b)
+os.execvp(sys.argv[3], sys.argv[3:])"""
 SECONDS = 120.0  # a slow machine may need this for its first page
 
 
@@ -135,8 +141,7 @@ def browser() -> Iterator[Page]:
     ours, theirs = os.pipe(), os.pipe()  # commands, answers
     with tempfile.TemporaryDirectory(prefix="swingbot-browser-", ignore_cleanup_errors=True) as profile:
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={profile}"]
-        # The protocol's descriptors are 3 and 4: a shell puts ours there.
-        moved = ["sh", "-c", f'exec "$@" 3<&{ours[0]} 4>&{theirs[1]}', "sh", PROGRAM, *options, "--remote-debugging-pipe", "about:blank"]
+        moved = [sys.executable, "-c", _MOVE, str(ours[0]), str(theirs[1]), PROGRAM, *options, "--remote-debugging-pipe", "about:blank"]
         child = subprocess.Popen(moved, pass_fds=(ours[0], theirs[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         os.close(ours[0])
         os.close(theirs[1])

@@ -165,12 +165,13 @@ class Mirror:
         options = ("--quiet", "--no-signature", "--full-index", "--binary", "--no-ext-diff", "--no-textconv", "--no-numbered", "--no-thread")
         with tempfile.TemporaryDirectory(prefix="swingbot-patch-") as scratch:  # as a file: its bytes may be in any encoding
             self._git("format-patch", *options, "--output-directory", scratch, "-1", commit, "--")
-            (file,) = Path(scratch).iterdir() if any(Path(scratch).iterdir()) else (None,)
-            if file is None:
-                raise GitError("it changes nothing")
-            if file.stat().st_size > _PATCH_BYTES:
+            file = next(Path(scratch).iterdir(), None)
+            if file is not None and file.stat().st_size > _PATCH_BYTES:
                 raise GitError(f"its patch is larger than {_PATCH_BYTES >> 20} MB")
-            return file.read_bytes()
+            patch = b"" if file is None else file.read_bytes()
+        if b"\ndiff --git " not in patch:
+            raise GitError("it changes nothing")
+        return patch
 
     # -- keeping
 

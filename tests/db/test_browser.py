@@ -1,0 +1,141 @@
+"""A person with a browser: reports, their incident, moderation and outbox, clicked through in Chromium as `swingbot web` serves them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.adapters.artifacts import secret
+from swingbot.app.settings import load
+from swingbot.core.moderation.filing import Addressed, Filing
+from swingbot.web.forms import operator_key
+from swingbot_db import reports
+from swingbot_db.engine import make_engine
+from tests import scenario
+from tests.browser import Page, browser
+from tests.demo.ports import free_ports
+from tests.fakes.mail import brain_environment
+
+WIDTHS = (400, 1400)
+
+
+@dataclass(frozen=True)
+class Lab:
+    page: Page
+    url: str
+    conn: sa.Connection
+    key: str
+    sent: int
+    held: int
+
+
+@pytest.fixture
+def lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
+    port = free_ports(18300, 4)
+    given = brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_WEB_PORT": str(port)}
+    settings, engine = load(environ=given), make_engine(db_url)
+    with engine.connect() as conn:
+        made = scenario.a_lab(conn)
+        held = _held_report(conn, made.incident)
+        conn.commit()
+        web = subprocess.Popen([sys.executable, "-m", "swingbot.app.cli", "web"], env={**os.environ, **given})
+        try:
+            _wait_for(f"http://127.0.0.1:{port}/healthz", web)
+            with browser() as page:
+                yield Lab(page, f"http://127.0.0.1:{port}", conn, operator_key(secret(settings.secret_file)), made.report, held)
+        finally:
+            web.terminate()
+            web.wait(30)
+    engine.dispose()
+
+
+def _held_report(conn: sa.Connection, incident: int) -> int:
+    number = reports.reserve_report_id(conn)
+    to = ("dev@example.org",)
+    filing = Filing(state="held", reason="for the test", addressed=Addressed(to=to, cc=(), would_to=to, lists=(), left_out=()), kind=None)
+    words = {"subject": "it is still there <b>", "body": "Hello,\n\nstill there.\n", "message": b"Subject: still there\n\nHello\n"}
+    more = {"incident": incident, "kind": "update", "revision": 1, "message_id": "<i1.update.1@example.org>", "to": to, "cc": (), "state": "held"}
+    return reports.add_report(conn, id=number, filing=filing, **words, **more)  # type: ignore[arg-type]  # two tables of keywords
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except (OSError, urllib.error.URLError):
+            assert process.poll() is None, "the web service ended at once"
+            time.sleep(0.1)
+    raise AssertionError(f"{url} never answered")
+
+
+def looked_at(page: Page) -> None:
+    """Nothing on the page is broken, and it is never wider than its window."""
+    for width in WIDTHS:
+        page.sized(width)
+        assert page.overflow() <= 0, f"{page.address()} is {page.overflow()} pixels wider than {width}"
+    assert page.broken_pictures() == []
+    assert (page.failed, page.complaints) == ([], []), page.address()
+
+
+def test_a_reader_goes_from_the_overview_to_a_report_its_plots_and_its_incident(lab: Lab) -> None:
+    page = lab.page
+    page.open(lab.url)
+    looked_at(page)
+    page.click("nav a[href='/reports']")
+    page.click(f"main a[href='/report/r{lab.sent}']")
+    assert page.heading().startswith(f"Report r{lab.sent}")
+    assert page.value("document.images.length") >= 2
+    looked_at(page)
+    page.click(".plots a")
+    assert page.address().endswith(".svg")
+    page.open(f"{lab.url}/report/r{lab.sent}")
+    page.click("main a[href='/incident/i1']")
+    assert page.heading().startswith("Incident i1")
+    looked_at(page)
+    page.click(f"main a[href='/report/r{lab.sent}']")
+    page.click("footer a[href$='.json']")
+    assert page.address() == f"/report/r{lab.sent}.json"
+
+
+def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(lab: Lab) -> None:
+    page = lab.page
+    page.open(f"{lab.url}/moderation")
+    looked_at(page)
+    page.click("main a[href^='/login']")
+    page.value(f"document.querySelector('form.stack input[name=who]').value = 'Ada'; document.querySelector('input[name=key]').value = '{lab.key}'")
+    page.click("form.stack button")
+    assert page.address() == "/moderation"
+    page.value(f"document.querySelector('#r{lab.held} input[name=why]').value = 'noise, I looked'")
+    looked_at(page)
+    page.click(f"#r{lab.held} button.stop")
+    assert page.value(f"document.querySelector('#r{lab.held}')") is None
+    page.click("nav a[href='/outbox']")
+    looked_at(page)
+    page.open(f"{lab.url}/report/r{lab.held}")
+    assert "noise, I looked" in page.value("document.body.innerText")
+    looked_at(page)
+    state = lab.conn.execute(sa.text("SELECT state FROM report WHERE id = :id"), {"id": lab.held}).scalar()
+    assert state == "dropped"
+
+
+def test_a_form_without_its_token_changes_nothing(lab: Lab) -> None:
+    """As another site would send it: with the cookie's browser, without what only our page knows."""
+    page = lab.page
+    page.open(f"{lab.url}/login")
+    page.value(f"document.querySelector('form.stack input[name=who]').value = 'Ada'; document.querySelector('input[name=key]').value = '{lab.key}'")
+    page.click("form.stack button")
+    page.open(f"{lab.url}/moderation")
+    page.value(f"document.querySelector('#r{lab.held} input[name=why]').value = 'x'; document.querySelector('#r{lab.held} input[name=token]').remove()")
+    page.click(f"#r{lab.held} button.stop")
+    assert lab.conn.execute(sa.text("SELECT state FROM report WHERE id = :id"), {"id": lab.held}).scalar() == "held"
