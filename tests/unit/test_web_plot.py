@@ -112,3 +112,29 @@ def test_ticks_are_round_and_within(low: float, width: float) -> None:
 )
 def test_tick_labels_have_the_digits_of_their_step(value: float, step: float, shown: str) -> None:
     assert svg.tick_label(value, step) == shown
+
+
+def a_point(place: int | None, *means: float, commit: str = "") -> dict[str, Any]:
+    """A row of `read.history`."""
+    name = commit or f"{place or 0:040x}"
+    boots = [{"boot": f"x{name[-3:]}{k}", "mean": mean, "runs": 2} for k, mean in enumerate(means)]
+    return {"commit": name, "subject": "mm: <b>", "variant": f"v{place}", "place": place, "boots": boots}
+
+
+def test_over_the_branch_every_boot_is_a_mark_and_the_culprit_stands_before_the_tip_that_brought_it() -> None:
+    points = [a_point(0, 10.0, 10.5), a_point(1, 10.2), a_point(2, 8.0), a_point(None, 10.1, commit="a" * 40), a_point(None, 8.1, 8.2, commit="b" * 40)]
+    text = plot.history_plot(SHOWN, points, {"a" * 40: "parent", "b" * 40: "culprit"}, 2)
+    tips = elements(text, "base boot")
+    marked = elements(text, "head boot")
+    assert (len(tips), len(marked)) == (4, 3)
+    xs = [float(tip.attrib["cx"]) for tip in tips]
+    of_culprit = float(re.findall(r"M([\d.]+)", marked[1].attrib["d"])[0])
+    assert xs[2] < of_culprit < xs[3]
+    assert ">culprit</text>" in text
+    assert "emulated" in text
+    assert "<b>" not in text
+
+
+@pytest.mark.parametrize("points", [[], [a_point(None, 1.0, commit="a" * 40)], [a_point(0, 5.0)], [a_point(0, 5.0), a_point(1, 5.0)]])
+def test_a_short_history_still_makes_a_picture(points: list[dict[str, Any]]) -> None:
+    ElementTree.fromstring(plot.history_plot(SHOWN, points, {}, None))
