@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 
+from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.service.ports import RequestError
 from swingbot.service.request_proof import foresee_gates, prove_again
@@ -203,3 +205,20 @@ def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_th
     assert "whether it is still there at the tip of the branch" in body(brain)
     with brain.engine.connect() as conn:
         assert set(conn.execute(sa.text("SELECT status FROM comparison WHERE kind = 'gate'")).scalars()) == {"cancelled"}
+    _on_the_command_line(brain)
+
+
+def _on_the_command_line(brain: Brain) -> None:
+    def ask(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, words, env={"SWINGBOT_DB_URL": brain.settings.db.url, "SWINGBOT_PATHS_STATE": str(brain.settings.state)})
+        return done.exit_code, done.output
+
+    assert ask("proof", "show", "i9") == (2, "swingbot: there is no incident i9; `swingbot list incidents` shows those there are\n")
+    assert ask("proof", "run", "i9")[0] == 2
+    assert ask("proof", "run", "i1", "--gate", "tipp")[1].startswith("swingbot: 'tipp' is no gate; known are reproduced, ")
+    status, shown = ask("proof", "show", "i1")
+    assert status == 0 and "conflict in state.json" in shown
+    status, cost = ask("proof", "cost", "i1")
+    assert status == 0 and "not run: conflict in state.json" in cost
+    asked = {gate["gate"]: gate for gate in json.loads(ask("proof", "run", "i1", "--gate", "layout", "--json")[1])["gates"]}
+    assert (asked["layout"]["status"], asked["layout"]["tries"], asked["tip"]["tries"]) == ("running", 2, 1)

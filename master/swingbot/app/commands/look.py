@@ -117,8 +117,6 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
         facts = _SHOWN[kind](conn, id_)
         if kind == "comparison":
             facts["kernel"] = kernel_change.of_comparison(read, Artifacts(session.settings.artifacts).open, conn, facts)
-        elif kind == "incident":
-            facts["gates"] = read.gates(conn, id_)
     if json_:
         say_json(facts)
     elif kind == "comparison":
