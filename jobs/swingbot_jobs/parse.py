@@ -104,11 +104,15 @@ def _measured(program: Program, files: Mapping[str, str], params: Mapping[str, s
     """A benchmark's samples, and a remark."""
     if program.kind != "benchmark":
         raise ParseError(f"{program.name} is a monitor, it gives no result of its own")
-    if is_lkp(files):
-        found, remark = read_lkp(program, files, lambda: _asked(program, files, params))
-    else:
-        found, remark = _asked(program, files, params), None
+    found, remark = _by_lkp(program, files, params) if is_lkp(files) else (_asked(program, files, params), None)
     return {f"{program.name}.{name}": values for name, values in _checked(program.name, found).items()}, remark
+
+
+def _by_lkp(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> tuple[Mapping[str, float | list[float]], str | None]:
+    try:
+        return read_lkp(program, files, lambda: _asked(program, files, params))
+    except ParseError as error:
+        raise ParseError(_printable(str(error))) from error  # it may quote what came from the box
 
 
 def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Samples:

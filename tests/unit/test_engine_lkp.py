@@ -10,9 +10,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from swingbot.core.model.records import JobFile
+from swingbot.service.ports import Lab as ServiceLab
+from swingbot.service.ports import RequestError, Store
+from swingbot.service.resolve_jobs import resolve_parts
 from swingbot_jobs.lkp import read_lkp
 from swingbot_jobs.parse import parse_results, read_results
 from swingbot_jobs.program import load_programs
@@ -194,6 +200,14 @@ def test_a_job_that_lkp_can_t_run_is_told_before_anything_boots(tmp_path: Path) 
     assert not (lab.out / "console.log").exists()
     outcome = lab.boot([HACKBENCH.to_json() | {"monitors": ["perf-profile"]}])
     assert outcome["reason"].startswith("hackbench-a: engine lkp has no runs for the monitor perf-profile")
+
+
+def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
+    lab = cast(ServiceLab, SimpleNamespace(testboxes={"box": box("engine: lkp\nlkp: {src: /opt/lkp}\n")}, programs=PROGRAMS))
+    store = cast(Store, SimpleNamespace(add_spec=lambda jobs: jobs[0].name))
+    assert resolve_parts(lab, store, [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")], ["box"], {}) == [("box", "h-pipe")]
+    with pytest.raises(RequestError, match="p-1: engine lkp can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf"):
+        resolve_parts(lab, store, [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")], ["box"], {})
 
 
 # --- the testbox

@@ -172,8 +172,8 @@ def test_statistics_that_can_t_be_believed_make_a_failed_run_and_no_zeros(stats:
 
 
 def test_statistics_too_large_to_be_sent_are_named() -> None:
-    left_out = "stats.json has 1000001 bytes and was left out\n"
-    assert refused(lkp__stats__json="", lkp__left_out=left_out) == "LKP wrote no stats.json (stats.json has 1000001 bytes and was left out)"
+    left_out = "stats.json has 1000001 bytes\x1b and was left out\n"
+    assert refused(lkp__stats__json="", lkp__left_out=left_out) == "LKP wrote no stats.json (stats.json has 1000001 bytes? and was left out)"
 
 
 def test_an_iteration_that_gave_no_time_is_noticed_although_lkp_does_not() -> None:
