@@ -50,6 +50,14 @@ class Server:
             assert self.process.poll() is None and time.monotonic() < deadline, "the mail server does not listen"
             time.sleep(0.02)
 
+    def settle(self) -> None:
+        """Wait until it has done with clients that are gone: as in service, where an interrupted mail is looked up ten seconds later."""
+        quiet = 0
+        while quiet < 3:
+            busy = any(c.status != psutil.CONN_LISTEN for c in psutil.Process(self.process.pid).net_connections("tcp"))
+            quiet = 0 if busy or any(self.inbox.glob("tmp/*")) else quiet + 1
+            time.sleep(0.05)
+
     def stop(self) -> None:
         self.process.terminate()
         assert self.process.wait(10) == 0
@@ -126,7 +134,7 @@ def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, serve
     assert (report.state, report.sent_at, report.tries) == ("sent", NOW, 1)
 
 
-def run_sender(url: str, port: int, archive: Path, authoritative: bool, now: datetime, crash_at: int | None) -> int:
+def run_sender(url: str, server: Server, archive: Path, authoritative: bool, now: datetime, crash_at: int | None) -> int:
     """One pass of the sender in a process of its own (a fork: an interpreter's start would cost a second); 0, or -9 when it met the checkpoint."""
     child = os.fork()
     if child == 0:
@@ -134,14 +142,16 @@ def run_sender(url: str, port: int, archive: Path, authoritative: bool, now: dat
         try:
             if crash_at is not None:
                 os.environ["SWINGBOT_CRASH_AT"] = str(crash_at)
-            outbox, mailer = reports.PostgresOutbox(make_engine(url)), SmtpMailer(host="127.0.0.1", port=port)
+            outbox, mailer = reports.PostgresOutbox(make_engine(url)), SmtpMailer(host="127.0.0.1", port=server.port)
             send_due(outbox, mailer, MaildirArchive(path=archive, authoritative=authoritative), now)
             status = 0
         except Exception:
             traceback.print_exc()
         finally:
             os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    server.settle()
+    return status
 
 
 def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Engine, db_url: str, server: Server) -> None:
@@ -150,15 +160,15 @@ def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Eng
     crash_at = 1
     while True:
         number, mid = a_report(engine, revision=crash_at, incident=incident)
-        status = run_sender(db_url, server.port, server.inbox, True, NOW, crash_at)
+        status = run_sender(db_url, server, server.inbox, True, NOW, crash_at)
         assert status in (0, -signal.SIGKILL)
-        assert run_sender(db_url, server.port, server.inbox, True, LATER, None) == 0
+        assert run_sender(db_url, server, server.inbox, True, LATER, None) == 0
         assert state_of(engine, number) == "sent"
         assert len(maildir.find(server.inbox, mid)) == 1
         if status == 0:
             break
         crash_at += 1
-    assert crash_at > 6, "there are checkpoints around two commits, the call and the archive"
+    assert crash_at > 10, "there are checkpoints around two commits, in the conversation, and around the archive"
 
 
 def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Engine, db_url: str, server: Server) -> None:
@@ -166,12 +176,12 @@ def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Eng
         incident = an_incident(conn)
     crash_at, status, revision = 1, -signal.SIGKILL, 0
     while status != 0:
-        for first in (2, 4):  # before and after the mail is handed over
+        for first in (2, 7):  # before and after the mail is handed over
             revision += 1
             number, mid = a_report(engine, revision=revision, incident=incident)
-            assert run_sender(db_url, server.port, server.inbox, True, NOW, first) == -signal.SIGKILL
-            status = run_sender(db_url, server.port, server.inbox, True, LATER, crash_at)
-            assert run_sender(db_url, server.port, server.inbox, True, LATER + SETTLE, None) == 0
+            assert run_sender(db_url, server, server.inbox, True, NOW, first) == -signal.SIGKILL
+            status = run_sender(db_url, server, server.inbox, True, LATER, crash_at)
+            assert run_sender(db_url, server, server.inbox, True, LATER + SETTLE, None) == 0
             assert state_of(engine, number) == "sent"
             assert len(maildir.find(server.inbox, mid)) == 1
         crash_at += 2
@@ -185,32 +195,36 @@ def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(e
     crash_at, status = 1, -signal.SIGKILL
     while status != 0:
         number, mid = a_report(engine, revision=crash_at, incident=incident)
-        status = run_sender(db_url, server.port, copies, False, NOW, crash_at)
-        assert run_sender(db_url, server.port, copies, False, LATER, None) == 0
+        status = run_sender(db_url, server, copies, False, NOW, crash_at)
+        assert run_sender(db_url, server, copies, False, LATER, None) == 0
         ends.append((state_of(engine, number), len(maildir.find(server.inbox, mid))))
         crash_at += 1
-    not_taken_out, in_doubt = [("sent", 1)], [("unknown", 0), ("unknown", 0), ("unknown", 1)]
-    copy_kept = [("sent", 1), ("sent", 1), ("sent", 1)]
-    assert ends == [*not_taken_out, *in_doubt, *copy_kept, ("sent", 1)]
+    not_taken_out, nothing_left, copy_kept = [("sent", 1)], [("unknown", 0)] * 4, [("sent", 1)] * 3
+    handed_over = ends[5:7]
+    assert handed_over in (
+        [("unknown", 1), ("unknown", 1)],
+        [("unknown", 0), ("unknown", 1)],
+    )  # a server may do either with a client that died before its answer
+    assert ends == [*not_taken_out, *nothing_left, *handed_over, *copy_kept, ("sent", 1)]
 
 
 def test_an_unknown_report_is_sent_again_when_a_person_releases_it(engine: sa.Engine, db_url: str, server: Server, tmp_path: Path) -> None:
     number, mid = a_report(engine)
-    assert run_sender(db_url, server.port, tmp_path / "copies", False, NOW, 2) == -signal.SIGKILL
-    assert run_sender(db_url, server.port, tmp_path / "copies", False, LATER, None) == 0
+    assert run_sender(db_url, server, tmp_path / "copies", False, NOW, 2) == -signal.SIGKILL
+    assert run_sender(db_url, server, tmp_path / "copies", False, LATER, None) == 0
     report = the_report(engine, number)
     assert report.state == "unknown" and "may or may not" in (report.error or "")
     with engine.begin() as conn:
         assert reports.release(conn, number) == "queued"
         conn.execute(sa.text("UPDATE outbox SET next_try = :now"), {"now": NOW})
-    assert run_sender(db_url, server.port, tmp_path / "copies", False, LATER, None) == 0
+    assert run_sender(db_url, server, tmp_path / "copies", False, LATER, None) == 0
     assert state_of(engine, number) == "sent" and len(maildir.find(server.inbox, mid)) == 1
 
 
 def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(engine: sa.Engine, db_url: str, server: Server) -> None:
     number, mid = a_report(engine)
-    assert run_sender(db_url, server.port, server.inbox, True, NOW, 2) == -signal.SIGKILL
-    assert run_sender(db_url, server.port, server.inbox, True, NOW + SETTLE / 2, None) == 0
+    assert run_sender(db_url, server, server.inbox, True, NOW, 2) == -signal.SIGKILL
+    assert run_sender(db_url, server, server.inbox, True, NOW + SETTLE / 2, None) == 0
     assert state_of(engine, number) == "sending" and maildir.find(server.inbox, mid) == []
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from email.policy import SMTP as SMTP_POLICY
 
+from swingbot.service.checkpoint import checkpoint
 from swingbot.service.send_reports import MailDelayed, MailRefused, MailUncertain
 
 
@@ -37,6 +38,7 @@ class SmtpMailer:
         except (OSError, smtplib.SMTPException) as error:
             raise MailDelayed(f"mail server {self._where} cannot be reached: {_reason(error)}", unreachable=True) from None
         try:
+            checkpoint("smtp: connected")
             return self._converse(smtp, message, recipients, patient)
         finally:
             smtp.close()
@@ -50,8 +52,10 @@ class SmtpMailer:
             refused = self._envelope(smtp, message, recipients, patient)
         except (OSError, smtplib.SMTPException) as error:
             raise MailDelayed(f"mail server {self._where} broke off before it got the mail: {_reason(error)}", unreachable=True) from None
+        checkpoint("smtp: before the mail")
         try:
             smtp.send(_as_data(message))
+            checkpoint("smtp: before the answer")
             code, answer = smtp.getreply()
         except (OSError, smtplib.SMTPException) as error:
             raise MailUncertain(f"mail server {self._where} got the mail and broke off before its answer: {_reason(error)}") from None

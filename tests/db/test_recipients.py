@@ -1,0 +1,131 @@
+"""From a culprit to its recipients: the whole way without the dry run, and each rule on a lab that stands still."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.adapters import maildir
+from swingbot.app.settings import load
+from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.report import Posted, Row, Side
+from swingbot.core.report.addressees import Listed, NoMaintainers
+from swingbot.service.address_reports import recipients_of
+from swingbot.service.find_posting import posting_of
+from swingbot.service.moderate_reports import file_report
+from swingbot.service.ports import Lab
+from swingbot.service.readdress_reports import readdress
+from swingbot_db import reports
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
+from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
+
+AUTHOR = "Ada Author <ada@example.org>"
+MAINTAINER, LIST = Listed(address="max@example.org", role="maintainer"), Listed(address="mm@lists.example.org", role="list")
+
+
+@pytest.fixture
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
+    settings = load(environ=brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_MAIL_DRY_RUN": "false", "SWINGBOT_MAIL_LIST_ID": "reports.example.org"})
+    repo = tmp_path / "linux"
+    make_fakelinux(repo, [])
+    with running_smtpd(settings):
+        yield make_brain(settings, engine, repo)
+
+
+def a_lab(brain: Brain, *listed: Listed, problem: str = "", **mail: Any) -> Lab:
+    def maintainers(commit: str) -> tuple[Listed, ...]:
+        if problem:
+            raise NoMaintainers(problem)
+        return listed
+
+    policies = dataclasses.replace(brain.lab.policies, mail=MailPolicy(**mail))
+    return dataclasses.replace(brain.lab, policies=policies, maintainers=maintainers)
+
+
+def a_row(**more: Any) -> Row:
+    side = Side(boots=3, runs=9, mean=100.0, stddev=1.0)
+    facts: dict[str, Any] = {
+        "testbox": "vm-icount",
+        "label": "",
+        "unit_job": "page-fault-1",
+        "metric": METRIC,
+        "unit": "ops",
+        "sentence": "",
+        "better": "higher",
+    }
+    return Row(**(facts | {"base": side, "head": side, "change_pct": -12.0, "interval_pct": None, "verdict": "worse"} | more))
+
+
+def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brain) -> None:
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
+    brain.watch(base)
+    brain.run()
+    (letter,) = maildir.letters(brain.settings.maildir)
+    mail, report = maildir.read(letter), brain.facts("r")
+    assert mail["To"] == report["to"][0] and report["to"] == report["would_to"] != list(brain.lab.policies.recipients)
+    assert not report["dry_run"] and mail["List-Id"] == "<reports.example.org>" and mail["Auto-Submitted"] == "auto-generated"
+    assert report["class"]["metric"] == METRIC
+    with brain.engine.begin() as conn:  # the same mail to the operator, as a dry run would have had it
+        case = reports.case_of(conn, 1)
+        assert case is not None
+        new = readdress(a_lab(brain), case)
+        assert new.addressed.to == brain.lab.policies.recipients
+        assert new.message.partition(b"\r\n\r\n")[2] == case.message.partition(b"\r\n\r\n")[2]
+        assert letter.message_id.encode() in new.message
+        with pytest.raises(reports.ReportError, match="cannot readdress r1, which is sent"):
+            reports.set_addressed(conn, 1, new.addressed, new.message, who="ada")
+
+
+def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
+    operator = brain.lab.policies.recipients
+    dry = recipients_of(a_lab(brain, MAINTAINER, LIST), "mm", "c" * 40, AUTHOR)
+    assert (dry.to, dry.cc, dry.would_to, dry.would_cc) == (operator, (), ("ada@example.org",), ("max@example.org", "mm@lists.example.org"))
+    real = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR)
+    assert (real.to, real.cc, real.lists) == (("ada@example.org",), ("max@example.org", "mm@lists.example.org"), ("mm@lists.example.org",))
+    private = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False, private_trees=("dev-*",)), "dev-ada", "c" * 40, AUTHOR)
+    assert (private.to, private.cc) == (("ada@example.org",), ())
+    hung = recipients_of(a_lab(brain, problem="it hung", dry_run=False), "mm", "c" * 40, AUTHOR)
+    assert (hung.to, hung.cc, hung.problem) == (("ada@example.org",), (), "maintainers and lists are not known: it hung")
+    nobody = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "Nobody")
+    assert (nobody.to, nobody.would_to) == (operator, ())
+
+
+def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -> None:
+    whom: dict[str, Any] = {"tree": "mm", "commit": "c" * 40, "author": AUTHOR}
+    with brain.lab.transaction("read") as store:
+        lab = a_lab(brain, MAINTAINER, release="release")
+        assert file_report(lab, store, **whom, headline=a_row()).state == "queued"
+        assert file_report(lab, store, **whom, headline=a_row(), shown=False).state == "held"
+        assert file_report(lab, store, **whom, headline=a_row(), unproven="layout failed").reason == "layout failed"
+        assert (
+            "nobody to write to (Nobody: the commit has no author"
+            in file_report(a_lab(brain, release="release"), store, **whom | {"author": "Nobody"}, headline=a_row()).reason
+        )
+        faster = a_row(change_pct=30.0, verdict="better")
+        assert file_report(lab, store, **whom, headline=faster).state == "draft"
+        assert file_report(lab, store, **whom, headline=faster, alone=True).state == "queued"
+        assert file_report(a_lab(brain, MAINTAINER, release="release", digest=False), store, **whom, headline=faster).state == "queued"
+        synced = file_report(lab, store, **whom, headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"))
+        assert synced.state == "held" and "skipped?" in synced.reason
+
+
+def test_a_report_answers_the_posting_that_the_archive_has(brain: Brain) -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    def archive(message_id: str, subject: str, author: str) -> Posted | None:
+        asked.append((message_id, subject, author))
+        return None if subject == "unknown" else Posted(message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",))
+
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    lab = dataclasses.replace(brain.lab, list_archive=archive)
+    assert posting_of(lab, base, "x", AUTHOR) == Posted(message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",))
+    assert posting_of(lab, base, "unknown", AUTHOR) is None
+    assert posting_of(brain.lab, base, "x", AUTHOR) is None
+    assert asked == [("", "x", AUTHOR), ("", "unknown", AUTHOR)]
