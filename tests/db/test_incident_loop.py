@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from email import message_from_bytes
 from pathlib import Path
 
@@ -33,12 +34,17 @@ def git(brain: Brain, *words: str) -> str:
     return subprocess.run(["git", "-C", str(brain.repo), *AUTHOR, *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def found_and_mailed(brain: Brain) -> list[str]:
-    """A branch whose third commit of five costs 12 %, found and told; the commits."""
+def found(brain: Brain) -> list[str]:
+    """A branch whose third commit of five costs 12 %, found; the commits."""
     base = git(brain, "rev-parse", "main")
     made = add_commits(brain.repo, [FakeCommit(), FakeCommit(), FakeCommit(speed=88), FakeCommit(), FakeCommit()])
     brain.watch(base)
     brain.run()
+    return made
+
+
+def found_and_mailed(brain: Brain) -> list[str]:
+    made = found(brain)
     assert len(brain.mails) == 1
     return made
 
@@ -82,6 +88,18 @@ def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_s
     assert f"A copy of it, {copy[:12]} (the same patch), is now in next, branch next" in body
     brain.run()
     assert len(brain.mails) == 2, "nothing is sent twice"
+
+
+def test_a_copy_that_is_found_while_the_first_mail_is_held_is_told_in_the_mail_that_takes_its_place(brain: Brain) -> None:
+    policies = replace(brain.lab.policies, mail=replace(brain.lab.policies.mail, release="hold"))
+    brain.lab = replace(brain.lab, policies=policies)
+    made = found(brain)
+    copy = rebased_copy(brain, made, FakeCommit())
+    brain.watch(made[0], name="next", branch="next")
+    brain.run()
+    assert rows(brain, "SELECT kind, revision, state FROM report ORDER BY id") == [("first", 1, "dropped"), ("first", 2, "held")]
+    assert f"also in: next, branch next ({copy[:12]}: {METRIC} 12.0% worse)" in " ".join(brain.facts("r", 2)["body"].split())
+    assert brain.mails == []
 
 
 def test_an_expected_change_is_not_opened_again_in_a_rebased_branch_and_a_second_loss_after_it_is(brain: Brain) -> None:

@@ -177,9 +177,6 @@ class IncidentRows(SightingRows):
         row = self.first("SELECT reason, detail FROM incident_event WHERE incident = :i AND act = :act ORDER BY id DESC LIMIT 1", i=incident, act=act)
         return (row.reason, row.detail) if row else None
 
-    def set_incident_comparison(self, incident: int, comparison: int) -> None:
-        self.do("UPDATE incident SET comparison = :c WHERE id = :i AND comparison IS NULL", i=incident, c=comparison)
-
     def comparisons_being_attributed(self) -> list[int]:
         """Comparisons whose swing led to a culprit that is not yet measured against its parent: their other swings wait for that."""
         rows = self.all(
@@ -264,8 +261,7 @@ class IncidentRows(SightingRows):
     def first_mail(self, incident: int) -> FirstMail | None:
         """The mail that began the thread: the incident's own where it was sent, else that of one that was merged into it."""
         row = self.first(
-            f"{FAMILY} SELECT r.id, r.message_id, r.subject, r.to_addrs, r.cc_addrs, o.message, extract(epoch FROM now() - r.sent_at) / 86400 AS days"
-            " FROM report r JOIN family f ON f.id = r.incident JOIN outbox o ON o.report = r.id"
+            f"{FAMILY} SELECT r.id, r.message_id, r.subject, o.message FROM report r JOIN family f ON f.id = r.incident JOIN outbox o ON o.report = r.id"
             " WHERE f.root = :i AND r.kind = 'first' AND r.state = 'sent' ORDER BY r.incident <> :i, r.sent_at, r.id LIMIT 1",
             i=incident,
         )
@@ -275,10 +271,7 @@ class IncidentRows(SightingRows):
             report=row.id,
             message_id=row.message_id,
             subject=row.subject,
-            to=tuple(row.to_addrs),
-            cc=tuple(row.cc_addrs),
             message=bytes(row.message),
-            sent_days=float(row.days),
         )
 
     def incidents_to_follow(self, still_days: float) -> list[tuple[int, Kind]]:

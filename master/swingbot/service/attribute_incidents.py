@@ -6,10 +6,12 @@ again only where that table has no such row: on another testbox, in another bran
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from swingbot.core.incident.model import Sighting
+from swingbot.core.model.records import Bisection
 from swingbot.core.plan import swings as plan
+from swingbot.core.report.words import change
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import Lab, Store
 
@@ -72,3 +74,31 @@ def explain_swings(lab: Lab, store: Store) -> None:
         for swing in store.swings("open", "suspected"):
             if swing.comparison in looked_at and plan.explains(rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct):
                 store.set_swing(swing.id, "explained", sighting.bisection)
+
+
+def change_of(store: Store, sighting: Sighting, bisection: Bisection) -> float:
+    """The change in per cent that the culprit makes of its bisection's metric: of fresh boots where there are any, else as the bisection concluded."""
+    row = headline_of(store, sighting, bisection)
+    if row is not None and row["change_pct"] is not None and row["verdict"] in ("worse", "better", "changed"):
+        return float(row["change_pct"])
+    return float(next(c for c in store.conclusion(bisection.id)["culprits"] if c["commit"] == sighting.commit)["change_pct"])
+
+
+def headline_of(store: Store, sighting: Sighting, bisection: Bisection) -> dict[str, Any] | None:
+    """The row of the bisection's metric in the comparison of parent and culprit."""
+    if sighting.comparison is None:
+        return None
+    key = (bisection.testbox, bisection.unit_job, bisection.metric)
+    return next((row for row in store.rows(sighting.comparison) if (row["testbox"], row["unit_job"], row["metric"]) == key), None)
+
+
+def seen_elsewhere(store: Store, incident: int, tree: int) -> str:
+    """The other branches in which the incident's commit, or a copy of it, shows: for a line of the first mail; empty where there are none."""
+    places = []
+    for sighting in store.sightings(incident):
+        bisection = store.bisection(sighting.bisection)
+        row = headline_of(store, sighting, bisection) if bisection is not None and sighting.tree != tree else None
+        if row is not None and row["verdict"] in ("worse", "better", "changed"):
+            place = store.tree_by_id(sighting.tree)
+            places.append(f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row['metric']} {change(row['change_pct'], row['better'])})")
+    return "; ".join(dict.fromkeys(places))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Comparison, Tree
+from swingbot.service.attribute_incidents import change_of
 from swingbot.service.keep_incidents import OURSELVES, fix_answered
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import GitError, Lab, Store
@@ -96,19 +97,3 @@ def _asked_of(store: Store, incident: Incident, comparison: Comparison) -> tuple
         if bisection is not None and sighting.tree == comparison.tree and (bisection.testbox, bisection.spec) in comparison.parts:
             return sighting, bisection
     return None
-
-
-def change_of(store: Store, sighting: Sighting, bisection: Bisection) -> float:
-    """The change in per cent that the culprit makes of its bisection's metric: of fresh boots where there are any, else as the bisection concluded."""
-    row = headline_of(store, sighting, bisection)
-    if row is not None and row["change_pct"] is not None and row["verdict"] in ("worse", "better", "changed"):
-        return float(row["change_pct"])
-    return float(next(c for c in store.conclusion(bisection.id)["culprits"] if c["commit"] == sighting.commit)["change_pct"])
-
-
-def headline_of(store: Store, sighting: Sighting, bisection: Bisection) -> dict[str, Any] | None:
-    """The row of the bisection's metric in the comparison of parent and culprit."""
-    if sighting.comparison is None:
-        return None
-    key = (bisection.testbox, bisection.unit_job, bisection.metric)
-    return next((row for row in store.rows(sighting.comparison) if (row["testbox"], row["unit_job"], row["metric"]) == key), None)

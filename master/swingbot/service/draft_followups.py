@@ -17,7 +17,7 @@ from swingbot.core.report import Commit, FollowUp, Posted, Row, encode, follow_u
 from swingbot.core.report.followup import Kind
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import row_json
-from swingbot.service.check_fixes import headline_of
+from swingbot.service.attribute_incidents import headline_of
 from swingbot.service.draft_reports import report_row
 from swingbot.service.judge_comparisons import boots_of, metric_of, rule_of
 from swingbot.service.moderate_reports import file_report

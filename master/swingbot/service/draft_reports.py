@@ -13,6 +13,7 @@ from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report import Bisection as BisectionFacts
 from swingbot.core.report import Commit, ReportFacts, Row, Side, encode, mail, message_id
 from swingbot.core.report.facts import BadFacts
+from swingbot.service.attribute_incidents import seen_elsewhere
 from swingbot.service.find_posting import posting_of
 from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.moderate_reports import file_report, suspicion_of
@@ -45,6 +46,9 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
     number, gates = store.reserve_report(), gates_of(store, incident)
     facts = _facts(lab, store, number, comparison, bisection, rows, headline, gates)
+    elsewhere = seen_elsewhere(store, incident, comparison.tree)
+    if elsewhere:
+        facts = replace(facts, facts={"also in": elsewhere, **facts.facts})
     suspicion = suspicion_of(lab, facts.headline)
     if suspicion:
         facts = replace(facts, not_checked=(suspicion, *facts.not_checked))

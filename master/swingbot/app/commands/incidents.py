@@ -93,7 +93,7 @@ def told(facts: text.Facts) -> list[str]:
         lines += [f"  fixed by {facts['fixed_by'][:12]}, {waits}"]
     lines += ["", "significant impact on"] if facts["impact"] else []
     shown = [
-        (one["unit_job"], one["metric"], place["testbox"], place["tree"], place["words"] + (" (better elsewhere or worse)" if one["split"] else ""))
+        (one["unit_job"], one["metric"], place["testbox"], place["tree"], place["words"] + (", the other way elsewhere" if one["split"] else ""))
         for one in facts["impact"]
         for place in one["places"]
     ]

@@ -57,7 +57,4 @@ class FirstMail:
     report: int
     message_id: str
     subject: str
-    to: tuple[str, ...]
-    cc: tuple[str, ...]
     message: bytes
-    sent_days: float  # ago
