@@ -1,8 +1,11 @@
-"""Were changed functions called? The decision alone: kernels are records made by hand, counts are given."""
+"""Were changed functions called? The decision on kernels that are records made by hand; the script that counts on a tracefs made by hand."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,8 +14,11 @@ from hypothesis import strategies as st
 from swingbot.core.proof.executed import MOST_CHARACTERS, MOST_FUNCTIONS, Side, no_call, times, told, watched
 from swingbot.core.proof.gates import Told
 from swingbot_jobs.kernel_diff import KernelRecord, Part, code_change, object_row, read_record, write_record
+from swingbot_jobs.parse import parse_file
+from swingbot_jobs.program import load_programs
 
 SIZES = {"text": 4096, "data": 512, "bss": 64}
+PROGRAM = Path(__file__).parents[2] / "jobs" / "programs" / "function-profile"
 RUN = "one run of page-fault"
 
 
@@ -117,11 +123,11 @@ def test_changed_functions_come_first_and_the_rest_as_far_as_there_is_room() -> 
 
 
 def test_a_commit_that_changes_half_the_kernel_gives_a_short_reason() -> None:
-    base = a_record(mm__slub=[f(f"a{number}") for number in range(3000)])
-    head = a_record(mm__slub=[f(f"a{number}", "bb") for number in range(3000)])
+    base = a_record(mm__slub=[f(f"a{number}") for number in range(400)])
+    head = a_record(mm__slub=[f(f"a{number}", "bb") for number in range(400)])
     change = code_change(base, head)
     found = told(change, Side(record=base, calls={}), Side(record=head, calls={"a1": 1.0}), watched(change, [head]), RUN)
-    assert found.status == "pass" and len(found.reason) < 300 and len(found.detail["functions"]) == 200 and found.detail["functions_total"] == 3000
+    assert found.status == "pass" and len(found.reason) < 300 and len(found.detail["functions"]) == 200 and found.detail["functions_total"] == 400
 
 
 @pytest.mark.parametrize(("calls", "words"), [(1.0, "once"), (2.0, "2 times"), (1234567.0, "1 234 567 times")])
@@ -146,3 +152,55 @@ def test_pass_needs_a_call_and_fail_needs_every_changed_function_to_have_been_co
         assert any(before.get(name, 0.0) + now.get(name, 0.0) > 0 for name in changed & set(names))
     if found.status == "fail":
         assert changed and all(not before.get(name) and not now.get(name) and (name in before or name in now) for name in changed)
+
+
+# --- the script that counts ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tracefs(tmp_path: Path) -> Path:
+    """What tracefs shows: two CPUs, one in the form with times; a function in two pieces; one of a module."""
+    place = tmp_path / "tracing"
+    (place / "trace_stat").mkdir(parents=True)
+    head = "  Function                               Hit\n  --------                               ---\n"
+    (place / "trace_stat" / "function0").write_text(head + "  foo.isra.0      12\n  other      7\n")
+    (place / "trace_stat" / "function1").write_text(head + "  foo.isra.0      3    1.2 us    0.4 us    0.0 us\n  bar      1    1.0 us    1.0 us    0.0 us\n")
+    (place / "available_filter_functions").write_text("foo\nfoo.isra.0\nbar\nbaz [a_module]\nfoobar\nother\n")
+    for name in ("function_profile_enabled", "set_ftrace_filter"):
+        (place / name).write_text("0\n")
+    return place
+
+
+def counted(tracefs: Path, command: str, functions: str | None) -> tuple[int, str]:
+    """Exit status and output of the monitor's `run` around a shell command."""
+    script, out = tracefs.parent / "run", tracefs.parent / "function-profile"
+    script.write_text((PROGRAM / "run").read_text().replace("/sys/kernel/tracing", str(tracefs)))
+    told = {"sb_functions": functions} if functions is not None else {}
+    done = subprocess.run(["sh", script, "sh", "-c", command], env={"PATH": os.environ["PATH"], "sb_out": str(out)} | told, check=False)
+    assert sorted(path.name for path in tracefs.parent.iterdir()) == ["function-profile", "run", "tracing"]
+    return done.returncode, out.read_text()
+
+
+def test_what_was_asked_for_is_told_of_all_cpus_with_what_was_never_called_and_what_has_no_hook(tracefs: Path) -> None:
+    status, told = counted(tracefs, "exit 3", "foo bar baz gone")
+    assert (status, told) == (3, "calls\n15 foo.isra.0\n1 bar\n0 baz\n0 foo\n- gone\nend\n")
+    assert parse_file("function-profile", tracefs.parent / "function-profile", load_programs(PROGRAM.parent))["samples"] == {
+        "function-profile.counted": [4.0],
+        "function-profile.calls.foo": [15.0],
+        "function-profile.calls.bar": [1.0],
+        "function-profile.calls.baz": [0.0],
+    }
+
+
+def test_without_a_question_what_was_called_most_is_told(tracefs: Path) -> None:
+    assert counted(tracefs, "true", None) == (0, "calls\n15 foo.isra.0\n7 other\n1 bar\nend\n")
+
+
+def test_the_profiler_is_on_while_the_command_runs_and_off_behind_it(tracefs: Path) -> None:
+    counted(tracefs, f"cp {tracefs}/function_profile_enabled {tracefs}/seen", "foo")
+    assert [(tracefs / name).read_text() for name in ("seen", "function_profile_enabled")] == ["1\n", "0\n"]
+
+
+def test_a_kernel_without_a_profiler_is_told_as_that_and_the_command_runs(tracefs: Path) -> None:
+    (tracefs / "function_profile_enabled").unlink()
+    assert counted(tracefs, "exit 4", "foo") == (4, "no profiler\n")

@@ -19,7 +19,7 @@ from swingbot_jobs.kernel_diff import Changed, CodeChange, KernelRecord, source_
 from swingbot_jobs.unit_job import FUNCTION
 
 MONITOR: Final = "function-profile"
-# What one run is asked to count: ftrace takes a second or two for so many names, and they are one word of its environment.
+# What one run is asked to tell: each becomes a metric, and together they are one word of the run's environment.
 MOST_FUNCTIONS: Final = 1500
 MOST_CHARACTERS: Final = 60_000
 _NAMED: Final = 3  # functions in the reason
