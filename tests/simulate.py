@@ -119,10 +119,12 @@ class Laboratory:
     state: BisectionState
     costs: Costs = field(default_factory=Costs)
     now: float = 0.0
-    free: dict[int, float] = field(default_factory=dict)  # testbox -> when it has done what was asked of it
+    free: dict[int, float] = field(default_factory=dict)  # testbox -> when its last boot ends
     ready: dict[tuple[int, int], float] = field(default_factory=dict)  # (kernel, layout) -> when it is built
-    coming: list[tuple[float, int, InFlight, float]] = field(default_factory=list)  # heap: (when, order of asking, what, when it starts)
+    waiting: dict[int, list[InFlight]] = field(default_factory=dict)  # testbox -> what it shall boot, in the order of asking
+    coming: list[tuple[float, int, InFlight, float]] = field(default_factory=list)  # heap: (when, order of starting, what, when it started)
     asked: set[tuple[int, int]] = field(default_factory=set)
+    started: int = 0
 
     def __post_init__(self) -> None:
         self.asked = {(o.idx, o.k) for o in self.state.observations}
@@ -140,18 +142,16 @@ class Laboratory:
             assert (f.idx, f.k) not in self.asked, f"boot {f.k} of point {f.idx} was asked for twice"
             assert 0 <= f.box < self.state.boxes, f"there is no testbox {f.box}"
             self.asked.add((f.idx, f.k))
-            self._schedule(f)
+            built = self._built(self.bench.root(f.idx), f.layout)
+            if self.bench.root(f.idx) in self.bench.broken:
+                self._start(f, max(built, self.now), 0.0)
+            else:
+                self.waiting.setdefault(f.box, []).append(f)
         self.state = replace(self.state, in_flight=self.state.in_flight + new)
 
-    def _schedule(self, f: InFlight) -> None:
-        kernel = self.bench.root(f.idx), f.layout
-        built = self._built(*kernel)
-        if kernel[0] in self.bench.broken:
-            begin = end = max(built, self.now)
-        else:
-            begin = max(built, self.now, self.free.get(f.box, 0.0))
-            end = self.free[f.box] = begin + self.costs.of_boot(self.bench.runs)
-        heapq.heappush(self.coming, (end, len(self.asked), f, begin))
+    def _start(self, f: InFlight, begin: float, seconds: float) -> None:
+        self.started += 1
+        heapq.heappush(self.coming, (begin + seconds, self.started, f, begin))
 
     def _built(self, root: int, layout: int) -> float:
         """When a kernel is ready. Another layout is another link of the same objects."""
@@ -168,10 +168,24 @@ class Laboratory:
         self.state = replace(self.state, points=points)
 
     def wait(self) -> None:
-        """Until the next outcome."""
+        """Until the next outcome. A testbox that is free takes the first of its boots whose kernel is built."""
+        while self.waiting and (begin := min(map(self._begin, self.waiting))) <= min((when for when, *_ in self.coming), default=math.inf):
+            box = next(box for box in self.waiting if self._begin(box) == begin)
+            f = next(f for f in self.waiting[box] if self._able(f) <= begin)
+            self.waiting[box].remove(f)
+            self.waiting = {box: boots for box, boots in self.waiting.items() if boots}
+            self.free[box] = begin + self.costs.of_boot(self.bench.runs)
+            self._start(f, begin, self.costs.of_boot(self.bench.runs))
         assert self.coming, "nothing is under way, and nothing more is asked"
         self.now, _, f, begin = heapq.heappop(self.coming)
         self.state = _with_outcome(self.bench, self.state, f, begin)
+
+    def _begin(self, box: int) -> float:
+        """When this testbox starts the next of what it shall boot."""
+        return max(self.now, self.free.get(box, 0.0), min(map(self._able, self.waiting[box])))
+
+    def _able(self, f: InFlight) -> float:
+        return self._built(self.bench.root(f.idx), f.layout)
 
 
 def bisect_to_the_end(

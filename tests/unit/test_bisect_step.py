@@ -22,7 +22,7 @@ from swingbot.core.bisect.state import (
     Wait,
 )
 from swingbot.core.bisect.step import step
-from tests.simulate import Ended, SimulatedBench, a_state, arrived, bisect_to_the_end, known_noise
+from tests.simulate import Costs, Ended, SimulatedBench, a_state, arrived, bisect_to_the_end, known_noise, with_history
 
 POLICY = Policy()
 
@@ -86,6 +86,28 @@ def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
             where.setdefault(boot.k, set()).add(boot.box)
     assert len(where) >= 4
     assert {len(boxes) for boxes in where.values()} == {1}
+
+
+def in_group(*, history: bool = False) -> tuple[SimulatedBench, Ended]:
+    """The culprit is the first commit: the good end is its parent and the one kernel without the change."""
+    bench = SimulatedBench(commits=100, culprit=1, effect=-0.0488, run_noise=0.02, boot_noise=0.02, box_noise=0.03, runs=1, seed=21)
+    state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, boxes=4)
+    return bench, bisect_to_the_end(bench, with_history(bench, state) if history else state, Policy(), Costs(), ahead=7)
+
+
+def test_in_a_group_the_kernels_next_to_the_step_are_booted_on_several_testboxes() -> None:
+    _, ended = in_group()
+    assert ended.named == 1
+    for idx in (0, 1):
+        assert len({boot.box for boot in ended.state.observations if boot.idx == idx}) >= 3
+
+
+def test_in_a_group_each_testbox_boots_both_ends_before_it_tells_anything() -> None:
+    bench, ended = in_group(history=True)  # all of it from testbox 0
+    assert ended.named == 1
+    fresh = sorted((boot for boot in ended.state.observations if boot.phase != "history"), key=lambda boot: (boot.at or 0.0, boot.k))
+    for box in (1, 2, 3):
+        assert {boot.idx for boot in [boot for boot in fresh if boot.box == box][:2]} == {0, bench.commits}
 
 
 def test_a_layout_shift_on_a_box_without_boot_noise_is_no_culprit() -> None:

@@ -67,7 +67,7 @@ def test_a_testbox_does_one_boot_at_a_time_and_outcomes_come_one_by_one() -> Non
     bench = SimulatedBench(runs=1)
     lab = placed(bench, Request(0, 0), Request(0, 1), Request(5, 0))
     seen: list[tuple[float, int]] = []
-    while lab.coming:
+    while lab.state.in_flight:
         lab.wait()
         seen.append((lab.now, len(lab.state.in_flight)))
     assert seen == [(420.0, 2), (540.0, 1), (660.0, 0)]  # both kernels are built at once, while nothing can boot
@@ -77,10 +77,22 @@ def test_a_testbox_does_one_boot_at_a_time_and_outcomes_come_one_by_one() -> Non
 
 def test_testboxes_of_a_group_work_side_by_side() -> None:
     lab = placed(SimulatedBench(runs=1), *(Request(0, k, 0, k) for k in range(4)), boxes=4)
-    while lab.coming:
+    while lab.state.in_flight:
         lab.wait()
     assert lab.now == 420.0
     assert lab.builds == 1
+
+
+def test_a_boot_that_waits_for_its_kernel_lets_another_go_first() -> None:
+    bench = SimulatedBench(runs=1)
+    lab = Laboratory(
+        bench, replace(a_state(bench), points=tuple(replace(p, built=p.idx == 0) for p in a_state(bench).points)), Costs(build=300, boot=60, run=60)
+    )
+    lab.place(Measure(requests=(Request(5, 0), Request(0, 0)), phase="search", why=""))
+    lab.wait()
+    assert (lab.now, lab.state.observations[-1].idx) == (120.0, 0)
+    lab.wait()
+    assert (lab.now, lab.state.observations[-1].idx) == (420.0, 5)
 
 
 def test_a_kernel_that_does_not_build_occupies_no_testbox() -> None:

@@ -25,6 +25,7 @@ class Choice:
     position: int
     bits: float
     layout: int = 0  # which build of it
+    box: int = 0  # which testbox of the group
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,40 +36,101 @@ class Plan:
     best: Choice | None
 
 
-def choose(ev: Evidence, post: Posterior, policy: Policy) -> Plan:
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """How often each build was booted where: (position, layout, box) -> boots."""
+
+    boots: Counter[tuple[int, int, int]]
+    group: bool
+
+    def and_(self, under_way: Sequence[tuple[int, int, int]]) -> _Kernels:
+        return _Kernels(self.boots + Counter(under_way), self.group)
+
+    def built(self) -> Counter[tuple[int, int]]:
+        """(position, layout) -> boots."""
+        total: Counter[tuple[int, int]] = Counter()
+        for (position, layout, _), boots in self.boots.items():
+            total[position, layout] += boots
+        return total
+
+    def worth(self) -> Mapping[tuple[int, int], float]:
+        """(position, layout) -> boots that tell as much on a testbox whose level is known.
+
+        In a group the level of each testbox is only known from what else it booted: n boots there against m others are worth nm / (n + m).
+        """
+        if not self.group:
+            return self.built()
+        on_box, worth = self._on_box(), Counter[tuple[int, int]]()
+        for (position, layout, box), boots in self.boots.items():
+            worth[position, layout] += _against(boots, on_box[box] - boots)  # type: ignore[assignment]
+        return worth
+
+    def more(self, layouts: Mapping[int, int], box: int) -> Mapping[int, float]:
+        """Position -> what one more boot there of that layout would add to its worth."""
+        if not self.group:
+            return dict.fromkeys(layouts, 1.0)
+        total = self._on_box()[box]
+        here = {position: self.boots[position, layout, box] for position, layout in layouts.items()}
+        return {position: _against(n + 1, total - n) - _against(n, total - n) for position, n in here.items()}
+
+    def first(self, box: int) -> float:
+        """What the first boot of another build is worth."""
+        return _against(1, self._on_box()[box]) if self.group else 1.0
+
+    def _on_box(self) -> Counter[int]:
+        total: Counter[int] = Counter()
+        for (_, _, box), boots in self.boots.items():
+            total[box] += boots
+        return total
+
+
+def _against(boots: int, others: int) -> float:
+    return boots * others / (boots + others) if boots and others else 0.0
+
+
+def choose(ev: Evidence, post: Posterior, policy: Policy, boxes: int = 1) -> Plan:
     """Greedy: add boots to those under way while each tells at least `worth` of what the best one would alone, per second.
 
     Boots under way count as if they had been chosen here, so asking again after recording the answer adds nothing.
     """
-    kernels = Counter((b.position, b.layout) for b in ev.boots)
-    alone = _gains(ev, post, kernels, [], policy.decisive)
+    kernels = _Kernels(Counter((b.position, b.layout, b.box) for b in ev.boots), boxes > 1)
+    busy = Counter(p.box for p in ev.pending)
+    done = Counter(b.box for b in ev.boots)
+
+    alone = _gains(ev, post, kernels, [], policy.decisive, least_busy(busy, done, boxes))
     if alone.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
     cost = _costs(ev)
     rate = np.where(alone >= policy.least_gain, alone / cost, 0.0)
-    best = _pick(alone, rate, kernels)
-    under_way = [(p.position, p.layout) for p in ev.pending if p.phase == "search"]
+    best = _pick(alone, rate, kernels, least_busy(busy, done, boxes))
+    under_way = [(p.position, p.layout, p.box) for p in ev.pending if p.phase == "search"]
     chosen: list[Choice] = []
     while len(under_way) + len(chosen) < policy.parallel:
-        planned = under_way + [(c.position, c.layout) for c in chosen]
-        gains = _gains(ev, post, kernels, planned, policy.decisive) if planned else alone
+        planned, box = under_way + [(c.position, c.layout, c.box) for c in chosen], least_busy(busy, done, boxes)
+        gains = _gains(ev, post, kernels, planned, policy.decisive, box) if planned else alone
         here = np.where(gains >= policy.least_gain, gains / cost, 0.0)
         if here.max() <= 0 or here.max() < policy.worth * rate.max():
             break
-        chosen.append(_pick(gains, here, kernels + Counter(planned)))
+        chosen.append(_pick(gains, here, kernels.and_(planned), box))
+        busy[box] += 1
     return Plan(tuple(chosen), best)
+
+
+def least_busy(busy: Mapping[int, int], done: Mapping[int, int], boxes: int) -> int:
+    """The testbox with the fewest boots under way; of several the one that has booted least."""
+    return min(range(boxes), key=lambda box: (busy.get(box, 0), done.get(box, 0), box))
 
 
 def _costs(ev: Evidence) -> Floats:
     return np.stack([ev.cost, np.full(len(ev.cost), ev.layout_cost if ev.layout_cost is not None else math.inf)])
 
 
-def _pick(gains: Floats, rate: Floats, kernels: Mapping[tuple[int, int], int]) -> Choice:
+def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
     """The best of (repeat, new layout) x position; a repeat goes to the build that was booted least."""
     new, position = (int(i) for i in np.unravel_index(int(np.argmax(rate)), rate.shape))
-    built = sorted((n, layout) for (p, layout), n in kernels.items() if p == position)
+    built = sorted((n, layout) for (p, layout), n in kernels.built().items() if p == position)
     layout = (max(i for _, i in built) + 1 if new else built[0][1]) if built else 0
-    return Choice(position, float(gains[new, position]), layout)
+    return Choice(position, float(gains[new, position]), layout, box)
 
 
 def weak_end(ev: Evidence, post: Posterior) -> int | None:
@@ -95,15 +157,15 @@ class _Power:
     def of(post: Posterior) -> _Power:
         return _Power(post.effect**2 + post.effect_var, post.sd_layout**2, post.boot_var, post.low_var, post.high_var)
 
-    def after(self, ev: Evidence, under_way: Sequence[tuple[int, int]]) -> _Power:
+    def after(self, ev: Evidence, under_way: Sequence[tuple[int, int, int]]) -> _Power:
         """With the boots of the ends that are under way."""
         power = self
-        for position, _ in under_way:
+        for position, _, _ in under_way:
             if position in (0, ev.last):
                 power = power.with_end(int(position == ev.last))
         return power
 
-    def precision(self, boots: int) -> float:
+    def precision(self, boots: float) -> float:
         """Of a kernel's level after that many boots."""
         return 1.0 / (self.layout + self.boot / boots) if boots else 0.0
 
@@ -120,31 +182,31 @@ class _Power:
         return replace(self, high=better) if end else replace(self, low=better)
 
 
-def _precisions(ev: Evidence, power: _Power, kernels: Mapping[tuple[int, int], int]) -> tuple[Floats, Floats, Floats]:
-    """Position -> precision now, after one more boot of the build booted least, and after one boot of a new layout."""
-    now = np.zeros(ev.last + 1)
-    fewest: dict[int, int] = {}
-    for (position, _), boots in kernels.items():
+def _precisions(ev: Evidence, power: _Power, kernels: _Kernels, box: int) -> tuple[Floats, Floats, Floats]:
+    """Position -> precision now, after one more boot on that testbox of the build booted least, and after one boot there of a new layout."""
+    now, worth = np.zeros(ev.last + 1), kernels.worth()
+    least: dict[int, tuple[float, int]] = {}
+    for (position, layout), boots in worth.items():
         now[position] += power.precision(boots)
-        fewest[position] = min(boots, fewest.get(position, boots))
-    fresh = power.precision(1)
-    more = now + fresh
-    for position, boots in fewest.items():
-        more[position] = now[position] - power.precision(boots) + power.precision(boots + 1)
+        least[position] = min((boots, layout), least.get(position, (boots, layout)))
+    fresh = power.precision(kernels.first(box))
+    more, adds = now + fresh, kernels.more({position: layout for position, (_, layout) in least.items()}, box)
+    for position, (boots, _) in least.items():
+        more[position] = now[position] - power.precision(boots) + power.precision(boots + adds[position])
     return now, more, np.where(now > 0, now + fresh, 0.0)
 
 
-def _gains(ev: Evidence, post: Posterior, kernels: Mapping[tuple[int, int], int], under_way: Sequence[tuple[int, int]], decisive: float) -> Floats:
-    """(repeat, new layout) x position -> bits that one more boot there tells about which side of it the step is on. A boot of an end
-    tells about the points measured so far: it sharpens what they are judged against."""
+def _gains(ev: Evidence, post: Posterior, kernels: _Kernels, under_way: Sequence[tuple[int, int, int]], decisive: float, box: int) -> Floats:
+    """(repeat, new layout) x position -> bits that one more boot there, on that testbox, tells about which side of it the step is on. A boot
+    of an end tells about the points measured so far: it sharpens what they are judged against."""
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
     power = _Power.of(post)
     then = power.after(ev, under_way)
-    seen = _precisions(ev, power, kernels)[0]
-    planned, more, new = _precisions(ev, then, Counter(kernels) + Counter(under_way))
+    seen = _precisions(ev, power, kernels, box)[0]
+    planned, more, new = _precisions(ev, then, kernels.and_(under_way), box)
     known, plan = power.at(seen), then.at(planned)
     bits = np.zeros((2, ev.last + 1))
-    cuts = [-1, *sorted({p for p, _ in under_way if plan[p] >= decisive}), ev.last]
+    cuts = [-1, *sorted({p for p, _, _ in under_way if plan[p] >= decisive}), ev.last]
     for left, right in pairwise(cuts):
         before = float(behind[left]) if left >= 0 else 0.0
         share = float(behind[right]) - before

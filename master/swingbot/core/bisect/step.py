@@ -13,7 +13,7 @@ from scipy.special import stdtr
 
 from swingbot.core.bisect.belief import candidates
 from swingbot.core.bisect.case import Case, look, phases, why_not
-from swingbot.core.bisect.choice import Choice, choose, weak_end
+from swingbot.core.bisect.choice import Choice, choose, least_busy, weak_end
 from swingbot.core.bisect.confirm import Fresh, confirm_requests
 from swingbot.core.bisect.evidence import Boot, Evidence, Pending
 from swingbot.core.bisect.posterior import Posterior, entropy, wild_boots
@@ -37,8 +37,7 @@ _WARY: Final = 0.2  # P(the testbox wanders) from which a claim needs more fresh
 def step(state: BisectionState, policy: Policy) -> Action:
     """Say what this bisection should do next. Calling it twice asks for nothing twice, and never for a boot that already was."""
     if state.boxes > 1:
-        many = state.boxes
-        policy = replace(policy, parallel=max(policy.parallel, many), boots_per_end=max(policy.boots_per_end, min(many, 4)), decisive=2.0)
+        policy = _in_group(policy, state.boxes)
     case = look(state, policy)
     ev = case.ev
     if ev.last == 0:
@@ -50,6 +49,18 @@ def step(state: BisectionState, policy: Policy) -> Action:
     if ends is not None:
         return ends
     return _solve(case)
+
+
+def _in_group(policy: Policy, boxes: int) -> Policy:
+    """An idle testbox costs nothing and time does: boots are worth asking for sooner, and so is the confirmation of a suspect."""
+    return replace(
+        policy,
+        parallel=max(policy.parallel, boxes),
+        boots_per_end=max(policy.boots_per_end, min(boxes, 4)),
+        decisive=min(policy.decisive, 4.0),
+        worth=min(policy.worth, 0.3),
+        suspect=min(policy.suspect, 0.75),
+    )
 
 
 # --- the ends ---------------------------------------------------------------------------------------------------------------
@@ -161,16 +172,17 @@ def _search(case: Case) -> Action:
     end = weak_end(ev, post)
     if end is not None:
         return _reference(case, end)
-    plan = choose(ev, post, policy)
+    references = _first_on_box(case)
+    plan = choose(replace(ev, pending=(*ev.pending, *references)), post, policy, case.state.boxes)
     if plan.best is None or _hopeless(case, post, plan.best.bits):
-        if ev.pending:
+        if ev.pending or references:
             return Wait(why="what is in flight may still tell something")
         if 1.0 - post.none_or_small < policy.reproduced:
             return _conclude(case, "inconclusive", "the ends differ, but no more than kernels do by layout alone: more boots cannot tell")
         return _confirm(case, post, *_hull(ev, post, policy.confidence), kind="credible_set") or _wait_or(case, _out_of_boots(case))
-    if not plan.chosen:
+    if not plan.chosen and not references:
         return Wait(why="what is in flight tells more than anything else would")
-    requests: list[Request] = []
+    requests = [Request(r.position, r.k, box=r.box) for r in references]
     for choice in plan.chosen:
         requests += _boot_of(case, choice, requests)
     bits = ", ".join(f"point {case.name(c.position)}: {c.bits:.2f} bits" for c in plan.chosen)
@@ -214,23 +226,39 @@ def _hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
 
 def _reference(case: Case, end: int) -> Action:
     """One more boot of an end. Of both at the same k when paired, and in a group of testboxes: there only boots of one testbox compare."""
-    ev = case.ev
+    ev, boxes = case.ev, case.state.boxes
     if any(p.phase == "search" and p.position in (0, ev.last) for p in ev.pending):
         return Wait(why="a boot of an end is in flight; points are judged against it")
-    group = case.state.boxes > 1
-    ends = (0, ev.last) if case.state.paired or group else (end,)
+    ends = (0, ev.last) if case.state.paired or boxes > 1 else (end,)
+    known = _on_boxes(case)
     requests: list[Request] = []
-    for _ in range(max(1, case.state.boxes // 2)):
+    for box in sorted(range(boxes), key=lambda box: (known[box], box))[: max(1, boxes // 2)]:
         k = max(_first_k(ev, p, requests) for p in ends)
-        requests += [Request(p, k) for p in ends]
-    return _ask(case, requests, "search", "the level of an end is known too badly to judge points against it", in_pairs=group)
+        requests += [Request(p, k, box=box) for p in ends]
+    return _ask(case, requests, "search", "the level of an end is known too badly to judge points against it")
+
+
+def _first_on_box(case: Case) -> list[Pending]:
+    """Both ends on each testbox of a group that has booted nothing yet: what it boots then can be judged."""
+    known, requests = _on_boxes(case), list[Request]()
+    for box in (box for box in range(case.state.boxes) if case.state.boxes > 1 and not known[box]):
+        k = max(_first_k(case.ev, p, requests) for p in (0, case.ev.last))
+        requests += [Request(p, k, box=box) for p in (0, case.ev.last)]
+    return [Pending(r.idx, r.k, "search", 0, r.box) for r in requests]
+
+
+def _on_boxes(case: Case) -> Counter[int]:
+    """Boots of the whole bisection by testbox, those under way too."""
+    whole = (case.root or case).ev
+    asked: list[Boot | Pending] = [*whole.boots, *whole.pending]
+    return Counter(b.box for b in asked)
 
 
 def _boot_of(case: Case, choice: Choice, already: list[Request]) -> list[Request]:
     """The next boot of a point; on a paired testbox at a k that the ends have too, which get one if they do not."""
     ev, position = case.ev, choice.position
     k = _first_k(ev, position, already)
-    wanted = [Request(position, k, choice.layout)]
+    wanted = [Request(position, k, choice.layout, choice.box)]
     if case.state.paired:
         there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending} | set(ev.failed) | {r[:2] for r in already}
         wanted = [Request(p, k) for p in (0, ev.last) if (p, k) not in there and p != position] + wanted
@@ -262,15 +290,19 @@ def _confirm(case: Case, post: Posterior, left: int, right: int, kind: Kind | No
         return _ask(
             case, missing, "confirm", f"commit {case.name(right)} is the suspect (P = {_share(post, left, right):.3f}): fresh boots of it and of its parent"
         )
+    sure = kind is not None or _share(post, left, right) >= policy.confidence
     if seen.pairs < pairs:
+        if case.state.boxes > 1 and not sure:
+            return None  # the other testboxes go on
         return Wait(why="confirmation boots are in flight")
     least = ev.threshold(case.state.min_effect_pct) / 2
-    sure = kind is not None or _share(post, left, right) >= policy.confidence
     if sure and seen.effect * post.effect > 0 and abs(seen.effect) >= least:
         return _also_elsewhere(case, post, seen) if kind is None else _found(case, post, seen, kind)
-    if not sure and _share(post, left, right) < policy.confidence * float(post.commit.sum()):
-        return None
     more = confirm_requests(ev, left, right, seen.pairs + seen.odd + 1, layouts=layouts)
+    if not sure and _share(post, left, right) < policy.confidence * float(post.commit.sum()):
+        if case.state.boxes > 1 and more and seen.pairs < policy.max_confirm and ev.used < policy.max_boots:
+            return _ask(case, more, "confirm", "the suspect and its parent once more, while the other testboxes go on with the search")
+        return None
     denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
     if not denied and ev.used < policy.max_boots:
         return _ask(case, more, "confirm", "the confirmation boots do not agree with the search yet")
@@ -369,25 +401,23 @@ def _share(post: Posterior, left: int, right: int) -> float:
     return min(1.0, float(post.commit[left + 1 : right + 1].sum()))
 
 
-def _ask(case: Case, wanted: Sequence[Request], phase: Phase, why: str, *, in_pairs: bool = False) -> Action:
+def _ask(case: Case, wanted: Sequence[Request], phase: Phase, why: str) -> Action:
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
-    placed = _placed(case, wanted, in_pairs=in_pairs or phase != "search")
+    placed = wanted if phase == "search" else _placed(case, wanted)
     return Measure(requests=tuple(Request(case.name(r.idx), *r[1:]) for r in placed), phase=phase, why=why)
 
 
-def _placed(case: Case, wanted: Sequence[Request], *, in_pairs: bool) -> list[Request]:
+def _placed(case: Case, wanted: Sequence[Request]) -> list[Request]:
     """Which testbox of the group boots what: the least busy one. Boots that are compared with each other, those of equal k, go to
     one testbox, so that what the testboxes differ by cancels."""
     whole = (case.root or case).ev
-    busy = Counter(dict.fromkeys(range(case.state.boxes), 0)) + Counter(p.box for p in whole.pending)
-    done = Counter(b.box for b in whole.boots)
+    busy, done = Counter(p.box for p in whole.pending), Counter(b.box for b in whole.boots)
     asked: list[Boot | Pending] = [*whole.boots, *whole.pending]
-    home = {b.k: b.box for b in asked if b.phase != "search"} if in_pairs else {}
+    home = {b.k: b.box for b in asked if b.phase != "search"}
     placed = []
     for request in wanted:
-        least = min(range(case.state.boxes), key=lambda box: (busy[box], done[box], box))
-        box = home.setdefault(request.k, least) if in_pairs else least
+        box = home.setdefault(request.k, least_busy(busy, done, case.state.boxes))
         busy[box] += 1
         placed.append(request._replace(box=box))
     return placed

@@ -9,6 +9,8 @@ from swingbot.core.bisect.state import Belief, BisectionState, PointState
 
 # Where the search looks next: in the middle now, and in the middle of either half once the boot in flight has answered.
 QUANTILES: Final = (0.5, 0.25, 0.75)
+# In a group of testboxes so many answers come at once that the kernels behind them are needed as soon.
+OF_GROUP: Final = (0.125, 0.375, 0.625, 0.875)
 # Above this, the leader is confirmed with kernels that are there already.
 SETTLED: Final = 0.9
 
@@ -23,7 +25,10 @@ def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
     if total <= 0 or max(mass) >= SETTLED * total:
         return []
     under = [0.0, *(share / total for share in accumulate(mass))]  # P(the culprit is commit 1..i), given that there is one
-    found = (min(range(1, len(under) - 1), key=lambda idx: (abs(under[idx] - quantile), idx), default=0) for quantile in QUANTILES)
+    found = (
+        min(range(1, len(under) - 1), key=lambda idx: (abs(under[idx] - quantile), idx), default=0)
+        for quantile in (*QUANTILES, *(OF_GROUP if state.boxes > 1 else ()))
+    )
     asked = {flight.idx for flight in state.in_flight}
     return [idx for idx in dict.fromkeys(found) if idx and idx not in asked and _unbuilt(state.points[idx])][:most]
 
