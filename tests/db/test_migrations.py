@@ -137,3 +137,21 @@ def test_runs_of_before_result_roots_get_a_place_each(old: sa.Engine) -> None:
 def test_result_roots_that_are_no_paths_are_refused(conn: sa.Connection, name: str) -> None:
     with pytest.raises(sa.exc.IntegrityError):
         conn.execute(sa.text("INSERT INTO result_root (name) VALUES (:name)"), {"name": name})
+
+
+def test_reports_of_before_moderation_are_kept_as_dry_runs_and_mail_is_not_stopped(old: sa.Engine) -> None:
+    upgrade_to(old, "0007")
+    with old.begin() as conn:
+        tree = make.a_tree(conn)
+        incident = make.an_incident(conn, tree, make.a_kernel(conn, tree, 0))
+        number = make.a_report(conn, incident)
+        conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:r, 'mail')"), {"r": number})
+    upgrade(old)
+    with old.begin() as conn:
+        row = conn.execute(sa.text("SELECT state, kind, would_to, left_out, dry_run, reason, metric, week FROM report")).one()
+        assert tuple(row) == ("sent", "first", [], [], True, None, None, None)
+        assert conn.execute(sa.text("SELECT stopped FROM mail_switch")).scalar_one() is False
+        with pytest.raises(sa.exc.IntegrityError, match="mail_switch_pkey"), conn.begin_nested():
+            conn.execute(sa.text("INSERT INTO mail_switch DEFAULT VALUES"))
+        with pytest.raises(sa.exc.IntegrityError, match="report_of_incident_or_week"), conn.begin_nested():
+            conn.execute(sa.text("UPDATE report SET incident = NULL"))
