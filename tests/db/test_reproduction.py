@@ -239,3 +239,12 @@ def test_a_report_without_boots_of_its_culprit_is_one_sentence(world: World) -> 
     assert world.client.get("/report/r1/reproduce.tar.gz").status_code == 404
     assert world.client.get("/report/r99/reproduce.tar.gz").status_code == 404
     assert world.client.get("/report/b1/reproduce.json").status_code == 400
+
+
+def test_what_becomes_of_a_report_changes_no_byte(world: World, tmp_path: Path) -> None:
+    before, after = tmp_path / "before.tar.gz", tmp_path / "after.tar.gz"
+    world.made.write(world.made.kit("r1"), before)
+    world.conn.execute(sa.text("UPDATE report SET state = 'dropped', sent_at = NULL"))
+    world.conn.commit()
+    world.made.write(world.made.kit("r1"), after)
+    assert before.read_bytes() == after.read_bytes()

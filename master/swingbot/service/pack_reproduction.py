@@ -16,6 +16,8 @@ from swingbot_jobs.unit_job import UnitJob
 Row = Mapping[str, Any]
 MOST_IMAGE_BYTES: Final = 64 << 20  # both images together; bigger ones are left to build.sh
 _MOST_DOCUMENT: Final = 16 << 20  # of a record or a job's archive that is read whole
+# What of a report never changes once it is written: its state does, and the kit's bytes must not.
+_LASTING: Final = ("id", "incident", "kind", "revision", "message_id", "subject", "created_at", "size")
 _SIDE_OF: Final[Mapping[str, Side]] = {"base": "parent", "head": "commit"}
 
 
@@ -123,10 +125,7 @@ def _kit(found: _Gathering, report: Row, incident: Row, comparison: Row, headlin
         url=tree["url"],
         branch=tree["branch"],
         mail=(report["mail"] or report["body"]).replace("\r\n", "\n"),
-        json=json.dumps(
-            {key: value for key, value in report.items() if key not in ("mail", "body", "state", "tries", "error", "next_try", "sent_at")}, indent=1
-        )
-        + "\n",
+        json=json.dumps({key: report[key] for key in _LASTING if key in report}, indent=1) + "\n",
         testbox=part["testbox"],
         label=part["label"] or "",
         unit_job=next(job for job in jobs if job.name == headline["unit_job"]),
