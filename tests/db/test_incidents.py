@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -361,3 +362,19 @@ def test_the_history_of_an_incident_can_be_read(world: World) -> None:
     found = read.incident(world.conn, one)
     assert [(event["act"], event["who"], event["reason"]) for event in found["history"]][-1] == ("expected", "otto@lab", "we traded it for latency")
     assert found["status"] == "expected"
+
+
+def test_what_a_person_says_while_a_mail_is_written_waits_for_it_and_takes_it_back(world: World, db_url: str) -> None:
+    one = world.note(2)
+    world.measured(one, 2)
+    with ThreadPoolExecutor(1) as other:
+        with world.lab.transaction("draft") as store:
+            assert [incident for incident, _ in store.incidents_to_report()] == [one]
+            said = other.submit(world.say, one, "close")
+            with pytest.raises(TimeoutError):
+                said.result(timeout=1.0)
+            number = store.reserve_report()
+            more: dict[str, Any] = {"to": ["x@y.org"], "subject": "s", "body": "b", "message": b"m", "state": "held"}
+            store.add_report(number=number, incident=one, kind="first", revision=1, message_id="<m@x.org>", **more)
+        assert said.result(timeout=30.0).status == "closed"
+    assert world.state(number)[0] == "dropped"

@@ -34,7 +34,7 @@ _TO_REPORT: Final = f"""{FAMILY} SELECT i.id, i.comparison FROM incident i JOIN 
     AND EXISTS (SELECT FROM sighting s WHERE s.incident = i.id AND s.report IS NULL)
     AND NOT EXISTS (SELECT FROM sighting s JOIN bisection b ON b.id = s.bisection LEFT JOIN comparison o ON o.id = s.comparison
                     WHERE s.incident = i.id AND b.origin = 'watch' AND (o.id IS NULL OR o.status IN ('waiting', 'running')))
-  ORDER BY i.id"""
+  ORDER BY i.id FOR UPDATE OF i"""  # what a person says meanwhile waits, and finds the mail that was written
 _EXPECTED: Final = """SELECT i.id AS incident, v.commit, min(s.patch_id) AS patch_id,
     (array_agg(coalesce(r.change_pct, found.pct) ORDER BY r.change_pct IS NULL, s.id DESC))[1] AS change_pct
   FROM incident i JOIN sighting s ON s.incident = i.id JOIN variant v ON v.id = s.culprit JOIN bisection b ON b.id = s.bisection

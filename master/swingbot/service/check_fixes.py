@@ -21,10 +21,13 @@ FIX_K: Final = 250
 
 def check_fixes(lab: Lab, store: Store) -> None:
     """For each open incident with a fix: measure the first tip that has it, then decide by that."""
-    for incident in store.incidents_with("open"):
-        if incident.fixed_by is not None and incident.fix_check is None:
+    for number in (found.id for found in store.incidents_with("open") if found.fixed_by is not None):
+        incident = store.incident(number)
+        if incident is None or incident.status != "open" or incident.fixed_by is None:
+            continue  # a person has said otherwise meanwhile
+        if incident.fix_check is None:
             _measure(lab, store, incident, incident.fixed_by)
-        elif incident.fixed_by is not None and not fix_answered(store, incident):
+        elif not fix_answered(store, incident):
             _decide(store, incident)
 
 

@@ -24,6 +24,7 @@ from swingbot.service.moderate_reports import file_report
 from swingbot.service.ports import GitError, Lab, Store
 
 _SHOWN = ("worse", "better", "changed")
+_OF = {"retraction": "invalid", "fixed": "fixed"}  # the status that an incident has for that mail; open for all others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,11 @@ class News:
 
 def draft_followups(lab: Lab, store: Store) -> None:
     """Draft what each incident with a sent first mail has to say now."""
-    for incident, kind in store.incidents_to_follow(lab.policies.still_days):
-        case = _case(store, incident)
+    for number, kind in store.incidents_to_follow(lab.policies.still_days):
+        incident = store.incident(number)
+        if incident is None or incident.status != _OF.get(kind, "open"):
+            continue  # a person has said otherwise meanwhile
+        case = _case(store, number)
         news = _news(lab, store, case, kind) if case is not None else None
         if case is not None and news is not None:
             _draft(lab, store, case, kind, news)
@@ -137,7 +141,9 @@ def _found(store: Store, case: Case, new: Sighting) -> tuple[str, bool]:
     tree, bisection = store.tree_by_id(new.tree), store.bisection(new.bisection)
     assert bisection is not None
     row, here = headline_of(store, new, bisection), f"{tree.name}, branch {tree.branch}"
-    if row is None or row["verdict"] not in _SHOWN:
+    if row is None or row["change_pct"] is None:
+        return f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.", False
+    if row["verdict"] not in _SHOWN:
         return f"A search in {here} ended at {new.commit[:12]} too, but fresh boots there do not show it.", False
     if new.culprit == case.culprit.id:
         return f"The same commit also changes {bisection.metric} on {bisection.testbox}, which was measured since.", True

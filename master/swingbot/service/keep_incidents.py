@@ -29,11 +29,17 @@ def note_culprit(lab: Lab, store: Store, bisection: Bisection, culprit: Variant)
     """The incident of a culprit that `bisection` named: the one that is known by the commit or its patch, else a new one."""
     patch_id = _patch_id(lab, culprit.commit)
     known = known_as(bisection.tree, culprit.commit, patch_id, store.sightings_like(culprit.commit, patch_id))
-    number = known if known is not None else store.new_incident(bisection.tree, culprit.id)
+    number = _standing(store, known) if known is not None else store.new_incident(bisection.tree, culprit.id)
     if store.add_sighting(number, bisection.id, culprit.id, patch_id):
         detail = {"bisection": ids.show("bisection", bisection.id), "commit": culprit.commit, "tree": store.tree_by_id(bisection.tree).name}
         store.add_event(number, "opened" if known is None else "seen", OURSELVES, None, detail)
     return number
+
+
+def _standing(store: Store, number: int) -> int:
+    """The incident itself, or the one that it is merged into by now."""
+    found = known_incident(store, number)
+    return number if found.merged_into is None else _standing(store, found.merged_into)
 
 
 def identify_sightings(lab: Lab, store: Store) -> None:
