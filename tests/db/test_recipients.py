@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from swingbot.service.find_posting import posting_of
 from swingbot.service.moderate_reports import file_report
 from swingbot.service.ports import Lab
 from swingbot.service.readdress_reports import readdress
+from swingbot.service.send_digest import draft_digests
 from swingbot_db import reports
+from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
@@ -129,3 +132,28 @@ def test_a_report_answers_the_posting_that_the_archive_has(brain: Brain) -> None
     assert posting_of(lab, base, "unknown", AUTHOR) is None
     assert posting_of(brain.lab, base, "x", AUTHOR) is None
     assert asked == [("", "x", AUTHOR), ("", "unknown", AUTHOR)]
+
+
+def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(brain: Brain, conn: sa.Connection) -> None:
+    monday = datetime(2026, 11, 16, tzinfo=UTC)
+    tree = make.a_tree(conn)
+    box = make.a_testbox(conn, "vm-2")
+    kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+    comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="watch", status="done", ended_at=monday + timedelta(days=2))
+    make.a_row(conn, comparison, box)
+    make.a_swing(conn, comparison, box, change_pct=9.0, direction="better", state="noted")
+
+    def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
+        with lab.transaction("draft digests") as store:
+            draft_digests(dataclasses.replace(lab, now=lambda: at), store)
+        return [tuple(row) for row in conn.execute(sa.text("SELECT kind, state, week::text, to_addrs, would_to FROM report ORDER BY id"))]
+
+    lab = a_lab(brain, release="release", digest_to=("readers@example.org",))
+    over = monday + timedelta(weeks=1, hours=6)
+    assert drafted(lab, over - timedelta(minutes=1)) == []
+    assert drafted(a_lab(brain, digest=False), over) == []
+    expected = [("digest", "queued", "2026-11-16", list(brain.lab.policies.recipients), ["readers@example.org"])]
+    assert drafted(lab, over) == drafted(lab, over) == drafted(lab, over + timedelta(weeks=2)) == expected
+    with brain.engine.connect() as connection:
+        (mail,) = connection.execute(sa.text("SELECT message FROM outbox")).scalars()
+    assert b"9.0% better" in bytes(mail) and b"Message-ID: <2026-W47.digest.1@" in bytes(mail) and len(mail) < 10_000
