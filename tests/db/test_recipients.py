@@ -18,7 +18,7 @@ from swingbot.core.report import Posted, Row, Side
 from swingbot.core.report.addressees import Listed, NoMaintainers
 from swingbot.service.address_reports import recipients_of
 from swingbot.service.find_posting import posting_of
-from swingbot.service.moderate_reports import file_report
+from swingbot.service.moderate_reports import file_report, within
 from swingbot.service.ports import Lab
 from swingbot.service.readdress_reports import readdress
 from swingbot.service.send_digest import draft_digests
@@ -117,6 +117,18 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
         assert file_report(a_lab(brain, MAINTAINER, release="release", digest=False), store, **whom, headline=faster).state == "queued"
         synced = file_report(lab, store, **whom, headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"))
         assert synced.state == "held" and "skipped?" in synced.reason
+
+
+def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> None:
+    operator = brain.lab.policies.recipients
+    real = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR)
+    after_dry_run = within(real, operator, operator)
+    assert (after_dry_run.to, after_dry_run.cc, after_dry_run.dry_run, after_dry_run.would_to) == (operator, (), True, ("ada@example.org",))
+    after_some = within(real, ("Ada@example.org", "mm@lists.example.org"), operator)
+    assert (after_some.to, after_some.cc, after_some.dry_run) == (("ada@example.org",), ("mm@lists.example.org",), False)
+    assert ("max@example.org", "did not get the first mail of this thread") in after_some.left_out
+    dry = recipients_of(a_lab(brain, MAINTAINER), "mm", "c" * 40, AUTHOR)
+    assert within(dry, ("ada@example.org",), operator).to == operator
 
 
 def test_a_report_answers_the_posting_that_the_archive_has(brain: Brain) -> None:

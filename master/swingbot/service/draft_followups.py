@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from email import message_from_bytes, policy
+from email.utils import getaddresses
 from typing import Any
 
 from swingbot.core.incident.level import check
@@ -22,6 +23,7 @@ from swingbot.service.draft_reports import report_row
 from swingbot.service.judge_comparisons import boots_of, metric_of, rule_of
 from swingbot.service.moderate_reports import file_report
 from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.report_proof import gates_of, told_gates
 
 _SHOWN = ("worse", "better", "changed")
 _OF = {"retraction": "invalid", "fixed": "fixed"}  # the status that an incident has for that mail; open for all others
@@ -215,7 +217,18 @@ def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
         contact=lab.policies.contact,
     )
     letter = follow_up(facts)
-    filing = file_report(lab, store, tree=tree.name, commit=case.culprit.commit, author=case.culprit.author, headline=row, shown=news.shown, alone=True)
+    filing = file_report(
+        lab,
+        store,
+        tree=tree.name,
+        commit=case.culprit.commit,
+        author=case.culprit.author,
+        headline=row,
+        gates=told_gates(gates_of(store, case.incident)),
+        shown=news.shown,
+        alone=True,
+        thread=_readers(case.first),
+    )
     identity = message_id(name, kind, revision, lab.policies.domain)
     to, cc = filing.addressed.to, filing.addressed.cc
     store.add_report(
@@ -232,6 +245,12 @@ def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
         state=filing.state,
         filing=filing,
     )
+
+
+def _readers(first: FirstMail) -> tuple[str, ...]:
+    """The bare addresses that got the first mail."""
+    headers = message_from_bytes(first.message, policy=policy.compat32)
+    return tuple(address for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")]) if address)
 
 
 def _thread(first: FirstMail) -> Posted:
