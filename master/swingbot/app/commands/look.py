@@ -49,6 +49,8 @@ def status(session: Session, json_: bool) -> None:
     """Parts, queue, testboxes, what each is doing, what is wrong."""
     with session.reading() as conn:
         facts = read.status(conn)
+    if session.settings.mail.stop:
+        facts["problems"].append({"text": "mail is stopped by the setting mail.stop: no report leaves", "link": "/outbox"})
     if json_:
         say_json(facts)
     else:
