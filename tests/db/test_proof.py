@@ -84,7 +84,7 @@ def test_a_culprit_that_passes_every_gate_is_mailed_with_them(brain: Brain) -> N
     assert len(found["tip"]["boots"]["head"]) == 3
     report = brain.facts("r")
     assert report["state"] == "sent"
-    assert "Passed: reproduced (other build layout: 12.0% worse" in body(brain)
+    assert "Passed: reproduced (100% of it in another build layout), tip (100% of it)" in body(brain)
     assert "size do_fault: 200 to 188 bytes" in body(brain)
     assert "whether reverting the commit" not in body(brain)
     with brain.engine.connect() as conn:

@@ -19,6 +19,7 @@ from swingbot.core.proof.gates import (
     decided,
     doubted,
     fit_to_leave,
+    in_short,
     names,
     spoken,
     within_budget,
@@ -147,6 +148,13 @@ def test_a_gate_says_its_figures() -> None:
     unclear = share.told(log(-17.3, 0.2), log(-17.3, 0.2), "higher")
     assert unclear.status == "not run"
     assert unclear.reason.startswith("unclear: ")
+
+
+def test_a_mail_says_of_what_passed_how_much_is_there_and_of_what_failed_all_figures() -> None:
+    told = share.told(log(-17.3), log(-17.1), "higher")
+    assert in_short(GateRow(gate="reproduced", status="pass", reason=told.reason, detail=told.detail)) == "99% of it in another build layout"
+    assert in_short(GateRow(gate="tip", status="fail", reason=told.reason, detail=told.detail)) == told.reason
+    assert in_short(gate("code", "pass")) == "because"
 
 
 def row(pct: float | None, verdict: str = "worse", **more: Any) -> dict[str, Any]:

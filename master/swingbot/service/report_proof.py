@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from swingbot.core.model.records import Tree
 from swingbot.core.proof.clues import Pair, clues
-from swingbot.core.proof.gates import GateRow, in_order
+from swingbot.core.proof.gates import GateRow, in_order, in_short
 from swingbot.core.report.facts import Clue, Gate
 from swingbot.service.ports import Lab, Store
 
@@ -36,8 +36,8 @@ def gates_of(store: Store, incident: int) -> list[GateRow]:
 
 
 def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
-    """Those that have an answer."""
-    return tuple(Gate(name=gate.gate, status=gate.status, reason=gate.reason) for gate in gates if gate.status != "running")
+    """Those that have an answer, in the words of a mail."""
+    return tuple(Gate(name=gate.gate, status=gate.status, reason=in_short(gate)) for gate in gates if gate.status != "running")
 
 
 def clues_of(store: Store, headline: Row, rows: Sequence[Row], gates: Sequence[GateRow]) -> tuple[Clue, ...]:

@@ -83,6 +83,15 @@ def doubted(gates: Iterable[GateRow]) -> list[str]:
     return [gate.gate for gate in in_order(gates) if gate.gate in DOUBTFUL and gate.status == "fail"]
 
 
+def in_short(gate: GateRow) -> str:
+    """The reason as a mail has room for it: of a change that is still there, how much of it; everything else as it is."""
+    share = gate.detail.get("share")
+    if gate.status != "pass" or not isinstance(share, float):
+        return gate.reason
+    where = {"reproduced": " in another build layout", "revert": " comes back"}.get(gate.gate, "")
+    return f"{100.0 * share:.0f}% of it{where}"
+
+
 def fit_to_leave(gates: Sequence[GateRow], required: Collection[str]) -> str | None:
     """Why a mail with these gates needs a person before it leaves, in a sentence; None if it may leave by itself.
 
