@@ -197,6 +197,10 @@ def _appearing(target: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
+    except OSError as error:
+        if error.filename is None and error.strerror:  # a write: what could not be written is this
+            raise OSError(error.errno, f"{error.strerror}; make room there, or name another place", str(target)) from error
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -47,11 +47,12 @@ def as_lkp(sheet: Sheet) -> str:
 
 
 def as_perf(sheet: Sheet) -> str:
-    """`perf stat -r` of both sides, for each testbox and unit job that was run under it. Raises NothingToShow."""
+    """`perf stat -r` of both sides, for each testbox and unit job that was run under it, in the order of the rows. Raises NothingToShow."""
     if not sheet.counts:
         raise NothingToShow(f"{sheet.id} has no counters of perf stat on both sides; `--format lkp` has the benchmarks' own numbers")
     tables = []
-    for (testbox, unit_job), sides in sorted(sheet.counts.items()):
+    order = list(dict.fromkeys((row.testbox, row.unit_job) for row in sheet.rows))
+    for (testbox, unit_job), sides in sorted(sheet.counts.items(), key=lambda item: (order.index(item[0]) if item[0] in order else len(order), item[0])):
         for word, commit, runs in zip(("before", "after"), (sheet.base, sheet.head), sides, strict=True):
             tables.append(f"{word}: {_commit(commit)}, on {cut(testbox, 63)}\n\n{perf_table(runs, cut(unit_job, 200))}")
     return "\n".join(tables)
