@@ -185,7 +185,7 @@ def _failed(out: Path, compiler_version: str, failure: BuildFailed) -> Result:
     log = out / "build.log"
     with log.open("a") as file:
         file.write(f"swingbot: {failure.reason}\n")
-    lost = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("swingbot: ") and "does not take" in line]
+    lost = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("swingbot: ") and "this kernel does not take: " in line]
     hint = f" ({len(lost)} lines of the kconfig are unknown to this kernel, see build.log)" if lost else ""
     return Result(status="failed", reason=f"{failure.reason}{hint}", compiler_version=compiler_version, sizes={}, errors=failure.lines, files=_digests(out))
 
