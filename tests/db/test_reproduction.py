@@ -19,11 +19,14 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import Artifacts
+from swingbot.app.commands.sheets import printed
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import load
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.report.forms import FORMS
 from swingbot.core.reproduce import members
+from swingbot.web import tables
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
@@ -248,3 +251,15 @@ def test_what_becomes_of_a_report_changes_no_byte(world: World, tmp_path: Path) 
     world.conn.commit()
     world.made.write(world.made.kit("r1"), after)
     assert before.read_bytes() == after.read_bytes()
+
+
+def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: World) -> None:
+    app = make_app(load(environ={}), world.conn.engine, read, lambda sha256: io.BytesIO(), tables.routes(world.conn.engine, printed, FORMS))
+    with TestClient(app) as client:
+        for path in ("/report/r1/mail.txt", "/comparison/c1/lkp.txt", "/incident/i1/changelog.txt"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8"), answer.text
+            assert METRIC in answer.text
+        for path, sentence in (("/report/r1/pdf.txt", "as mail.txt, lkp.txt"), ("/report/r1/perf.txt", "no counters"), ("/report/r9/lkp.txt", "no report r9")):
+            answer = client.get(path)
+            assert (answer.status_code, sentence in answer.text) == (404, True), answer.text

@@ -12,6 +12,7 @@ from swingbot.core.report.sheet import Sheet
 from swingbot.core.report.words import clean, cut, wrap
 from swingbot_jobs.perf_table import perf_table
 
+_LONGEST_SUBJECT = 300  # LKP cuts none; one of 10 kB would bury its table
 _MOST_ROWS = 4  # of a commit message; a mail has them all
 _CHANGED = ("worse", "better", "changed")
 
@@ -36,9 +37,10 @@ def as_mail(sheet: Sheet) -> str:
 def as_lkp(sheet: Sheet) -> str:
     """One table of LKP's for each testbox and unit job. Raises NothingToShow."""
     tables = []
+    base, head = (cut(commit.subject, _LONGEST_SUBJECT) for commit in (sheet.base, sheet.head))
     for (testbox, unit_job), rows in sheet.parts.items():
         axes = (("tbox_group", testbox), ("testcase", unit_job))
-        group = LkpGroup(base=sheet.base.sha, base_subject=sheet.base.subject, head=sheet.head.sha, head_subject=sheet.head.subject, axes=axes)
+        group = LkpGroup(base=sheet.base.sha, base_subject=base, head=sheet.head.sha, head_subject=head, axes=axes)
         tables.append("".join(f"{line}\n" for line in lkp_table(group, rows)))
     found = "\n".join(table for table in tables if table)
     if not found:
