@@ -1,0 +1,76 @@
+"""The table of gates: what it carries over a migration, what it refuses, and what is written twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.core.proof.gates import GateRow
+from swingbot_db import read
+from swingbot_db.engine import make_engine
+from swingbot_db.migrate import upgrade
+from swingbot_db.store import PgStore
+from tests import builders as make
+from tests.database import fresh
+from tests.db.test_migrations import upgrade_to
+
+
+@pytest.fixture
+def old(server_url: sa.URL) -> Iterator[sa.Engine]:
+    with fresh(server_url, "template1") as url:
+        engine = make_engine(url)
+        yield engine
+        engine.dispose()
+
+
+def an_incident(conn: sa.Connection) -> int:
+    tree = make.a_tree(conn)
+    add = "INSERT INTO incident (tree, culprit) VALUES (:tree, :culprit) RETURNING id"
+    return int(conn.execute(sa.text(add), {"tree": tree, "culprit": make.a_kernel(conn, tree, 0).variant}).scalar_one())
+
+
+def test_comparisons_and_incidents_of_before_gates_are_kept_and_have_none(old: sa.Engine) -> None:
+    upgrade_to(old, "0007")
+    with old.begin() as conn:
+        incident = an_incident(conn)
+        tree, box = make.a_tree(conn, "other"), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="attribute")
+    upgrade(old)
+    with old.begin() as conn:
+        assert PgStore(conn).gates(incident) == []
+        assert conn.execute(sa.text("SELECT kind FROM comparison")).scalars().all() == ["attribute"]
+        conn.execute(sa.text("UPDATE comparison SET kind = 'gate' WHERE id = :c"), {"c": comparison})
+        with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
+            conn.execute(sa.text("UPDATE comparison SET kind = 'perhaps'"))
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        GateRow(gate="tip", status="not run"),  # without a reason
+        GateRow(gate="tip; DROP", status="pass"),
+        GateRow(gate="tip", status="pass", tries=0),
+        GateRow(gate="tip", status="perhaps"),  # type: ignore[arg-type]  # as a damaged program might
+    ],
+)
+def test_gates_that_make_no_sense_are_refused(conn: sa.Connection, gate: GateRow) -> None:
+    incident = an_incident(conn)
+    with pytest.raises(sa.exc.IntegrityError):
+        PgStore(conn).put_gate(incident, gate)
+
+
+def test_a_gate_is_one_row_however_often_it_is_asked_for(conn: sa.Connection) -> None:
+    store, incident = PgStore(conn), an_incident(conn)
+    for tries, status in ((1, "running"), (1, "fail"), (2, "running"), (2, "pass")):
+        store.put_gate(incident, GateRow(gate="tip", status=status, reason="why", tries=tries, foreseen={"builds": 1, "boots": 6, "seconds": 30.0}))  # type: ignore[arg-type]
+    (gate,) = store.gates(incident)
+    assert (gate.status, gate.tries) == ("pass", 2)
+    assert store.incidents_under_proof() == []
+    (shown,) = read.gates(conn, f"i{incident}")
+    assert shown["question"] == "is it still there at the tip of the branch?"
+    assert shown["foreseen"]["boots"] == 6
+    assert shown["boots"] == {"base": [], "head": []}
+    assert shown["decided_at"] is not None
