@@ -88,6 +88,15 @@ def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
     assert {len(boxes) for boxes in where.values()} == {1}
 
 
+def test_each_end_gets_its_share_of_the_boots() -> None:
+    """Two odd boots of the good end next to the culprit: with these alone the search would look for a step among equal kernels for ever."""
+    bench = SimulatedBench(commits=100, culprit=4, effect=-0.0488, run_noise=0.02, boot_noise=0.02, runs=1, seed=140)
+    ended = bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0), Policy(max_boots=400))
+    assert ended.named == 4
+    for end in (0, 100):
+        assert sum(boot.idx == end for boot in ended.state.observations) >= ended.boots / 20
+
+
 def in_group(*, history: bool = False) -> tuple[SimulatedBench, Ended]:
     """The culprit is the first commit: the good end is its parent and the one kernel without the change."""
     bench = SimulatedBench(commits=100, culprit=1, effect=-0.0488, run_noise=0.02, boot_noise=0.02, box_noise=0.03, runs=1, seed=21)

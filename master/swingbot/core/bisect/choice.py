@@ -17,6 +17,7 @@ from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import Policy
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
+_END_SHARE: Final = 1 / 16  # of the boots; more: boots that a search which goes well does not need
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
 
 
@@ -134,10 +135,17 @@ def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
 
 
 def weak_end(ev: Evidence, post: Posterior) -> int | None:
-    """Position of the end whose level is known too badly to judge points against it (bisect.md 3.4, the reference rule), or None."""
+    """Position of the end whose level is known too badly to judge points against it (bisect.md 3.4, the reference rule), or None.
+
+    The variances are means over where the step may be. If it is next to an end, the few boots of that end are all there is of its level,
+    and no boot elsewhere tells when these were odd ones: each end has a share of all boots.
+    """
     new = post.sd_layout**2 + post.boot_var
     limit = min(new, max(post.effect**2 / 12, 0.02 * (post.boot_var + post.sd_layout**2)))
     variances = {0: post.low_var, ev.last: post.high_var}
+    seldom = min(variances, key=lambda p: (len(ev.at(p)), p))
+    if len(ev.at(seldom)) < _END_SHARE * ev.used:
+        return seldom
     end = max(variances, key=lambda p: (variances[p], -len(ev.at(p)), -p))
     floor = 1.25 * post.sd_layout**2  # layout stays whatever is booted
     return end if variances[end] > max(limit, floor) else None
