@@ -101,7 +101,7 @@ def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: 
 
 def unpacked(content: bytes, place: Path) -> Path:
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        tar.extractall(place, filter="data")
+        tar.extractall(place)
     (directory,) = place.iterdir()
     return directory
 
