@@ -69,7 +69,7 @@ def on_boxes(make: Make) -> Make:
     return lambda seed: replace(make(seed), box_noise=0.03)
 
 
-AHEAD = 7
+AHEAD = 15
 ONE_BOX, FOUR_BOXES = "1 testbox", "4 testboxes"  # the same worlds; on one testbox its level does not matter
 CELLS = [
     Cell(name="gauss -5 %", make=plain(-0.05, run_noise=0.02)),

@@ -28,7 +28,7 @@ EVEN = believed([1 / 16] * 16)
 def test_at_the_beginning_the_middle_is_likeliest_then_the_quarters() -> None:
     assert likely_next(a_state(16), EVEN, 3) == [8, 4, 12]
     assert likely_next(a_state(16), EVEN, 9) == [8, 4, 12]
-    assert likely_next(replace(a_state(16), boxes=4), EVEN, 9) == [8, 4, 12, 2, 6, 10, 14]
+    assert likely_next(replace(a_state(16), boxes=4), EVEN, 20) == [8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15]
 
 
 def test_while_the_middle_is_booted_the_middles_of_both_halves_come_next() -> None:

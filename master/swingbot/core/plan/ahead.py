@@ -10,7 +10,7 @@ from swingbot.core.bisect.state import Belief, BisectionState, PointState
 # Where the search looks next: in the middle now, and in the middle of either half once the boot in flight has answered.
 QUANTILES: Final = (0.5, 0.25, 0.75)
 # In a group of testboxes so many answers come at once that the kernels behind them are needed as soon.
-OF_GROUP: Final = (0.125, 0.375, 0.625, 0.875)
+OF_GROUP: Final = (*(i / 8 for i in (1, 3, 5, 7)), *(i / 16 for i in range(1, 16, 2)))
 # Above this, the leader is confirmed with kernels that are there already.
 SETTLED: Final = 0.9
 
