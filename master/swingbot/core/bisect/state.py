@@ -99,7 +99,7 @@ class BisectionState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     confidence: float = 0.99  # lower: wrong commits are named; higher: a third more boots a nine
-    suspect: float = 0.9  # P(culprit) at which its confirmation begins; higher: boots that confirmation would have told as well
+    suspect: float = 0.75  # P(culprit) at which its confirmation begins; higher: boots that confirmation would have told as well; 0.9: 2 % more boots
     max_boots: int = 200  # lower: small effects on noisy boxes end inconclusive; higher: a hopeless one holds the testbox for days
     boots_per_end: int = 2  # 1: no idea of the spread; more: boots spent where one often needs none
     max_end_boots: int = 30  # a side, before we admit that the ends cannot be told apart

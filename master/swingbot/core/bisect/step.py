@@ -52,14 +52,13 @@ def step(state: BisectionState, policy: Policy) -> Action:
 
 
 def _in_group(policy: Policy, boxes: int) -> Policy:
-    """An idle testbox costs nothing and time does: boots are worth asking for sooner, and so is the confirmation of a suspect."""
+    """An idle testbox costs nothing and time does: boots are worth asking for sooner."""
     return replace(
         policy,
         parallel=max(policy.parallel, boxes),
         boots_per_end=max(policy.boots_per_end, min(boxes, 4)),
         decisive=min(policy.decisive, 4.0),
         worth=min(policy.worth, 0.3),
-        suspect=min(policy.suspect, 0.75),
     )
 
 
