@@ -44,8 +44,9 @@ def run(root: Path, command: str, *, binds: Mapping[Path, str], timeout: float) 
         (root / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
     mounts = [f"mount --rbind /dev {root}/dev", f"mount -t proc proc {root}/proc"]
     mounts += [f"mount --bind {here} {root}/{there.lstrip('/')}" for here, there in binds.items()]
-    script = " && ".join(["mount --make-rprivate /", *mounts, f'exec env -i PATH=/usr/bin:/usr/sbin HOME=/root chroot {root} sh -c "$1"'])
-    walls = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
+    private = "{ mount --make-rprivate / 2>/dev/null || :; }"  # in a chroot `/` is no mount point, and whoever made it has seen to it
+    script = " && ".join([private, *mounts, f'exec env -i PATH=/usr/bin:/usr/sbin HOME=/root chroot {root} sh -c "$1"'])
+    walls = ["unshare", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
     return subprocess.run([*walls, "sh", "-c", script, "sh", command], capture_output=True, text=True, timeout=timeout)
 
 
