@@ -46,7 +46,8 @@ def run(root: Path, command: str, *, binds: Mapping[Path, str], timeout: float) 
     mounts += [f"mount --bind {here} {root}/{there.lstrip('/')}" for here, there in binds.items()]
     private = "{ mount --make-rprivate / 2>/dev/null || :; }"  # in a chroot `/` is no mount point, and whoever made it has seen to it
     script = " && ".join([private, *mounts, f'exec env -i PATH=/usr/bin:/usr/sbin HOME=/root chroot {root} sh -c "$1"'])
-    walls = ["unshare", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    walls = ["unshare", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child", *user]
     return subprocess.run([*walls, "sh", "-c", script, "sh", command], capture_output=True, text=True, timeout=timeout)
 
 
