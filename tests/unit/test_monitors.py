@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swingbot_jobs import snapshots
@@ -249,6 +249,8 @@ def bytes_of(draw: st.DrawFn) -> bytes:
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
 @settings(max_examples=40, deadline=None)
 @given(content=bytes_of())
+@example(content=b" Errors   Throughput   Util     Demand\nbytes   bytes    secs            #      #   10^6bits/sec\n\n212992   6")
+@example(content=b"Size Time Throughput\n10^6bits\n1 2 3\n")
 def test_arbitrary_bytes_are_samples_or_one_sentence(tmp_path_factory: pytest.TempPathFactory, program: str, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "output"
     path.write_bytes(content)

@@ -44,7 +44,7 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
 def read_line(reading: Reading, line: str) -> None:
     words = line.split()
-    if "Throughput" in words or ("Rate" in words and "Time" in words):
+    if is_header(words):
         reading.columns = words
     elif "10^6bits" in line:
         reading.unit = "Mbps"
@@ -54,6 +54,12 @@ def read_line(reading: Reading, line: str) -> None:
         reading.iterations = int(match[1])
     elif reading.columns and ROW.fullmatch(line):
         read_row(reading, words)
+
+
+def is_header(words: list[str]) -> bool:
+    """The line above the units: two sizes at least, the time, and the rate right of it."""
+    rate = next((index for index, word in enumerate(words) if word in ("Throughput", "Rate")), 0)
+    return "Time" in words and 2 <= words.index("Time") < rate
 
 
 def read_row(reading: Reading, words: list[str]) -> None:
