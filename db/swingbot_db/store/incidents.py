@@ -13,6 +13,7 @@ from swingbot.core.incident.model import Expected, FirstMail, Incident, Sighting
 from swingbot.core.model.records import Comparison, Swing
 from swingbot.core.moderation.filing import Filing
 from swingbot.core.report.followup import Kind
+from swingbot.core.stats.row import key_of
 from swingbot_db import reports
 from swingbot_db.store.comparisons import ComparisonRows
 from swingbot_db.store.kernels import KernelRows
@@ -202,11 +203,11 @@ class IncidentRows(SightingRows):
     def rows_of_incident(self, incident: int, comparison: int) -> list[dict[str, Any]]:
         """The rows of its own comparison, then those of further ones: jobs and testboxes that the first has not."""
         found = self.rows(comparison)
-        seen = {(row["testbox"], row["unit_job"], row["metric"]) for row in found}
+        seen = {key_of(row) for row in found}
         for other in dict.fromkeys(s.comparison for s in self.sightings(incident) if s.comparison not in (None, comparison)):
             assert other is not None
-            more = [row for row in self.rows(other) if (row["testbox"], row["unit_job"], row["metric"]) not in seen]
-            seen |= {(row["testbox"], row["unit_job"], row["metric"]) for row in more}
+            more = [row for row in self.rows(other) if key_of(row) not in seen]
+            seen |= {key_of(row) for row in more}
             found += more
         return found
 

@@ -6,12 +6,14 @@ again only where that table has no such row: on another testbox, in another bran
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.records import Bisection
 from swingbot.core.plan import swings as plan
 from swingbot.core.report.words import change
+from swingbot.core.stats.row import CHANGED, key_of, row_of
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import Lab, Store
 
@@ -45,7 +47,7 @@ def _measured(store: Store, sighting: Sighting) -> Sighting | None:
 
 def _measure(lab: Lab, store: Store, sighting: Sighting) -> int:
     tree = store.tree_by_id(sighting.tree)
-    told = next(c for c in store.conclusion(sighting.bisection)["culprits"] if c["commit"] == sighting.commit)
+    told = named_in(store.conclusion(sighting.bisection), sighting.commit)
     first = all(other.comparison is None for other in store.sightings(sighting.incident))
     return store.add_comparison(
         kind="attribute",
@@ -69,7 +71,7 @@ def explain_swings(lab: Lab, store: Store) -> None:
     """Close open swings that a culprit of the same comparison accounts for."""
     for sighting in store.sightings_to_tell():
         assert sighting.comparison is not None
-        rows = {(row["testbox"], row["unit_job"], row["metric"]): row for row in store.rows(sighting.comparison)}
+        rows = {key_of(row): row for row in store.rows(sighting.comparison)}
         looked_at = {swing.comparison for swing in store.swings_of_bisection(sighting.bisection)}
         for swing in store.swings("open", "suspected"):
             if swing.comparison in looked_at and plan.explains(rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct):
@@ -79,17 +81,21 @@ def explain_swings(lab: Lab, store: Store) -> None:
 def change_of(store: Store, sighting: Sighting, bisection: Bisection) -> float:
     """The change in per cent that the culprit makes of its bisection's metric: of fresh boots where there are any, else as the bisection concluded."""
     row = headline_of(store, sighting, bisection)
-    if row is not None and row["change_pct"] is not None and row["verdict"] in ("worse", "better", "changed"):
+    if row is not None and row["change_pct"] is not None and row["verdict"] in CHANGED:
         return float(row["change_pct"])
-    return float(next(c for c in store.conclusion(bisection.id)["culprits"] if c["commit"] == sighting.commit)["change_pct"])
+    return float(named_in(store.conclusion(bisection.id), sighting.commit)["change_pct"])
+
+
+def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
+    """What a conclusion says of one of its culprits: parent, probability, change."""
+    return next(culprit for culprit in conclusion["culprits"] if culprit["commit"] == commit)
 
 
 def headline_of(store: Store, sighting: Sighting, bisection: Bisection) -> dict[str, Any] | None:
     """The row of the bisection's metric in the comparison of parent and culprit."""
     if sighting.comparison is None:
         return None
-    key = (bisection.testbox, bisection.unit_job, bisection.metric)
-    return next((row for row in store.rows(sighting.comparison) if (row["testbox"], row["unit_job"], row["metric"]) == key), None)
+    return row_of(store.rows(sighting.comparison), bisection.key)
 
 
 def seen_elsewhere(store: Store, incident: int, tree: int) -> str:
@@ -98,7 +104,7 @@ def seen_elsewhere(store: Store, incident: int, tree: int) -> str:
     for sighting in store.sightings(incident):
         bisection = store.bisection(sighting.bisection)
         row = headline_of(store, sighting, bisection) if bisection is not None and sighting.tree != tree else None
-        if row is not None and row["verdict"] in ("worse", "better", "changed"):
+        if row is not None and row["verdict"] in CHANGED:
             place = store.tree_by_id(sighting.tree)
             places.append(f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row['metric']} {change(row['change_pct'], row['better'])})")
     return "; ".join(dict.fromkeys(places))

@@ -8,7 +8,8 @@ from swingbot.core.incident.level import check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Comparison, Tree
-from swingbot.service.attribute_incidents import change_of
+from swingbot.core.stats.row import row_of
+from swingbot.service.attribute_incidents import change_of, named_in
 from swingbot.service.keep_incidents import OURSELVES, fix_answered
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import GitError, Lab, Store
@@ -37,7 +38,7 @@ def _measure(lab: Lab, store: Store, incident: Incident, fix: str) -> None:
         assert bisection is not None
         if tree.tip_commit is None or not _has(lab, sighting, fix, tree.tip_commit):
             continue
-        told = next(c for c in store.conclusion(bisection.id)["culprits"] if c["commit"] == sighting.commit)
+        told = named_in(store.conclusion(bisection.id), sighting.commit)
         comparison = store.add_comparison(
             kind="asked",
             tree=tree.id,
@@ -80,9 +81,7 @@ def _decide(store: Store, incident: Incident) -> None:
     if found is None:
         return  # split off since: the incident that has it now is asked
     sighting, bisection = found
-    key = (bisection.testbox, bisection.unit_job, bisection.metric)
-    row = next((row for row in store.rows(comparison.id) if (row["testbox"], row["unit_job"], row["metric"]) == key), None)
-    answer = check(change_of(store, sighting, bisection), row)
+    answer = check(change_of(store, sighting, bisection), row_of(store.rows(comparison.id), bisection.key))
     detail = {
         "answer": answer.answer,
         "comparison": ids.show("comparison", comparison.id),

@@ -17,7 +17,7 @@ from swingbot.core.model.records import Bisection, Comparison, Variant
 from swingbot.core.report import Commit, FollowUp, Posted, Row, encode, follow_up, message_id
 from swingbot.core.report.followup import Kind
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.row import row_json
+from swingbot.core.stats.row import CHANGED, row_json
 from swingbot.service.attribute_incidents import headline_of
 from swingbot.service.draft_reports import report_row
 from swingbot.service.judge_comparisons import boots_of, metric_of, rule_of
@@ -25,7 +25,6 @@ from swingbot.service.moderate_reports import file_report
 from swingbot.service.ports import GitError, Lab, Store
 from swingbot.service.report_proof import gates_of, told_gates
 
-_SHOWN = ("worse", "better", "changed")
 _OF = {"retraction": "invalid", "fixed": "fixed"}  # the status that an incident has for that mail; open for all others
 
 
@@ -126,7 +125,7 @@ def _update(lab: Lab, store: Store, case: Case) -> News | None:
         return None
     told = [_found(store, case, sighting) for sighting in new]
     comparisons = list(dict.fromkeys(sighting.comparison for sighting in new if sighting.comparison is not None))
-    rows = [row for number in comparisons for row in store.rows(number) if row.get("headline") and row["verdict"] in _SHOWN]
+    rows = [row for number in comparisons for row in store.rows(number) if row.get("headline") and row["verdict"] in CHANGED]
     tree = store.tree_by_id(new[0].tree)
     return News(
         rows=tuple(report_row(lab, row) for row in rows),
@@ -145,7 +144,7 @@ def _found(store: Store, case: Case, new: Sighting) -> tuple[str, bool]:
     row, here = headline_of(store, new, bisection), f"{tree.name}, branch {tree.branch}"
     if row is None or row["change_pct"] is None:
         return f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.", False
-    if row["verdict"] not in _SHOWN:
+    if row["verdict"] not in CHANGED:
         return f"A search in {here} ended at {new.commit[:12]} too, but fresh boots there do not show it.", False
     if new.culprit == case.culprit.id:
         return f"The same commit also changes {bisection.metric} on {bisection.testbox}, which was measured since.", True

@@ -13,7 +13,8 @@ from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report import Bisection as BisectionFacts
 from swingbot.core.report import Commit, ReportFacts, Row, Side, encode, mail, message_id
 from swingbot.core.report.facts import BadFacts
-from swingbot.service.attribute_incidents import seen_elsewhere
+from swingbot.core.stats.row import CHANGED, row_of
+from swingbot.service.attribute_incidents import named_in, seen_elsewhere
 from swingbot.service.find_posting import posting_of
 from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.moderate_reports import file_report, suspicion_of
@@ -40,8 +41,8 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
     bisection = store.bisection(store.bisections_of_incident(incident)[0])
     assert bisection is not None
     rows = store.rows_of_incident(incident, comparison.id)
-    headline = next((row for row in rows if _is_headline(row, bisection)), None)
-    shown = headline is not None and headline["verdict"] in ("worse", "better", "changed")
+    headline = row_of(rows, bisection.key)
+    shown = headline is not None and headline["verdict"] in CHANGED
     if headline is None or headline["change_pct"] is None:
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
     number, gates = store.reserve_report(), gates_of(store, incident)
@@ -85,10 +86,6 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         filing=filing,
         facts=facts.to_json(),
     )
-
-
-def _is_headline(row: Mapping[str, Any], bisection: Bisection) -> bool:
-    return (row["testbox"], row["unit_job"], row["metric"]) == (bisection.testbox, bisection.unit_job, bisection.metric)
 
 
 def _facts(
@@ -150,14 +147,13 @@ def _facts(
 
 def _bisection(store: Store, bisection: Bisection, culprit: Variant) -> BisectionFacts:
     told = store.conclusion(bisection.id)
-    own = next(c for c in told["culprits"] if c["commit"] == culprit.commit)
     return BisectionFacts(
         id=ids.show("bisection", bisection.id),
         candidates=len(told["candidates"]),
         boots=told["boots"],
         kernels=told["kernels"],
         builds=told["builds"],
-        probability=own["probability"],
+        probability=named_in(told, culprit.commit)["probability"],
     )
 
 

@@ -11,6 +11,7 @@ from swingbot.core.proof import code, elsewhere
 from swingbot.core.proof.gates import Told
 from swingbot.core.proof.series import MOST_COMMITS, series_end
 from swingbot.core.proof.share import Effect, effect_of
+from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.compare_kernels import NoRecord, changed_code
 from swingbot.service.gather_differences import differences_of
 from swingbot.service.make_variants import in_layout, variant_of, with_fragment
@@ -23,7 +24,6 @@ from swingbot_jobs.unit_job import UnitJob
 
 OTHER_LAYOUT: Final = 1
 ALIGNED: Final = "align64"  # the fragment that aligns functions to 64 bytes
-SHOWN: Final = ("worse", "better", "changed")
 Pair = tuple[Variant, Variant]  # base, head
 
 
@@ -53,15 +53,14 @@ class Case:
     @property
     def own(self) -> Effect | None:
         """The commit's own effect, from fresh boots; None where they do not show it."""
-        return effect_of(self.headline) if self.headline is not None and self.headline["verdict"] in SHOWN else None
+        return effect_of(self.headline) if self.headline is not None and self.headline["verdict"] in CHANGED else None
 
 
 def case_of(store: Store, incident: Proven) -> Case:
     bisection = store.bisection(store.bisections_of_incident(incident.id)[0])
     assert bisection is not None
     rows = store.rows(incident.comparison.id)
-    wanted = (bisection.testbox, bisection.unit_job, bisection.metric)
-    headline = next((row for row in rows if (row["testbox"], row["unit_job"], row["metric"]) == wanted), None)
+    headline = row_of(rows, bisection.key)
     return Case(
         incident=incident,
         tree=store.tree_by_id(incident.tree),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, KernelBuild, Order, Variant
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.core.stats.row import row_json
+from swingbot.core.stats.row import CHANGED, row_json
 from swingbot.core.stats.rules import rule_for
 from swingbot.service.gather_differences import Differences, differences_of
 from swingbot.service.place_orders import series_for
@@ -149,7 +149,7 @@ def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Value
     verdict, reason = judged.verdict, judged.reason
     if known.identical:
         verdict, reason = "same", "the two kernel images are identical byte for byte"
-    elif known.told and verdict in ("worse", "better", "changed"):
+    elif known.told and verdict in CHANGED:
         reason = f"{reason}; {known.told}" if reason else known.told
     elif verdict == "invalid" and any(problems):
         reason = f"{reason}; {next(p for p in problems if p)[0]}"

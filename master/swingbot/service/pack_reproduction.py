@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce.kit import Artifact, Boot, Kernel, Kit, LeftOut, Rootfs, Run, Side
+from swingbot.core.stats.row import key_of, row_of
 from swingbot_jobs import newc
 from swingbot_jobs.unit_job import UnitJob
 
@@ -112,7 +113,7 @@ def _kit(found: _Gathering, report: Row, incident: Row, comparison: Row, headlin
     boots = [_boot(found, row, {job.name: job.program for job in jobs}) for row in rows]
     if not boots:
         found.missing.append("boots: none of culprit and parent came up")
-    row = next((row for row in comparison["rows"] if _is_row(row, headline)), None)
+    row = row_of(comparison["rows"], key_of(headline))
     tree = sources.tree(incident["tree"])
     patch, no_patch = sources.patch(incident["culprit"]["commit"])
     job_archive, programs = _job(found, rows, jobs)
@@ -146,10 +147,6 @@ def _kit(found: _Gathering, report: Row, incident: Row, comparison: Row, headlin
         missing=tuple(found.missing),
         notes=tuple(found.notes),
     )
-
-
-def _is_row(row: Row, headline: Row) -> bool:
-    return all(row[key] == headline[key] for key in ("testbox", "unit_job", "metric"))
 
 
 def _kernel(found: _Gathering, side: Side, variant: Row) -> Kernel:

@@ -14,7 +14,7 @@ from swingbot.core.model.records import Comparison, Proven
 from swingbot.core.proof.gates import GATES, UNASKED, GateRow, Told, decided, doubted, spoken, within_budget
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.row import row_json
+from swingbot.core.stats.row import row_json, row_of
 from swingbot.service.attribute_incidents import FRESH_K
 from swingbot.service.foresee_gates import foresee
 from swingbot.service.gate_kernels import Case, Kernels, case_of, of_gate
@@ -167,12 +167,12 @@ def _gate(store: Store, case: Case, name: str) -> GateRow | None:
 
 
 def _of_rows(store: Store, case: Case, row: GateRow, comparison: Comparison) -> Told:
-    own, wanted = case.own, (case.bisection.testbox, case.bisection.unit_job, case.bisection.metric)
+    own = case.own
     if own is None:
         return Told(status="fail" if row.gate == "reproduced" else "not run", reason="fresh boots of commit and parent do not show it")
     if row.gate in ("reproduced", "layout") and _same_images(store, case, comparison):
         return Told(status="not run", reason="the other build gave the same image, byte for byte")
-    seen = next((r for r in store.rows(comparison.id) if (r["testbox"], r["unit_job"], r["metric"]) == wanted), None)
+    seen = row_of(store.rows(comparison.id), case.bisection.key)
     effect = effect_of(seen)
     if seen is None or effect is None:
         return Told(status="not run", reason=str((seen or {}).get("reason") or "no run gave a result"))

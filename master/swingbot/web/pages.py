@@ -13,10 +13,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.stats.row import Key, key_of
 
 from . import incident, kernel_change, plot
 from . import report as report_page
-from .plotted import Key, is_of, key_of, plotted, program_of, programs_of
+from .plotted import is_of, plotted, program_of, programs_of
 from .ports import OpenArtifact, Row
 from .render import Renderer, is_json
 from .reproduction import Kits
@@ -119,7 +120,7 @@ class Pages:
         number = request.path_params["number"]
         if number >= len(keys):
             raise NotFound(f"comparison {found['id']} has {len(keys)} plots; there is none with number {number}")
-        mine = [row for row in samples if (row["testbox"], row["unit_job"], row["metric"]) == keys[number]]
+        mine = [row for row in samples if key_of(row) == keys[number]]
         return _svg(plot.comparison_plot(_shown(found, keys[number]), mine))
 
     def bisection_plot(self, request: Request) -> Response:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from swingbot.core.stats.row import CHANGED, Key, key_of
+
 from .ports import Row
-
-Key = tuple[str, str, str]  # testbox, unit job, metric
-
-
-def key_of(row: Row) -> Key:
-    return row["testbox"], row["unit_job"], row["metric"]
 
 
 def program_of(metric: str) -> str:
@@ -28,7 +24,7 @@ def is_of(metric: str, unit_job: str) -> bool:
 def plotted(found: Row, samples: list[Row]) -> list[Key]:
     """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed."""
     rows = found["rows"]
-    keys = [key_of(row) for row in rows if not row["counter"] or row["verdict"] in ("worse", "better", "changed")]
+    keys = [key_of(row) for row in rows if not row["counter"] or row["verdict"] in CHANGED]
     programs = programs_of(found)
     measured = sorted({key_of(row) for row in samples if program_of(row["metric"]) in programs})
     return keys + [key for key in measured if key not in {key_of(row) for row in rows}]

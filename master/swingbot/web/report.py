@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
+from swingbot.core.stats.row import key_of, row_of
 
 from . import plot
 from .plotted import plotted
@@ -23,13 +24,8 @@ def of_report(read: ReadModels, conn: sa.Connection, report: Row) -> Row:
     return found | {"row": row, "number": _plot_number(read, conn, comparison, headline), "boots": _boots(comparison, headline)}
 
 
-def _is_headline(row: Row, headline: Row) -> bool:
-    return all(row[key] == headline[key] for key in ("testbox", "unit_job", "metric"))
-
-
 def _row(comparison: Row | None, headline: Row | None) -> Row | None:
-    rows = comparison["rows"] if comparison and headline else []
-    return next((row for row in rows if headline and _is_headline(row, headline)), None)
+    return row_of(comparison["rows"], key_of(headline)) if comparison and headline else None
 
 
 def _plot_number(read: ReadModels, conn: sa.Connection, comparison: Row | None, headline: Row | None) -> int | None:
@@ -37,7 +33,7 @@ def _plot_number(read: ReadModels, conn: sa.Connection, comparison: Row | None, 
     if comparison is None or headline is None:
         return None
     keys = plotted(comparison, read.samples_of_comparison(conn, comparison["id"]))
-    key = (headline["testbox"], headline["unit_job"], headline["metric"])
+    key = key_of(headline)
     return keys.index(key) if key in keys else None
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from swingbot.core.report.words import change
+from swingbot.core.stats.row import CHANGED
 
 Row = Mapping[str, Any]  # a comparison row as DESIGN section 8 words it; `tree` and `commit` may say where it was measured
-_CHANGED: Final = ("worse", "better", "changed")
 _RANK: Final = {"worse": 0, "changed": 1, "better": 2}
 _SHOWN: Final = (
     *("testbox", "label", "tree", "branch", "commit", "comparison"),
@@ -37,7 +37,7 @@ class Impact:
     @property
     def worst(self) -> tuple[int, float]:
         """For sorting: what got worse first, then the larger change."""
-        changed = [row for row in self.rows if row["verdict"] in _CHANGED]
+        changed = [row for row in self.rows if row["verdict"] in CHANGED]
         return min((_RANK[row["verdict"]], -abs(row["change_pct"] or 0.0)) for row in changed)
 
     def to_json(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Impact:
 
 def words_of(row: Row) -> str:
     """The change with its direction as a word; what is no change says so."""
-    if row["verdict"] in _CHANGED:
+    if row["verdict"] in CHANGED:
         return change(row["change_pct"], row["better"])
     return {"same": "no change", "unclear": "unclear"}.get(row["verdict"], "not comparable")
 
@@ -67,7 +67,7 @@ def impacts(rows: Iterable[Row], *, but: tuple[str, str] | None = None) -> list[
         if row.get("class", "benchmark") == "benchmark":
             groups.setdefault((row["unit_job"], row["metric"]), []).append(row)
     found = [Impact(unit_job=job, metric=metric, rows=_sorted(of)) for (job, metric), of in groups.items() if (job, metric) != but]
-    changed = [impact for impact in found if any(row["verdict"] in _CHANGED for row in impact.rows)]
+    changed = [impact for impact in found if any(row["verdict"] in CHANGED for row in impact.rows)]
     told = {impact.unit_job for impact in changed if impact.headline}
     shown = [impact for impact in changed if impact.headline or impact.unit_job not in told]
     return sorted(shown, key=lambda i: (not i.split, *i.worst, i.unit_job, i.metric))[:_MOST]

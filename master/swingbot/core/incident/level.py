@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from swingbot.core.stats.row import CHANGED
+
 GONE: Final = 0.4  # a change of which no more than this share is left has gone; the other side of what makes one commit explain a swing
 THERE: Final = 0.6
 Answer = Literal["back", "still", "unclear"]
@@ -50,7 +52,7 @@ def check(found_pct: float, row: Mapping[str, Any] | None) -> Check:
     words = f"{row['metric']} was {found_pct:+.1f} % with the culprit and is {row['change_pct']:+.1f} % at the tip, both against the culprit's parent"
     if share is None:
         return Check(answer="unclear", share=None, words=words)
-    if row["verdict"] in ("worse", "better", "changed") and share >= THERE:
+    if row["verdict"] in CHANGED and share >= THERE:
         return Check(answer="still", share=share, words=words)
     if row["verdict"] != "unclear" and share <= GONE:
         return Check(answer="back", share=share, words=words)

@@ -219,6 +219,11 @@ class Bisection:
     status: str
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Testbox, unit job and metric: which row of a comparison is its own."""
+        return self.testbox, self.unit_job, self.metric
+
+    @property
     def testboxes(self) -> tuple[str, ...]:
         """Those that share its boots: the one, or all of a group; `box` of a boot is the index here."""
         return tuple(self.policy.get("testboxes", ())) or (self.testbox,)

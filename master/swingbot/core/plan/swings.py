@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from swingbot.core.stats.compare import BootRuns
+from swingbot.core.stats.row import CHANGED
 
 Row = Mapping[str, Any]  # a comparison row as DESIGN section 8 words it, with `headline` and `min_effect_pct`
 
@@ -16,7 +17,7 @@ EXPLAINED_SHARE: Final = 0.6
 
 def swings(rows: Sequence[Row]) -> list[Row]:
     """Rows that count as swings: the headline metric of a unit job, and a verdict with a direction."""
-    return [row for row in rows if row.get("headline") and row["verdict"] in ("worse", "better", "changed") and row["change_pct"] is not None]
+    return [row for row in rows if row.get("headline") and row["verdict"] in CHANGED and row["change_pct"] is not None]
 
 
 def strongest(rows: Sequence[Row]) -> Row:
@@ -26,7 +27,7 @@ def strongest(rows: Sequence[Row]) -> Row:
 
 def explains(own: Row | None, whole_pct: float) -> bool:
     """Whether the culprit's `own` row accounts for a swing of `whole_pct` per cent between the ends of the branch."""
-    if own is None or own["change_pct"] is None or own["verdict"] not in ("worse", "better", "changed"):
+    if own is None or own["change_pct"] is None or own["verdict"] not in CHANGED:
         return False
     return bool(own["change_pct"] * whole_pct > 0 and abs(own["change_pct"]) >= EXPLAINED_SHARE * abs(whole_pct))
 

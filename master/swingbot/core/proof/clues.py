@@ -11,6 +11,7 @@ from swingbot.core.proof.gates import GateRow
 from swingbot.core.proof.share import Effect, effect_of
 from swingbot.core.report.facts import Clue
 from swingbot.core.report.words import change, cut, percent
+from swingbot.core.stats.row import CHANGED, key_of
 
 MOST: Final = 5
 _OF_CODE: Final = 2  # of them sizes of functions that the commit changed
@@ -57,14 +58,14 @@ def _of_row(row: Row, own: Effect, others: Sequence[Pair]) -> list[tuple[float, 
 def _points(row: Row) -> float | None:
     """Change of a share, 1 for a hundred points; None unless it is clear."""
     points, bounds = row.get("change_points"), row.get("interval_points")
-    clear = row["verdict"] in ("worse", "better", "changed") and bounds is not None and bounds[0] * bounds[1] > 0
+    clear = row["verdict"] in CHANGED and bounds is not None and bounds[0] * bounds[1] > 0
     return points / 100.0 if clear and points is not None else None
 
 
 def _ratio(row: Row, own: Effect) -> float | None:
     """Log effect of a counter; None unless it is clear, large enough to matter, and other than the amount of work."""
     found = effect_of(row)
-    if found is None or found.low is None or found.high is None or row["verdict"] not in ("worse", "better", "changed"):
+    if found is None or found.low is None or found.high is None or row["verdict"] not in CHANGED:
         return None
     if found.low * found.high <= 0 or abs(found.log) < _LEAST or abs(found.log - own.log) < _FOLLOWS * abs(own.log):
         return None
@@ -74,7 +75,7 @@ def _ratio(row: Row, own: Effect) -> float | None:
 def _same_way(row: Row, pair: Pair, size: float) -> bool:
     """Whether another pair that has the row shows it in the same direction."""
     for other in pair.rows:
-        if (other["testbox"], other["unit_job"], other["metric"]) == (row["testbox"], row["unit_job"], row["metric"]):
+        if key_of(other) == key_of(row):
             seen = other.get("change_points") if row.get("class") in ("share", "profile") else other["change_pct"]
             return seen is not None and other["verdict"] != "same" and seen * size * (-1 if pair.turned else 1) > 0
     return True

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from swingbot.core.proof.gates import Told
 from swingbot.core.report.words import change
+from swingbot.core.stats.row import CHANGED
 
 Row = Mapping[str, Any]
-_SEEN: Final = ("worse", "better", "changed")
 _APART: Final = 4  # differences of two testboxes that are named
 
 
@@ -44,7 +44,7 @@ def told(own: Place, others: Sequence[Place]) -> Told:
 def _answer(own: Row | None, other: Row | None) -> str:
     if own is None or other is None or other["change_pct"] is None or other["verdict"] in ("unclear", "invalid"):
         return "unclear"
-    if other["verdict"] not in _SEEN:
+    if other["verdict"] not in CHANGED:
         return "no"
     return "yes" if math.copysign(1.0, other["change_pct"]) == math.copysign(1.0, own["change_pct"]) else "opposite"
 
@@ -59,7 +59,7 @@ def _figure(row: Row | None) -> str:
     if row is None or row["change_pct"] is None:
         return "no number"
     better = row.get("better")
-    return change(row["change_pct"], better if better in ("higher", "lower") else None) + (f", {row['verdict']}" if row["verdict"] not in _SEEN else "")
+    return change(row["change_pct"], better if better in ("higher", "lower") else None) + (f", {row['verdict']}" if row["verdict"] not in CHANGED else "")
 
 
 def apart(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

@@ -15,6 +15,7 @@ from swingbot.core.report.letter import BODY_BYTES, Mail, as_text, fitting, size
 from swingbot.core.report.lkp import LkpGroup, lkp_table
 from swingbot.core.report.proof import clue_lines, gate_lines
 from swingbot.core.report.words import WIDTH, change, clean, count, cut, shell, sure, wrap
+from swingbot.core.stats.row import CHANGED
 
 _MOST_ROWS = 12  # other rows shown in full; the page has them all
 _MOST_BOXES = 6  # testboxes with the headline's metric that stand in the first table
@@ -46,7 +47,7 @@ def _subject(facts: ReportFacts) -> str:
 
 def _confirmed(row: Row) -> bool:
     """The fresh boots show the change too. Otherwise the mail claims nothing; it is for the person who decides about it."""
-    return row.verdict in ("worse", "better", "changed")
+    return row.verdict in CHANGED
 
 
 def _short(sha: str) -> str:

@@ -10,11 +10,11 @@ from swingbot.core.report.grid import grid
 from swingbot.core.report.lkp import LkpGroup, lkp_table
 from swingbot.core.report.sheet import Sheet
 from swingbot.core.report.words import clean, cut, wrap
+from swingbot.core.stats.row import CHANGED
 from swingbot_jobs.perf_table import perf_table
 
 _LONGEST_SUBJECT = 300  # LKP cuts none; one of 10 kB would bury its table
 _MOST_ROWS = 4  # of a commit message; a mail has them all
-_CHANGED = ("worse", "better", "changed")
 
 
 class NothingToShow(ValueError):
@@ -62,7 +62,7 @@ def as_perf(sheet: Sheet) -> str:
 
 def as_changelog(sheet: Sheet) -> str:
     """A few lines for a commit message: what changed, else what did not; where, and of how many boots. Raises NothingToShow."""
-    rows = [row for row in sheet.rows if row.verdict in _CHANGED] or [row for row in sheet.rows if row.verdict == "same"]
+    rows = [row for row in sheet.rows if row.verdict in CHANGED] or [row for row in sheet.rows if row.verdict == "same"]
     if not rows:
         raise NothingToShow(f"{sheet.id} has no metric with a clear answer: nothing that a commit message could say")
     rows = _without_aliases(rows)

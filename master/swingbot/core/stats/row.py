@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from swingbot.core.stats.rows import RowVerdict, Rule, Side
+
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
+Key = tuple[str, str, str]  # testbox, unit job, metric
+CHANGED: Final = ("worse", "better", "changed")  # the verdicts that say so
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """Which row of a comparison it is."""
+    return row["testbox"], row["unit_job"], row["metric"]
+
+
+def row_of(rows: Iterable[_Row], key: Key) -> _Row | None:
+    """The row of that testbox, unit job and metric; None where the comparison has none."""
+    return next((row for row in rows if key_of(row) == key), None)
 
 
 def row_json(row: RowVerdict, rule: Rule) -> dict[str, Any]:
