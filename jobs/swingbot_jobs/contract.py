@@ -14,6 +14,8 @@ from typing import Any
 
 import jsonschema
 
+# What a worker may say of its testbox while an attempt runs: going into the kernel under test, in it, on its way back, back in its own system, out of reach.
+PHASES = ("booting", "running", "returning", "idle", "lost")
 SCHEMA_DIR = Path(__file__).resolve().parent.parent / "schema"
 
 Document = dict[str, Any]
@@ -21,6 +23,18 @@ Document = dict[str, Any]
 
 class ContractError(ValueError):
     """A document does not fit its schema; says where and why."""
+
+
+_PHASE = {
+    "type": "object",
+    "required": ["phase", "why"],
+    "additionalProperties": False,
+    "properties": {
+        "phase": {"enum": list(PHASES)},
+        "why": {"type": "string", "maxLength": 2000},
+        "boot_id": {"type": ["string", "null"], "maxLength": 100},
+    },
+}
 
 
 @cache
@@ -45,3 +59,12 @@ def check_order(document: object) -> Document:
 def check_outcome(document: object) -> Document:
     """Return `document` if it is a version 1 outcome; raise ContractError otherwise."""
     return _check("outcome-1.schema.json", "outcome", document)
+
+
+def check_phase(document: object) -> Document:
+    """Return `document` if it says what a testbox does now: `{"phase", "why", "boot_id"}`; raise ContractError otherwise."""
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(_PHASE).iter_errors(document))
+    if error is not None:
+        raise ContractError(f"phase: {error.message[:300]}")
+    assert isinstance(document, dict)
+    return document

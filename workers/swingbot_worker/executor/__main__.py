@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -70,7 +71,8 @@ def _build_or_boot(place: Place, order: Document, exchange: Exchange | None, sit
         order = order | {"kernel": kernel | {"image": str(image)}}
     from swingbot_worker import testbox
 
-    return testbox.boot(order, place.out, site)
+    tell_phase = testbox.tell_nobody if exchange is None else partial(exchange.tell_phase, order["attempt"])
+    return testbox.boot(order, place.out, site, tell_phase)
 
 
 def _check_files(place: Place, outcome: Document) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import httpx
 from swingbot_worker import InfraError
 
 PATIENCE_SECONDS = 6 * 3600.0  # how long a result is offered before its executor gives up (the files stay)
+TELL_SECONDS = 3.0  # a phase that cannot be told is forgotten: the boot must not wait for it, and the outcome says it all again
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 60.0
 _CHUNK = 1 << 18
 
@@ -70,6 +72,12 @@ class Exchange:
             return answer.status_code != 200 or answer.json().get("wanted") is not False
         except (Away, ValueError, AttributeError):
             return True
+
+    def tell_phase(self, attempt: str, phase: str, why: str, boot_id: str | None = None) -> None:
+        """Say what the testbox does now (swingbot_jobs.contract.PHASES). Raises nothing: whoever does not hear it learns it from the outcome."""
+        told = {"phase": phase, "why": why[:2000], "boot_id": boot_id}
+        with contextlib.suppress(Away):
+            self._ask("PUT", f"/attempts/{attempt}/phase", json=told, timeout=TELL_SECONDS)
 
     def get_file(self, sha256: str, target: Path) -> None:
         """Fetch a file into `target` (which must be a temporary name); raises InfraError if the bytes are not the ones asked for."""

@@ -19,13 +19,13 @@ from swingbot_worker import InfraError, engine, lease
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import command, host, virtual
 from swingbot_worker.testbox.limits import limits
-from swingbot_worker.testbox.request import Boot, Fact, Request
+from swingbot_worker.testbox.request import Boot, Fact, Request, TellPhase, tell_nobody
 
 FILES = ("console.log", "results.tar", "qemu.log", "driver.log", "job.sh", "job.cpio", "qemu.json", "rootfs.json")
 REASON_LENGTH = 2000
 
 
-def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
+def boot(order: dict[str, Any], out: Path, site: Site, tell_phase: TellPhase = tell_nobody) -> dict[str, Any]:
     """Boot the kernel that `order` (order-1 schema) names, once, and run its unit jobs; returns the outcome (outcome-1 schema).
 
     console.log, results.tar, job.sh and the driver's log come into `out`. What the kernel does is a status of the outcome;
@@ -34,7 +34,7 @@ def boot(order: dict[str, Any], out: Path, site: Site) -> dict[str, Any]:
     started, stolen = time.monotonic(), host.stolen_ticks()
     out = out.absolute()
     try:
-        request = _request(order, out, site)
+        request = _request(order, out, site, tell_phase)
         made = _boot(request)
         results = read_results(request.results) if request.results.is_file() else Results(runs={})
         _check_engine(request, results)
@@ -66,7 +66,7 @@ def _job_script(request: Request) -> bytes:
     return script.content + b"".join(b"\n# " + b"\n# ".join([run.path.encode(), *run.content.splitlines()]) + b"\n" for run in runs)
 
 
-def _request(order: Mapping[str, Any], out: Path, site: Site) -> Request:
+def _request(order: Mapping[str, Any], out: Path, site: Site, tell_phase: TellPhase) -> Request:
     out.mkdir(parents=True, exist_ok=True)
     image = _image(order["kernel"], out, site)
     for name in FILES:  # a second attempt into the same directory must not show files of the first
@@ -85,6 +85,7 @@ def _request(order: Mapping[str, Any], out: Path, site: Site) -> Request:
         site=site,
         order=order,
         tell=_tell,
+        tell_phase=tell_phase,
     )
 
 

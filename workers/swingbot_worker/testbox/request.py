@@ -16,6 +16,12 @@ from swingbot_worker.testbox.limits import Limits
 from swingbot_worker.testbox.verdict import Verdict
 
 Fact = str | int | float | bool | None
+# (phase, why): phase is one of swingbot_jobs.contract.PHASES. Never raises, and costs a few seconds at most when nobody listens.
+TellPhase = Callable[[str, str], None]
+
+
+def tell_nobody(phase: str, why: str) -> None:
+    """For boots by hand: there is no service that keeps the state of the box."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,7 @@ class Request:
     site: Site
     order: Mapping[str, object]
     tell: Callable[[str], None]
+    tell_phase: TellPhase = tell_nobody  # outside of the measured window only
 
     def job_entries(self, *, alone: bool) -> list[Entry]:
         """What the job adds to the root file system, or what is laid before the operator's driver. `alone`: in a guest of its own."""
