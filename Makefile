@@ -67,4 +67,4 @@ dashboards: setup ## Grafana JSON in normal form
 	@$(BIN)/python dashboards/normalise.py
 
 lock: setup ## requirements.lock anew from pyproject.toml
-	@$(BIN)/uv pip compile --extra master --extra worker --extra test --generate-hashes --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock pyproject.toml
+	@$(BIN)/uv pip compile --extra master --extra worker --extra test --extra lab --generate-hashes --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock pyproject.toml
