@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 import yaml
 
-from swingbot_jobs import facts
+from swingbot_jobs import facts, tuning
 from swingbot_jobs.unit_job import UnitJob
 
 LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
@@ -108,7 +109,8 @@ class Testbox:
     perturbations: Perturbations | None = None
     boot_seconds: float = DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
     cmdline: str = ""  # added to the kernel command line
-    demand: Mapping[str, str] = field(default_factory=dict)  # facts that have to be so in each of its boots, whatever runs
+    demand: Mapping[str, str] = field(default_factory=dict)  # facts that have to be so in each of its boots, whatever runs; the tuning list's are in it
+    tuning: tuning.Tuning | None = None  # how it is kept quiet
     lkp: LkpEngine | None = None  # set where the engine is lkp
 
     @property
@@ -128,18 +130,29 @@ class Testbox:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
         facts = asdict(self) | {"engine": self.engine}
         kind = "qemu" if isinstance(self.driver, QemuDriver) else "command"
-        return facts | {"driver": kind, kind: facts["driver"]}
+        quiet = {"tuning": self.tuning.name if self.tuning else None, "tuning_without": list(self.tuning.left_out) if self.tuning else []}
+        return facts | {"driver": kind, kind: facts["driver"]} | quiet
 
 
 def load_all(directory: Path) -> dict[str, Testbox]:
     """Every `*.yaml` of `directory` by name; the first wrong file raises TestboxError."""
-    boxes = (load(path.read_text(), str(path)) for path in sorted(directory.glob("*.yaml")))
+    boxes = (load_file(path) for path in sorted(directory.glob("*.yaml")))
     return {box.name: box for box in boxes}
 
 
-def load(text: str, file_name: str) -> Testbox:
-    """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name."""
+def load_file(path: Path) -> Testbox:
+    """Read `<workers>/testboxes/<name>.yaml` with the tuning list that it names, from `<workers>/tuning/`."""
+    try:
+        tunings = tuning.load_all(path.parent.parent / "tuning")
+    except tuning.TuningError as error:
+        raise TestboxError(str(error)) from error
+    return load(path.read_text(), str(path), tunings)
+
+
+def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = MappingProxyType({})) -> Testbox:
+    """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name; `tunings`: the lists that it may name."""
     table = _Table.parse(text, file_name)
+    quiet = _tuning(table, tunings)
     kind = table.text("driver")
     if kind not in DRIVERS:
         table.refuse("driver", f"driver {kind!r} is unknown; known are {', '.join(DRIVERS)}")
@@ -155,8 +168,9 @@ def load(text: str, file_name: str) -> Testbox:
         repeatable=table.truth("repeatable", False),
         perturbations=_perturbations(table.table("perturbations")) if table.has("perturbations") else None,
         boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
-        cmdline=table.text("cmdline", ""),
-        demand=_demand(table.table("demand")) if table.has("demand") else {},
+        cmdline=" ".join(filter(None, (quiet.cmdline if quiet else "", table.text("cmdline", "")))),
+        demand={**(quiet.demand if quiet else {}), **(_demand(table.table("demand")) if table.has("demand") else {})},
+        tuning=quiet,
         lkp=_engine(table),
     )
     table.done()
@@ -177,6 +191,22 @@ def _perturbations(table: _Table) -> Perturbations:
     made = Perturbations(seed=table.whole("seed"), count=table.whole("count", at_least=1), max_ms=table.whole("max_ms", at_least=1))
     table.done()
     return made
+
+
+def _tuning(table: _Table, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning | None:
+    name, without = table.text("tuning", ""), table.take("tuning_without", [])
+    if not isinstance(without, list) or not all(isinstance(item, str) for item in without):
+        table.refuse("tuning_without", "tuning_without must be a list of items of the tuning list")
+    if without and not name:
+        table.refuse("tuning_without", "tuning_without takes items out of a tuning list, but no 'tuning: <list>' is given")
+    if not name:
+        return None
+    if name not in tunings:
+        table.refuse("tuning", f"there is no tuning list {name!r}; workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}")
+    try:
+        return tunings[name].without(without)
+    except tuning.TuningError as error:
+        table.refuse("tuning_without", str(error))
 
 
 def _demand(table: _Table) -> dict[str, str]:

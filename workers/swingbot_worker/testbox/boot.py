@@ -13,7 +13,7 @@ from typing import Any
 from swingbot_jobs.parse import read_results
 from swingbot_jobs.result import Results
 from swingbot_jobs.sheet import FACT_LENGTH, facts_of, not_as_demanded
-from swingbot_jobs.testbox import QemuDriver, Testbox, TestboxError, load
+from swingbot_jobs.testbox import QemuDriver, Testbox, TestboxError, load_file
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import InfraError, engine, lease
 from swingbot_worker.site import Site
@@ -95,7 +95,7 @@ def _testbox(name: str, site: Site) -> Testbox:
     if path.parent != folder or not path.is_file():
         known = ", ".join(sorted(entry.stem for entry in folder.glob("*.yaml"))) or "none"
         raise InfraError(f"The testbox {name} is not described on this worker: {folder} has {known}.")
-    return load(path.read_text(), str(path))
+    return load_file(path)
 
 
 def _image(kernel: Mapping[str, Any], out: Path, site: Site) -> Path:

@@ -1,0 +1,310 @@
+"""A tuning list: how a testbox is kept quiet, item by item (`workers/tuning/<name>.yaml`). Pure.
+
+Ansible and the worker read the same list. A testbox that boots the kernel under test with our root file system from RAM has two lives, and what is
+set in one is gone in the other; so each item says where it holds:
+
+    boot     facts of the kernel under test: the runner sets those that can be set, and a run in which one is otherwise is invalid
+    cmdline  words on the command line of the kernel under test
+    idle     facts of the box's own system, between orders
+    sysctl   kernel parameters of the box's own system that are no facts
+    stopped  units of systemd that must not run in the box's own system
+
+What holds in the box's own system is put there by the role `swingbot_testbox` and looked at before each boot: `probe` is the text to run on the box,
+`findings` reads what it printed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from swingbot_jobs import facts, sheet
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,40}")
+_SYSCTL: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_-]+)+")
+_UNIT: Final = re.compile(r"[A-Za-z0-9@_-][A-Za-z0-9@_.:-]*\.(?:service|timer|socket|target|path)")
+_VALUE: Final = re.compile(r"[-A-Za-z0-9_. ]{1,60}")
+_CMDLINE: Final = re.compile(r"[!-~]+(?: [!-~]+)*")
+_LONGEST: Final = 256 * 1024  # bytes of a list, and of what a probe prints; more is read by nobody
+_UNITS: Final = "units:"
+_PARTS: Final = ("boot", "cmdline", "idle", "sysctl", "stopped")
+PLAYBOOK: Final = "run the playbook on it again (docs/ansible.md)"
+
+
+class TuningError(ValueError):
+    """A tuning list is wrong; the message names file and item and says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One item of a list; the module's text says what the parts mean."""
+
+    name: str
+    why: str
+    boot: Mapping[str, str] = field(default_factory=dict)
+    cmdline: str = ""
+    idle: Mapping[str, str] = field(default_factory=dict)
+    sysctl: Mapping[str, str] = field(default_factory=dict)
+    stopped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Whether one thing on the box's own system is as the list wants it; `do` says what helps if it is not."""
+
+    what: str
+    ok: bool
+    found: str
+    do: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"what": self.what, "ok": self.ok, "found": self.found, "do": self.do}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """A list as it holds for one testbox."""
+
+    name: str
+    about: str
+    items: tuple[Item, ...]
+    left_out: tuple[str, ...] = ()
+
+    def without(self, names: Sequence[str]) -> Tuning:
+        """The list without the items that this box cannot have. Raises TuningError if there is no such item."""
+        known = [item.name for item in self.items]
+        for name in names:
+            if name not in known:
+                raise TuningError(f"the tuning list {self.name} has no item {name[:60]!r}; it has {', '.join(known)}")
+        return Tuning(name=self.name, about=self.about, items=tuple(item for item in self.items if item.name not in names), left_out=tuple(names))
+
+    @property
+    def demand(self) -> dict[str, str]:
+        """What each boot of the kernel under test is held to."""
+        return {name: wanted for item in self.items for name, wanted in item.boot.items()}
+
+    @property
+    def cmdline(self) -> str:
+        """Words for the command line of the kernel under test."""
+        return " ".join(item.cmdline for item in self.items if item.cmdline)
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """Facts of the box's own system."""
+        return {name: wanted for item in self.items for name, wanted in item.idle.items()}
+
+    @property
+    def sysctl(self) -> dict[str, str]:
+        """Kernel parameters of the box's own system: those that are facts, and the others."""
+        of_facts = {name: wanted for name, wanted in self.idle.items() if (fact := facts.known().get(name)) and fact.group == "sysctl"}
+        return of_facts | {name: wanted for item in self.items for name, wanted in item.sysctl.items()}
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        """(file or glob, what to write into it) on the box's own system, the kernel parameters left out."""
+        return [pair for pair in facts.settings(self.idle) if not pair[0].startswith("/proc/sys/")]
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        return tuple(unit for item in self.items for unit in item.stopped)
+
+
+# --- the box's own system --------------------------------------------------------------------------------------------
+
+
+def probe(tuning: Tuning) -> str:
+    """A POSIX shell text that changes nothing and prints what `findings` reads."""
+    known = facts.known()
+    files = [file for name in tuning.idle for file in known[name].files]
+    files += [_sysctl_file(name) for name in tuning.sysctl]
+    lines = [f"LC_ALL=C grep -s -m 200 . {' '.join(dict.fromkeys(files))} /dev/null"] if files else []
+    if tuning.stopped:
+        units = " ".join(shlex.quote(unit) for unit in tuning.stopped)
+        lines.append(f"echo {_UNITS} $(systemctl is-active -- {units} 2>/dev/null)")
+    return "\n".join([*lines, "true"]) + "\n"
+
+
+def findings(tuning: Tuning, printed: str) -> list[Finding]:
+    """What is as the list wants it on the box's own system and what is not, by what the probe printed there."""
+    printed = printed[:_LONGEST]
+    found = sheet.read(printed)
+    return [
+        *(_of_fact(item.name, name, wanted, found.get(name)) for item in tuning.items for name, wanted in item.idle.items()),
+        *(_of_sysctl(name, wanted, printed) for name, wanted in tuning.sysctl.items() if name not in tuning.idle),
+        *_of_units(tuning.stopped, printed),
+    ]
+
+
+def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> Finding:
+    if found is None:
+        do = f"if the box cannot have it, name {item} under tuning_without in its testbox file"
+        return Finding(what=f"{name} is {wanted}", ok=False, found="not known there", do=do)
+    return Finding(what=f"{name} is {wanted}", ok=(met := facts.meets(found, wanted)), found=str(found), do="" if met else PLAYBOOK)
+
+
+def _of_sysctl(name: str, wanted: str, printed: str) -> Finding:
+    start = _sysctl_file(name) + ":"
+    found = next((line[len(start) : len(start) + 100].strip() for line in printed.split("\n") if line.startswith(start)), None)
+    met = found is not None and found.split() == wanted.split()
+    return Finding(what=f"{name} is {wanted}", ok=met, found=_plain(found) if found is not None else "not known there", do="" if met else PLAYBOOK)
+
+
+def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
+    """`systemctl is-active` prints one word for each unit, in the order asked."""
+    line = next((line for line in printed.split("\n") if line.startswith(_UNITS)), "")
+    words = line.removeprefix(_UNITS).split()
+    if len(words) != len(units):
+        do = "see whether the box's own system runs systemd"
+        return [Finding(what="services that disturb do not run", ok=False, found=f"systemctl told of {len(words)} of {len(units)}", do=do)] if units else []
+    running = [unit for unit, word in zip(units, words, strict=True) if word not in ("inactive", "failed", "unknown")]
+    if not running:
+        return [Finding(what="services that disturb do not run", ok=True, found=f"{len(units)} looked at")]
+    return [Finding(what=f"{unit} does not run", ok=False, found="it runs", do=PLAYBOOK) for unit in running]
+
+
+def _sysctl_file(name: str) -> str:
+    return "/proc/sys/" + name.replace(".", "/")
+
+
+def _plain(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def load_all(directory: Path) -> dict[str, Tuning]:
+    """Every `*.yaml` of `directory` by name; none if there is no such directory. The first wrong file raises TuningError."""
+    texts = {path.stem: (str(path), path.read_text()) for path in sorted(directory.glob("*.yaml"))}
+    return {name: load(name, texts) for name in texts}
+
+
+def load(name: str, texts: Mapping[str, tuple[str, str]]) -> Tuning:
+    """The list `name` of `texts`, which are (file name, content) by name; what it extends is looked up there too. Raises TuningError."""
+    return _load(name, texts, ())
+
+
+def _load(name: str, texts: Mapping[str, tuple[str, str]], seen: tuple[str, ...]) -> Tuning:
+    file, text = texts[name]
+    top = _mapping(_parsed(text, file), file, ("about", "extends", "items"))
+    extends = str(top.get("extends", ""))
+    base: tuple[Item, ...] = ()
+    if extends:
+        if extends not in texts or extends in (*seen, name):
+            raise TuningError(f"{file}: it extends {extends!r}, which is {'itself' if extends in texts else 'not there'}; name another list of this folder")
+        base = _load(extends, texts, (*seen, name)).items
+    own = tuple(_item(key, told, file) for key, told in _mapping(top.get("items", {}), f"{file}: items").items())
+    names = {item.name for item in own}
+    items = (*(item for item in base if item.name not in names), *own)
+    _no_doubles(items, file)
+    return Tuning(name=name, about=str(top.get("about", "")), items=items)
+
+
+class _Strict(yaml.SafeLoader):
+    """Plain values stay as they are written (`off` is a word), and a key that stands twice is an error."""
+
+
+def _strict_mapping(loader: _Strict, node: yaml.MappingNode) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = str(loader.construct_object(key_node, deep=True))
+        if key in made:
+            raise yaml.constructor.ConstructorError(None, None, f"{key} stands twice", key_node.start_mark)
+        made[key] = loader.construct_object(value_node, deep=True)
+    return made
+
+
+_Strict.add_constructor("tag:yaml.org,2002:map", _strict_mapping)
+for _tag in ("bool", "int", "float", "null", "timestamp"):
+    _Strict.add_constructor(f"tag:yaml.org,2002:{_tag}", lambda loader, node: str(node.value))
+
+
+def _parsed(text: str, file: str) -> Any:
+    if len(text) > _LONGEST:
+        raise TuningError(f"{file}: longer than {_LONGEST} bytes; a tuning list is a page")
+    try:
+        return yaml.load(text, Loader=_Strict)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise TuningError(f"{file}: line {mark.line + 1 if mark else 1}: {getattr(error, 'problem', error)}") from None
+    except RecursionError:
+        raise TuningError(f"{file}: nested too deeply") from None
+
+
+def _mapping(told: Any, where: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
+    if not isinstance(told, dict):
+        raise TuningError(f"{where}: must be a table of 'key: value' lines")
+    for key in told:
+        if keys is not None and key not in keys:
+            raise TuningError(f"{where}: there is no key {key[:60]!r}; known are {', '.join(keys)}")
+    return told
+
+
+def _item(name: str, told: Any, file: str) -> Item:
+    where = f"{file}: {name}"
+    if not NAME.fullmatch(name):
+        raise TuningError(f"{file}: {name[:60]!r} is no name of an item; use small letters, digits, '-' and '_'")
+    table = _mapping(told, where, ("why", *_PARTS))
+    why, cmdline = table.get("why", ""), table.get("cmdline", "")
+    if not isinstance(why, str) or not why.strip() or not any(part in table for part in _PARTS):
+        raise TuningError(f"{where}: needs a sentence `why`, and one of {', '.join(_PARTS)}")
+    if not isinstance(cmdline, str) or (cmdline and not _CMDLINE.fullmatch(cmdline)):
+        raise TuningError(f"{where}: cmdline must be words with single blanks between them")
+    return Item(
+        name=name,
+        why=" ".join(why.split()),
+        boot=_demands(table.get("boot", {}), f"{where}: boot"),
+        cmdline=cmdline,
+        idle=_idle(table.get("idle", {}), f"{where}: idle"),
+        sysctl=_sysctls(table.get("sysctl", {}), f"{where}: sysctl"),
+        stopped=_units(table.get("stopped", []), f"{where}: stopped"),
+    )
+
+
+def _demands(told: Any, where: str) -> dict[str, str]:
+    try:
+        return dict(facts.demand(name, str(wanted)) for name, wanted in _mapping(told, where).items())
+    except facts.DemandError as error:
+        raise TuningError(f"{where}: {error}") from None
+
+
+def _idle(told: Any, where: str) -> dict[str, str]:
+    """Facts that can be read from files of the box's own system."""
+    demands = _demands(told, where)
+    for name in demands:
+        fact = facts.known().get(name)
+        if fact is None or not fact.files:
+            raise TuningError(f"{where}: {name} is known of a boot alone, not of the box's own system")
+    return demands
+
+
+def _sysctls(told: Any, where: str) -> dict[str, str]:
+    found = _mapping(told, where)
+    for name, value in found.items():
+        if not _SYSCTL.fullmatch(name) or not isinstance(value, str) or not _VALUE.fullmatch(value):
+            raise TuningError(f"{where}: {name[:60]!r} must be a kernel parameter such as kernel.panic, with a plain value")
+    return found
+
+
+def _units(told: Any, where: str) -> tuple[str, ...]:
+    units = told if isinstance(told, list) else [told]
+    for unit in units:
+        if not isinstance(unit, str) or not _UNIT.fullmatch(unit):
+            raise TuningError(f"{where}: {str(unit)[:60]!r} is no unit such as cron.service or fstrim.timer")
+    return tuple(units)
+
+
+def _no_doubles(items: Sequence[Item], file: str) -> None:
+    for part in ("boot", "idle", "sysctl"):
+        seen: dict[str, str] = {}
+        for item in items:
+            for name in getattr(item, part):
+                if name in seen:
+                    raise TuningError(f"{file}: {name} stands under {part} of both {seen[name]} and {item.name}")
+                seen[name] = item.name
