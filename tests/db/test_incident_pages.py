@@ -16,11 +16,13 @@ from swingbot.adapters.artifacts import secret
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.web.app import make_app
-from swingbot.web.forms import Forms, operator_key
+from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
 from swingbot.web.render import Renderer
+from swingbot.web.session import Sessions, operator_key
 from swingbot.web.source import Source
 from swingbot_db import read
+from swingbot_db.access import Access
 from tests import scenario
 
 
@@ -34,7 +36,7 @@ class Site:
 
     def sign_in(self) -> None:
         token = self.token("/login")
-        answer = self.client.post("/login", data={"who": "Ada", "key": self.key, "token": token})
+        answer = self.client.post("/login", data={"key": self.key, "token": token})
         assert answer.status_code == 303
 
     def token(self, path: str) -> str:
@@ -55,7 +57,7 @@ def site(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) ->
     settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_DB_URL": db_url})
     lab, renderer, key = make_lab(settings, engine), Renderer(settings), secret(settings.secret_file)
     sync_testboxes(lab)
-    forms = Forms(key, renderer)
+    forms = Forms(key, renderer, Sessions(key, Access(engine), pause=0.0))
     pages = IncidentPages(Source(engine, read), renderer, forms, lambda: lab)
     app = make_app(settings, engine, read, lambda sha256: (tmp_path / sha256).open("rb"), [*forms.routes(), *pages.routes()])
     conn.execute(sa.text("DELETE FROM testbox"))
@@ -76,9 +78,9 @@ def test_a_signed_in_person_decides_and_the_history_says_who(site: Site) -> None
     assert (answer.status_code, answer.headers["location"]) == (303, f"/incident/i{site.lab.incident}")
     facts = site.facts()
     assert facts["status"] == "expected"
-    assert [(event["act"], event["who"], event["reason"]) for event in facts["history"]] == [("expected", "Ada (pages)", "traded for latency")]
+    assert [(event["act"], event["who"], event["reason"]) for event in facts["history"]] == [("expected", "operator (pages)", "traded for latency")]
     page = site.client.get(answer.headers["location"]).text
-    assert "later tips are held against the new level" in page and "Ada (pages)" in page
+    assert "later tips are held against the new level" in page and "operator (pages)" in page
     assert site.decide(act="reopen").status_code == 303
     assert site.facts()["status"] == "open"
 

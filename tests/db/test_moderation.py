@@ -24,7 +24,7 @@ from swingbot.core.report import Mail as Letter
 from swingbot.core.report import encode, message_id
 from swingbot.service.send_reports import Fate, Sent, send_due
 from swingbot.web.app import make_app
-from swingbot.web.forms import operator_key
+from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports
 from tests import builders as make
 from tests.fakes.pages import SECRET, writing_routes
@@ -226,7 +226,7 @@ def client(office: Office, tmp_path: Path) -> Iterator[TestClient]:
 
 
 def sign_in(client: TestClient) -> str:
-    client.post("/login", data={"who": "Ada", "key": operator_key(SECRET)})
+    client.post("/login", data={"key": operator_key(SECRET)})
     found = re.search(r'name="token" value="([0-9a-f]+)"', client.get("/moderation").text)
     assert found
     return found[1]
@@ -252,7 +252,7 @@ def test_a_signed_in_person_releases_and_drops_and_is_remembered(office: Office,
     assert (office.facts(first).state, office.facts(second).state) == ("queued", "dropped")
     again = client.post(f"/moderation/r{second}", data={"token": token, "act": "release"})
     assert again.status_code == 409 and "it was dropped" in again.text
-    assert "drop by Ada (web): noise" in " ".join(client.get("/outbox").text.split())
+    assert "drop by operator (web): noise" in " ".join(client.get("/outbox").text.split())
     assert client.post("/moderation/b5", data={"token": token, "act": "release"}).status_code == 409
     assert client.post(f"/moderation/r{first}", data={"token": token, "act": "send"}).status_code == 400
 
@@ -269,7 +269,7 @@ def test_nobody_else_decides(office: Office, client: TestClient) -> None:
 def test_mail_is_stopped_and_resumed_from_the_outbox(office: Office, client: TestClient) -> None:
     token = sign_in(client)
     assert client.post("/moderation/switch", data={"token": token, "act": "stop", "why": "wrong"}).status_code == 303
-    assert "Mail is stopped" in client.get("/outbox").text and client.get("/outbox.json").json()["switch"]["who"] == "Ada (web)"
+    assert "Mail is stopped" in client.get("/outbox").text and client.get("/outbox.json").json()["switch"]["who"] == "operator (web)"
     client.post("/moderation/switch", data={"token": token, "act": "resume"})
     assert not read.switch(office.conn)["stopped"]
 

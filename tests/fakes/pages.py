@@ -11,7 +11,9 @@ from swingbot.web.forms import Forms
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.ports import Settings
 from swingbot.web.render import Renderer
+from swingbot.web.session import Sessions
 from swingbot_db import read
+from swingbot_db.access import Access
 
 SECRET = b"s" * 32
 
@@ -19,5 +21,5 @@ SECRET = b"s" * 32
 def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
     """Sign-in, moderation and outbox; `operator_key(SECRET)` signs in."""
     renderer = Renderer(settings)
-    forms = Forms(SECRET, renderer)
+    forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
     return [*forms.routes(), *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes()]

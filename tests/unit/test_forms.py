@@ -1,4 +1,4 @@
-"""Forms on pages: only a person who is signed in changes something, and no other site can do it in that person's name."""
+"""Forms on pages: only a person whose role allows it changes something, and no other site can do it in that person's name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from swingbot.web.forms import COOKIE, HOURS, Forms, operator_key
+from swingbot.core.access.roles import Role
+from swingbot.web.forms import Forms
 from swingbot.web.render import Renderer
+from swingbot.web.session import FAILURES, HOURS, Sessions, operator_key
+from tests.fakes.keeper import MemoryKeeper
 
 SECRET = b"s" * 32
 START = 1_000_000.0
+ADA, BOB, EVE = ("swingbot_" + letter * 43 for letter in "abe")
 
 
 @dataclass
@@ -33,6 +37,7 @@ class Clock:
 class Settings:
     maildir: Path = Path("none")
     web_url: str = "http://testserver"
+    buildbot_url: str = "http://testserver:8011/"
     buildbot_www_port: int = 8011
 
 
@@ -40,6 +45,8 @@ class Settings:
 class Site:
     client: TestClient
     clock: Clock
+    keeper: MemoryKeeper
+    sessions: Sessions
     changes: list[str]
 
     def token(self) -> str:
@@ -47,15 +54,21 @@ class Site:
         assert found
         return found[1]
 
-    def sign_in(self, key: str = operator_key(SECRET), who: str = "Ada Example", next: str = "/form") -> httpx.Response:
-        answer: httpx.Response = self.client.post("/login", data={"who": who, "key": key, "next": next}, follow_redirects=False)
+    def sign_in(self, key: str = ADA, next: str = "/form") -> httpx.Response:
+        answer: httpx.Response = self.client.post("/login", data={"key": key, "next": next}, follow_redirects=False)
         return answer
 
+    def change(self, **fields: str) -> int:
+        return int(self.client.post("/change", data=fields).status_code)
 
-@pytest.fixture
-def site() -> Site:
+
+def a_site(*, secure: bool = False) -> Site:
     clock, changes = Clock(), list[str]()
-    forms = Forms(SECRET, Renderer(Settings()), now=clock)
+    keeper = MemoryKeeper(clock)
+    for token, who, role in ((ADA, "Ada Example", Role.MODERATOR), (BOB, "Bob", Role.MODERATOR), (EVE, "Eve", Role.SUBMITTER)):
+        keeper.add(token, who, role)
+    sessions = Sessions(SECRET, keeper, secure=secure, now=clock, pause=0.0)
+    forms = Forms(SECRET, Renderer(Settings()), sessions)
 
     async def change(request: Request) -> Response:
         form = await forms.read(request)
@@ -66,23 +79,71 @@ def site() -> Site:
         return PlainTextResponse(str(forms.field(request)))
 
     app = Starlette(routes=[Route("/form", page), Route("/change", change, methods=["POST"]), *forms.routes()])
-    return Site(TestClient(app), clock, changes)
+    return Site(TestClient(app, base_url="https://testserver" if secure else "http://testserver"), clock, keeper, sessions, changes)
 
 
-def test_a_signed_in_person_changes_something_in_her_own_name(site: Site) -> None:
+@pytest.fixture
+def site() -> Site:
+    return a_site()
+
+
+def test_a_signed_in_person_changes_something_in_the_name_of_the_token(site: Site) -> None:
     answer = site.sign_in()
     assert (answer.status_code, answer.headers["location"]) == (303, "/form")
     cookie = answer.headers["set-cookie"].lower()
-    assert "httponly" in cookie and "samesite=strict" in cookie
-    assert site.client.post("/change", data={"token": site.token(), "why": "  reads well\r\nso "}).status_code == 200
+    assert "httponly" in cookie and "samesite=strict" in cookie and "secure" not in cookie
+    assert site.change(token=site.token(), who="Somebody Else", why="  reads well\r\nso ") == 200
     assert site.changes == ["Ada Example: reads well\nso"]
 
 
+def test_behind_https_the_cookie_never_goes_over_http_nor_to_another_host() -> None:
+    site = a_site(secure=True)
+    cookie = site.sign_in().headers["set-cookie"]
+    assert cookie.startswith("__Host-") and "secure" in cookie.lower() and "domain" not in cookie.lower()
+    assert site.change(token=site.token(), why="x") == 200
+
+
+def test_neither_cookie_nor_page_holds_the_token(site: Site) -> None:
+    answer = site.sign_in()
+    assert ADA not in answer.headers["set-cookie"] + site.client.get("/login").text
+    assert ADA not in str(site.keeper.sessions) + str(site.keeper.tokens)
+
+
 def test_nobody_else_changes_anything(site: Site) -> None:
-    assert site.client.post("/change", data={"token": site.token(), "why": "x"}).status_code == 403
+    assert site.change(token=site.token(), why="x") == 403
     site.sign_in()
-    assert site.client.post("/change", data={"why": "no token"}).status_code == 403
-    assert site.client.post("/change", data={"token": "0" * 64}).status_code == 403
+    assert site.change(why="no token") == 403
+    assert site.change(token="0" * 64) == 403
+    assert site.changes == []
+
+
+def test_who_lacks_the_role_is_told_which_it_takes(site: Site) -> None:
+    site.sign_in(EVE)
+    answer = site.client.post("/change", data={"token": site.token(), "why": "x"})
+    assert answer.status_code == 403 and site.changes == []
+    assert "needs the role moderator, and Eve's token has the role submitter" in answer.text
+
+
+def test_the_operators_key_is_the_first_operators_token(site: Site) -> None:
+    assert site.sign_in(operator_key(SECRET)).status_code == 303
+    assert site.change(token=site.token(), why="x") == 200
+    assert site.changes == ["operator: x"]
+
+
+def test_a_script_sends_its_token_and_needs_no_form(site: Site) -> None:
+    def sent(token: str) -> int:
+        return int(site.client.post("/change", data={"why": "nightly"}, headers={"authorization": f"Bearer {token}"}).status_code)
+
+    assert sent(BOB) == 200
+    assert sent(EVE) == 403
+    assert sent("swingbot_" + "x" * 43) == 401
+    assert site.changes == ["Bob: nightly"]
+
+
+def test_a_wrong_bearer_is_nobody_even_where_a_session_stands_beside_it(site: Site) -> None:
+    site.sign_in()
+    answer = site.client.post("/change", data={"token": site.token()}, headers={"authorization": "Bearer nonsense"})
+    assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
     assert site.changes == []
 
 
@@ -90,41 +151,52 @@ def test_nobody_else_changes_anything(site: Site) -> None:
 def test_a_form_of_another_site_is_refused(site: Site, headers: dict[str, str]) -> None:
     site.sign_in()
     assert site.client.post("/change", data={"token": site.token()}, headers=headers).status_code == 403
-    assert site.client.post("/login", data={"who": "a", "key": operator_key(SECRET)}, headers=headers).status_code == 403
+    assert site.client.post("/login", data={"key": ADA}, headers=headers).status_code == 403
     assert site.changes == []
 
 
 def test_a_form_of_one_sign_in_is_no_form_of_another(site: Site) -> None:
     site.sign_in()
     token = site.token()
-    site.sign_in(who="Bob")
-    assert site.client.post("/change", data={"token": token}).status_code == 403
+    site.sign_in(BOB)
+    assert site.change(token=token) == 403
 
 
-def test_a_sign_in_ends_by_itself_and_by_hand(site: Site) -> None:
+def test_a_sign_in_ends_by_itself_by_hand_and_with_its_token(site: Site) -> None:
     site.sign_in()
     token = site.token()
     site.clock.now += HOURS * 3600 + 1
-    assert site.client.post("/change", data={"token": token}).status_code == 403
+    assert site.change(token=token) == 403
     site.sign_in()
-    assert site.client.post("/logout", data={"token": site.token()}, follow_redirects=False).status_code == 303
-    assert not site.client.cookies.get(COOKIE)
+    cookie, token = site.client.cookies[site.sessions.cookie], site.token()
+    assert site.client.post("/logout", data={"token": token}, follow_redirects=False).status_code == 303
+    assert not site.client.cookies.get(site.sessions.cookie)
+    site.client.cookies.set(site.sessions.cookie, cookie)
+    assert site.change(token=token) == 403, "a cookie that was copied is worth nothing after signing out"
+    site.sign_in()
+    del site.keeper.tokens[next(digest for digest, person in site.keeper.tokens.items() if person.who == "Ada Example")]
+    assert site.change(token=site.token()) == 403
 
 
-@pytest.mark.parametrize("who", ["", "<script>", "a" * 65, "Ada\nBcc: x", "-"])
-def test_a_name_is_kept_beside_what_is_decided_so_it_must_be_one(site: Site, who: str) -> None:
-    assert site.sign_in(who=who).status_code == 403
+def test_wrong_tokens_are_counted_and_slowed_down_for_their_client_alone(site: Site) -> None:
+    for _ in range(FAILURES.burst):
+        assert site.sign_in("guess").status_code == 403
+    answer = site.sign_in("guess")
+    assert answer.status_code == 429 and 0 < int(answer.headers["retry-after"]) <= 61
+    assert len(site.keeper.failures) == FAILURES.burst
+    site.clock.now += 61
+    assert site.sign_in().status_code == 303
 
 
-def test_a_wrong_key_says_where_the_right_one_is(site: Site) -> None:
-    answer = site.client.post("/login", data={"who": "Ada", "key": "guess"})
-    assert answer.status_code == 403 and "swingbot key" in answer.text
+def test_a_wrong_token_says_whom_to_ask(site: Site) -> None:
+    answer = site.client.post("/login", data={"key": "guess"})
+    assert answer.status_code == 403 and "ask the operator" in answer.text and "guess" not in answer.text
 
 
-@pytest.mark.parametrize("cookie", ["", "a.b.c.d", "QWRh.99999999999.n.0", ".." * 50, "QWRh.9e9.n.x"])
+@pytest.mark.parametrize("cookie", ["", "a.b.c.d", "x" * 43, ".." * 50, "QWRh.9e9.n.x", "\x7f"])
 def test_a_made_up_cookie_is_nobody(site: Site, cookie: str) -> None:
-    site.client.cookies.set(COOKIE, cookie)
-    assert site.client.post("/change", data={"token": site.token()}).status_code == 403
+    site.client.cookies.set(site.sessions.cookie, cookie)
+    assert site.change(token=site.token()) == 403
 
 
 @pytest.mark.parametrize("next", ["//evil.example.org", "https://evil.example.org/", "javascript:x", "\\\\evil", "/a\r\nx: y"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from swingbot.app.commands import (
+    access,
     bisect_run,
     facts,
     incidents,
@@ -79,6 +80,7 @@ for command in (
     proof.proof,
     reports.key,
     recipients.recipients,
+    access.token,
 ):
     main.add_command(command)
 

@@ -22,8 +22,10 @@ from swingbot.web.forms import Forms
 from swingbot.web.incident import IncidentPages
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.render import Renderer
+from swingbot.web.session import Sessions
 from swingbot.web.source import Source
 from swingbot_db import read
+from swingbot_db.access import Access
 from swingbot_db.attempts import Attempts
 from swingbot_jobs.program import load_programs
 
@@ -33,10 +35,12 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
     store = Artifacts(settings.artifacts)
     store.sweep()
     renderer = Renderer(settings)
-    forms = Forms(secret(settings.secret_file), renderer, secure=settings.web_url.startswith("https:"))
+    key = secret(settings.secret_file)
+    sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
+    forms = Forms(key, renderer, sessions)
     incidents = IncidentPages(Source(engine, read), renderer, forms, functools.cache(lambda: make_lab(settings, engine)))
     extra = [
-        *exchange.routes(store, Attempts(engine), secret(settings.secret_file)),
+        *exchange.routes(store, Attempts(engine), key),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),

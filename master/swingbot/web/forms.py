@@ -1,35 +1,33 @@
-"""Pages that change something: who is signed in, and forms that no other site can send in that person's name.
+"""Pages that change something: what role they need, and forms that no other site can send in a person's name.
 
-Reading needs no login. To write, a person signs in once with a name and the operator's key (`swingbot key` prints it), and gets a cookie that scripts
-cannot read and that other sites' forms do not carry (SameSite=Strict). Each form holds a token bound to that cookie; a form without it, or one that the
-browser says comes from another site, is refused.
+A person signs in with a token (`web/session.py`). Each form holds a token of its own, bound to that session; a form without it, or one that the
+browser says comes from another site, is refused. A script sends its token as `Authorization: Bearer` and needs no form's token: no browser adds that
+header by itself.
 """
 
 from __future__ import annotations
 
-import base64
 import hmac
 import re
-import secrets
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from .render import Renderer
+from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 
-COOKIE: Final = "swingbot"
-HOURS: Final = 12  # a sign-in lasts so long
+from .render import Renderer
+from .session import Sessions, bearer_of
+
 _LARGEST: Final = 64 << 10  # bytes of a form
-_WHO: Final = re.compile(r"[^\W_](?:[\w .@+-]{0,62}\w)?")
 _PATH: Final = re.compile(r"/[A-Za-z0-9/_.-]*(\?[A-Za-z0-9=&_.%-]*)?")
 # The pages' own policy, but for forms to ourselves.
 FORM_HEADERS: Final = {
@@ -53,42 +51,46 @@ class Form:
         return value
 
 
-def operator_key(secret: bytes) -> str:
-    """What a person signs in with; changes only with the secret."""
-    return _mac(secret, "operator key")[:32]
-
-
 class Forms:
-    """Sign-in and the tokens of forms. `secret` is the service's (`adapters.artifacts.secret`), `secure` says that pages are served by https."""
+    """Forms and what they need. `secret` is the service's (`adapters.artifacts.secret`)."""
 
-    def __init__(self, secret: bytes, renderer: Renderer, *, secure: bool = False, now: Callable[[], float] = time.time) -> None:
-        self._secret, self._renderer, self._secure, self._now = secret, renderer, secure, now
-
-    def who(self, request: Request) -> str | None:
-        """The person who is signed in; None for everybody else."""
-        found = self._session(request)
-        return found[0] if found else None
+    def __init__(self, secret: bytes, renderer: Renderer, sessions: Sessions) -> None:
+        self._secret, self._renderer, self._sessions = secret, renderer, sessions
 
     def field(self, request: Request) -> Markup:
         """The hidden field that each form needs: `{{ form_field }}` in a template."""
         return Markup('<input type="hidden" name="token" value="{}">').format(self._token(request))
 
-    def context(self, request: Request) -> dict[str, Any]:
-        """What the templates of pages with forms know: `who` (None: offer the sign-in), `form_field` and `here`, this page's path."""
-        return {"who": self.who(request), "form_field": self.field(request), "here": request.url.path}
+    def context(self, request: Request, needs: Role = Role.MODERATOR) -> dict[str, Any]:
+        """What the templates of pages with forms know: `person` who is signed in, `who` if that person may send them (None: say what it takes),
+        the role that `needs` names, `form_field`, and `here`, this page's path."""
+        person = self._sessions.signed_in(request)
+        who = person.who if person is not None and may(person.role, needs) else None
+        return {"person": person, "who": who, "needs": needs, "form_field": self.field(request), "here": request.url.path}
 
-    async def read(self, request: Request) -> Form:
-        """The form that was sent. Raises HTTPException: 403 for a stranger's or another site's, 413 for a large one."""
-        found = self._session(request)
+    async def person(self, request: Request, needs: Role) -> Person:
+        """Who is asking. Raises HTTPException: 403 for whoever may not, 401 for a token that is not good."""
+        person = await self._sessions.person(request)
+        refused = refusal(person, needs)
+        if refused is not None:
+            raise HTTPException(403, refused)
+        assert person is not None
+        return person
+
+    async def read(self, request: Request, needs: Role = Role.MODERATOR) -> Form:
+        """The form that was sent. Raises HTTPException: 403 for a stranger's, another site's or one that needs another role, 413 for a large one."""
+        person = await self.person(request, needs)
         values = await self._values(request)
-        if found is None:
-            raise HTTPException(403, "Sign in first at /login; nothing was changed.")
-        if not hmac.compare_digest(values.get("token", "").encode(), self._token(request).encode()):
+        self.check(request, values)
+        return Form(who=person.who, values=values)
+
+    def check(self, request: Request, values: Mapping[str, str]) -> None:
+        """Refuse a form that is not of this session. Raises HTTPException."""
+        if bearer_of(request) is None and not hmac.compare_digest(values.get("token", "").encode(), self._token(request).encode()):
             raise HTTPException(403, "This form is not of this sign-in: load the page again, then send it again. Nothing was changed.")
-        return Form(who=found[0], values=values)
 
     async def _values(self, request: Request) -> dict[str, str]:
-        _same_site(request)
+        same_site(request)
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
@@ -101,47 +103,29 @@ class Forms:
         return {name: value.replace("\r\n", "\n").replace("\0", "") for name, value in pairs}
 
     def _token(self, request: Request) -> str:
-        return _mac(self._secret, f"form {request.cookies.get(COOKIE, '')}")
-
-    def _session(self, request: Request) -> tuple[str, float] | None:
-        """(who, end in Unix time) of a cookie that is ours and not over."""
-        name, _, rest = request.cookies.get(COOKIE, "").partition(".")
-        end, _, rest = rest.partition(".")
-        nonce, _, mac = rest.partition(".")
-        if not end.isascii() or not end.isdigit() or len(end) > 12 or not hmac.compare_digest(mac.encode(), self._sign(name, end, nonce).encode()):
-            return None
-        return (_unpacked(name), float(end)) if self._now() < float(end) else None
-
-    def _sign(self, name: str, end: str, nonce: str) -> str:
-        return _mac(self._secret, f"session {name} {end} {nonce}")
-
-    def _cookie(self, who: str) -> str:
-        name, end, nonce = _packed(who), str(int(self._now()) + HOURS * 3600), secrets.token_hex(8)
-        return ".".join((name, end, nonce, self._sign(name, end, nonce)))
+        return hmac.new(self._secret, f"form {self._sessions.given(request)}".encode(), "sha256").hexdigest()
 
     # The two pages of signing in and out.
-    def ask(self, request: Request, problem: str = "") -> Response:
-        page = self._renderer.page(
-            "login.html", status=403 if problem else 200, who=self.who(request), form_field=self.field(request), next=_next(request), problem=problem
-        )
-        page.headers.update(FORM_HEADERS)
+    def ask(self, request: Request, problem: str = "", status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        more: dict[str, Any] = {"next": _next(request), "problem": problem, "person": self._sessions.signed_in(request), "form_field": self.field(request)}
+        page = self._renderer.page("login.html", status=status, roles=PURPOSES, **more)
+        page.headers.update({**FORM_HEADERS, **(headers or {})})
         return page
 
     async def sign_in(self, request: Request) -> Response:
         values = await self._values(request)
-        who, key = " ".join(values.get("who", "").split()), values.get("key", "").strip()
-        if not _WHO.fullmatch(who):
-            return self.ask(request, "Give a name of letters, digits, blanks and . @ + -, 64 at most: it is kept beside what you decide.")
-        if not hmac.compare_digest(key.encode(), operator_key(self._secret).encode()):
-            return self.ask(request, "That is not the operator's key; `swingbot key` prints it.")
         answer = RedirectResponse(_path(values.get("next", "")), status_code=HTTPStatus.SEE_OTHER)
-        answer.set_cookie(COOKIE, self._cookie(who), max_age=HOURS * 3600, path="/", httponly=True, samesite="strict", secure=self._secure)
+        try:
+            await self._sessions.sign_in(request, values.get("key", "").strip(), answer)
+        except HTTPException as error:
+            status = 403 if error.status_code == HTTPStatus.UNAUTHORIZED else error.status_code
+            return await run_in_threadpool(self.ask, request, error.detail, status, error.headers)
         return answer
 
     async def sign_out(self, request: Request) -> Response:
-        await self.read(request)
+        await self.read(request, needs=Role.READER)
         answer = RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)
-        answer.delete_cookie(COOKIE, path="/")
+        await self._sessions.sign_out(request, answer)
         return answer
 
     def routes(self) -> list[Route]:
@@ -152,7 +136,7 @@ class Forms:
         ]
 
 
-def _same_site(request: Request) -> None:
+def same_site(request: Request) -> None:
     """Refuse what a browser says another site has sent. Our pages send no referrer, so their own forms may say `Origin: null`."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     foreign = origin is not None and origin != "null" and urlsplit(origin).netloc != request.headers.get("host")
@@ -167,15 +151,3 @@ def _next(request: Request) -> str:
 def _path(given: str) -> str:
     """A path of ours to go to after signing in; anything else, such as another site, is the front page."""
     return given if _PATH.fullmatch(given) and not given.startswith("//") else "/"
-
-
-def _packed(who: str) -> str:
-    return base64.urlsafe_b64encode(who.encode()).decode().rstrip("=")
-
-
-def _unpacked(name: str) -> str:
-    return base64.urlsafe_b64decode(name + "=" * (-len(name) % 4)).decode()
-
-
-def _mac(secret: bytes, text: str) -> str:
-    return hmac.new(secret, text.encode(), "sha256").hexdigest()

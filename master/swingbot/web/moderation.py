@@ -1,6 +1,6 @@
 """The moderation queue and the outbox: what waits for a person, as it would be sent, and what is on its way.
 
-Everybody may read them. Deciding needs a sign-in (`web/forms.py`); who decided, when and why is kept.
+Everybody may read them. Deciding needs the role moderator (`web/forms.py`); who decided, when and why is kept.
 """
 
 from __future__ import annotations

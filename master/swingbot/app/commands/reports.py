@@ -15,7 +15,7 @@ from swingbot.app.commands.context import Session, as_json, guarded, pass_sessio
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
 from swingbot.service.readdress_reports import readdress
-from swingbot.web.forms import operator_key
+from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports
 
 
@@ -23,7 +23,7 @@ from swingbot_db import moderation, read, reports
 @pass_session
 @guarded
 def key(session: Session) -> None:
-    """Print the operator's key, with which a person signs in to the pages to decide about reports and incidents.
+    """Print the operator's key: the first token for the pages, of the role operator. `swingbot token create` makes one for each person.
 
     \b
     Example:

@@ -1,0 +1,12 @@
+"""Tokens, sessions, who asked, what an attempt brought: see the SQL beside this file."""
+
+from __future__ import annotations
+
+from swingbot_db.migrate import run_sql
+
+revision = "0012"
+down_revision = "0011"
+
+
+def upgrade() -> None:
+    run_sql("0012_access.sql")

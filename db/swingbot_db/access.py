@@ -1,0 +1,132 @@
+"""Tokens of people, sessions begun with them, what was done with them, and what an attempt's token has brought.
+
+Functions take an open connection and leave commit to their caller; `Access` bundles those that the web service needs, one transaction each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final, Literal
+
+import sqlalchemy as sa
+
+from swingbot.core.access.roles import Person, Role
+
+Act = Literal["create", "revoke", "sign in", "refused", "sign out", "compare"]
+# Refused sign-ins are a stranger's to make, so they are not kept for ever.
+_FORGET: Final = "DELETE FROM access_event WHERE act = 'refused' AND at < now() - interval '30 days'"
+_GOOD: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+
+
+class NoSuchToken(ValueError):
+    """There is no such token, or it is over already; the message says which."""
+
+
+def create(conn: sa.Connection, *, who: str, role: Role, digest: str, life: timedelta | None, note: str | None, by: str) -> int:
+    """Keep a new token by its digest; its number."""
+    statement = (
+        "INSERT INTO access_token (who, role, digest, note, made_by, expires_at)"
+        " VALUES (:who, :role, :digest, :note, :by, now() + CAST(:life AS interval)) RETURNING id"
+    )
+    number = int(conn.execute(sa.text(statement), {"who": who, "role": role.value, "digest": digest, "life": life, "note": note, "by": by}).scalar_one())
+    note_event(conn, "create", who=by, token=number, detail=f"for {who}, {role}")
+    return number
+
+
+def revoke(conn: sa.Connection, number: int, *, by: str) -> str:
+    """End a token and its sessions; whose it was. Raises NoSuchToken."""
+    row = conn.execute(
+        sa.text("UPDATE access_token SET revoked_at = now(), revoked_by = :by WHERE id = :id AND revoked_at IS NULL RETURNING who"), {"id": number, "by": by}
+    ).one_or_none()
+    if row is None:
+        there = conn.execute(sa.text("SELECT 1 FROM access_token WHERE id = :id"), {"id": number}).one_or_none()
+        raise NoSuchToken(f"token {number} was revoked before" if there else f"there is no token {number}; `swingbot token list` shows those there are")
+    conn.execute(sa.text("DELETE FROM web_session WHERE token = :id"), {"id": number})
+    note_event(conn, "revoke", who=by, token=number, detail=f"of {row.who}")
+    return str(row.who)
+
+
+def note_event(conn: sa.Connection, act: Act, *, who: str, token: int | None = None, detail: str | None = None) -> None:
+    values = {"act": act, "who": who, "token": token, "detail": detail}
+    conn.execute(sa.text("INSERT INTO access_event (act, who, token, detail) VALUES (:act, :who, :token, :detail)"), values)
+
+
+def holder(conn: sa.Connection, digest: str | None) -> Person | None:
+    """Whose token this is, if it is good now; None for the digest asks for the operator's key. Notes, to the minute, that it was used."""
+    row = conn.execute(
+        sa.text(f"SELECT id, who, role FROM access_token WHERE digest IS NOT DISTINCT FROM :digest AND {_GOOD}"), {"digest": digest}
+    ).one_or_none()
+    if row is None:
+        return None
+    seen = "UPDATE access_token SET used_at = now() WHERE id = :id AND (used_at IS NULL OR used_at < now() - interval '1 minute')"
+    conn.execute(sa.text(seen), {"id": row.id})
+    return Person(who=row.who, role=Role(row.role), token=row.id)
+
+
+class Access:
+    """`swingbot.web.session.Keeper`, over an engine."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self._engine.begin() as conn:
+            yield conn
+
+    def holder(self, digest: str | None) -> Person | None:
+        with self._writing() as conn:
+            return holder(conn, digest)
+
+    def begin(self, person: Person, session: str, seconds: int, where: str) -> None:
+        """Begin a session, kept by its digest, that ends by itself; sessions that are over are swept."""
+        with self._writing() as conn:
+            conn.execute(sa.text("DELETE FROM web_session WHERE ends_at < now()"))
+            add = "INSERT INTO web_session (digest, token, ends_at) VALUES (:digest, :token, now() + make_interval(secs => :seconds))"
+            conn.execute(sa.text(add), {"digest": session, "token": person.token, "seconds": seconds})
+            note_event(conn, "sign in", who=person.who, token=person.token, detail=f"from {where}")
+
+    def of_session(self, session: str) -> Person | None:
+        """Who is signed in with this session, as long as it and its token are good."""
+        query = (
+            f"SELECT t.id, t.who, t.role FROM web_session s JOIN access_token t ON t.id = s.token WHERE s.digest = :digest AND s.ends_at > now() AND {_GOOD}"
+        )
+        with self._engine.connect() as conn:
+            row = conn.execute(sa.text(query), {"digest": session}).one_or_none()
+        return None if row is None else Person(who=row.who, role=Role(row.role), token=row.id)
+
+    def end(self, session: str) -> None:
+        ended = "DELETE FROM web_session s USING access_token t WHERE s.digest = :digest AND t.id = s.token RETURNING t.id, t.who"
+        with self._writing() as conn:
+            row = conn.execute(sa.text(ended), {"digest": session}).one_or_none()
+            if row is not None:
+                note_event(conn, "sign out", who=row.who, token=row.id)
+
+    def refused(self, where: str) -> None:
+        """Count a sign-in that failed."""
+        with self._writing() as conn:
+            conn.execute(sa.text(_FORGET))
+            note_event(conn, "refused", who="somebody", detail=f"from {where}")
+
+
+def tokens(conn: sa.Connection, *, over: bool = False) -> list[dict[str, Any]]:
+    """Tokens as `swingbot token list --json` prints them, oldest first; `over`: those too that are good no more. Never the digest."""
+    query = f"""
+        SELECT id, who, role, digest IS NULL AS key, note, made_by, made_at, expires_at, revoked_at, revoked_by, used_at, {_GOOD} AS good
+        FROM access_token WHERE {_GOOD} OR :over ORDER BY id
+    """
+    return [_plain(row) for row in conn.execute(sa.text(query), {"over": over}).mappings()]
+
+
+def events(conn: sa.Connection, most: int) -> list[dict[str, Any]]:
+    """What was done with tokens, latest first."""
+    return [
+        _plain(row)
+        for row in conn.execute(sa.text("SELECT at, act, who, token, detail FROM access_event ORDER BY id DESC LIMIT :most"), {"most": most}).mappings()
+    ]
+
+
+def _plain(row: sa.RowMapping) -> dict[str, Any]:
+    return {key: value.isoformat(timespec="seconds") if hasattr(value, "isoformat") else value for key, value in row.items()}

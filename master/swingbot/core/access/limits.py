@@ -1,0 +1,60 @@
+"""How often one client may ask: a bucket that fills at a steady rate and from which each request takes one.
+
+The level is kept as the moment at which the bucket is full again, one number a client (the generic cell rate algorithm, ITU-T I.371).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+REMEMBERED: Final = 20_000  # clients; beyond, who asked longest ago is forgotten: a stranger with many addresses costs no memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """`burst` requests at once, then `per_second`."""
+
+    per_second: float
+    burst: int
+
+
+class Buckets:
+    """Buckets by client. Times are seconds of any clock that does not go back."""
+
+    def __init__(self, rate: Rate, remembered: int = REMEMBERED) -> None:
+        self._rate, self._remembered = rate, remembered
+        self._full_at: OrderedDict[str, float] = OrderedDict()
+
+    def wait(self, client: str, now: float) -> float:
+        """Seconds until `client` may ask again; 0.0 if it may now."""
+        step = 1.0 / self._rate.per_second
+        return max(0.0, self._full_at.get(client, now) - now - (self._rate.burst - 1) * step)
+
+    def take(self, client: str, now: float) -> float:
+        """Take one if there is one and answer 0.0, else the seconds to wait; what has to wait takes nothing."""
+        wait = self.wait(client, now)
+        if wait == 0.0:
+            self._full_at[client] = max(self._full_at.get(client, now), now) + 1.0 / self._rate.per_second
+            self._full_at.move_to_end(client)
+            while len(self._full_at) > self._remembered:
+                self._full_at.popitem(last=False)
+        return wait
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+
+def client_key(address: str) -> str:
+    """What counts as one client: an IPv4 address, or the /64 in which an IPv6 host may take any address it likes."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return "unknown"
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)

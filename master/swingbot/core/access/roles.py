@@ -1,0 +1,57 @@
+"""Who may do what over the web. Each role may all that the roles before it may.
+
+The command line on the service's own host needs no role: whoever may use its files and database is the operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+
+class Role(StrEnum):
+    """From least to most."""
+
+    READER = "reader"  # reads pages where settings let nobody read without a token
+    SUBMITTER = "submitter"  # asks for comparisons, within a quota
+    MODERATOR = "moderator"  # decides about reports and incidents, stops and resumes mail
+    OPERATOR = "operator"  # all that there is on pages, and no quota
+
+
+_ORDER: Final = tuple(Role)
+# What each role is for, as the pages and `swingbot token` word it.
+PURPOSES: Final = {
+    Role.READER: "reads pages where settings ask for a token",
+    Role.SUBMITTER: "asks for comparisons, within a quota",
+    Role.MODERATOR: "decides about reports and incidents, stops and resumes mail",
+    Role.OPERATOR: "does all that can be done on pages, without a quota",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Somebody who showed a token that is good, or a session begun with one."""
+
+    who: str
+    role: Role
+    token: int  # its number
+
+
+def may(role: Role, needs: Role) -> bool:
+    return _ORDER.index(role) >= _ORDER.index(needs)
+
+
+def refusal(person: Person | None, needs: Role) -> str | None:
+    """Why this needs another role, in one sentence; None if it may go on."""
+    if person is None:
+        return f"This needs the role {needs}: sign in first at /login with a token of that role; nothing was changed."
+    if not may(person.role, needs):
+        return f"This needs the role {needs}, and {person.who}'s token has the role {person.role}: ask the operator for another; nothing was changed."
+    return None
+
+
+def is_over(expires_at: datetime | None, revoked_at: datetime | None, now: datetime) -> bool:
+    """Whether a token is good no more."""
+    return revoked_at is not None or (expires_at is not None and expires_at <= now)

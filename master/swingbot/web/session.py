@@ -1,0 +1,110 @@
+"""Who is asking: the token of a script, or the session of a person who signed in with one.
+
+A session is 256 random bits in a cookie that scripts cannot read and that other sites' forms do not carry (SameSite=Strict); the database keeps its
+digest, so that signing out, revoking the token and time end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from swingbot.core.access import tokens
+from swingbot.core.access.limits import Buckets, Rate, client_key
+from swingbot.core.access.roles import Person
+
+HOURS: Final = 12  # a sign-in lasts so long
+# Tokens cannot be guessed; this keeps whoever tries from filling logs and database.
+FAILURES: Final = Rate(per_second=1 / 60, burst=5)
+PAUSE_SECONDS: Final = 1.0  # before a wrong token is answered
+
+
+class Keeper(Protocol):
+    """Where tokens and sessions are kept, by their digests (`swingbot_db.access.Access`)."""
+
+    def holder(self, digest: str | None) -> Person | None: ...
+    def begin(self, person: Person, session: str, seconds: int, where: str) -> None: ...
+    def of_session(self, session: str) -> Person | None: ...
+    def end(self, session: str) -> None: ...
+    def refused(self, where: str) -> None: ...
+
+
+def operator_key(secret: bytes) -> str:
+    """The first operator's token; changes only with the secret."""
+    return hmac.new(secret, b"operator key", "sha256").hexdigest()[:32]
+
+
+class Sessions:
+    """`secret` is the service's (`adapters.artifacts.secret`), `secure` says that pages are served by https."""
+
+    def __init__(self, secret: bytes, keeper: Keeper, *, secure: bool = False, now: Callable[[], float] = time.monotonic, pause: float = PAUSE_SECONDS) -> None:
+        self._key, self._keeper, self._secure, self._now, self._pause = operator_key(secret), keeper, secure, now, pause
+        self._failures = Buckets(FAILURES)
+        # A browser takes a cookie of the first name only over https, for this host alone and all of its paths.
+        self.cookie = "__Host-swingbot" if secure else "swingbot"
+
+    def given(self, request: HTTPConnection) -> str:
+        """The cookie that came; it may be anything."""
+        return str(request.cookies.get(self.cookie, ""))
+
+    def signed_in(self, request: HTTPConnection) -> Person | None:
+        """The person of the session, by its cookie alone."""
+        text = self.given(request)
+        return self._keeper.of_session(tokens.digest(text)) if len(text) == 43 else None
+
+    async def person(self, request: HTTPConnection) -> Person | None:
+        """Who is asking; None for nobody known. Raises HTTPException for a bearer token that is not good: 401, or 429 after some."""
+        bearer = bearer_of(request)
+        if bearer is None:
+            return await run_in_threadpool(self.signed_in, request)
+        return await self._known(request, bearer)
+
+    async def _known(self, request: HTTPConnection, text: str) -> Person:
+        client = client_of(request)
+        wait = self._failures.wait(client, self._now())
+        if wait > 0:
+            raise HTTPException(429, "Too many wrong tokens came from your address; wait a minute.", headers={"retry-after": str(int(wait) + 1)})
+        found = await run_in_threadpool(self._holder, text)
+        if found is None:
+            self._failures.take(client, self._now())
+            await run_in_threadpool(self._keeper.refused, client)
+            await asyncio.sleep(self._pause)
+            raise HTTPException(401, "This token is not good, or not any more: ask the operator for another.", headers={"www-authenticate": "Bearer"})
+        return found
+
+    def _holder(self, text: str) -> Person | None:
+        if tokens.looks_like_one(text):
+            return self._keeper.holder(tokens.digest(text))
+        return self._keeper.holder(None) if hmac.compare_digest(text.encode(), self._key.encode()) else None
+
+    async def sign_in(self, request: HTTPConnection, token: str, answer: Response) -> Person:
+        """Begin a session and put its cookie into `answer`. Raises HTTPException for a token that is not good."""
+        person = await self._known(request, token)
+        session = secrets.token_urlsafe(32)
+        await run_in_threadpool(self._keeper.begin, person, tokens.digest(session), HOURS * 3600, client_of(request))
+        answer.set_cookie(self.cookie, session, max_age=HOURS * 3600, path="/", httponly=True, samesite="strict", secure=self._secure)
+        return person
+
+    async def sign_out(self, request: HTTPConnection, answer: Response) -> None:
+        await run_in_threadpool(self._keeper.end, tokens.digest(self.given(request)))
+        answer.delete_cookie(self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure)
+
+
+def bearer_of(request: HTTPConnection) -> str | None:
+    """The bearer token that came with the request; None if it has no such header."""
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else None
+
+
+def client_of(request: HTTPConnection) -> str:
+    """What counts as one client; behind a proxy, the address that the proxy tells if settings trust it."""
+    return client_key(request.client.host if request.client else "")
