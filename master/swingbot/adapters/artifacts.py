@@ -1,7 +1,8 @@
 """Raw results by content: a folder of files named by the sha256 of what is in them, and the secret that lets workers write to it.
 
 A file appears under its name only when it is whole, verified and on the disk, so a reader never sees half of one. Files are
-compressed (`zstd_file`); those that were stored before that was so are read as they are.
+compressed (`zstd_file`); those that were stored before that was so are read as they are. Of a file that was pruned a note is
+left (`cdef....gone`), so that whoever asks for it hears when and why it went.
 """
 
 from __future__ import annotations
@@ -13,18 +14,31 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from swingbot.adapters.zstd_file import ZstdReader, ZstdWriter
-from swingbot.core.model.artifact import ArtifactError, NoSpace, TooLarge, WrongDigest
+from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 LIMIT_BYTES: Final = 1 << 30  # the largest file that is taken; a kernel image is 10 to 200 MB
 _STALE_SECONDS: Final = 24 * 3600.0
 _CHUNK: Final = 1 << 18
 _COMPRESSED: Final = ".zst"
+GONE: Final = ".gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """One file of the store: `path` below its root, `size` in bytes as it lies there, `modified` in UNIX time."""
+
+    sha256: str
+    path: str
+    size: int
+    modified: float
 
 
 class Sink:
@@ -64,6 +78,7 @@ class Sink:
             self._file.close()
             self._target.parent.mkdir(exist_ok=True)
             self._temporary.replace(self._target)
+            _note_of(self._target).unlink(missing_ok=True)
             _sync_directory(self._target.parent)
         except OSError as error:
             self.abort()
@@ -97,11 +112,19 @@ class Artifacts:
         return self._compressed(sha256).is_file() or self._plain(sha256).is_file()
 
     def open(self, sha256: str) -> BinaryIO:
-        """The content of a stored file, seekable. Raises FileNotFoundError, Damaged (now or when it is read), ValueError for what is no sha256."""
+        """The content of a stored file, seekable.
+
+        Raises FileNotFoundError (Gone if it was pruned), Damaged (now or when it is read), ValueError for what is no sha256.
+        """
         try:
             file = self._compressed(sha256).open("rb")
         except FileNotFoundError:
-            return self._plain(sha256).open("rb")
+            try:
+                return self._plain(sha256).open("rb")
+            except FileNotFoundError:
+                if note := self.gone(sha256):
+                    raise Gone(note) from None
+                raise
         try:
             return cast(BinaryIO, io.BufferedReader(ZstdReader(file), _CHUNK))
         except ArtifactError:
@@ -130,6 +153,36 @@ class Artifacts:
             sink.abort()
         return True
 
+    def gone(self, sha256: str) -> str | None:
+        """Why a file was pruned, in one sentence; None if it was not, or has come again."""
+        note = _note_of(self._plain(sha256))
+        try:
+            text = note.read_text().strip()
+        except FileNotFoundError:
+            return None
+        return None if self.has(sha256) else text or "pruned"
+
+    def prune(self, sha256: str, note: str) -> int:
+        """Remove a file and leave `note`, if there is one to leave; answers the bytes that are free now. Raises OSError."""
+        freed = 0
+        if note:
+            _note_of(self._plain(sha256)).write_text(note + "\n")
+        for path in (self._compressed(sha256), self._plain(sha256)):
+            with suppress(FileNotFoundError):
+                freed += path.stat().st_size
+                path.unlink()
+        return freed
+
+    def stored(self) -> Iterator[Stored]:
+        """Every file of the store and every note, in no order; what vanishes meanwhile is left out."""
+        for folder in self._root.glob("[0-9a-f][0-9a-f]"):
+            for entry in os.scandir(folder):
+                sha256 = folder.name + entry.name.partition(".")[0]
+                if SHA256.fullmatch(sha256) is not None:
+                    with suppress(FileNotFoundError):
+                        found = entry.stat()
+                        yield Stored(sha256=sha256, path=f"{folder.name}/{entry.name}", size=found.st_size, modified=found.st_mtime)
+
     def sweep(self, now: float | None = None) -> int:
         """Remove what uploads that died more than a day ago left behind; says how many."""
         oldest = (time.time() if now is None else now) - _STALE_SECONDS
@@ -137,6 +190,10 @@ class Artifacts:
         for file in stale:
             file.unlink(missing_ok=True)
         return len(stale)
+
+
+def _note_of(file: Path) -> Path:
+    return file.with_name(file.name.removesuffix(_COMPRESSED) + GONE)
 
 
 def secret(file: Path) -> bytes:

@@ -39,7 +39,7 @@ def deliver(maildir: Path, message: bytes) -> Path:
 
 def letters(maildir: Path) -> list[Letter]:
     """Everything delivered, oldest first; a Maildir that is not there yet is empty, a file that is no mail has no subject."""
-    found = [_letter(path) for path in _files(maildir)]
+    found = [_letter(path) for path in files(maildir)]
     return [letter for letter in found if letter is not None]
 
 
@@ -55,7 +55,8 @@ def read(letter: Letter) -> EmailMessage:
     return parsed
 
 
-def _files(maildir: Path) -> Iterator[Path]:
+def files(maildir: Path) -> Iterator[Path]:
+    """The files of all letters, oldest first."""
     paths = [path for folder in _FOLDERS if (maildir / folder).is_dir() for path in (maildir / folder).iterdir()]
     return iter(sorted(paths, key=lambda path: path.name))
 

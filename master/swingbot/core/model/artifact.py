@@ -21,3 +21,7 @@ class NoSpace(ArtifactError):
 
 class Damaged(ArtifactError):
     """A stored file is not what was stored: a bad disk, or somebody changed it."""
+
+
+class Gone(FileNotFoundError):
+    """A file was in the store and has been pruned; the message says when and by which rule."""

@@ -1,0 +1,1 @@
+"""Day two: copies of all that must not be lost, and the way back from them."""

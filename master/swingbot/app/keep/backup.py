@@ -1,0 +1,237 @@
+"""`swingbot backup`: one generation more, while the service runs.
+
+The database comes first and is of one moment; files only ever come to be before the rows that name them, so what is copied
+after it is enough for it. Pruning is kept away meanwhile by a lock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, cast
+
+import sqlalchemy as sa
+
+from swingbot.adapters import artifacts, maildir, process
+from swingbot.adapters.zstd_file import ZstdWriter
+from swingbot.app.keep.place import Backup, copy_whole, write_json
+from swingbot.app.keep.progress import Progress, amount
+from swingbot.app.settings import SECTIONS, Settings
+from swingbot.core.keep.generation import FORMAT, BadBackup, Letter, Manifest, TableFile, generation_name, too_many
+from swingbot_db import dump, migrate
+
+Announce = Callable[[str], None]
+_GIT_SECONDS: Final = 6 * 3600.0
+
+
+class KeepError(Exception):
+    """A backup, a restore or a clean-up cannot be done; the message says what to do."""
+
+
+@contextmanager
+def alone(settings: Settings) -> Iterator[None]:
+    """Only one of backup and retention at a time works on a state directory. Raises KeepError."""
+    with (settings.state / "keep.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise KeepError(f"another backup or retention run is at work on {settings.state}; wait until it is done") from None
+        yield
+
+
+def backup(settings: Settings, engine: sa.Engine, directory: Path, announce: Announce, *, keep: int, link: bool = False) -> tuple[str, Manifest]:
+    """Make a generation in `directory` and let the oldest beyond `keep` go. Raises BadBackup, KeepError, OSError."""
+    place = Backup(directory)
+    if settings.state == place.directory or settings.state in place.directory.parents:
+        raise KeepError(f"{place.directory} lies in the state directory that it is to be a copy of; name a directory elsewhere")
+    with alone(settings):
+        place.create()
+        name = generation_name(datetime.now(UTC))
+        part = place.generations / f".{name}.part"
+        for left in place.generations.glob(".*.part"):
+            shutil.rmtree(left)
+        (part / "database").mkdir(parents=True)
+        manifest = _database(settings, engine, part / "database", announce)
+        count, size = _artifacts(settings, place, part, announce, link=link)
+        manifest = dataclasses.replace(
+            manifest, artifacts=count, artifact_bytes=size, refs=_mirror(settings.mirror, place, name, announce), letters=_mail(settings.maildir, place)
+        )
+        write_json(part / "manifest.json", manifest.to_json())
+        os.sync()
+        part.rename(place.generations / name)
+        _forget(place, keep, announce)
+    return name, manifest
+
+
+# -- the database ---------------------------------------------------------------------------------------------------
+
+
+def _database(settings: Settings, engine: sa.Engine, folder: Path, announce: Announce) -> Manifest:
+    with dump.snapshot(engine) as conn:
+        migrate.check(conn)
+        found = dump.tables(conn)
+        progress = Progress("database", len(found), sum(table.bytes for table in found), announce)
+        taken_at = datetime.now(UTC).isoformat(timespec="seconds")
+        written = []
+        for table in found:
+            written.append(_table(conn, table, folder / f"{table.name}.copy.zst"))
+            progress.add(table.bytes)
+        manifest = Manifest(
+            format=FORMAT,
+            taken_at=taken_at,
+            revision=cast(str, migrate.revision(conn)),
+            server=dump.server_version(conn),
+            tables=tuple(written),
+            sequences=dump.sequences(conn),
+            artifacts=0,
+            artifact_bytes=0,
+            refs={},
+            letters=(),
+            secrets=_secrets(settings),
+            settings=_given(settings),
+        )
+    announce(f"database: {len(written)} tables, {sum(one.rows for one in written)} rows, {amount(sum(one.size for one in written))} compressed")
+    return manifest
+
+
+class _Hashing:
+    """Passes bytes on to a file and keeps their sha256."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self.digest, self.size = file, hashlib.sha256(), 0
+
+    def write(self, chunk: bytes) -> int:
+        self.digest.update(chunk)
+        self.size += len(chunk)
+        return int(self._file.write(chunk))
+
+
+def _table(conn: sa.Connection, table: dump.Table, target: Path) -> TableFile:
+    with target.open("xb") as file:
+        hashing = _Hashing(file)
+        writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # it writes and does nothing else
+        rows = dump.write_table(conn, table, writer)
+        writer.finish()
+    return TableFile(name=table.name, columns=table.columns, rows=rows, sha256=hashing.digest.hexdigest(), size=hashing.size)
+
+
+def _secrets(settings: Settings) -> tuple[str, ...]:
+    """Files that the service reads secrets from, as paths below the state directory or, where they are elsewhere, as they are. They stay where they are."""
+    state = settings.state
+    inside = [state / "secret", state / "worker-password", *sorted((state / "worker-secrets").glob("*"))]
+    return tuple(str(file.relative_to(state)) for file in inside if file.is_file())
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    """Settings that somebody gave; not the database's address, which may have a password in it."""
+    found = {f"{section}.{field.name}": getattr(getattr(settings, section), field.name) for section in SECTIONS for field in _fields(settings, section)}
+    return {key: value for key, value in found.items() if key in settings.sources and key != "db.url"}
+
+
+def _fields(settings: Settings, section: str) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(getattr(settings, section))
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _artifacts(settings: Settings, place: Backup, part: Path, announce: Announce, *, link: bool) -> tuple[int, int]:
+    """Copy what the backup does not have yet; answers how many files the generation has, and their bytes."""
+    there = list(artifacts.Artifacts(settings.artifacts).stored())
+    new = [file for file in there if not (place.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)]
+    progress = Progress("artifacts", len(new), sum(file.size for file in new), announce)
+    copied = 0
+    for file in new:
+        if not copy_whole(settings.artifacts / file.path, place.artifacts / file.path, link=link):
+            copied += 1
+        progress.add(file.size)
+    with (part / "artifacts.list").open("w") as out:
+        out.writelines(f"{file.path}\n" for file in there)
+    size = sum(file.size for file in there)
+    how = f"; {copied} could not be linked and were copied" if link and copied else ""
+    announce(f"artifacts: {len(there)} files, {amount(size)}; {len(new)} of them new, {amount(sum(file.size for file in new))}{how}")
+    return len(there), size
+
+
+def _mirror(mirror: Path, place: Backup, name: str, announce: Announce) -> dict[str, str]:
+    """Fetch all refs of the mirror into the backup's repository; answers them without `refs/` before them."""
+    if not mirror.exists():
+        announce("mirror: there is none yet")
+        return {}
+    if not place.mirror.exists():
+        _git("init", "--quiet", "--bare", str(place.mirror))
+    _git("-C", str(place.mirror), "fetch", "--quiet", "--no-tags", "--no-auto-gc", str(mirror), f"+refs/*:refs/backup/{name}/*")
+    found = refs(place.mirror, name)
+    announce(f"mirror: {len(found)} refs")
+    return found
+
+
+def refs(mirror: Path, name: str) -> dict[str, str]:
+    """The refs of a generation: what they were called below `refs/`, and their commits."""
+    prefix = f"refs/backup/{name}/"
+    lines = _git("-C", str(mirror), "for-each-ref", "--format=%(objectname) %(refname)", prefix).splitlines()
+    return {ref.removeprefix(prefix): commit for commit, _, ref in (line.partition(" ") for line in lines)}
+
+
+def _git(*arguments: str) -> str:
+    done = process.run(["git", *arguments], timeout=_GIT_SECONDS)
+    if done.rc != 0:
+        raise KeepError(f"git {arguments[2] if arguments[0] == '-C' else arguments[0]}: {(done.err.strip().splitlines() or ['failed'])[-1]}")
+    return done.out
+
+
+git = _git
+
+
+def _mail(folder: Path, place: Backup) -> tuple[Letter, ...]:
+    found = []
+    for path in maildir.files(folder):
+        try:
+            content = path.read_bytes()
+        except OSError:
+            continue  # a mail reader moved it; it is found under its new name, or somebody deleted it
+        sha256 = hashlib.sha256(content).hexdigest()
+        target = place.letter(sha256)
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.with_name(target.name + ".part").write_bytes(content)
+            target.with_name(target.name + ".part").replace(target)
+        found.append(Letter(folder=path.parent.name, name=path.name, sha256=sha256))
+    return tuple(found)
+
+
+# -- letting old ones go --------------------------------------------------------------------------------------------
+
+
+def _forget(place: Backup, keep: int, announce: Announce) -> None:
+    """Remove generations beyond the latest `keep`, and the files that none of the others names."""
+    old = too_many(place.names(), keep)
+    if not old:
+        return
+    for name in old:
+        shutil.rmtree(place.generations / name)
+        if place.mirror.exists():
+            for ref in refs(place.mirror, name):
+                _git("-C", str(place.mirror), "update-ref", "-d", f"refs/backup/{name}/{ref}")
+    kept_files: set[str] = set()
+    kept_mail: set[str] = set()
+    for name in place.names():
+        kept_files.update(place.artifact_list(name))
+        kept_mail.update(letter.sha256 for letter in place.manifest(name).letters)
+    gone = 0
+    for path in [*place.artifacts.glob("??/*"), *place.mail.glob("??/*")]:
+        named = path.parent.name + "/" + path.name if path.is_relative_to(place.artifacts) else path.parent.name + path.name
+        if named not in (kept_files if path.is_relative_to(place.artifacts) else kept_mail):
+            path.unlink()
+            gone += 1
+    announce(f"old generations removed: {', '.join(old)}, with {gone} files that only they had")
+
+
+__all__ = ["BadBackup", "KeepError", "backup"]

@@ -1,0 +1,36 @@
+"""A database server that runs for as long as a restore needs it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class DidNotStart(Exception):
+    """The server did not answer; the message says where its log is."""
+
+
+@contextmanager
+def running(argv: Sequence[str], *, user: str | None, directory: Path, log: Path, answers: Callable[[], bool], seconds: float) -> Iterator[None]:
+    """Run the server `argv` until the block ends; as `user` if one is given. Raises DidNotStart."""
+    with log.open("ab") as sink:
+        child = subprocess.Popen(argv, user=user, cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        end = time.monotonic() + seconds
+        while not answers():
+            if child.poll() is not None or time.monotonic() > end:
+                raise DidNotStart(f"the embedded database did not start; see {log}")
+            time.sleep(0.05)
+        yield
+    finally:
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)  # PostgreSQL's fast, orderly shutdown
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()

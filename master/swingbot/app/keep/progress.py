@@ -1,0 +1,43 @@
+"""Say how far a long copy is, and about how long it still takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+EVERY_SECONDS: Final = 2.0
+
+
+def amount(size: float) -> str:
+    """Bytes for a person: 512 B, 3.4 MiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+class Progress:
+    """Tells `announce` at most every two seconds; the estimate is by bytes, so that a few large files do not fool it."""
+
+    def __init__(self, what: str, files: int, size: int, announce: Callable[[str], None]) -> None:
+        self._what, self._files, self._bytes, self._announce = what, files, size, announce
+        self._begin = self._told = time.monotonic()
+        self._done_files = self._done_bytes = 0
+
+    def add(self, size: int) -> None:
+        self._done_files += 1
+        self._done_bytes += size
+        now = time.monotonic()
+        if now - self._told < EVERY_SECONDS:
+            return
+        self._told = now
+        left = (now - self._begin) * max(0, self._bytes - self._done_bytes) / max(1, self._done_bytes)
+        self._announce(
+            f"  {self._what}: {self._done_files} of {self._files} files, {amount(self._done_bytes)} of {amount(self._bytes)}, about {duration(left)} left"
+        )

@@ -1,0 +1,118 @@
+"""`swingbot restore`: a new state directory and a new database out of one generation of a backup.
+
+Nothing of the old service's is touched, and nothing is started. What was under way at the backup is made again; mail is
+stopped, because nobody here knows what left after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from swingbot.adapters.zstd_file import ZstdReader
+from swingbot.app import database, postgres
+from swingbot.app.keep import process
+from swingbot.app.keep.backup import KeepError, git
+from swingbot.app.keep.place import Backup, copy_whole, write_json
+from swingbot.app.keep.progress import Progress, amount
+from swingbot.app.keep.verify import checked_path, verify
+from swingbot.app.settings import Settings
+from swingbot.core.keep.generation import BadBackup, Manifest
+from swingbot_db import dump, migrate
+from swingbot_db.engine import make_engine
+
+Announce = Callable[[str], None]
+_START_SECONDS: Final = 60.0
+
+
+def restore(settings: Settings, directory: Path, generation: str | None, announce: Announce, *, check: bool = True) -> dict[str, Any]:
+    """Fill `settings.state` and its database, both empty or not there yet; answers what was done. Raises BadBackup, KeepError, OSError."""
+    place, state = Backup(directory), settings.state
+    name = place.choose(generation)
+    manifest = place.manifest(name)
+    _fits(manifest)
+    if state.exists() and any(state.iterdir()):
+        raise KeepError(f"{state} is not empty; a restore begins with nothing: name another directory with --state")
+    if check and (problems := verify(place, name, announce)):
+        raise KeepError(
+            f"generation {name} is not whole, {len(problems)} problems: {'; '.join(problems[:3])}; take another one, or --unchecked takes it as it is"
+        )
+    state.mkdir(parents=True, exist_ok=True)
+    with _server(settings) as engine:
+        changed = _database(engine, place, name, manifest, announce)
+    _files(settings, place, name, manifest, announce)
+    done = {
+        "generation": name,
+        "taken_at": manifest.taken_at,
+        "from_revision": manifest.revision,
+        "changed": changed,
+        "secrets_to_bring": list(manifest.secrets),
+    }
+    write_json(state / "restored.json", done)
+    return done
+
+
+def _fits(manifest: Manifest) -> None:
+    known = migrate.known_revisions()
+    if manifest.revision not in known:
+        raise BadBackup(f"the backup has schema {manifest.revision}, this program knows {known[-1]} at most: restore it with the swingbot that made it")
+
+
+@contextmanager
+def _server(settings: Settings) -> Iterator[sa.Engine]:
+    """An engine on the empty database that is to be filled; the embedded server runs for as long. Raises KeepError, PostgresError."""
+    with ExitStack() as stack:
+        if not settings.db.url:
+            postgres.prepare(settings.state)
+            argv, log = postgres.argv(settings.state), settings.state / "restore-postgres.log"
+            answers = partial(postgres.answers, settings.state)
+            stack.enter_context(process.running(argv, user=postgres.user(), directory=settings.state, log=log, answers=answers, seconds=_START_SECONDS))
+            postgres.create_database(settings.state)
+        engine = make_engine(database.owner_url(settings))
+        stack.callback(engine.dispose)
+        with engine.connect() as conn:
+            if (used := dump.in_use(conn)) is not None:
+                where = postgres.hidden(settings.db.url)
+                raise KeepError(f"the database {where} has the table {used} already; make a new, empty database and name it in db.url")
+        yield engine
+
+
+def _database(engine: sa.Engine, place: Backup, name: str, manifest: Manifest, announce: Announce) -> Mapping[str, int]:
+    progress = Progress("database", len(manifest.tables), sum(table.size for table in manifest.tables), announce)
+    with dump.filling(engine, manifest.revision) as conn:
+        for table in manifest.tables:
+            with (place.generations / name / "database" / f"{table.name}.copy.zst").open("rb") as file, ZstdReader(file) as source:
+                rows = dump.read_table(conn, table.name, table.columns, source)
+            if rows != table.rows:
+                raise KeepError(f"table {table.name} has {rows} rows in the backup, {table.rows} were written; take another generation")
+            progress.add(table.size)
+        dump.set_sequences(conn, manifest.sequences)
+        changed = dump.make_sound(conn, manifest.taken_at)
+    migrate.upgrade(engine)
+    announce(f"database: {len(manifest.tables)} tables, {sum(table.rows for table in manifest.tables)} rows, schema {manifest.revision}")
+    return changed
+
+
+def _files(settings: Settings, place: Backup, name: str, manifest: Manifest, announce: Announce) -> None:
+    progress = Progress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
+    settings.artifacts.mkdir(parents=True, exist_ok=True)
+    for entry in place.artifact_list(name):
+        source = place.artifacts / checked_path(entry)
+        copy_whole(source, settings.artifacts / entry)
+        progress.add(source.stat().st_size)
+    announce(f"artifacts: {manifest.artifacts} files, {amount(manifest.artifact_bytes)}")
+    if manifest.refs:
+        git("init", "--quiet", "--bare", str(settings.mirror))
+        git("-C", str(settings.mirror), "fetch", "--quiet", "--no-tags", str(place.mirror), f"+refs/backup/{name}/*:refs/*")
+    announce(f"mirror: {len(manifest.refs)} refs")
+    for folder in ("tmp", "new", "cur"):
+        (settings.maildir / folder).mkdir(parents=True, exist_ok=True)
+    for letter in manifest.letters:
+        shutil.copyfile(place.letter(letter.sha256), settings.maildir / letter.folder / letter.name)
+    announce(f"mailbox: {len(manifest.letters)} mails")

@@ -1,0 +1,102 @@
+"""`swingbot backup --verify`: read every byte of a generation again and say what is not as it was written."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from swingbot.adapters.artifacts import GONE, Artifacts
+from swingbot.app.keep.backup import KeepError, git, refs
+from swingbot.app.keep.place import Backup
+from swingbot.app.keep.progress import Progress, amount
+from swingbot.core.keep.generation import BadBackup, Manifest
+from swingbot.core.model.artifact import ArtifactError
+
+_CHUNK: Final = 1 << 20
+_ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)?")
+
+
+def verify(place: Backup, name: str, announce: Callable[[str], None]) -> list[str]:
+    """What is wrong with a generation, one sentence each; nothing, if all of it is as it was written. Raises BadBackup for what is no generation."""
+    manifest = place.manifest(name)
+    problems = [*_database(place, name, manifest), *_mail(place, manifest), *_mirror(place, name, manifest)]
+    announce(f"database, {len(manifest.letters)} mails and {len(manifest.refs)} refs of the mirror: {_told(len(problems))}")
+    wrong = list(_artifacts(place, name, manifest, announce))
+    announce(f"{manifest.artifacts} artifacts, {amount(manifest.artifact_bytes)}: {_told(len(wrong))}")
+    return problems + wrong
+
+
+def _told(count: int) -> str:
+    return "as they were written" if count == 0 else f"{count} problem{'s' if count != 1 else ''}"
+
+
+def checked_path(entry: str) -> str:
+    """A line of a generation's list of artifacts, if it can be one. Raises BadBackup."""
+    if _ENTRY.fullmatch(entry) is None:
+        raise BadBackup(f"{entry[:80]!r} in the list of artifacts is not the name of one; take another generation")
+    return entry
+
+
+def sha256_of(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _file_sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return sha256_of(file)
+    except OSError:
+        return None
+
+
+def _database(place: Backup, name: str, manifest: Manifest) -> Iterator[str]:
+    for table in manifest.tables:
+        file = place.generations / name / "database" / f"{table.name}.copy.zst"
+        if (found := _file_sha256(file)) != table.sha256:
+            yield f"{file} {'cannot be read' if found is None else f'has sha256 {found}, not {table.sha256}'}"
+
+
+def _mail(place: Backup, manifest: Manifest) -> Iterator[str]:
+    for letter in manifest.letters:
+        file = place.letter(letter.sha256)
+        if (found := _file_sha256(file)) != letter.sha256:
+            yield f"the mail {letter.name} ({file}) {'cannot be read' if found is None else 'is damaged'}"
+
+
+def _mirror(place: Backup, name: str, manifest: Manifest) -> Iterator[str]:
+    if not manifest.refs:
+        return
+    try:
+        there = refs(place.mirror, name)
+        for ref, commit in manifest.refs.items():
+            if there.get(ref) != commit:
+                yield f"{place.mirror}: refs/backup/{name}/{ref} is {there.get(ref, 'not there')}, not {commit}"
+        git("-C", str(place.mirror), "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
+    except KeepError as error:
+        yield f"{place.mirror} is damaged: {error}"
+
+
+def _artifacts(place: Backup, name: str, manifest: Manifest, announce: Callable[[str], None]) -> Iterator[str]:
+    store = Artifacts(place.artifacts)
+    progress = Progress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
+    for entry in place.artifact_list(name):
+        path = place.artifacts / checked_path(entry)
+        if entry.endswith(GONE):
+            continue
+        sha256 = entry[:2] + entry[3:65]
+        try:
+            progress.add(path.stat().st_size)
+            with store.open(sha256) as file:
+                found = sha256_of(file)
+            if found != sha256:
+                yield f"{path} is damaged: its content has sha256 {found}"
+        except FileNotFoundError:
+            yield f"{path} is missing"
+        except (ArtifactError, OSError) as error:
+            yield f"{path} cannot be read: {error}"

@@ -1,0 +1,108 @@
+"""Generations of a backup: what one is called, what it says of itself, and which may go when newer ones are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+FORMAT: Final = 1
+_NAME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:=+\\-]{0,254}")
+
+
+class BadBackup(ValueError):
+    """A directory is no backup, or one that this program cannot read; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """One table in the backup: `sha256` and `size` are of the compressed file, `rows` is how many were written."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """One mail of the Maildir: its folder ('new' or 'cur'), its file name there, and the sha256 of its bytes."""
+
+    folder: str
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """All that a generation says of itself. `artifacts` counts what its list names; `secrets` are files that are not in it."""
+
+    format: int
+    taken_at: str
+    revision: str
+    server: str
+    tables: tuple[TableFile, ...]
+    sequences: Mapping[str, int]
+    artifacts: int
+    artifact_bytes: int
+    refs: Mapping[str, str]
+    letters: tuple[Letter, ...]
+    secrets: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def generation_name(at: datetime) -> str:
+    """`20260102T030405Z`: sorted as text, the latest is the last."""
+    return at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def is_generation(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def is_plain(name: str) -> bool:
+    """A file name that leads nowhere else."""
+    return _PLAIN.fullmatch(name) is not None
+
+
+def read_manifest(document: Any, where: str) -> Manifest:
+    """The manifest in `document`, as JSON gave it. Raises BadBackup; whatever stands there names no file outside of the backup."""
+    try:
+        if document["format"] != FORMAT:
+            raise BadBackup(f"{where} has format {document['format']!r}, this program reads {FORMAT}: restore it with the swingbot that made it")
+        found = Manifest(
+            **{
+                **document,
+                "tables": tuple(TableFile(**{**row, "columns": tuple(row["columns"])}) for row in document["tables"]),
+                "letters": tuple(Letter(**row) for row in document["letters"]),
+                "secrets": tuple(document["secrets"]),
+            }
+        )
+        datetime.fromisoformat(found.taken_at)
+        sound = (
+            all(is_plain(table.name) and _SHA256.fullmatch(table.sha256) for table in found.tables)
+            and all(letter.folder in ("new", "cur") and is_plain(letter.name) and _SHA256.fullmatch(letter.sha256) for letter in found.letters)
+            and all(isinstance(number, int) for number in found.sequences.values())
+            and all(re.fullmatch(r"[0-9a-f]{40}", commit) for commit in found.refs.values())
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, BadBackup):
+            raise
+        raise BadBackup(f"{where} is not the manifest of a backup ({error}); take another generation") from None
+    if not sound:
+        raise BadBackup(f"{where} names files that cannot be in a backup; take another generation")
+    return found
+
+
+def too_many(names: Sequence[str], keep: int) -> list[str]:
+    """The oldest generations beyond the `keep` latest."""
+    ordered = sorted(name for name in names if is_generation(name))
+    return ordered[: max(0, len(ordered) - keep)]
