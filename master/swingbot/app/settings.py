@@ -8,6 +8,7 @@ Secrets never stand here: they are files under `paths.state`, or named by `*_fil
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -53,6 +54,18 @@ class Web:
     host: str = _key("127.0.0.1", "address the pages listen on")
     port: int = _key(8010, "port of pages, API and artifacts; the embedded Buildbot takes the next three")
     public_url: str = _key("", "what links in mails begin with; default http://<host>:<port>")
+    read: str = _key("open", "open: everybody who reaches the pages reads them; token: only who has a token, of any role")
+    raw: str = _key("open", "open: raw results, artifacts and kits as web.read says; token: only with a token, and for workers with their attempt's")
+    metrics: str = _key("open", "/metrics is open: for everybody; token: only with a token; off: not there")
+    proxies: str = _key("", "comma-separated addresses or networks of proxies whose X-Forwarded-For and -Proto are believed; empty: nobody's")
+    rate: int = _key(1200, "requests a minute that one client may make, a quarter of them at once; 0: any number")
+    connections: int = _key(200, "connections at once; what comes beyond is answered with 503")
+    uploads: int = _key(16, "files that workers may be bringing at once")
+    attempt_files: int = _key(200, "files that one attempt may bring")
+    attempt_mib: int = _key(4096, "MiB that the files of one attempt may have together")
+    open_requests: int = _key(5, "comparisons asked for over the web that one person may have under way")
+    box_minutes: float = _key(600.0, "minutes of testboxes that one person's requests over the web may be foreseen to take in 24 hours")
+    patch_kib: int = _key(1024, "KiB that a patch sent over the web may have")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +280,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         raise SettingsError(f"mail.release: {settings.mail.release!r} is none of {', '.join(RELEASES)}")
     if settings.mail.bcc_maildir and not settings.mail.bcc:
         raise SettingsError("mail.bcc_maildir: name in mail.bcc the address whose mail is delivered there")
+    _check_web(settings.web)
     for key in ("most_recipients", "per_list"):
         if getattr(settings.mail, key) < 1:
             raise SettingsError(f"mail.{key}: {getattr(settings.mail, key)} is less than 1; `swingbot report stop` stops all mail")
@@ -276,6 +290,24 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         except BadGate as error:
             raise SettingsError(f"proof.{key}: {error}") from None
     return settings
+
+
+def _check_web(web: Web) -> None:
+    """Raise SettingsError for words and numbers that make no sense."""
+    for key, words in (("read", ("open", "token")), ("raw", ("open", "token")), ("metrics", ("open", "token", "off"))):
+        if getattr(web, key) not in words:
+            raise SettingsError(f"web.{key}: {getattr(web, key)!r} is none of {', '.join(words)}")
+    for key in ("connections", "uploads", "attempt_files", "attempt_mib", "patch_kib"):
+        if getattr(web, key) < 1:
+            raise SettingsError(f"web.{key}: {getattr(web, key)} is less than 1")
+    for key in ("rate", "open_requests", "box_minutes"):
+        if not getattr(web, key) >= 0:
+            raise SettingsError(f"web.{key}: {getattr(web, key)} is less than 0")
+    for proxy in filter(None, (word.strip() for word in web.proxies.split(","))):
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError:
+            raise SettingsError(f"web.proxies: {proxy!r} is neither an address nor a network such as 192.0.2.0/28") from None
 
 
 def with_place(settings: Settings, state: Path | None, port: int | None) -> Settings:
