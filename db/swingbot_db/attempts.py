@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from swingbot.core.access.uploads import Brought, Cap
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, OrderFacts
+from swingbot_db import uploads
 from swingbot_db.engine import transaction
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
@@ -137,6 +139,14 @@ class Attempts:
     def wanted(self, attempt: int) -> bool | None:
         with self._reading() as conn:
             return wanted(conn, attempt)
+
+    def brought(self, attempt: int, sha256: str) -> Brought | None:
+        with self._reading() as conn:
+            return uploads.brought(conn, attempt, sha256)
+
+    def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None:
+        with self._writing("admit file") as conn:
+            return uploads.admit(conn, attempt, sha256, size, cap)
 
     def order_facts(self, attempt: int) -> OrderFacts | None:
         with self._reading() as conn:

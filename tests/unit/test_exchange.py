@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from swingbot.adapters.artifacts import Artifacts
+from swingbot.core.access.uploads import Brought, Cap, refusal
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token, token
 from swingbot.web import exchange
 
@@ -24,6 +25,18 @@ class Attempts:
 
     def __init__(self) -> None:
         self.taken: dict[int, Mapping[str, Any]] = {}
+        self.files: dict[str, int] = {}
+
+    def brought(self, attempt: int, sha256: str) -> Brought | None:
+        others = [size for name, size in self.files.items() if name != sha256]
+        return Brought(over=attempt in self.taken, files=len(others), size=sum(others)) if attempt in (12, 13) else None
+
+    def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None:
+        found = self.brought(attempt, sha256)
+        refused = refusal(found, size, cap) if found else "no attempt"
+        if refused is None:
+            self.files[sha256] = size
+        return refused
 
     def wanted(self, attempt: int) -> bool | None:
         return {12: True, 13: False}.get(attempt)
@@ -47,9 +60,12 @@ def store(tmp_path: Path) -> Artifacts:
     return Artifacts(tmp_path / "artifacts", limit=1000)
 
 
+CAP = Cap(files=3, size=1500)
+
+
 @pytest.fixture
 def client(store: Artifacts, attempts: Attempts) -> TestClient:
-    return TestClient(Starlette(routes=list(exchange.routes(store, attempts, SECRET))))
+    return TestClient(Starlette(routes=list(exchange.routes(store, attempts, SECRET, CAP))))
 
 
 def sha(content: bytes) -> str:
@@ -101,7 +117,7 @@ def test_a_token_is_recognised_and_a_forged_one_is_not() -> None:
 
 def test_wrong_bytes_too_many_bytes_and_wrong_names_are_refused(client: TestClient, store: Artifacts) -> None:
     assert client.put(f"/artifacts/{sha(LOG)}", content=b"other", headers=bearer()).status_code == 400
-    assert client.put(f"/artifacts/{sha(b'x' * 2000)}", content=b"x" * 2000, headers=bearer()).status_code == 413
+    assert client.put(f"/artifacts/{sha(b'x' * 1200)}", content=b"x" * 1200, headers=bearer()).status_code == 413
     assert client.put("/artifacts/zz", content=b"x", headers=bearer()).status_code == 400
     assert client.get("/artifacts/zz").status_code == 400
     assert not store.has(sha(LOG))
@@ -177,10 +193,10 @@ def test_an_executor_can_ask_whether_it_is_still_wanted(client: TestClient) -> N
 
 
 def test_a_database_that_is_away_is_answered_with_503(client: TestClient, attempts: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(attempt: int) -> bool:
+    def away(attempt: int, sha256: str) -> Brought:
         raise DatabaseAway("it does not answer")
 
-    monkeypatch.setattr(attempts, "wanted", away)
+    monkeypatch.setattr(attempts, "brought", away)
     answer = client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers=bearer())
     assert (answer.status_code, answer.json()) == (503, {"error": "it does not answer"})
 
@@ -194,3 +210,49 @@ def test_a_full_disk_is_answered_with_507(client: TestClient, store: Artifacts, 
     monkeypatch.setattr(store, "sink", full)
     answer = client.put(f"/artifacts/{sha(LOG)}", content=io.BytesIO(LOG).read(), headers=bearer())
     assert (answer.status_code, answer.json()) == (507, {"error": "the disk is full"})
+
+
+def put(client: TestClient, content: bytes, *, pieces: bool = False) -> Any:
+    return client.put(f"/artifacts/{sha(content)}", content=iter([content]) if pieces else content, headers=bearer())
+
+
+def test_after_its_result_a_token_writes_nothing_more(client: TestClient, store: Artifacts) -> None:
+    put_log(client)
+    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code == 201
+    for content in (b"one more", LOG):
+        answer = put(client, content)
+        assert answer.status_code == 403 and "writes nothing more" in answer.json()["error"]
+    assert not store.has(sha(b"one more"))
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_the_files_of_an_attempt_have_a_cap_of_bytes_together(client: TestClient, store: Artifacts, attempts: Attempts, pieces: bool) -> None:
+    assert put(client, b"a" * 900, pieces=pieces).status_code == 201
+    answer = put(client, b"b" * 900, pieces=pieces)
+    assert answer.status_code == 403 and "web.attempt_mib" in answer.json()["error"]
+    assert put(client, b"c" * 600, pieces=pieces).status_code == 201
+    assert sum(attempts.files.values()) == 1500 and not store.has(sha(b"b" * 900))
+
+
+def test_an_attempt_has_a_cap_of_files_and_the_same_file_counts_once(client: TestClient) -> None:
+    for content in (b"1", b"2", b"2", b"3"):
+        assert put(client, content).status_code < 300
+    answer = put(client, b"4")
+    assert answer.status_code == 403 and "web.attempt_files" in answer.json()["error"]
+
+
+def test_what_is_too_large_is_refused_before_its_bytes_come(client: TestClient) -> None:
+    answer = client.put(f"/artifacts/{sha(b'x')}", content=b"x", headers=bearer() | {"content-length": "5000000000"})
+    assert answer.status_code == 403
+
+
+def test_files_on_their_way_at_once_are_few(store: Artifacts, attempts: Attempts) -> None:
+    found = exchange.Exchange(store, attempts, SECRET, Cap(open_files=3, open_files_each=2))
+    with found._opened(12), found._opened(12):
+        with pytest.raises(exchange.NotTaken) as refused, found._opened(12):
+            pass
+        assert refused.value.status == 429
+        with found._opened(13), pytest.raises(exchange.NotTaken) as refused, found._opened(14):
+            pass
+        assert refused.value.status == 503
+    assert not found._open

@@ -1,23 +1,28 @@
 """Where workers bring their results: files by content, then the outcome that names them.
 
 Everything that comes in is hostile: sizes are limited, digests verified, documents checked against the
-schema, and a token is good for one attempt. Everything that goes out is public, as raw results are.
+schema, and a token is good for one attempt: for files up to a cap, and for one outcome, after which it writes nothing more.
+What goes out is public, as raw results are, unless settings say otherwise (`web/gate.py`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, Protocol
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from swingbot.core.access.uploads import Brought, Cap, refusal
 from swingbot.core.model.artifact import ArtifactError, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
+from swingbot.web.session import bearer_of
 from swingbot.web.stored import stored
 from swingbot_jobs.contract import ContractError, check_outcome
 
@@ -51,6 +56,8 @@ class AttemptStore(Protocol):
 
     def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery: ...
     def wanted(self, attempt: int) -> bool | None: ...
+    def brought(self, attempt: int, sha256: str) -> Brought | None: ...
+    def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None: ...
 
 
 # What an outcome's delivery is answered with; a worker goes on trying at 409 `missing`, 5xx, and nothing else.
@@ -68,25 +75,36 @@ def _refuse(status: int, error: str, **more: Any) -> JSONResponse:
     return JSONResponse({"error": error, **more}, status_code=status)
 
 
+class NotTaken(Exception):
+    """A file that this attempt may not bring (now); `status` is what it is answered with."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
 class Exchange:
     """The endpoints; `routes` hangs them into an application."""
 
-    def __init__(self, store: ArtifactStore, attempts: AttemptStore, secret: bytes) -> None:
-        self._store, self._attempts, self._secret = store, attempts, secret
+    def __init__(self, store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap) -> None:
+        self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
+        self._open: Counter[int] = Counter()  # files on their way, by attempt
 
     def _attempt(self, request: Request) -> int | None:
-        scheme, _, text = request.headers.get("authorization", "").partition(" ")
-        return attempt_of_token(self._secret, text.strip()) if scheme.lower() == "bearer" else None
+        return attempt_of(request, self._secret)
 
     async def put_artifact(self, request: Request) -> Response:
-        attempt = self._attempt(request)
-        if attempt is None or await run_in_threadpool(self._attempts.wanted, attempt) is None:
+        sha256, attempt = request.path_params["sha256"], self._attempt(request)
+        brought = None if attempt is None else await run_in_threadpool(self._attempts.brought, attempt, sha256)
+        if attempt is None or brought is None:
             return _refuse(401, "give the attempt's token as a bearer token")
-        sha256 = request.path_params["sha256"]
         try:
-            if await run_in_threadpool(self._store.has, sha256):
+            if not brought.over and await run_in_threadpool(self._store.has, sha256):
                 return JSONResponse({"sha256": sha256}, status_code=200)
-            await self._receive(request, sha256)
+            with self._opened(attempt):
+                await self._receive(request, attempt, brought, sha256)
+        except NotTaken as error:
+            return _refuse(error.status, str(error))
         except ValueError as error:
             return _refuse(400, str(error))
         except ClientDisconnect:
@@ -95,14 +113,39 @@ class Exchange:
             return _refuse(REFUSALS.get(type(error), 503), str(error))
         return JSONResponse({"sha256": sha256}, status_code=201)
 
-    async def _receive(self, request: Request, sha256: str) -> None:
-        sink = await run_in_threadpool(self._store.sink, sha256)
+    @contextmanager
+    def _opened(self, attempt: int) -> Iterator[None]:
+        """A place for one more file. Raises NotTaken; a worker tries again."""
+        if self._open[attempt] >= self._cap.open_files_each:
+            raise NotTaken(429, f"this attempt is bringing {self._cap.open_files_each} files already; one after the other is enough")
+        if self._open.total() >= self._cap.open_files:
+            raise NotTaken(503, f"{self._cap.open_files} files are on their way, the most at once (web.uploads); try again")
+        self._open[attempt] += 1
+        try:
+            yield
+        finally:
+            self._open[attempt] -= 1
+            self._open += Counter()  # forgets those that are at 0
+
+    async def _receive(self, request: Request, attempt: int, brought: Brought, sha256: str) -> None:
+        self._fits(brought, _announced(request))
+        sink, size = await run_in_threadpool(self._store.sink, sha256), 0
         try:
             async for chunk in request.stream():
+                size += len(chunk)
+                self._fits(brought, size)
                 await run_in_threadpool(sink.write, chunk)
+            refused = await run_in_threadpool(self._attempts.admit, attempt, sha256, size, self._cap)
+            if refused is not None:
+                raise NotTaken(403, refused)
             await run_in_threadpool(sink.commit)
         finally:
             sink.abort()
+
+    def _fits(self, brought: Brought, size: int) -> None:
+        refused = refusal(brought, size, self._cap)
+        if refused is not None:
+            raise NotTaken(403, refused)
 
     async def get_artifact(self, request: Request) -> Response:
         sha256, name = request.path_params["sha256"], request.query_params.get("name", "")
@@ -155,6 +198,17 @@ class Exchange:
         )
 
 
+def attempt_of(request: HTTPConnection, secret: bytes) -> int | None:
+    """The attempt whose token came with the request; None for no token of ours."""
+    return attempt_of_token(secret, bearer_of(request) or "")
+
+
+def _announced(request: Request) -> int:
+    """The size in bytes that the request says to have; 0 if it comes in pieces."""
+    text = request.headers.get("content-length", "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
 def _parse(body: bytes) -> object:
     """JSON without what PostgreSQL's jsonb cannot hold: NaN, infinities, NUL characters, lone surrogates."""
 
@@ -181,9 +235,9 @@ def _patient(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def routes(store: ArtifactStore, attempts: AttemptStore, secret: bytes) -> list[Route]:
+def routes(store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap | None = None) -> list[Route]:
     """The exchange's routes, to be put into the web application before its pages."""
-    exchange = Exchange(store, attempts, secret)
+    exchange = Exchange(store, attempts, secret, cap or Cap())
     return [
         Route("/artifacts/{sha256}", exchange.get_artifact, methods=["GET", "HEAD"]),
         Route("/artifacts/{sha256}", _patient(exchange.put_artifact), methods=["PUT"]),

@@ -6,7 +6,6 @@ The command line on the service's own host needs no role: whoever may use its fi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -50,8 +49,3 @@ def refusal(person: Person | None, needs: Role) -> str | None:
     if not may(person.role, needs):
         return f"This needs the role {needs}, and {person.who}'s token has the role {person.role}: ask the operator for another; nothing was changed."
     return None
-
-
-def is_over(expires_at: datetime | None, revoked_at: datetime | None, now: datetime) -> bool:
-    """Whether a token is good no more."""
-    return revoked_at is not None or (expires_at is not None and expires_at <= now)
