@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 STAGE := @.ci/stage
 
-.PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test demo seeds golden conformance dashboards lock base-kernel
+.PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden conformance dashboards lock base-kernel
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,6 +39,13 @@ calibrate: setup ## are stated probabilities true?
 
 test-e2e: base-kernel ## the demo with another seed, judged by its exit status
 	@$(PYTEST) tests/e2e
+
+test-iron: base-kernel ## the short form of test-lab that is part of `make test`
+	@$(PYTEST) tests/lab/test_iron_short.py
+
+test-lab: base-kernel ## machines as in a lab: iron that is kexeced, rebooted, panicked and unplugged
+	@.ci/lab
+	@$(PYTEST) tests/lab
 
 test: ## all gates and tests, from a fresh clone, set-up included
 	$(STAGE) set-up make --no-print-directory setup
