@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from swingbot.adapters import artifacts
-from swingbot.app import embedded, postgres, supervision
+from swingbot.app import embedded, master, postgres, supervision
 from swingbot.app.settings import Db, Paths, Settings, Web
 from swingbot.web import exchange
 from swingbot_db import migrate
@@ -81,7 +81,7 @@ def prepare_template(server: Server, root: Path) -> None:
     migrate.upgrade(engine)
     engine.dispose()
     embedded.prepare_directories(settings)
-    embedded.prepare_buildbot(settings, supervision.environment(settings, os.environ))
+    master.upgrade_as_owner(settings, print)
 
 
 def settings_for(root: Path, url: str) -> Settings:
@@ -100,7 +100,6 @@ class Lab:
             (root / "workers" / "testboxes" / f"{name}.yaml").write_text(text)
         self.root = root
         embedded.prepare_directories(self.settings)
-        embedded.prepare_buildbot_directories(self.settings)
         self.engine = make_engine(url)
         self.attempts = Attempts(self.engine)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}

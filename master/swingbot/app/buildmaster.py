@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import fnmatch
+import ipaddress
+import os
 from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from swingbot.adapters import artifacts
-from swingbot.app.settings import Settings
+from swingbot.adapters import artifacts, worker_secrets
+from swingbot.app.database import database_url
+from swingbot.app.settings import Settings, SettingsError
 from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import attempts
@@ -19,7 +23,6 @@ from swingbot_jobs import testbox
 BUILD_WORKER: Final = "builder"
 SCHEDULER: Final = "swingbot"
 LOG_BYTES: Final = 2 << 20  # of one step; whole build logs come as artifacts
-LOGS_KEPT: Final = datetime.timedelta(weeks=8)
 
 
 def boot_worker(box: str) -> str:
@@ -49,27 +52,61 @@ def builders(settings: Settings) -> dict[str, dict[str, Any]]:
     return table
 
 
-def password_file(settings: Settings) -> Path:
-    return settings.state / "worker-password"
+def is_elsewhere(settings: Settings, worker: str) -> bool:
+    """Whether `worker` runs on another host, so that `swingbot up` does not start it."""
+    return any(fnmatch.fnmatchcase(worker, pattern.strip()) for pattern in settings.buildbot.elsewhere.split(",") if pattern.strip())
 
 
-def worker_password(settings: Settings) -> str:
-    """What Buildbot workers log in with; made at the first call, in a file that only its owner can read."""
-    return artifacts.secret(password_file(settings)).hex()
+def secret_file(settings: Settings, worker: str) -> Path:
+    return settings.worker_secrets / worker
+
+
+def make_secrets(settings: Settings) -> None:
+    """A secret for each worker that has none. Raises SecretError."""
+    for worker in worker_names(settings):
+        worker_secrets.make(secret_file(settings, worker))
+
+
+def worker_endpoint(settings: Settings) -> str:
+    """Where the master listens for workers, as Twisted spells it. Raises SettingsError where plain text would leave this host."""
+    chosen = settings.buildbot
+    host = f"interface={_quoted(chosen.host)}" if chosen.host else ""
+    if not chosen.tls_certificate and not chosen.tls_key:
+        if not is_loopback(chosen.host):
+            raise SettingsError(
+                f"buildbot.host: workers would send their secrets in plain text to {chosen.host or 'any address'}; set buildbot.tls_certificate and"
+                " buildbot.tls_key (`swingbot worker certificate` makes a pair), or listen on 127.0.0.1"
+            )
+        return f"tcp:{settings.buildbot_worker_port}:{host}"
+    for key, file in (("tls_certificate", chosen.tls_certificate), ("tls_key", chosen.tls_key)):
+        if not file:
+            raise SettingsError(f"buildbot.{key}: name the PEM file; certificate and key go together")
+        if not os.access(file, os.R_OK):
+            raise SettingsError(f"buildbot.{key}: {file} cannot be read; name a PEM file that the service may read")
+    files = f"privateKey={_quoted(chosen.tls_key)}:certKey={_quoted(chosen.tls_certificate)}:extraCertChain={_quoted(chosen.tls_certificate)}"
+    return f"ssl:{settings.buildbot_worker_port}:{host}:{files}" if host else f"ssl:{settings.buildbot_worker_port}:{files}"
+
+
+def _quoted(text: str) -> str:
+    """As an argument of a Twisted endpoint, in which colons part arguments."""
+    return text.replace("\\", "\\\\").replace(":", "\\:").replace("=", "\\=")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to `host` stays on this host."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def terms(settings: Settings) -> Terms:
     return Terms(
-        exchange_url=exchange_url(settings),
-        repo=str(settings.mirror),
+        exchange_url=settings.exchange_url,
+        repo=settings.git_url,
         build_deadline_seconds=settings.build.deadline_seconds,
         boot_deadline_seconds=settings.boot.deadline_seconds,
     )
-
-
-def exchange_url(settings: Settings) -> str:
-    """Where workers bring results: the service itself, whatever address people see."""
-    return f"http://{settings.web.host}:{settings.web.port}"
 
 
 def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str, Any] | None:
@@ -81,30 +118,31 @@ def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str,
 
 
 def config(settings: Settings) -> dict[str, Any]:
-    """Buildbot's `BuildmasterConfig`. Needs `settings.db.url`; makes the password file if it is not there."""
-    from buildbot.plugins import schedulers, util, worker
+    """Buildbot's `BuildmasterConfig`. Makes the workers' secrets if they are not there; raises SettingsError or SecretError."""
+    from buildbot.plugins import schedulers, util
 
-    from swingbot.adapters.buildbot import database, dispatcher, steps
+    from swingbot.adapters.buildbot import database, dispatcher, fleet, steps
 
-    if not settings.db.url:
-        raise ValueError("the Buildbot master needs db.url (SWINGBOT_DB_URL): the address of the database")
-    engine = make_engine(settings.db.url)
+    url = database_url(settings)
+    engine = make_engine(url)
+    make_secrets(settings)
 
     def make_order(attempt: int) -> dict[str, Any] | None:
         with engine.connect() as conn:
             return order_of(settings, conn, attempt)
 
-    password = worker_password(settings)
     table = builders(settings)
     return {
         "title": "swingbot",
         "titleURL": settings.web_url,
-        "buildbotURL": f"http://127.0.0.1:{settings.buildbot_www_port}/",
+        "buildbotURL": settings.buildbot_url,
         "buildbotNetUsageData": None,
         "collapseRequests": False,
-        "protocols": {"pb": {"port": f"tcp:{settings.buildbot_worker_port}:interface=127.0.0.1"}},
-        "db": database.config(settings.db.url),
-        "workers": [worker.Worker(name, password, max_builds=1, keepalive_interval=60) for name in worker_names(settings)],
+        "protocols": {"pb": {"port": worker_endpoint(settings)}},
+        "db": database.config(url),
+        "workers": [
+            fleet.FleetWorker(name, fleet.SecretFile(name, secret_file(settings, name)), max_builds=1, keepalive_interval=60) for name in worker_names(settings)
+        ],
         "builders": [
             util.BuilderConfig(
                 name=name,
@@ -118,11 +156,11 @@ def config(settings: Settings) -> dict[str, Any]:
         # Never triggered: Buildbot wants a scheduler for each builder, and the dispatcher's buildsets bear this one's name.
         "schedulers": [schedulers.Triggerable(name=SCHEDULER, builderNames=list(table))],
         "services": [dispatcher.Dispatcher(attempts.Attempts(engine))],
-        "configurators": [util.JanitorConfigurator(logHorizon=LOGS_KEPT, hour=4, dayOfWeek=6)],
+        "configurators": [util.JanitorConfigurator(logHorizon=datetime.timedelta(days=logs), hour=4)] if (logs := settings.buildbot.logs_days) > 0 else [],
         "logMaxSize": LOG_BYTES,
         "logMaxTailSize": LOG_BYTES // 4,
         "www": {
-            "port": f"tcp:{settings.buildbot_www_port}:interface=127.0.0.1",
+            "port": f"tcp:{settings.buildbot_www_port}:interface={_quoted(settings.buildbot.www_host)}",
             "plugins": {"waterfall_view": {}, "console_view": {}, "grid_view": {}},
             # Everyone may read. Nobody has the role that may start, stop or force anything: that is done through swingbot.
             "authz": util.Authz(allowRules=[util.AnyControlEndpointMatcher(role="nobody")], roleMatchers=[]),

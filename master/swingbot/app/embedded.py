@@ -14,7 +14,6 @@ import dataclasses
 import errno
 import fcntl
 import http.client
-import importlib.metadata
 import json
 import os
 import shutil
@@ -31,9 +30,10 @@ from types import FrameType
 from typing import Final
 
 from swingbot.adapters import artifacts
-from swingbot.adapters import process as commands
+from swingbot.adapters.worker_secrets import SecretError
 from swingbot.app import buildmaster, postgres, process, supervision
-from swingbot.app.settings import Settings
+from swingbot.app.database import owner_url
+from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.supervision import MASTER, POSTGRES, Program, Supervisor
 from swingbot_db import migrate
 from swingbot_db.engine import make_engine
@@ -67,24 +67,20 @@ def up(settings: Settings, announce: Announce) -> int:
     except _Stop:
         announce("swingbot has stopped; boots and builds under way finish by themselves and count at the next start")
         return 0
-    except (UpError, postgres.PostgresError) as error:
+    except (UpError, postgres.PostgresError, SettingsError, SecretError) as error:
         announce(f"swingbot up: {error}")
     except OSError as error:
         announce(f"swingbot up: {_words(error, state)}")
     return 1
 
 
-def database_url(settings: Settings) -> str:
-    """The database that the settings mean: `db.url`, or else the embedded one under the state directory."""
-    return settings.db.url or postgres.url(settings.state)
-
-
 def _completed(settings: Settings) -> Settings:
-    return dataclasses.replace(settings, db=dataclasses.replace(settings.db, url=database_url(settings)))
+    return dataclasses.replace(settings, db=dataclasses.replace(settings.db, url=settings.db.url or postgres.url(settings.state)))
 
 
 def _run(settings: Settings, announce: Announce) -> None:
     state = settings.state
+    buildmaster.worker_endpoint(settings)
     leftovers = process.stop_members(state, STOP_SECONDS)
     if leftovers:
         announce(f"ended {leftovers} processes that an earlier service had left behind")
@@ -103,14 +99,9 @@ def _run(settings: Settings, announce: Announce) -> None:
         _wait("the database", lambda: postgres.answers(state), settings, child, POSTGRES)
         postgres.create_database(state)
     _migrate(settings)
-    buildbot = [program for program in wanted if program.name == MASTER or program.name.startswith(supervision.WORKER)]
     for program in sorted(wanted, key=lambda program: program.order):
-        if program.name != POSTGRES and program not in buildbot:
+        if program.name != POSTGRES:
             supervisor.start(program.name)
-    announce("preparing Buildbot")
-    prepare_buildbot(settings, env)  # takes seconds; the others come up meanwhile
-    for program in sorted(buildbot, key=lambda program: program.order):
-        supervisor.start(program.name)
     _wait_until_healthy(settings, child)
     started = _starts(supervisor)  # before anyone hears that we are up: a part that dies from then on is told
     _announce_addresses(settings, announce)
@@ -161,8 +152,8 @@ def _check_disk(state: Path) -> None:
 def _check_ports(settings: Settings) -> None:
     wanted = {
         settings.web.port: (settings.web.host, "the web pages"),
-        settings.buildbot_www_port: ("127.0.0.1", "Buildbot's pages"),
-        settings.buildbot_worker_port: ("127.0.0.1", "Buildbot's workers"),
+        settings.buildbot_www_port: (settings.buildbot.www_host, "Buildbot's pages"),
+        settings.buildbot_worker_port: (settings.buildbot.host, "Buildbot's workers"),
     }
     if not settings.mail.host:
         wanted[settings.smtp_port] = ("127.0.0.1", "the local mailbox")
@@ -187,7 +178,7 @@ def prepare_directories(settings: Settings) -> None:
         raise UpError(f"{run} belongs to somebody else; remove it or choose a --state with a shorter path")
     supervision.socket(settings.state).unlink(missing_ok=True)
     artifacts.secret(settings.secret_file)
-    buildmaster.worker_password(settings)
+    buildmaster.make_secrets(settings)
 
 
 # -- starting -------------------------------------------------------------------------------------------------------
@@ -206,7 +197,7 @@ def _start_supervisor(settings: Settings, wanted: list[Program], env: Mapping[st
 
 
 def _migrate(settings: Settings) -> None:
-    engine = make_engine(settings.db.url)
+    engine = make_engine(owner_url(settings))
     try:
         migrate.upgrade(engine)
     except Exception as error:
@@ -214,63 +205,6 @@ def _migrate(settings: Settings) -> None:
         raise UpError(f"the database {postgres.hidden(settings.db.url)} cannot be brought up to date: {words}") from error
     finally:
         engine.dispose()
-
-
-_MASTER_TAC: Final = """\
-# made by swingbot up
-from buildbot.master import BuildMaster
-from twisted.application import service
-
-application = service.Application('buildmaster')
-BuildMaster({basedir!r}, {config!r}).setServiceParent(application)
-"""
-
-_WORKER_TAC: Final = """\
-# made by swingbot up
-from pathlib import Path
-
-from buildbot_worker.bot import Worker
-from twisted.application import service
-
-application = service.Application('buildbot-worker')
-password = bytes.fromhex(Path({password_file!r}).read_text().strip()).hex()
-Worker('127.0.0.1', {port}, {name!r}, password, {basedir!r}, keepalive=30, umask=0o022, maxdelay=1, allow_shutdown=None).setServiceParent(application)
-"""
-
-
-def prepare_buildbot(settings: Settings, env: Mapping[str, str]) -> None:
-    """Directories of master and workers, and Buildbot's tables brought up to its version. Raises UpError."""
-    prepare_buildbot_directories(settings)
-    master = supervision.master_directory(settings)
-    stamp, now = master / "upgraded", f"{importlib.metadata.version('buildbot')} {settings.db.url}\n"
-    if stamp.exists() and stamp.read_text() == now:
-        return  # it takes seconds, and Buildbot itself refuses to start on tables of another version
-    done = commands.run([str(Path(sys.executable).with_name("buildbot")), "upgrade-master", "--quiet", str(master)], timeout=300, env=env, cwd=master)
-    if done.rc != 0:
-        last = (done.err or done.out).strip().splitlines()[-1:] or ["it said nothing"]
-        (settings.log / "upgrade-master.log").write_text(done.out + done.err)
-        raise UpError(f"Buildbot's tables could not be made: {last[0]}; see {settings.log / 'upgrade-master.log'}")
-    stamp.write_text(now)
-
-
-def prepare_buildbot_directories(settings: Settings) -> None:
-    """What master and workers are started from, written anew so that it fits the settings."""
-    master = supervision.master_directory(settings)
-    master.mkdir(exist_ok=True)
-    (master / "master.cfg").write_text(_MASTER_CFG.read_text())
-    (master / "buildbot.tac").write_text(_MASTER_TAC.format(basedir=str(master), config="master.cfg"))
-    for worker in buildmaster.worker_names(settings):
-        directory = supervision.worker_directory(settings, worker)
-        (directory / "info").mkdir(parents=True, exist_ok=True)
-        (directory / "info" / "admin").write_text("the operator of this swingbot\n")
-        (directory / "info" / "host").write_text(f"embedded worker {worker} of {settings.state}\n")
-        tac = _WORKER_TAC.format(
-            port=settings.buildbot_worker_port, name=worker, password_file=str(buildmaster.password_file(settings)), basedir=str(directory)
-        )
-        (directory / "buildbot.tac").write_text(tac)
-
-
-_MASTER_CFG: Final = Path(__file__).resolve().parents[2] / "master.cfg"
 
 
 # -- health ---------------------------------------------------------------------------------------------------------
@@ -305,7 +239,7 @@ def attached_workers(settings: Settings) -> set[str] | None:
 def _wait_until_healthy(settings: Settings, child: subprocess.Popen[bytes]) -> None:
     _wait("the web pages", lambda: web_answers(settings), settings, child, "web")
     _wait("the Buildbot master", lambda: attached_workers(settings) is not None, settings, child, MASTER)
-    names = set(buildmaster.worker_names(settings))
+    names = {name for name in buildmaster.worker_names(settings) if not buildmaster.is_elsewhere(settings, name)}
     _wait("the workers", lambda: names <= (attached_workers(settings) or set()), settings, child, f"{supervision.WORKER}{buildmaster.BUILD_WORKER}")
 
 
@@ -334,7 +268,7 @@ def log_tail(settings: Settings, name: str) -> str:
 def _announce_addresses(settings: Settings, announce: Announce) -> None:
     announce("swingbot is up")
     announce(f"  pages     {settings.web_url}/")
-    announce(f"  Buildbot  http://127.0.0.1:{settings.buildbot_www_port}/")
+    announce(f"  Buildbot  {settings.buildbot_url}")
     announce(f"  mail      {settings.maildir}" if not settings.mail.host else f"  mail      {settings.mail.host}:{settings.mail.port}")
     announce(f"  database  {postgres.hidden(settings.db.url)}")
     announce(f"  logs      {settings.log}")

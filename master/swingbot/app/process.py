@@ -6,10 +6,11 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import psutil
 
@@ -29,6 +30,14 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) 
         return subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, env=dict(env), cwd=cwd, start_new_session=True, preexec_fn=tie_to_us
         )
+
+
+def become(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> NoReturn:
+    """Run another program in our place: it has our process id, our output and the signals that a process manager sends."""
+    os.chdir(cwd)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(argv[0], list(argv), dict(env))
 
 
 def members(instance: Path) -> list[psutil.Process]:

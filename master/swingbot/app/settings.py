@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
+from urllib.parse import urlsplit
 
 from swingbot.core.moderation.ruling import RELEASES
 from swingbot.core.proof.gates import BadGate
@@ -47,6 +48,9 @@ class Paths:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Db:
     url: str = _key("", "postgresql+psycopg2://user@host/db; empty: the embedded server under paths.state")
+    password_file: str = _key("", "file with the password of db.url's user")
+    owner_url: str = _key("", "the same database as the role that owns the tables, for `swingbot db upgrade`; empty: db.url")
+    owner_password_file: str = _key("", "file with the password of db.owner_url's user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class Web:
     host: str = _key("127.0.0.1", "address the pages listen on")
     port: int = _key(8010, "port of pages, API and artifacts; the embedded Buildbot takes the next three")
     public_url: str = _key("", "what links in mails begin with; default http://<host>:<port>")
+    exchange_url: str = _key("", "where workers bring results to and fetch kernels from; default http://<host>:<port>")
     read: str = _key("open", "open: everybody who reaches the pages reads them; token: only who has a token, of any role")
     raw: str = _key("open", "open: raw results, artifacts and kits as web.read says; token: only with a token, and for workers with their attempt's")
     metrics: str = _key("open", "/metrics is open: for everybody; token: only with a token; off: not there")
@@ -66,6 +71,29 @@ class Web:
     open_requests: int = _key(5, "comparisons asked for over the web that one person may have under way")
     box_minutes: float = _key(600.0, "minutes of testboxes that one person's requests over the web may be foreseen to take in 24 hours")
     patch_kib: int = _key(1024, "KiB that a patch sent over the web may have")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buildbot:
+    host: str = _key("127.0.0.1", "address that the master listens on for workers; another one than loopback needs tls_certificate and tls_key")
+    worker_port: int = _key(0, "port for workers; 0: web.port + 2")
+    www_host: str = _key("127.0.0.1", "address that Buildbot's own pages listen on; they speak plain HTTP, so put a proxy before them")
+    www_port: int = _key(0, "port of Buildbot's own pages; 0: web.port + 1")
+    public_url: str = _key("", "what links to Buildbot's own pages begin with; default http://<host of web.public_url>:<www_port>/")
+    address: str = _key("", "name or address by which workers reach the master, as its certificate has it; default: buildbot.host, or 127.0.0.1 for any")
+    tls_certificate: str = _key("", "PEM file with the master's certificate, and after it the chain up to the CA; empty: plain text, on loopback alone")
+    tls_key: str = _key("", "PEM file with the key of tls_certificate")
+    tls_ca: str = _key("", "PEM file with the CA that workers of `swingbot up` trust; empty: tls_certificate itself")
+    secrets: str = _key("", "directory with one file for each worker, named as it, that holds its secret; default <state>/worker-secrets")
+    elsewhere: str = _key("", "comma-separated names of workers, or globs such as box-*, that run on other hosts: `swingbot up` starts none of them")
+    logs_days: float = _key(56.0, "Buildbot's logs of a step are deleted after so many days; 0: never")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git:
+    url: str = _key("", "where build workers fetch commits from; default: the path of the mirror, for workers on this host")
+    host: str = _key("127.0.0.1", "address that `swingbot git` serves the mirror on, read-only and to everyone who reaches it")
+    port: int = _key(9418, "port of `swingbot git`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +131,17 @@ class Bisect:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     idle_aa_minutes: float = _key(30.0, "a testbox idle for so long boots a known kernel again, for its noise record; 0: never")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxes:
+    lease_seconds: float = _key(300.0, "a testbox whose controller was not heard of for so long is lost; controllers are heard of every 5 s")
+    failures: int = _key(3, "attempts in a row that a bare-metal testbox may fail before it is quarantined; 0: any number")
+    screening_boots: int = _key(10, "boots of an anchor that a bare-metal testbox makes before it may vote, when it is new or its hardware changed; 0: none")
+    stuck_minutes: float = _key(120.0, "the operator gets a mail when nothing ended for so long although orders wait; 0: never")
+    invalid_pct: float = _key(20.0, "the operator gets a mail when more of a testbox's latest runs are invalid; 0: never")
+    invalid_runs: int = _key(20, "runs that such a share needs at least")
+    mails: bool = _key(True, "mails about testboxes and the queue go to mail.to; false: pages and `swingbot status` alone tell of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +190,30 @@ class Mail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    enabled: bool = _key(False, "the loop prunes once a day what the rules below allow; false: `swingbot retention` alone does, when it is told to")
+    kernels_days: float = _key(180.0, "kernel images are kept so long after their last boot; one that is needed again is built again; 0: for ever")
+    debug_days: float = _key(180.0, "System.map, lists of objects and records of functions are kept so long after their kernel's last boot; 0: for ever")
+    rootfs_days: float = _key(365.0, "root file systems are kept so long after their last boot; 0: for ever")
+    results_days: float = _key(0.0, "raw results are kept so long after their boot; without them nothing can be read again; 0: for ever")
+    logs_days: float = _key(90.0, "console and build logs are kept so long; 0: for ever")
+    kits_days: float = _key(30.0, "tarballs of reports are kept so long after they were fetched last, and made again when they are wanted; 0: for ever")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    stop_below_mib: int = _key(1000, "no order is handed out while the disk of paths.state has less free space, in MiB; 0: whatever it has")
+    warn_below_mib: int = _key(5000, "status and pages warn of less free space than this, in MiB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
     tick_seconds: float = _key(2.0, "longest sleep between two ticks; notifications wake it earlier")
+
+
+def _reachable(host: str) -> str:
+    """An address to connect to, for one to listen on."""
+    return "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,14 +221,19 @@ class Settings:
     paths: Paths = field(default_factory=Paths)
     db: Db = field(default_factory=Db)
     web: Web = field(default_factory=Web)
+    buildbot: Buildbot = field(default_factory=Buildbot)
+    git: Git = field(default_factory=Git)
     build: Build = field(default_factory=Build)
     boot: Boot = field(default_factory=Boot)
     benchmarks: Benchmarks = field(default_factory=Benchmarks)
     watch: Watch = field(default_factory=Watch)
     bisect: Bisect = field(default_factory=Bisect)
     policy: Policy = field(default_factory=Policy)
+    boxes: Boxes = field(default_factory=Boxes)
     proof: Proof = field(default_factory=Proof)
     mail: Mail = field(default_factory=Mail)
+    retention: Retention = field(default_factory=Retention)
+    disk: Disk = field(default_factory=Disk)
     loop: Loop = field(default_factory=Loop)
     sources: Mapping[str, str] = field(default_factory=dict)  # "section.key" -> where it came from, for `swingbot settings`
 
@@ -183,14 +249,37 @@ class Settings:
     def web_url(self) -> str:
         return (self.web.public_url or f"http://{self.web.host}:{self.web.port}").rstrip("/")
 
+    @property
+    def exchange_url(self) -> str:
+        """Where workers bring results: the service itself, whatever address people see."""
+        return (self.web.exchange_url or f"http://{_reachable(self.web.host)}:{self.web.port}").rstrip("/")
+
+    @property
+    def buildbot_url(self) -> str:
+        """Where people find Buildbot's own pages; ends with a slash."""
+        return (self.buildbot.public_url or f"http://{urlsplit(self.web_url).hostname or '127.0.0.1'}:{self.buildbot_www_port}").rstrip("/") + "/"
+
+    @property
+    def master_address(self) -> str:
+        """How workers reach the master, `host:port`."""
+        return f"{self.buildbot.address or _reachable(self.buildbot.host)}:{self.buildbot_worker_port}"
+
+    @property
+    def git_url(self) -> str:
+        return self.git.url or str(self.mirror)
+
+    @property
+    def worker_secrets(self) -> Path:
+        return Path(self.buildbot.secrets).expanduser().absolute() if self.buildbot.secrets else self.state / "worker-secrets"
+
     # The embedded service's other ports follow from the first, so that one --port moves them all.
     @property
     def buildbot_www_port(self) -> int:
-        return self.web.port + 1
+        return self.buildbot.www_port or self.web.port + 1
 
     @property
     def buildbot_worker_port(self) -> int:
-        return self.web.port + 2
+        return self.buildbot.worker_port or self.web.port + 2
 
     @property
     def smtp_port(self) -> int:
@@ -289,6 +378,10 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             gate_names(getattr(settings.proof, key))
         except BadGate as error:
             raise SettingsError(f"proof.{key}: {error}") from None
+    for section, values in (("retention", settings.retention), ("disk", settings.disk)):
+        for name in (one.name for one in dataclasses.fields(values)):
+            if not getattr(values, name) >= 0:
+                raise SettingsError(f"{section}.{name}: {getattr(values, name)} is less than 0")
     return settings
 
 

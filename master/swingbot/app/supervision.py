@@ -39,9 +39,15 @@ def _cli(*words: str) -> list[str]:
     return [sys.executable, "-m", "swingbot.app.cli", *words]
 
 
-def _twistd(tac: Path) -> list[str]:
-    # No pid file: after a crash its number may be somebody else's, and twistd would refuse to start.
-    return [str(Path(sys.executable).with_name("twistd")), "--nodaemon", "--no_save", "--pidfile=", "--logfile=-", f"--python={tac}"]
+def _worker(settings: Settings, worker: str) -> list[str]:
+    """The same command as on another host."""
+    tls = settings.buildbot.tls_ca or settings.buildbot.tls_certificate
+    return [
+        *(sys.executable, "-m", "swingbot_worker.cli", "serve", worker),
+        *("--master", settings.master_address),
+        *("--secret-file", str(buildmaster.secret_file(settings, worker)), "--state", str(worker_directory(settings, worker))),
+        *(("--tls-ca", tls) if tls else ()),
+    ]
 
 
 def master_directory(settings: Settings) -> Path:
@@ -65,13 +71,11 @@ def programs(settings: Settings) -> list[Program]:
     if not settings.mail.host:
         found.append(Program(name="smtpd", argv=_cli("smtpd"), order=20, directory=state))
     found.append(Program(name="web", argv=_cli("web"), order=30, directory=state))
-    found.append(
-        Program(name=MASTER, argv=_twistd(master_directory(settings) / "buildbot.tac"), order=40, directory=master_directory(settings), stop_seconds=8)
-    )
+    found.append(Program(name=MASTER, argv=_cli("master"), order=40, directory=state, stop_seconds=15))
     found.append(Program(name="loop", argv=_cli("loop"), order=50, directory=state))
     for worker in buildmaster.worker_names(settings):
-        directory = worker_directory(settings, worker)
-        found.append(Program(name=f"{WORKER}{worker}", argv=_twistd(directory / "buildbot.tac"), order=60, directory=directory, stop_seconds=3))
+        if not buildmaster.is_elsewhere(settings, worker):
+            found.append(Program(name=f"{WORKER}{worker}", argv=_worker(settings, worker), order=60, directory=state, stop_seconds=3))
     return found
 
 

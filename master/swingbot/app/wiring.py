@@ -17,7 +17,7 @@ from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.maintainers import maintainers_of
 from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.smtp import SmtpMailer
-from swingbot.app.embedded import database_url
+from swingbot.app.database import database_url
 from swingbot.app.mail import leave_rules, mail_policy
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.core.proof.gates import names as gate_names
@@ -36,9 +36,9 @@ class NotRunning(Exception):
     """The service that a command needs is not there; the message says how to start it."""
 
 
-def connect(settings: Settings) -> sa.Engine:
-    """An engine whose server answers. Raises NotRunning."""
-    engine = make_engine(database_url(settings))
+def connect(settings: Settings, url: str | None = None) -> sa.Engine:
+    """An engine whose server answers, at `url` or else as the service. Raises NotRunning."""
+    engine = make_engine(url or database_url(settings))
     try:
         with engine.connect():
             return engine

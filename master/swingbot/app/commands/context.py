@@ -14,6 +14,8 @@ import click
 import sqlalchemy as sa
 
 from swingbot.adapters.job_files import read_job
+from swingbot.adapters.worker_secrets import SecretError
+from swingbot.app.master import MasterError
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import NotRunning, connect, make_lab
 from swingbot.core.model.artifact import ArtifactError
@@ -32,7 +34,7 @@ R = TypeVar("R")
 
 # 2: what was asked for is wrong; 1: we could not do it.
 _USAGE = (RequestError, BadId, NotFound, SettingsError, LineError, ParseError, TestboxError, ReportError, BadAddress)
-_OURS = (NotRunning, GitError, ArtifactError, sa.exc.OperationalError, OSError)
+_OURS = (NotRunning, MasterError, SecretError, GitError, ArtifactError, sa.exc.OperationalError, OSError)
 
 
 class Session:

@@ -12,6 +12,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.database import owner_url
 from swingbot.app.settings import SECTIONS, with_place
 from swingbot.app.wiring import connect
 
@@ -73,10 +74,12 @@ def db() -> None:
 @pass_session
 @guarded
 def upgrade(session: Session) -> None:
-    """Bring the database to the newest schema. Safe to repeat."""
+    """Bring the database to the newest schema, ours and Buildbot's, as the user of db.owner_url. Safe to repeat."""
+    from swingbot.app import master
     from swingbot_db import migrate
 
-    migrate.upgrade(connect(session.settings))
+    migrate.upgrade(connect(session.settings, owner_url(session.settings)))
+    master.upgrade_as_owner(session.settings, click.echo)
     click.echo("the database is up to date")
 
 

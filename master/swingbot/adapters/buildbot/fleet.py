@@ -1,0 +1,73 @@
+"""Workers on other hosts: a secret for each that may change while the master runs, and a master that lets go of its builds before it stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from buildbot.interfaces import IRenderable
+from buildbot.master import BuildMaster
+from buildbot.worker import Worker
+from twisted.internet import defer, task
+from twisted.python import log
+from zope.interface import implementer
+
+from swingbot.adapters import worker_secrets
+from swingbot.adapters.buildbot.deferred import deferred
+
+LETTING_GO_SECONDS: Final = 5.0
+
+
+@implementer(IRenderable)
+class SecretFile:
+    """What a worker logs in with, read at each login, so that a new secret needs no restart of the master."""
+
+    def __init__(self, worker: str, file: Path) -> None:
+        self._worker, self._file = worker, file
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretFile) and (self._worker, self._file) == (other._worker, other._file)
+
+    def __hash__(self) -> int:
+        return hash((self._worker, self._file))
+
+    def getRenderingFor(self, properties: Any) -> defer.Deferred[str]:
+        try:
+            return defer.succeed(worker_secrets.read(self._file))
+        except worker_secrets.SecretError as error:
+            log.msg(f"swingbot: worker {self._worker} cannot log in: {error}")
+            return defer.fail(error)
+
+
+class FleetWorker(Worker):  # type: ignore[misc]  # Buildbot is not typed
+    """A worker whose secret is read when it logs in: Buildbot would read it once, when it is configured."""
+
+    def renderSecrets(self, *args: Any) -> defer.Deferred[Any]:
+        return defer.succeed(args[0] if len(args) == 1 else list(args))
+
+
+class FleetMaster(BuildMaster):  # type: ignore[misc]
+    """A master that disconnects its workers before it stops.
+
+    Buildbot 4.3.0 ends builds that are under way at SIGTERM as cancelled, and nobody asks for them again. A build
+    that loses its worker is tried again instead: it attaches to the work, which has gone on meanwhile.
+    """
+
+    @deferred
+    async def stopService(self) -> None:
+        if self.running:
+            await self._let_go()
+        await super().stopService()
+
+    async def _let_go(self) -> None:
+        for dispatcher in self.pbmanager.dispatchers.values():
+            if dispatcher.port is not None:
+                await defer.maybeDeferred(dispatcher.port.stopListening)  # who comes back now would meet half a master
+        building = [build for builder in self.botmaster.builders.values() for build in builder.building]
+        for connection in list(self.workers.connections.values()):
+            connection.loseConnection()
+        if building:
+            log.msg(f"swingbot: stopping; {len(building)} builds under way are tried again at the next start")
+            ended: defer.Deferred[Any] = defer.gatherResults([build.waitUntilFinished() for build in building], consumeErrors=True)
+            patience: defer.Deferred[Any] = task.deferLater(self.reactor, LETTING_GO_SECONDS, lambda: None)
+            await defer.race([ended, patience])

@@ -1,0 +1,56 @@
+"""A secret for each worker: one file named as the worker, readable by its owner only, its content on the first line."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+SHORTEST: Final = 16  # characters; ours have 64
+
+
+class SecretError(Exception):
+    """A worker's secret cannot be had; the message names the file and says what to do."""
+
+
+def read(file: Path) -> str:
+    """The secret in `file`. Raises SecretError."""
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SecretError(f"{file}: {error.strerror if isinstance(error, OSError) else 'not text'}; it has to hold the worker's secret") from None
+    secret = lines[0].strip() if lines else ""
+    if len(secret) < SHORTEST:
+        raise SecretError(f"{file}: a secret of {len(secret)} characters; it has to have {SHORTEST} at least")
+    return secret
+
+
+def make(file: Path) -> bool:
+    """Make sure that there is a secret; True if it is new. Raises SecretError."""
+    try:
+        if file.exists():
+            return False
+        _write(file)
+    except OSError as error:
+        raise SecretError(f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written") from None
+    return True
+
+
+def renew(file: Path) -> None:
+    """Put another secret in the place of the one that is there. Raises SecretError."""
+    try:
+        _write(file)
+    except OSError as error:
+        raise SecretError(f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written") from None
+
+
+def _write(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as out:
+        out.write(secrets.token_hex(32) + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+    temporary.replace(file)

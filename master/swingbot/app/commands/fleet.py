@@ -1,0 +1,115 @@
+"""`swingbot master`, `worker`: the parts that run on hosts of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swingbot.adapters import worker_secrets
+from swingbot.app import buildmaster
+from swingbot.app.commands import text
+from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot.app.settings import Settings, SettingsError
+
+
+@click.command(epilog="Example:  swingbot --config /etc/swingbot/swingbot.toml master")
+@pass_session
+@guarded
+def master(session: Session) -> None:
+    """Run the Buildbot master alone in the foreground, as a process manager starts it.
+
+    Makes the master's directory and, if the database's user may, Buildbot's tables. SIGTERM stops it; boots and
+    builds under way go on by themselves and are taken up at the next start.
+    """
+    from swingbot.app import master as program
+
+    program.run(session.settings, click.echo)
+
+
+@click.group()
+def worker() -> None:
+    """The Buildbot workers: their names, their secrets, and the certificate that the master shows them."""
+
+
+@worker.command("list", epilog="Example:  swingbot worker list --json")
+@as_json
+@pass_session
+@guarded
+def list_(session: Session, json_: bool) -> None:
+    """All workers that the master knows, and how each is started on its host."""
+    rows = [_row(session.settings, name) for name in buildmaster.worker_names(session.settings)]
+    if json_:
+        say_json(rows)
+        return
+    click.echo(
+        text.table([(r["name"], "elsewhere" if r["elsewhere"] else "this host", "yes" if r["secret"] else "no") for r in rows], ("WORKER", "RUNS ON", "SECRET"))
+    )
+    click.echo(f"\non another host:  {serve_command(session.settings, 'NAME')}")
+
+
+def _row(settings: Settings, name: str) -> dict[str, Any]:
+    file = buildmaster.secret_file(settings, name)
+    return {
+        "name": name,
+        "elsewhere": buildmaster.is_elsewhere(settings, name),
+        "secret": file.exists(),
+        "secret_file": str(file),
+        "command": serve_command(settings, name),
+    }
+
+
+def serve_command(settings: Settings, name: str) -> str:
+    """What starts worker `name` on its host."""
+    tls = " --tls-ca CA.pem" if settings.buildbot.tls_certificate else ""
+    return f"swingbot-worker serve {name} --master {settings.master_address} --secret-file FILE{tls}"
+
+
+@worker.command(
+    epilog="""\b
+Examples:
+  swingbot worker secret builder
+  swingbot worker secret box-rack3 --new | ssh rack3 'umask 077; cat >/etc/swingbot/box-rack3'"""
+)
+@click.argument("name")
+@click.option("--new", is_flag=True, help="Make another secret; the old one is refused at the worker's next login.")
+@pass_session
+@guarded
+def secret(session: Session, name: str, new: bool) -> None:
+    """Print the secret of worker NAME, and make it if there is none."""
+    _check_name(session.settings, name)
+    file = buildmaster.secret_file(session.settings, name)
+    if new:
+        worker_secrets.renew(file)
+    made = worker_secrets.make(file)
+    click.echo(worker_secrets.read(file))
+    if new or made:
+        click.echo(f"a new secret, kept in {file}; on the worker's host: {serve_command(session.settings, name)}", err=True)
+
+
+def _check_name(settings: Settings, name: str) -> None:
+    known = buildmaster.worker_names(settings)
+    if name not in known:
+        raise SettingsError(f"there is no worker {name!r}; known are {', '.join(known)} (a testbox's worker is box-NAME, with workers/testboxes/NAME.yaml)")
+
+
+@worker.command(epilog="Example:  swingbot worker certificate --name lab.example.org --out /etc/swingbot/tls")
+@click.option("--name", "names", multiple=True, required=True, help="Name or address by which workers reach the master; may be repeated.")
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory for ca.pem, ca.key, master.pem and master.key.")
+@click.option("--days", default=1095, show_default=True, type=click.IntRange(1, 3650), help="How long the master's certificate is valid.")
+@pass_session
+@guarded
+def certificate(session: Session, names: tuple[str, ...], out: Path, days: int) -> None:
+    """Make a CA and a certificate for the master, for a lab that has no CA.
+
+    A CA that is in the directory already is used again, so that workers that trust it need nothing new.
+    """
+    from swingbot.adapters import certificates
+
+    try:
+        made = certificates.make(out, names, days)
+    except certificates.CertificateError as error:
+        raise SettingsError(str(error)) from None
+    click.echo(f"{made.certificate}\n{made.key}\n{made.ca}")
+    click.echo(f'[buildbot] tls_certificate = "{made.certificate}", tls_key = "{made.key}", tls_ca = "{made.ca}"; give {made.ca} to the workers', err=True)
