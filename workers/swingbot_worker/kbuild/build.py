@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import socket
 import time
 from collections.abc import Iterable, Mapping
@@ -14,14 +13,18 @@ from typing import Any
 
 from swingbot_jobs import kernel_diff
 from swingbot_jobs.kernel import build_key
+from swingbot_jobs.trust import key_at, trust_of
 from swingbot_worker import InfraError, lease
-from swingbot_worker.kbuild import configure, functions, layout, objects, recipe, source, toolchain
+from swingbot_worker.kbuild import configure, functions, layout, left, objects, recipe, source, toolchain
 from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.kbuild.kept import FILES, Kept, Result
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
+from swingbot_worker.kbuild.walled import Walled, walls_for
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.site import Site
+from swingbot_worker.walls.probe import WALLS
+from swingbot_worker.walls.sandbox import Sandbox
 
 DEADLINE_SECONDS = 3600.0
 REASON_LENGTH = 2000
@@ -58,6 +61,12 @@ class _Build:
     site: Site
     allowed: float  # seconds
     progress: Progress | None
+    sandbox: Sandbox | None  # None: trusted, and there are no walls here
+
+    @property
+    def walls(self) -> list[str]:
+        """Names of the walls that stand around it: all or none."""
+        return sorted(WALLS) if self.sandbox else []
 
 
 def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | None, started: float) -> tuple[Result, bool]:
@@ -67,20 +76,22 @@ def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | No
     try:
         commit = source.find(spec.repo, spec.commit, site.cache)
     except source.NotAKernel as error:
-        return _failed(out, version, BuildFailed(str(error), [])), False
+        return _failed(out, version, BuildFailed(str(error), []), []), False
     allowed = float(order.get("deadline_seconds", DEADLINE_SECONDS))
-    one = _Build(spec=spec, commit=commit, kconfig=kconfig, compiler_version=version, out=out, site=site, allowed=allowed, progress=progress)
+    fence = walls_for(spec.trust)
+    one = _Build(spec=spec, commit=commit, kconfig=kconfig, compiler_version=version, out=out, site=site, allowed=allowed, progress=progress, sandbox=fence)
     return _kept_or_made(one, started)
 
 
 def _kept_or_made(one: _Build, started: float) -> tuple[Result, bool]:
     # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
-    key = build_key(one.commit.tree, one.spec.kconfig, one.kconfig.text, one.spec.compiler, one.spec.layout)
+    key = key_at(build_key(one.commit.tree, one.spec.kconfig, one.kconfig.text, one.spec.compiler, one.spec.layout), one.spec.trust)
     name = recipe.kept_name(key, one.compiler_version, one.spec.layout)
     kept = Kept(one.site.cache)
     if found := kept.fetch(name, one.out):
         return found, True
-    tree = WorkTree(one.site.cache / "work" / f"linux-{one.commit.version}")
+    # Behind walls, paths are what they are without links: so they are outside.
+    tree = WorkTree((one.site.cache / "work").resolve() / f"linux-{one.commit.version}")
     with locked(tree.lock_file, one.allowed, one.progress) as lock:
         if found := kept.fetch(name, one.out):  # made by the one we waited for
             return found, True
@@ -99,12 +110,17 @@ def _quiet(line: str) -> None:
 def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[Result, bool]:
     """Build in the work tree; returns the result, and whether another try would end alike."""
     deadline = time.monotonic() + one.allowed  # waiting for the lock was not the kernel's fault
-    tree.switch(one.commit)
     failure: BuildFailed | None = None
+    apart = one.spec.trust == "untrusted"
     try:
-        with tree.objects(one.spec.object_directory) as directory:
+        if apart:
+            left.refuse_huge(source.total_bytes(one.commit))
+        tree.switch(one.commit)
+        name = one.spec.object_directory
+        with tree.objects_apart(name) if apart else tree.objects(name) as directory:
             try:
-                return _compile(one, tree, directory, lock, deadline), True
+                with left.spoilt(directory):
+                    return _compile(one, tree, directory, lock, deadline), True
             except BuildFailed as error:
                 failure = error
                 if not error.repeatable:  # make was stopped: its directory needs repair
@@ -112,14 +128,14 @@ def _made(one: _Build, tree: WorkTree, lock: int) -> tuple[Result, bool]:
     except BuildFailed:
         pass
     assert failure is not None
-    return _failed(one.out, one.compiler_version, failure), failure.repeatable
+    return _failed(one.out, one.compiler_version, failure, one.walls), failure.repeatable
 
 
 def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: float) -> Result:
     make = Make(
         spec=one.spec,
         source=tree.source,
-        environment=recipe.environment(tree.root, one.site.cache),
+        environment=recipe.environment(tree.root, one.site.cache, one.spec.trust),
         log=one.out / "build.log",
         jobs=one.site.make_jobs,
         ccache=toolchain.has_ccache(),
@@ -128,15 +144,18 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
         lock=lock,
         progress=one.progress,
         expected_objects=_last_count(tree) if not (directory / "vmlinux").exists() else None,
+        walled=_walled(one, tree, directory),
     )
     make.note(f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, {one.compiler_version}")
+    make.note(f"{one.spec.trust}, " + (f"behind walls: {', '.join(one.walls)}" if one.walls else "without walls"))
     configure.configure(tree, make, directory, one.kconfig, one.compiler_version)
-    shutil.copyfile(directory / ".config", one.out / "config")
+    left.take(directory, ".config", one.out / "config")
     # All layouts have the objects of layout 0; the link itself needs them complete before it can be told another order.
     make.run("vmlinux" if one.spec.layout else "bzImage")
     configure.sealed(tree, directory, one.kconfig, one.compiler_version)
     hashes = objects.object_hashes(tree.source, directory)
-    _count_file(tree).write_text(f"{len(hashes)}\n")
+    if one.spec.trust == "trusted":
+        _count_file(tree).write_text(f"{len(hashes)}\n")
     if one.spec.layout == 0:
         return _collect(one, tree, directory, hashes)
     with contextlib.suppress(NotAnObject):  # said when the record is written
@@ -145,6 +164,13 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
         _write_layout(one, directory, hashes)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
         return _collect(one, tree, directory, hashes)
+
+
+def _walled(one: _Build, tree: WorkTree, directory: Path) -> Walled | None:
+    if one.sandbox is None:
+        return None
+    ccache = recipe.ccache_directory(one.site.cache)
+    return Walled.around(one.sandbox, one.spec.trust, tree, directory, one.spec.object_directory, one.kconfig.files, ccache)
 
 
 def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
@@ -157,18 +183,18 @@ def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
 
 
 def _collect(one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, str]) -> Result:
-    shutil.copyfile(directory / "arch/x86/boot/bzImage", one.out / "bzImage")
-    shutil.copyfile(directory / "System.map", one.out / "System.map")
-    shutil.copyfile(directory / ".config", one.out / "config")
+    for name, file in (("arch/x86/boot/bzImage", "bzImage"), ("System.map", "System.map"), (".config", "config")):
+        left.take(directory, name, one.out / file)
     (one.out / "objects.json").write_text(json.dumps(hashes, indent=0))
     _record_functions(one, tree, directory)
     return Result(
         status="built",
         reason=None,
         compiler_version=one.compiler_version,
-        sizes=objects.sizes(directory / "vmlinux"),
+        sizes=left.sizes(directory / "vmlinux"),
         errors=[],
         files=_digests(one.out),
+        walls=one.walls,
     )
 
 
@@ -181,13 +207,15 @@ def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
             log.write(f"swingbot: no {kernel_diff.FILE}: {error}\n")
 
 
-def _failed(out: Path, compiler_version: str, failure: BuildFailed) -> Result:
+def _failed(out: Path, compiler_version: str, failure: BuildFailed, walls: list[str]) -> Result:
     log = out / "build.log"
     with log.open("a") as file:
         file.write(f"swingbot: {failure.reason}\n")
     lost = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("swingbot: ") and "this kernel does not take: " in line]
     hint = f" ({len(lost)} lines of the kconfig are unknown to this kernel, see build.log)" if lost else ""
-    return Result(status="failed", reason=f"{failure.reason}{hint}", compiler_version=compiler_version, sizes={}, errors=failure.lines, files=_digests(out))
+    return Result(
+        status="failed", reason=f"{failure.reason}{hint}", compiler_version=compiler_version, sizes={}, errors=failure.lines, files=_digests(out), walls=walls
+    )
 
 
 def _count_file(tree: WorkTree) -> Path:
@@ -234,6 +262,8 @@ def _kernel_build(order: dict[str, Any], result: Result, cached: bool) -> dict[s
         "cached": cached,
         "sizes": result.sizes,
         "errors": result.errors,
+        "trust": trust_of(order["kernel"].get("trust")),
+        "walls": result.walls,
     }
     if result.status == "built":
         fields["image_sha256"] = result.files["bzImage"]

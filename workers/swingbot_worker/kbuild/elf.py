@@ -22,6 +22,8 @@ LOCAL, GLOBAL, WEAK = 0, 1, 2
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
 # Of one table. The vmlinux of a distribution has some 300 000 symbols.
 _MOST_ENTRIES = 4_000_000
+# Read into memory of one file. Sections of one file do not overlap, so more than its length is made up.
+_MOST_BYTES = 1 << 30
 _SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
 
 
@@ -120,13 +122,14 @@ def read_elf(path: Path) -> Elf:
     try:
         # Mapped, so that a wrong offset in the file is never an error of the disk.
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            return _read(ELFFile(cast(IO[bytes], whole)))
+            return _read(ELFFile(cast(IO[bytes], whole)), min(len(whole), _MOST_BYTES))
     except (ELFError, struct.error, ValueError, LookupError, TypeError, AttributeError, MemoryError, OverflowError, AssertionError) as error:
         # pyelftools says what is wrong with a damaged file in any of these.
         raise NotAnObject(f"{path} is no x86-64 ELF file that can be read ({type(error).__name__}: {str(error)[:100]})") from None
 
 
-def _read(elf: ELFFile) -> Elf:
+def _read(elf: ELFFile, room: int) -> Elf:
+    """`room` is how many bytes of sections and tables are read at most."""
     if elf.elfclass != 64 or not elf.little_endian or elf["e_machine"] != "EM_X86_64":
         raise ValueError("of another machine")
     sections, tables, symbols = [], [], []
@@ -135,6 +138,10 @@ def _read(elf: ELFFile) -> Elf:
         if header["sh_flags"] & SHF_COMPRESSED and (kind != "SHT_PROGBITS" or header["sh_flags"] & SHF_ALLOC):
             raise ValueError("compressed where no compiler compresses")
         wanted = header["sh_flags"] & SHF_ALLOC and not empty
+        if wanted or kind in ("SHT_RELA", "SHT_SYMTAB"):
+            room -= header["sh_size"]
+        if room < 0:
+            raise ValueError("its sections are longer than the file")
         data = header.data() if wanted else b""
         sections.append(Section(index, header.name, header["sh_flags"], header["sh_size"], header["sh_entsize"], empty, data))
         if kind == "SHT_RELA":

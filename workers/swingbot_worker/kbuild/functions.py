@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from swingbot_jobs.kernel_diff import VERSION, object_row, symbol_table, write_record
-from swingbot_worker import process
+from swingbot_worker.kbuild.archive import members
 from swingbot_worker.kbuild.elf import NotAnObject, read_elf
 from swingbot_worker.kbuild.normal_form import normal_parts
 from swingbot_worker.kbuild.objects import compiled_objects, sha256
-from swingbot_worker.kbuild.recipe import ENVIRONMENT
 
 _MEMORY = ".swingbot-functions.json"
-_AR_SECONDS = 60.0
 # A full build takes some seconds here; what takes minutes was made to.
 _READ_SECONDS = 600.0
 # Options that say what code comes out, of all that kbuild gives.
@@ -51,11 +49,8 @@ def linked_objects(source: Path, objects: Path) -> list[str]:
     archives = ["vmlinux.a", *(str(path.relative_to(objects)) for pattern in ("lib/lib.a", "arch/*/lib/lib.a") for path in objects.glob(pattern))]
     found: set[str] = set()
     for archive in archives:
-        answer = process.output(["ar", "t", archive], timeout=_AR_SECONDS, cwd=objects, env=ENVIRONMENT)
-        if answer.rc != 0:
-            raise NotAnObject(f"{objects / archive} is no archive: {answer.text.strip()[:200]}")
-        found.update(os.path.normpath(line) for line in answer.text.splitlines())
-    return sorted(path for path in found if (objects / path).is_file())
+        found.update(os.path.normpath(os.path.join(os.path.dirname(archive), name)) for name in members(objects / archive) if "\0" not in name)
+    return sorted(path for path in found if not path.startswith(("/", "../")) and (objects / path).is_file())
 
 
 def source_of(objects: Path) -> Path:

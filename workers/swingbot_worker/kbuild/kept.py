@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from swingbot_worker.kbuild.objects import sha256
@@ -27,6 +27,7 @@ class Result:
     sizes: dict[str, int]
     errors: list[str]
     files: dict[str, str]
+    walls: list[str] = field(default_factory=list)  # names of those that stood around the build
 
 
 class Kept:

@@ -10,11 +10,15 @@ from pathlib import Path
 
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild import log, recipe
+from swingbot_worker.kbuild.walled import Walled
+from swingbot_worker.walls import OverLimit
 
 Progress = Callable[[str], None]
 PROGRESS_SECONDS = 10.0
 # A kernel's link alone needs more than this.
 FULL_BYTES = 64 << 20
+# Of what one command printed; a full build with warnings prints less.
+READ_BYTES = 16 << 20
 
 
 class BuildFailed(Exception):
@@ -29,7 +33,7 @@ class BuildFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Make:
-    """make for one spec in one work tree. `deadline` is a time of `time.monotonic`; `allowed` the seconds the order gave."""
+    """make for one spec in one work tree. `deadline` is a time of `time.monotonic`; `allowed` the seconds the order gave; `walled` None: no walls."""
 
     spec: recipe.Spec
     source: Path
@@ -42,6 +46,7 @@ class Make:
     lock: int
     progress: Progress | None
     expected_objects: int | None
+    walled: Walled | None = None
 
     def run(self, *targets: str) -> None:
         """Make `targets`. Raises BuildFailed or InfraError."""
@@ -53,13 +58,22 @@ class Make:
         before = self.log.stat().st_size if self.log.exists() else 0
         left = max(self.deadline - time.monotonic(), 0.001)
         watch = _Watch(self.log, before, self.expected_objects, self.progress) if self.progress else None
-        done = process.run(
-            argv, timeout=left, log=self.log, cwd=self.source, env=self.environment, pass_fds=(self.lock,), watch=watch, watch_seconds=PROGRESS_SECONDS
-        )
+        done = self._started(argv, left, watch)
         if done.timed_out:
             raise BuildFailed(f"The build took longer than {self.allowed:g} s and was stopped.", [], repeatable=False)
         if done.rc != 0:
             self._explain(before, what, done.rc)
+
+    def _started(self, argv: list[str], left: float, watch: _Watch | None) -> process.Completed:
+        if self.walled is None:
+            passed = (self.lock,)
+            return process.run(
+                argv, timeout=left, log=self.log, cwd=self.source, env=self.environment, pass_fds=passed, watch=watch, watch_seconds=PROGRESS_SECONDS
+            )
+        try:
+            return self.walled.run(argv, timeout=left, log=self.log, env=self.environment, lock=self.lock, progress=watch)
+        except OverLimit as error:
+            raise BuildFailed(f"The build {error}; it was stopped.", [], repeatable=False) from None
 
     def note(self, line: str) -> None:
         """Add a line of our own to the build log."""
@@ -69,7 +83,7 @@ class Make:
     def _explain(self, before: int, what: str, rc: int) -> None:
         with self.log.open("rb") as file:
             file.seek(before)
-            text = file.read().decode(errors="replace")
+            text = file.read(READ_BYTES).decode(errors="replace")
         if fault := log.lab_fault(text):
             raise InfraError(fault)
         free = shutil.disk_usage(self.source).free

@@ -11,12 +11,10 @@ import json
 import os
 from pathlib import Path
 
-from swingbot_worker import InfraError, process
-from swingbot_worker.kbuild.recipe import ENVIRONMENT
+from swingbot_worker.kbuild.elf import read_elf
 
 # Code that is in the image but does not run once the kernel is up, or does not run in it at all.
 NOT_BUILT_IN = ("arch/x86/boot", "arch/x86/realmode", "arch/x86/purgatory", "scripts", "tools", "certs", "usr")
-SIZE_SECONDS = 60.0
 
 
 def sha256(path: Path) -> str:
@@ -25,13 +23,8 @@ def sha256(path: Path) -> str:
 
 
 def sizes(vmlinux: Path) -> dict[str, int]:
-    """Bytes of text, data and bss of vmlinux, as binutils' `size` counts them."""
-    answer = process.output(["size", str(vmlinux)], timeout=SIZE_SECONDS, env=ENVIRONMENT)
-    lines = answer.text.splitlines()
-    if answer.rc != 0 or len(lines) < 2:
-        raise InfraError(f"`size {vmlinux}` failed: {answer.text.strip()[:200]}.")
-    text, data, bss = (int(word) for word in lines[1].split()[:3])
-    return {"text": text, "data": data, "bss": bss}
+    """Bytes of text, data and bss of vmlinux, as binutils' `size` counts them. Raises NotAnObject, or OSError."""
+    return read_elf(vmlinux).sizes()
 
 
 def object_hashes(source: Path, objects: Path) -> dict[str, str]:

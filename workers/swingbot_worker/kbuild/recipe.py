@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from swingbot_jobs import kernel_diff
+from swingbot_jobs.trust import Trust, trust_of
 
 # Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
 RECIPE = 1
@@ -46,11 +47,13 @@ class Spec:
     kconfig: str
     compiler: str
     layout: int
+    trust: Trust = "trusted"
 
     @classmethod
     def from_order(cls, order: Mapping[str, Any]) -> Self:
         kernel = order["kernel"]
-        return cls(repo=kernel["repo"], commit=kernel["commit"], kconfig=kernel["kconfig"], compiler=kernel["compiler"], layout=kernel["layout"])
+        names = ("repo", "commit", "kconfig", "compiler", "layout")
+        return cls(**{name: kernel[name] for name in names}, trust=trust_of(kernel.get("trust")))
 
     @property
     def object_directory(self) -> str:
@@ -65,9 +68,16 @@ def kept_name(key: str, compiler_version: str, layout: int = 0) -> str:
     return f"{key}-{exact[:16]}"
 
 
-def environment(work: Path, cache: Path) -> dict[str, str]:
+def ccache_directory(cache: Path) -> Path:
+    """Where trusted builds keep compiled objects; others have no compiler cache."""
+    return cache / "ccache"
+
+
+def environment(work: Path, cache: Path, trust: Trust = "trusted") -> dict[str, str]:
     """Environment of make and all below it."""
-    ccache = {"CCACHE_DIR": str(cache / "ccache"), "CCACHE_BASEDIR": str(work), "CCACHE_MAXSIZE": CCACHE_SIZE}
+    ccache = {"CCACHE_DIR": str(ccache_directory(cache)), "CCACHE_BASEDIR": str(work), "CCACHE_MAXSIZE": CCACHE_SIZE}
+    if trust == "untrusted":
+        ccache = {"CCACHE_DISABLE": "1"}  # the command line stays the same: a changed one would compile everything again
     return {**ENVIRONMENT, "HOME": str(work), **ccache}
 
 

@@ -40,6 +40,7 @@ def find(repo: str, commit: str, cache: Path) -> Source:
     tree = _git(git_dir, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
     if tree.rc != 0:
         raise NotAKernel(f"Commit {commit} is not in {repo}; fetch it there, or name another.")
+    _refuse_strange(git_dir, repo, commit)
     return Source(objects=git_dir / "objects", commit=commit, tree=tree.text.strip(), version=_version(git_dir, repo, commit))
 
 
@@ -79,6 +80,21 @@ def _version(git_dir: Path, repo: str, commit: str) -> str:
     if makefile.rc != 0 or numbers is None or kconfig.rc != 0:
         raise NotAKernel(f"Commit {commit} of {repo} is not a Linux kernel tree: it has no kernel Makefile and Kconfig at its top.")
     return f"{numbers[1]}.{numbers[2]}"
+
+
+def _refuse_strange(git_dir: Path, repo: str, commit: str) -> None:
+    """Raise NotAKernel for a tree with files where builds of it have their objects: a checkout would lay them between those of other builds."""
+    names = _git(git_dir, "ls-tree", "--name-only", commit).text.splitlines()
+    strange = next((name for name in names if name.startswith(("o-", '"o-'))), None)
+    if strange is not None:
+        raise NotAKernel(f"Commit {commit} of {repo} has {strange[:80]} at its top, where builds have their objects; no kernel has such a name.")
+
+
+def total_bytes(source: Source) -> int:
+    """Length of all files of the commit together. Raises InfraError if git cannot say."""
+    answer = _git(source.objects.parent, "ls-tree", "-r", "-l", "--full-tree", source.commit)
+    _must(answer, f"cannot list {source.commit}")
+    return sum(int(size) for size in re.findall(r"^\d+ blob [0-9a-f]+ +(\d+)\t", answer.text, re.MULTILINE))
 
 
 def _remote_environment() -> dict[str, str]:

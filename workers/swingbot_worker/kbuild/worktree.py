@@ -3,11 +3,13 @@
     <cache>/work/linux-<version>/lock      one build at a time
                                 /git       index and object alternates, no refs
                                 /src       the checked-out commit
-                                /src/o-*   object directories, one per kconfig, compiler and layout
+                                /src/o-*   object directories of trusted builds, one per kconfig, compiler and layout
+                                /apart     the object directory of a build that is not trusted, gone when it is over
 
 Work trees go by kernel version, not by repository: two repositories of one version share nearly all
 their files, so a second tree, or the first one in a new place, costs what differs and not a full build.
-Switching touches only files that differ, which is all that make needs to do the least.
+Switching touches only files that differ, which is all that make needs to do the least. Only git writes to the source:
+builds see it read-only, so it is the same one for all levels of trust.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ from pathlib import Path
 
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild.source import GIT_ENVIRONMENT, Source
+from swingbot_worker.walls import sandbox
 
 SWITCH_SECONDS = 1800.0
 # Each holds 0.3 to 1 GB; the least recently used ones go.
 OBJECT_DIRECTORIES = 6
 # Time stamps of files come from the kernel's tick, which may lag behind the clock by one.
 TICK_SECONDS = 0.1
+MARK = ".swingbot-unfinished"
+# The tree is a stranger's: nothing in it may name a program that git runs. Filters need the configuration, of which there is only ours.
+_NO_PROGRAMS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.attributesFile=/dev/null", "submodule.recurse=false", "core.symlinks=true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,8 @@ class WorkTree:
         return self._git("ls-files", "-s", "--", *patterns)
 
     def _git(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
-        where = ["git", f"--git-dir={self.root / 'git'}", f"--work-tree={self.source}", "-c", "checkout.workers=0", "-c", "gc.auto=0"]
+        settings = (word for setting in ("checkout.workers=0", "gc.auto=0", *_NO_PROGRAMS) for word in ("-c", setting))
+        where = ["git", f"--git-dir={self.root / 'git'}", f"--work-tree={self.source}", *settings]
         answer = process.output([*where, *arguments], timeout=SWITCH_SECONDS, cwd=self.source, env=GIT_ENVIRONMENT)
         if answer.rc not in allowed:
             why = "it took too long" if answer.timed_out else answer.text.strip()[-300:]
@@ -88,7 +95,7 @@ class WorkTree:
         The caller's exceptions leave the mark: only a normal return says that make ended by itself.
         """
         directory = self.source / name
-        mark = directory / ".swingbot-unfinished"
+        mark = directory / MARK
         directory.mkdir(exist_ok=True)
         if mark.exists():
             _delete_younger(directory, mark.stat().st_mtime_ns)
@@ -98,6 +105,25 @@ class WorkTree:
         self._forget_oldest(directory)
         yield directory
         mark.unlink()
+
+    @contextlib.contextmanager
+    def objects_apart(self, name: str) -> Iterator[Path]:
+        """An object directory for one build that is not trusted: a copy of what trusted builds left, if that is whole, and gone afterwards.
+
+        So such a build starts from objects that only trusted ones made, costs no more than they do, and leaves nothing for anyone.
+        """
+        directory, seed = self.root / "apart" / name, self.source / name
+        seed.mkdir(exist_ok=True)  # where it is seen from inside
+        sandbox.forget(directory.parent)  # of a worker that died
+        directory.parent.mkdir(mode=0o700)
+        try:
+            if (seed / MARK).exists():
+                directory.mkdir()
+            else:
+                sandbox.copied(seed, directory)
+            yield directory
+        finally:
+            sandbox.forget(directory.parent)
 
     @contextlib.contextmanager
     def detour(self, directory: Path, *aside: str) -> Iterator[None]:
@@ -127,5 +153,5 @@ def _delete_younger(directory: Path, nanoseconds: int) -> None:
     for parent, _, names in os.walk(directory):
         for name in names:
             path = os.path.join(parent, name)
-            if name != ".swingbot-unfinished" and os.lstat(path).st_mtime_ns >= nanoseconds:
+            if name != MARK and os.lstat(path).st_mtime_ns >= nanoseconds:
                 os.unlink(path)

@@ -1,0 +1,39 @@
+"""How far the code of a kernel is trusted. Pure.
+
+`trusted`: from a tree whose owners the operator trusts as much as himself. `untrusted`: anybody's, like a patch out of a mail. Its build
+runs behind walls or not at all, nothing that it leaves is taken by a trusted build, and it boots only on testboxes that accept it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Final, Literal
+
+Trust = Literal["trusted", "untrusted"]
+LEVELS: Final[tuple[Trust, ...]] = ("trusted", "untrusted")
+
+
+def trust_of(word: object) -> Trust:
+    """The level that `word` names; absent (None) is trusted, as in orders from before there were levels. Raises ValueError."""
+    if word is None:
+        return "trusted"
+    level = next((level for level in LEVELS if level == word), None)
+    if level is None:
+        raise ValueError(f"trust is {str(word)[:40]!r}; it is one of {', '.join(LEVELS)}")
+    return level
+
+
+def least(levels: Iterable[Trust]) -> Trust:
+    """The level of what is made of several parts."""
+    return "untrusted" if "untrusted" in set(levels) else "trusted"
+
+
+def accepted(kernel: Trust, accepts: Trust) -> bool:
+    """Whether a testbox that accepts `accepts` may boot a kernel of level `kernel`."""
+    return kernel == "trusted" or accepts == "untrusted"
+
+
+def key_at(build_key: str, trust: Trust) -> str:
+    """The build key at a level: the usual one when trusted, another one when not, so that nothing kept under one is found under the other."""
+    return build_key if trust == "trusted" else hashlib.sha256(f"untrusted {build_key}".encode()).hexdigest()

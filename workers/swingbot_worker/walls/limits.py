@@ -1,0 +1,65 @@
+"""How much of this host one build may use. Pure but for the default, which asks how much memory there is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from swingbot_worker import InfraError
+
+MIB = 1 << 20
+# A distribution's kernel with debug information needs about 10 GB of objects, the shipped configurations 0.2.
+DISK_MB = 16_384
+# make -j64 with a shell, ccache, compiler and assembler for each job is below 400.
+PROCESSES = 2_048
+# vmlinux with debug information is below 1 GB; a sparse file counts with its full length here.
+FILE_MB = 4_096
+# Temporary files of compiler and scripts; they count as memory.
+TMP_MB = 1_024
+# The log of a full build with warnings is below 5 MB.
+LOG_MB = 64
+# Of an object directory: a kernel with every driver has some 120 000.
+FILES = 1_000_000
+LEAST_MEMORY_MB = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Sizes in bytes, the rest counts. Time is the order's own deadline."""
+
+    memory: int  # of all processes together
+    disk: int  # of the object directory
+    processes: int
+    file: int  # the largest single file
+    tmp: int
+    log: int
+    files: int  # entries of the object directory
+
+
+def limits_of(environ: Mapping[str, str] | None = None) -> Limits:
+    """Limits from SWINGBOT_BUILD_MEMORY_MB, SWINGBOT_BUILD_DISK_MB and SWINGBOT_BUILD_PROCESSES; unset or empty is the default."""
+    env = os.environ if environ is None else environ
+    memory = _number(env, "SWINGBOT_BUILD_MEMORY_MB", _three_quarters_of_memory_mb(), LEAST_MEMORY_MB)
+    disk = _number(env, "SWINGBOT_BUILD_DISK_MB", DISK_MB, 1)
+    return Limits(
+        memory=memory * MIB,
+        disk=disk * MIB,
+        processes=_number(env, "SWINGBOT_BUILD_PROCESSES", PROCESSES, 16),
+        file=min(disk, FILE_MB) * MIB,
+        tmp=min(TMP_MB, memory // 2) * MIB,
+        log=LOG_MB * MIB,
+        files=FILES,
+    )
+
+
+def _number(env: Mapping[str, str], name: str, default: int, least: int) -> int:
+    text = env.get(name) or str(default)
+    if not text.isdigit() or len(text) > 9 or int(text) < least:
+        raise InfraError(f"{name} is {text[:40]!r}; set it to a whole number of at least {least}.")
+    return int(text)
+
+
+def _three_quarters_of_memory_mb() -> int:
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MIB
+    return max(LEAST_MEMORY_MB, min(16_384, there * 3 // 4))
