@@ -6,22 +6,26 @@ so that a rebased branch never takes away a kernel that a report speaks of.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from swingbot.adapters import process
+from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
 from swingbot.core.model.records import CommitFacts
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.ports import CannotRevert, GitError
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _PREFIX = re.compile(r"[0-9a-f]{4,40}")
-# What a remote may be: a path, or a URL that cannot run a command of its own (ext:: can).
-_URL = re.compile(r"(?:https?|git|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/\S.*|\.{1,2}/\S.*")
+# A branch, tag or commit of a remote: nothing that a refspec or an option gives another meaning.
+_REF = re.compile(r"(?!-)[^\s:~^?*\[\\\x00-\x1f\x7f]{1,250}")
 
 # Who makes commits here, and when: equal contents give equal commits.
 _ROBOT: Final = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in (("NAME", "swingbot"), ("EMAIL", "swingbot@localhost"))} | {
@@ -34,11 +38,17 @@ REMEMBERED: Final = 500  # answers about pairs of commits
 _DIFF: Final = ("--diff-algorithm=myers", "--unified=3", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
 
 
-class Mirror:
-    """The bare repository at `path`, made on first use."""
+FETCH_SECONDS: Final = 3600.0  # a whole kernel history takes half an hour over a slow line
+FETCH_BYTES: Final = 20 << 30  # of one fetch; a whole kernel history has 5 GiB
+# For every command that reaches a remote, beside the one protocol that is allowed: no other server than the one named, and no waiting for a silent one.
+_CAREFUL: Final = ("-c", "http.followRedirects=false", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "core.hooksPath=/dev/null")
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+
+class Mirror:
+    """The bare repository at `path`, made on first use. `listed` are globs of paths on this host that may be fetched from."""
+
+    def __init__(self, path: Path, listed: Sequence[str] = ("*",), fetch_bytes: int = FETCH_BYTES) -> None:
+        self.path, self._listed, self._fetch_bytes = path, tuple(listed), fetch_bytes
         self._between: dict[tuple[str, str], tuple[str, ...]] = {}  # what differs between two commits never changes
         self._along: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
         self._copies: dict[tuple[str, str, str], str | None] = {}
@@ -47,13 +57,13 @@ class Mirror:
 
     def fetch_branch(self, tree: str, url: str, branch: str) -> str:
         """Fetch `branch` of `url`; return its tip. Raises GitError when there is no such repository or branch."""
-        _check_url(url)
-        self._fetch(url, f"+refs/heads/{branch}:refs/trees/{tree}/tip", what=f"branch {branch!r} of {url}")
+        found = self._allowed(url, branch)
+        self._fetch(found, f"+refs/heads/{branch}:refs/trees/{tree}/tip", what=f"branch {branch!r} of {url}")
         return self._git("rev-parse", f"refs/trees/{tree}/tip").strip()
 
     def resolve_remote(self, tree: str, url: str, ref: str) -> str:
         """Resolve a branch, a tag or a commit of `url`, fetching it if need be."""
-        _check_url(url)
+        found = self._allowed(url, ref)
         if _PREFIX.fullmatch(ref):
             try:
                 return self.resolve(tree, ref)
@@ -61,7 +71,7 @@ class Mirror:
                 pass  # a branch or tag may have a hexadecimal name
         for candidate in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref):
             try:
-                self._fetch(url, f"+{candidate}:refs/trees/{tree}/fetched", what=f"{ref!r} of {url}")
+                self._fetch(found, f"+{candidate}:refs/trees/{tree}/fetched", what=f"{ref!r} of {url}")
             except GitError:
                 continue
             return self._git("rev-parse", f"refs/trees/{tree}/fetched^{{commit}}").strip()
@@ -69,9 +79,21 @@ class Mirror:
 
     def remote_tip(self, url: str, branch: str) -> str:
         """Ask `url` where `branch` is, without fetching."""
-        _check_url(url)
-        answer = self._git("ls-remote", "--exit-code", url, f"refs/heads/{branch}", what=f"branch {branch!r} of {url}", timeout=300)
+        found = self._allowed(url, branch)
+        question = (*_CAREFUL, "ls-remote", "--exit-code", "--", found.url, f"refs/heads/{branch}")
+        answer = self._git(*question, what=f"branch {branch!r} of {url}", timeout=300, protocol=found.protocol)
         return answer.split()[0]
+
+    def _allowed(self, url: str, ref: str) -> Remote:
+        """Refuse what may not be fetched from, or no name of a branch, tag or commit. Raises GitError."""
+        if _REF.fullmatch(ref) is None or ".." in ref:
+            raise GitError(f"{ref[:80]!r} is not the name of a branch, tag or commit")
+        try:
+            found = remote(url)
+            check_path(found, self._listed)
+        except BadUrl as error:
+            raise GitError(str(error)) from None
+        return found
 
     # -- reading
 
@@ -250,29 +272,79 @@ class Mirror:
 
     # -- running git
 
-    def _fetch(self, url: str, refspec: str, *, what: str) -> None:
-        checkpoint("git fetch: before")
-        self._git("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, refspec, what=what, timeout=3600)
-        checkpoint("git fetch: after")
+    def _fetch(self, found: Remote, refspec: str, *, what: str) -> None:
+        """One at a time, so that whatever is left of one that failed can be removed; no file larger than `fetch_bytes`."""
+        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", found.url, refspec)
+        with self._fetching():
+            checkpoint("git fetch: before")
+            try:
+                self._git(*_CAREFUL, *words, what=what, timeout=FETCH_SECONDS, protocol=found.protocol, file_bytes=self._fetch_bytes)
+            except GitError:
+                for left in (self.path / "objects" / "pack").glob("tmp_*"):
+                    left.unlink(missing_ok=True)
+                raise
+            checkpoint("git fetch: after")
 
-    def _git(self, *arguments: str, what: str = "", env: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 600) -> str:
-        done = self._run(*arguments, env=env, stdin=stdin, timeout=timeout)
+    @contextmanager
+    def _fetching(self) -> Iterator[None]:
+        self._run("rev-parse", "--git-dir")  # makes the mirror
+        end = time.monotonic() + FETCH_SECONDS
+        with (self.path / "swingbot-fetch.lock").open("a") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise GitError("another fetch into the mirror has not ended within an hour; try again later") from None
+                    time.sleep(0.2)
+            yield
+
+    def _git(
+        self,
+        *arguments: str,
+        what: str = "",
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 600,
+        protocol: str = "",
+        file_bytes: int | None = None,
+    ) -> str:
+        done = self._run(*arguments, env=env, stdin=stdin, timeout=timeout, protocol=protocol, file_bytes=file_bytes)
         if done.rc != 0:
-            raise GitError(f"{what or 'git ' + arguments[0]}: {_last_line(done.err) or f'git exited with status {done.rc}'}")
+            raise GitError(f"{what or 'git ' + arguments[0]}: {_why(done, file_bytes)}")
         return done.out
 
-    def _run(self, *arguments: str, env: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 600) -> process.Completed:
+    def _run(
+        self,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 600,
+        protocol: str = "",
+        file_bytes: int | None = None,
+    ) -> process.Completed:
+        """Run git in the mirror. `protocol` is the only one by which it may reach anything, empty for none; `file_bytes` the size of its files at most."""
         if not (self.path / "objects").is_dir():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             process.run(["git", "init", "--quiet", "--bare", str(self.path)], timeout=60)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
-            "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+            "GIT_ALLOW_PROTOCOL": protocol,
         }
-        return process.run(
-            ["git", "-C", str(self.path), "-c", "safe.directory=*", "-c", "gc.auto=0", *arguments], timeout=timeout, env=environment | (env or {}), stdin=stdin
-        )
+        limited = ["prlimit", f"--fsize={file_bytes}"] if file_bytes is not None else []
+        command = [*limited, "git", "-C", str(self.path), "-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "protocol.allow=never", *arguments]
+        return process.run(command, timeout=timeout, env=environment | (env or {}), stdin=stdin)
+
+
+def _why(done: process.Completed, file_bytes: int | None) -> str:
+    killed = done.err.strip() == "fatal: fetch-pack: invalid index-pack output"  # by SIGXFSZ: whatever else stops it says so itself
+    if file_bytes is not None and (killed or "signal 25" in done.err or "File too large" in done.err):
+        return f"it is larger than {file_bytes >> 20} MiB, the most that is fetched (git.fetch_gib)"
+    if "unable to update url base from redirection" in done.err or "redirected" in done.err:
+        return "the server sends elsewhere, and that is not followed; give the address it leads to"
+    return _last_line(done.err) or f"git exited with status {done.rc}"
 
 
 def _forget(known: dict[Any, Any]) -> None:
@@ -290,11 +362,6 @@ def _files(names: Sequence[str]) -> str:
 def _is_diff(path: Path) -> bool:
     text = path.read_text(errors="replace")
     return "diff --git" in text or "\n+++ " in text
-
-
-def _check_url(url: str) -> None:
-    if not _URL.fullmatch(url):
-        raise GitError(f"{url!r} is neither a path nor a git URL (https://, git://, ssh://, file://, user@host:path)")
 
 
 def _last_line(text: str) -> str:

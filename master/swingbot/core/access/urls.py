@@ -1,0 +1,119 @@
+"""Which git repositories may be fetched from: `https`, `git`, `ssh`, and paths on this host that the operator lists.
+
+A URL is code to git: `ext::` runs a command, `-u...` is an option, `ssh://-oProxyCommand=...` is one too. So nothing is taken that is not fully
+understood here; the same text then goes to git with only its own protocol allowed (`adapters/git.py`).
+
+The command line is the operator's, so paths are its alone; what comes from outside (a page, a mail) may name https URLs of public hosts and nothing else.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+Protocol = Literal["https", "git", "ssh", "file"]
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_AUTHORITY: Final = re.compile(r"(?:(?P<user>[^@/]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(?::(?P<port>[0-9]{1,5}))?")
+_SCP: Final = re.compile(r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})@)?(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):(?P<path>[^-:/].*|/.*)")
+_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_PATH: Final = re.compile(r"/[A-Za-z0-9/_.,+=@~%-]*")
+LONGEST: Final = 1000  # characters
+
+
+class BadUrl(ValueError):
+    """A repository that is not fetched from; the message says what would be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A repository: what git is told, and by which protocol alone it may be reached."""
+
+    url: str
+    protocol: Protocol
+    host: str = ""  # empty for a path
+    port: int | None = None
+
+
+def remote(text: str) -> Remote:
+    """Understand a URL or path as the operator gives it. Raises BadUrl."""
+    if len(text) > LONGEST or not text.isprintable() or text != text.strip() or not text:
+        raise BadUrl(f"{text[:80]!r} is no repository: give one line without blanks around it, of {LONGEST} characters at most")
+    if text.startswith("-"):
+        raise BadUrl(f"{text[:80]!r} begins like an option; write a path as ./{text[:40]}")
+    if "::" in text.partition("/")[0]:
+        raise BadUrl(f"{text[:80]!r} names a helper program of git; only https, git and ssh are used to fetch")
+    match = _SCHEME.fullmatch(text)
+    if match is not None:
+        return _by_scheme(text, match[1].lower(), match[2])
+    if text.startswith(("/", "./", "../")):
+        return Remote(url=text, protocol="file")
+    scp = _SCP.fullmatch(text)
+    if scp is None:
+        raise BadUrl(f"{text[:80]!r} is neither a path (/srv/linux.git) nor a URL (https://, git://, ssh://, user@host:path)")
+    return Remote(url=text, protocol="ssh", host=scp["host"])
+
+
+def _by_scheme(text: str, scheme: str, rest: str) -> Remote:
+    if scheme == "file":
+        path = rest.removeprefix("localhost")
+        if not path.startswith("/"):
+            raise BadUrl(f"{text[:80]!r} names another host; give the path alone")
+        return Remote(url=path, protocol="file")
+    if scheme not in ("https", "git", "ssh"):
+        raise BadUrl(f"{text[:80]!r}: {scheme}:// is not used to fetch; https://, git:// and ssh:// are")
+    authority, slash, path = rest.partition("/")
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
+        raise BadUrl(f"a repository at {scheme}:// needs a plain host name, as in {scheme}://git.example.org/linux.git")  # not shown: may hold a password
+    if match["user"] is not None and (scheme != "ssh" or _USER.fullmatch(match["user"]) is None):
+        raise BadUrl(f"the URL at host {match['host']} holds a user or password, which pages would show; keep it in git's credential helper or use ssh")
+    if _PATH.fullmatch(slash + path) is None or path.startswith("-"):
+        raise BadUrl(f"{text[:80]!r}: its path has characters that repositories do not have")
+    return Remote(url=text, protocol=scheme, host=match["host"].strip("[]"), port=int(match["port"]) if match["port"] else None)  # type: ignore[arg-type]
+
+
+def check_path(found: Remote, listed: Sequence[str]) -> None:
+    """Refuse a path that none of the operator's globs matches (`git.paths`; `*` crosses slashes). Raises BadUrl."""
+    if found.protocol == "file":
+        path = posixpath.normpath(found.url)
+        if not any(fnmatchcase(path, glob) for glob in listed):
+            raise BadUrl(f"{path!r} is not listed in git.paths ({', '.join(listed) or 'empty'}); add it there, or use https, git or ssh")
+
+
+def from_outside(text: str) -> Remote:
+    """Understand a URL that a stranger gave: https on its usual port, by name. Raises BadUrl."""
+    found = remote(text)
+    if found.protocol != "https":
+        raise BadUrl(f"{text[:80]!r}: only https:// is fetched from for others than the operator")
+    if found.port not in (None, 443):
+        raise BadUrl(f"{text[:80]!r}: only the usual port of https is asked")
+    if "." not in found.host or _is_address(found.host):
+        raise BadUrl(f"{text[:80]!r}: give the full name of a public host")
+    return found
+
+
+def public(addresses: Iterable[str]) -> list[str]:
+    """The addresses of a host, if all of them are public. Raises BadUrl: a name that leads to us or our network is not asked."""
+    found = list(dict.fromkeys(addresses))
+    for text in found:
+        address = ipaddress.ip_address(text.partition("%")[0])
+        inner = address.ipv4_mapped or address.sixtofour if isinstance(address, ipaddress.IPv6Address) else None
+        if not address.is_global or address.is_multicast or (inner is not None and not inner.is_global):
+            raise BadUrl("the host leads to an address that is not public; it is not asked")
+    if not found:
+        raise BadUrl("the host has no address")
+    return found
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host.rpartition(".")[2].isdigit() or host.rpartition(".")[2].lower().startswith("0x")
+    return True
