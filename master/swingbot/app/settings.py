@@ -94,6 +94,8 @@ class Git:
     url: str = _key("", "where build workers fetch commits from; default: the path of the mirror, for workers on this host")
     host: str = _key("127.0.0.1", "address that `swingbot git` serves the mirror on, read-only and to everyone who reaches it")
     port: int = _key(9418, "port of `swingbot git`")
+    paths: str = _key("*", "comma-separated globs of paths on this host that trees may be fetched from, such as /srv/git/*; empty: URLs alone")
+    fetch_gib: float = _key(20.0, "GiB that one fetch may bring; a whole kernel history has 5")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +271,10 @@ class Settings:
         return self.git.url or str(self.mirror)
 
     @property
+    def git_paths(self) -> list[str]:
+        return [glob.strip() for glob in self.git.paths.split(",") if glob.strip()]
+
+    @property
     def worker_secrets(self) -> Path:
         return Path(self.buildbot.secrets).expanduser().absolute() if self.buildbot.secrets else self.state / "worker-secrets"
 
@@ -370,6 +376,8 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     if settings.mail.bcc_maildir and not settings.mail.bcc:
         raise SettingsError("mail.bcc_maildir: name in mail.bcc the address whose mail is delivered there")
     _check_web(settings.web)
+    if not settings.git.fetch_gib > 0:
+        raise SettingsError(f"git.fetch_gib: {settings.git.fetch_gib} leaves nothing to fetch")
     for key in ("most_recipients", "per_list"):
         if getattr(settings.mail, key) < 1:
             raise SettingsError(f"mail.{key}: {getattr(settings.mail, key)} is less than 1; `swingbot report stop` stops all mail")

@@ -63,7 +63,7 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     return Lab(
         transaction=begin,
-        git=Mirror(settings.mirror),
+        git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
         artifacts=Artifacts(settings.artifacts),
         testboxes=testbox.load_all(workers / "testboxes"),
         programs=programs,

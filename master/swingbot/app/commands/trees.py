@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from swingbot.app.commands import text
@@ -55,6 +57,7 @@ def add(
       swingbot tree add mm /srv/linux.git --branch mm-unstable --base v6.1 --job vm-netperf.yaml --job vm-hackbench.yaml --paths 'mm/*'
     """
     settings = session.settings
+    url = str(Path(url).absolute()) if url.startswith(("./", "../")) else url
     click.echo(f"fetching {branch} of {url} (minutes for a whole kernel history, seconds when it is there)", err=True)
     added = add_tree(
         session.lab,
