@@ -18,9 +18,10 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.service.ports import RequestError
 from swingbot.service.request_proof import foresee_gates, prove_again
+from swingbot.service.start_bisection import start_bisection
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
+from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
 LINK = "Link: https://lore.kernel.org/r/20260101000000.7-{}-dev@example.org"
@@ -206,6 +207,26 @@ def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_th
     with brain.engine.connect() as conn:
         assert set(conn.execute(sa.text("SELECT status FROM comparison WHERE kind = 'gate'")).scalars()) == {"cancelled"}
     _on_the_command_line(brain)
+
+
+def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody_asks_for_it(brain: Brain) -> None:
+    base = commit(brain, "mm: set the stage", note=0, speed=100)
+    culprit = commit(brain, "mm: be slow", speed=88)
+    tip = commit(brain, "mm: something else", note=2)
+    watched(brain, "vm-icount", "vm-tcg")
+    number = start_bisection(brain.lab, tree_name="fake", good=base, bad=tip, job_files=[], overrides={}, metric=METRIC, testbox="vm-icount")
+    brain.run()
+    assert (brain.facts("b", number)["culprit"]["commit"], brain.facts("i")["culprit"]["commit"]) == (culprit, culprit)
+    assert gates(brain) == {} and brain.count("report") == 0
+    with pytest.raises(RequestError, match="is no gate"):
+        prove_again(brain.lab, 1, ["tipp"])
+    assert prove_again(brain.lab, 1, []) == []
+    with pytest.raises(RequestError, match="is being measured against its parent"):
+        prove_again(brain.lab, 1, [])
+    brain.run()
+    found = statuses(brain)
+    assert {found[name] for name in ("reproduced", "tip", "revert", "code", "elsewhere")} == {"pass"}, gates(brain)
+    assert brain.facts("r")["incident"] == "i1"
 
 
 def _on_the_command_line(brain: Brain) -> None:

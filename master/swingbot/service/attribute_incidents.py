@@ -1,4 +1,4 @@
-"""Measure a culprit that watching found against its parent, with every job of its tree.
+"""Measure a culprit that watching found against its parent, with every job of its tree; one that was bisected by hand when somebody asks for proof.
 
 That table is the report's, and it tells which other swings the same commit explains. Found once more by another bisection, the culprit is measured
 again only where that table has no such row: on another testbox, in another branch, by another job.
@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from swingbot.core.incident.model import Sighting
-from swingbot.core.model.records import Bisection
+from swingbot.core.model.records import Bisection, Tree
 from swingbot.core.plan import swings as plan
 from swingbot.core.report.words import change
 from swingbot.core.stats.row import CHANGED, key_of, row_of
 from swingbot.service.make_variants import variant_of
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.resolve_jobs import resolve_parts
 
 # Boots that neither raised the alarm nor took part in the search: the numbers that are printed come from these.
 FRESH_K: Final = 100
@@ -45,6 +46,16 @@ def _measured(store: Store, sighting: Sighting) -> Sighting | None:
     return None
 
 
+def measure_when_asked(lab: Lab, store: Store, incident: int) -> int | None:
+    """Open the comparison for an incident that only bisections started by hand have found: nobody measured it against its parent. None if there is none."""
+    found = [sighting for sighting in store.sightings(incident) if sighting.comparison is None]
+    if not found:
+        return None
+    comparison = _measure(lab, store, found[0])
+    store.set_sighting(found[0].id, comparison)
+    return comparison
+
+
 def _measure(lab: Lab, store: Store, sighting: Sighting) -> int:
     tree = store.tree_by_id(sighting.tree)
     told = named_in(store.conclusion(sighting.bisection), sighting.commit)
@@ -55,10 +66,26 @@ def _measure(lab: Lab, store: Store, sighting: Sighting) -> int:
         base=variant_of(lab, store, tree, told["parent"]).id,
         head=sighting.culprit,
         boots=BOOTS,
-        parts=sorted({part for swing in store.swings_of_bisection(sighting.bisection) for part in _parts(store, swing.comparison)}),
+        parts=_where(lab, store, tree, sighting.bisection),
         first_k=FRESH_K,
         request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
     )
+
+
+def _where(lab: Lab, store: Store, tree: Tree, number: int) -> list[tuple[str, str]]:
+    """What watching ran when it saw the swings; where nothing was seen by watching, the bisection's own job and those of its tree."""
+    seen = {part for swing in store.swings_of_bisection(number) for part in _parts(store, swing.comparison)}
+    if seen:
+        return sorted(seen)
+    bisection = store.bisection(number)
+    assert bisection is not None
+    try:
+        watched = resolve_parts(lab, store, tree.job_files, tree.testboxes, {})
+    except RequestError:
+        watched = []  # a job or testbox of the tree is no longer what it was; the bisection's own are enough
+    here = [spec for box, spec in watched if box == bisection.testbox]
+    own = any(job.name == bisection.unit_job for spec in here for job in store.spec(spec))
+    return watched if own else [*watched, (bisection.testbox, bisection.spec)]
 
 
 def _parts(store: Store, comparison: int) -> tuple[tuple[str, str], ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES, MEASURED, GateRow, Told
+from swingbot.service.attribute_incidents import measure_when_asked
 from swingbot.service.foresee_gates import foresee
 from swingbot.service.gate_kernels import Case, case_of, of_gate
 from swingbot.service.ports import Lab, RequestError, Store
@@ -44,11 +45,14 @@ def _cost(lab: Lab, store: Store, case: Case, gate: str) -> GateCost:
 def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     """Ask for `gates` (those of the settings if none is named) with fresh boots, whatever the budget says; return all gates. Raises RequestError.
 
-    A mail that is drafted already stays as it is.
+    A mail that is drafted already stays as it is. An incident that was bisected by hand is measured against its parent first, and
+    the gates of the settings open after that: then none is returned.
     """
+    wanted = _known(gates) or lab.policies.proof_gates
     with lab.transaction("prove again") as store:
+        if store.incident_under_proof(number) is None and measure_when_asked(lab, store, number) is not None:
+            return []
         case = _case(store, number)
-        wanted = _known(gates) or lab.policies.proof_gates
         busy = [gate.gate for gate in store.gates(number) if gate.status == "running" and gate.gate in wanted]
         if busy:
             raise RequestError(f"{', '.join(busy)} of {ids.show('incident', number)} is under way; wait for it, or name other gates with --gate")

@@ -53,7 +53,7 @@ def show(session: Session, incident: str, json_: bool) -> None:
 def as_text(gates: list[dict[str, Any]]) -> str:
     """The gates as a table."""
     if not gates:
-        return "no gate is open yet: they open when the commit has been measured against its parent"
+        return "no gate is open yet: they open when the commit has been measured against its parent; `swingbot proof run` begins that where nothing else does"
     rows = [(gate["gate"], gate["status"], gate["comparison"], _cost(gate["foreseen"]), gate["reason"] or gate["question"]) for gate in gates]
     return text.table(rows, ("GATE", "STATUS", "COMPARISON", "FORESEEN", "WHY"))
 
@@ -73,16 +73,20 @@ def _cost(foreseen: dict[str, Any] | None) -> str | None:
 def run(session: Session, incident: str, gates: tuple[str, ...], json_: bool) -> None:
     """Ask for gates once more, with fresh boots; without --gate for all that proof.gates names. A mail that is drafted stays as it is.
 
+    The culprit of a bisection that was started by hand is measured against its parent first; its gates open after that, and its mail is drafted.
+
     \b
     Example:
       swingbot proof run i1 --gate layout --gate executed
     """
     number = ids.read(incident, "incident")[1]
-    prove_again(session.lab, number, gates)
+    begun = not prove_again(session.lab, number, gates)
     with session.reading() as conn:
         found = read.gates(conn, number)
     if json_:
         say_json({"incident": ids.show("incident", number), "gates": found})
+    elif begun:
+        click.echo(f"{ids.show('incident', number)} is measured against its parent first; its gates open by themselves after that")
     else:
         click.echo(as_text(found))
 
