@@ -54,6 +54,7 @@ class FakeLab:
     wobble: float = 0.0
     same_code: bool = False
     blind: frozenset[str] = frozenset()
+    compiled_by: str = ""  # stands in every image
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
     done: list[tuple[str, str, int | None]] = field(default_factory=list)  # (kind, commit, k) of every execution
@@ -101,6 +102,7 @@ class FakeLab:
             }
         laid_out: dict[str, Any] = {"layout": row.layout} if row.layout else {}
         laid_out |= {"kconfig": row.kconfig} if "+" in row.kconfig else {}
+        laid_out |= {"compiled_by": self.compiled_by} if self.compiled_by else {}
         image = json.dumps({key: state[key] for key in _OF_IMAGE if key in state} | laid_out).encode()
         files = {"bzImage": self._store(image), FILE: self._store(_record({} if self.same_code else state))}
         return {"status": "built", "files": files, "kernel_build": {**build, "image_sha256": files["bzImage"]["sha256"]}}

@@ -61,6 +61,14 @@ class OrderRows(Rows):
         row = self.first(f"SELECT {_ORDER} FROM orders WHERE id = :id", id=number)
         return Order(**row._mapping) if row else None
 
+    def build_order(self, build_key: str) -> Order | None:
+        row = self.first(f"SELECT {_ORDER} FROM orders WHERE key = :key", key=f"build:{build_key}")
+        return Order(**row._mapping) if row else None
+
+    def reopen_order(self, number: int, budget: int) -> None:
+        """Let an order that is over be carried out once more, with so many attempts in all."""
+        self.do("UPDATE orders SET state = 'ready', reason = NULL, ended_at = NULL, budget = :budget WHERE id = :id", id=number, budget=budget)
+
     def open_orders(self) -> list[Order]:
         rows = self.all(f"SELECT {_ORDER} FROM orders WHERE state IN ('waiting', 'ready', 'running') ORDER BY priority DESC, id")
         return [Order(**row._mapping) for row in rows]

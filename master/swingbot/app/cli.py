@@ -13,6 +13,7 @@ from swingbot.app.commands import (
     fleet,
     incidents,
     jobs,
+    keep,
     look,
     proof,
     raw,
@@ -84,6 +85,9 @@ for command in (
     reports.key,
     recipients.recipients,
     access.token,
+    keep.backup,
+    keep.restore,
+    keep.retention,
 ):
     main.add_command(command)
 

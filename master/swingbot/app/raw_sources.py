@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.artifact import Gone as Pruned
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 
@@ -68,6 +69,8 @@ class Here:
                 stored.seek(offset)
                 while chunk := stored.read(_CHUNK):
                     yield chunk
+        except Pruned as error:
+            raise Gone(f"it was {error}") from None
         except FileNotFoundError:
             raise Gone(f"it is no longer in the artifact store (sha256 {file['sha256']})") from None
         except ArtifactError as error:

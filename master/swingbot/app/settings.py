@@ -386,10 +386,10 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             gate_names(getattr(settings.proof, key))
         except BadGate as error:
             raise SettingsError(f"proof.{key}: {error}") from None
-    for section, values in (("retention", settings.retention), ("disk", settings.disk)):
-        for name in (one.name for one in dataclasses.fields(values)):
-            if not getattr(values, name) >= 0:
-                raise SettingsError(f"{section}.{name}: {getattr(values, name)} is less than 0")
+    for section in ("retention", "disk"):
+        for name, value in dataclasses.asdict(getattr(settings, section)).items():
+            if not value >= 0:
+                raise SettingsError(f"{section}.{name}: {value} is less than 0")
     return settings
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Final, Protocol, cast
 
-from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce.kit import Artifact, Boot, Kernel, Kit, LeftOut, Rootfs, Run, Side
 from swingbot.core.stats.row import key_of, row_of
@@ -62,7 +62,8 @@ class _Gathering:
         try:
             self.sources.open(told["sha256"]).close()
         except (FileNotFoundError, ArtifactError) as error:
-            why = "it is no longer in the artifact store" if isinstance(error, FileNotFoundError) else str(error)
+            lost = f"it was {error}" if isinstance(error, Gone) else "it is no longer in the artifact store"
+            why = lost if isinstance(error, FileNotFoundError) else str(error)
             self.missing.append(f"{name} of {of}: {why} (sha256 {told['sha256']})")
             return None
         return Artifact(sha256=told["sha256"], size=told["size"])

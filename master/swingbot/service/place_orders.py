@@ -6,6 +6,7 @@ from typing import Final
 
 from swingbot.core.model.records import BootKey, Comparison, Order, Variant
 from swingbot.service.ports import Lab, Store
+from swingbot.service.rebuild_kernels import build_again
 
 # Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
 PRIORITY: Final = {"asked": 50, "bisection": 40, "prove": 40, "attribute": 35, "gate": 32, "watch": 30, "anchor": 10}
@@ -51,13 +52,14 @@ def settle_orders(lab: Lab, store: Store) -> None:
         store.set_order(order.id, "cancelled", "nobody wants it any more")
     orders = store.open_orders()
     builds = store.kernel_builds({order.build_key for order in orders})
+    pruned = {key: gone for key, build in builds.items() if build.image_sha256 and (gone := lab.artifacts.pruned(build.image_sha256))}
     failed_builds = {order.build_key: order for order in store.orders_that_failed("build", {order.build_key for order in orders})}
     for order in orders:
         if order.state == "running":
             continue
         build = builds.get(order.build_key)
         if order.kind == "build":
-            _settle(store, order, "done" if build else "ready")
+            _settle(store, order, "done" if build and order.build_key not in pruned else "ready")
         elif build is None:
             lost = failed_builds.get(order.build_key)
             if lost is not None:
@@ -66,6 +68,8 @@ def settle_orders(lab: Lab, store: Store) -> None:
             store.set_order(order.id, "failed", f"the kernel {build.trouble}")
         elif _known(store, order, build.image_sha256):
             store.set_order(order.id, "done", "the same boot of an identical image is known")
+        elif order.build_key in pruned:
+            build_again(lab, store, order, pruned[order.build_key])
         else:
             _settle(store, order, "ready")
 

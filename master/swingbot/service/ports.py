@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Protocol
 
 from swingbot.core.bisect.journal import Step
 from swingbot.core.incident.model import Expected, FirstMail, Incident, Sighting, Status
+from swingbot.core.model.artifact import Pruned
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
 from swingbot.core.model.records import (
     Attempt,
@@ -91,6 +92,9 @@ class Artifacts(Protocol):
     def open(self, sha256: str) -> BinaryIO:
         """The content, seekable. Raises FileNotFoundError, and ArtifactError, then or while it is read, for a file that is damaged."""
 
+    def pruned(self, sha256: str) -> Pruned | None:
+        """When and why a file was pruned; None if it was not, or has come again."""
+
 
 class Store(Protocol):
     """The database within one transaction (`swingbot_db/store/`)."""
@@ -149,6 +153,8 @@ class Store(Protocol):
     def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]: ...
     def order(self, number: int) -> Order | None: ...
     def open_orders(self) -> list[Order]: ...
+    def build_order(self, build_key: str) -> Order | None: ...
+    def reopen_order(self, number: int, budget: int) -> None: ...
     def set_order(self, number: int, state: str, reason: str | None = None) -> None: ...
     def orders_that_failed(self, kind: str, build_keys: Iterable[str]) -> list[Order]: ...
     def unwanted_orders(self) -> list[Order]: ...

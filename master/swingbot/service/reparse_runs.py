@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import Reread, changes
 from swingbot.service.ingest_outcomes import read_runs
@@ -117,6 +117,9 @@ def _reread(lab: Lab, store: Store, boot: StoredBoot, program: str | None, done:
         return
     try:
         runs = read_runs(lab, wanted, boot.results, boot.outcome, boot.reason, boot.facts)
+    except Gone as error:
+        done.note_unreadable(boot.id, f"results.tar was {error}")
+        return
     except (FileNotFoundError, ArtifactError) as error:
         done.note_unreadable(boot.id, str(error) if isinstance(error, ArtifactError) else f"results.tar is not in the artifact store (sha256 {boot.results})")
         return

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from swingbot.core.access.uploads import Brought, Cap, refusal
-from swingbot.core.model.artifact import ArtifactError, NoSpace, TooLarge, WrongDigest
+from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
 from swingbot.web.session import bearer_of
 from swingbot.web.stored import stored
@@ -153,6 +153,8 @@ class Exchange:
             file = await run_in_threadpool(self._store.open, sha256)
         except ValueError as error:
             return _refuse(400, str(error))
+        except Gone as error:
+            return _refuse(410, f"artifact {sha256} was {error}")
         except FileNotFoundError:
             return _refuse(404, f"no artifact {sha256}")
         except ArtifactError as error:

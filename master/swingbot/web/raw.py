@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.raw import tables
 from swingbot.core.raw.members import members
@@ -44,16 +44,19 @@ class RawPages:
         with self._source.reading() as conn:
             manifest = self._source.read.raw_manifest(conn, id)
         if path == "":
-            files = [file | {"stored": self._is_stored(file["sha256"])} for file in manifest["files"]]
+            files = [file | {"stored": not (why := self._missing(file["sha256"])), "missing": why} for file in manifest["files"]]
             return self._renderer.page("raw.html", this=manifest, files=files)
         return self._made(path, manifest) if path in MADE else self._file(request, manifest, path)
 
-    def _is_stored(self, sha256: str) -> bool:
+    def _missing(self, sha256: str) -> str:
+        """Why a file cannot be had; empty if it can."""
         try:
             self._artifact(sha256).close()
-            return True
+            return ""
+        except Gone as error:
+            return str(error)
         except (OSError, ValueError, ArtifactError):
-            return False
+            return "not in the store"
 
     def _file(self, request: Request, manifest: Row, path: str) -> Response:
         found = next((file for file in manifest["files"] if file["path"] == path), None)
@@ -61,6 +64,8 @@ class RawPages:
             raise NotFound(f"{manifest['id']} has no file {path!r}; /raw/{manifest['id']}/ lists those it has")
         try:
             content = self._artifact(found["sha256"])
+        except Gone as error:
+            raise HTTPException(410, f"{path} of {manifest['id']} was {error} (sha256 {found['sha256']}).") from None
         except FileNotFoundError:
             raise HTTPException(404, f"{path} of {manifest['id']} is known, but it is no longer in the artifact store (sha256 {found['sha256']}).") from None
         except ArtifactError as error:
@@ -129,6 +134,8 @@ class RawPages:
                         files.setdefault(member.path, member.read())
         except tarfile.ReadError as error:
             notes.append(str(error))
+        except Gone as error:
+            notes.append(f"results.tar was {error}")
         except FileNotFoundError:
             notes.append(f"results.tar is no longer in the artifact store (sha256 {results['sha256']})")
         except ArtifactError as error:
