@@ -17,11 +17,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from swingbot.adapters.zstd_file import ZstdReader, ZstdWriter
-from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
+from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, Pruned, TooLarge, WrongDigest
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 LIMIT_BYTES: Final = 1 << 30  # the largest file that is taken; a kernel image is 10 to 200 MB
@@ -122,8 +123,8 @@ class Artifacts:
             try:
                 return self._plain(sha256).open("rb")
             except FileNotFoundError:
-                if note := self.gone(sha256):
-                    raise Gone(note) from None
+                if pruned := self.pruned(sha256):
+                    raise Gone(pruned.why) from None
                 raise
         try:
             return cast(BinaryIO, io.BufferedReader(ZstdReader(file), _CHUNK))
@@ -153,14 +154,14 @@ class Artifacts:
             sink.abort()
         return True
 
-    def gone(self, sha256: str) -> str | None:
-        """Why a file was pruned, in one sentence; None if it was not, or has come again."""
+    def pruned(self, sha256: str) -> Pruned | None:
+        """When and why a file was pruned; None if it was not, or has come again."""
         note = _note_of(self._plain(sha256))
         try:
-            text = note.read_text().strip()
+            text, at = note.read_text().strip(), datetime.fromtimestamp(note.stat().st_mtime, UTC)
         except FileNotFoundError:
             return None
-        return None if self.has(sha256) else text or "pruned"
+        return None if self.has(sha256) else Pruned(at, text or "pruned")
 
     def prune(self, sha256: str, note: str) -> int:
         """Remove a file and leave `note`, if there is one to leave; answers the bytes that are free now. Raises OSError."""

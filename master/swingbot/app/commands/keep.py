@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import click
 
+from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.app.keep.place import Backup
 from swingbot.app.keep.progress import amount
 from swingbot.app.settings import with_place
 from swingbot.core.keep.generation import BadBackup
+from swingbot.core.keep.retention import Total
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -140,3 +143,45 @@ def restore(session: Session, directory: Path, state: Path, generation: str | No
         f" {changed['mails in doubt']} mails may have left and {changed['mails held']} are held"
     )
     click.echo("mail is stopped: look which mails left after the backup, then `swingbot report resume`")
+
+
+@click.command()
+@click.option("--dry-run/--prune", default=True, show_default=True, help="Show what would go, or let it go.")
+@as_json
+@pass_session
+@guarded
+@kept
+def retention(session: Session, dry_run: bool, json_: bool) -> None:
+    """Show raw results by class, what may go by the rules of section [retention], and what the rest stays for.
+
+    What an open request needs and all that stands behind an incident stays, whatever its age. Of a file that goes a note is left,
+    so that its page says when and why.
+
+    \b
+    Example:
+      swingbot retention
+      swingbot retention --prune
+    """
+    from swingbot.app.keep.retain import retain
+
+    done = retain(session.settings, session.engine, datetime.now(UTC), really=not dry_run)
+    if json_:
+        classes = {kind: total.to_json() for kind, total in done.totals.items()}
+        say_json({"dry_run": dry_run, "classes": classes, "pruned_before": done.pruned_before, "freed_bytes": done.freed})
+        return
+    click.echo(text.table([_class_row(kind, total) for kind, total in done.totals.items() if total.files], _HEADINGS) or "there are no raw results yet")
+    for kind, total in done.totals.items():
+        for why, files in sorted(total.stays.items(), key=lambda item: -item[1]):
+            click.echo(f"  {kind}: {files} stay, {why}")
+    going = sum(total.goes_size for total in done.totals.values())
+    click.echo(f"{done.pruned_before} files were pruned before")
+    click.echo(f"would free {amount(going)}; `swingbot retention --prune` does it" if dry_run else f"freed {amount(done.freed)}")
+
+
+_HEADINGS = ("CLASS", "KEPT", "FILES", "SIZE", "OLDEST", "GO", "SIZE THAT GOES")
+
+
+def _class_row(kind: str, total: Total) -> tuple[str, ...]:
+    rule = f"{total.days:g} days" if total.days > 0 else "for ever"
+    oldest = "" if total.oldest is None else f"{total.oldest:%Y-%m-%d}"
+    return (kind, rule, str(total.files), amount(total.size), oldest, str(total.goes), amount(total.goes_size))

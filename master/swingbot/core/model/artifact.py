@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 
 class ArtifactError(Exception):
     """A file was not taken or cannot be read; the message says why."""
@@ -25,3 +28,11 @@ class Damaged(ArtifactError):
 
 class Gone(FileNotFoundError):
     """A file was in the store and has been pruned; the message says when and by which rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """When a file went, and why in words: `pruned on 2026-06-01 by the rule ...`."""
+
+    at: datetime
+    why: str
