@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from alembic import command, op
 from alembic.config import Config
 
+from swingbot_db import roles
+
 DB_DIR = Path(__file__).resolve().parent.parent
 _LOCK = 0x5_1_16_B07  # any number, but always the same one
 
@@ -64,3 +66,4 @@ def upgrade(engine: sa.Engine, to: str = "head") -> None:
         command.upgrade(config, to)
         for view in sorted((DB_DIR / "views").glob("*.sql")) if to == "head" else ():
             conn.exec_driver_sql(view.read_text().replace("%", "%%"))
+        roles.grant(conn)

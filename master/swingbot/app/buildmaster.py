@@ -25,6 +25,10 @@ SCHEDULER: Final = "swingbot"
 LOG_BYTES: Final = 2 << 20  # of one step; whole build logs come as artifacts
 
 
+class MasterError(Exception):
+    """The Buildbot master cannot run; the message is one sentence that says what to do."""
+
+
 def boot_worker(box: str) -> str:
     """Name of the worker that drives the testbox `box`."""
     return f"box-{box}"

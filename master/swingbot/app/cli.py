@@ -59,6 +59,7 @@ for command in (
     service.web,
     fleet.master,
     fleet.worker,
+    fleet.git_,
     service.smtpd,
     service.db,
     service.settings_,
@@ -92,6 +93,7 @@ for command in (
     main.add_command(command)
 
 requests.bisect.add_command(bisect_run.run)
+service.db.add_command(fleet.roles)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,11 @@ def _url(url: str, password_file: str, key: str) -> str:
     return sa.make_url(url).set(password=password(Path(password_file), key)).render_as_string(hide_password=False)
 
 
+def with_password(url: str, file: Path | None) -> str:
+    """`url` with the password from `file`, if there is one. Raises SettingsError."""
+    return _url(url, str(file or ""), "the password file")
+
+
 def password(file: Path, key: str) -> str:
     """The first line of `file`; raises SettingsError if there is none."""
     try:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from swingbot.adapters import process as commands
 from swingbot.adapters.buildbot import tables
 from swingbot.app import buildmaster, postgres, process, supervision
+from swingbot.app.buildmaster import MasterError
 from swingbot.app.database import database_url, owner_url
 from swingbot.app.settings import Settings
 
@@ -28,10 +29,6 @@ from swingbot.adapters.buildbot.fleet import FleetMaster
 application = service.Application('buildmaster')
 FleetMaster({basedir!r}, 'master.cfg').setServiceParent(application)
 """
-
-
-class MasterError(Exception):
-    """The Buildbot master cannot run; the message is one sentence that says what to do."""
 
 
 def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from swingbot.adapters.job_files import read_job
 from swingbot.adapters.worker_secrets import SecretError
-from swingbot.app.master import MasterError
+from swingbot.app.buildmaster import MasterError
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import NotRunning, connect, make_lab
 from swingbot.core.model.artifact import ArtifactError

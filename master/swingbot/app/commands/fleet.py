@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from swingbot.adapters import worker_secrets
-from swingbot.app import buildmaster
+from swingbot.app import buildmaster, database
+from swingbot.app.buildmaster import MasterError
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.app.settings import Settings, SettingsError
+from swingbot.app.wiring import connect
+
+FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(epilog="Example:  swingbot --config /etc/swingbot/swingbot.toml master")
@@ -113,3 +117,61 @@ def certificate(session: Session, names: tuple[str, ...], out: Path, days: int) 
         raise SettingsError(str(error)) from None
     click.echo(f"{made.certificate}\n{made.key}\n{made.ca}")
     click.echo(f'[buildbot] tls_certificate = "{made.certificate}", tls_key = "{made.key}", tls_ca = "{made.ca}"; give {made.ca} to the workers', err=True)
+
+
+@click.command("roles", epilog="Example:  swingbot db roles --url postgresql://postgres@/swingbot --service-password-file /etc/swingbot/db_service")
+@click.option("--url", envvar="SWINGBOT_DB_ADMIN_URL", help="The database as a superuser; default db.owner_url, db.url. Also SWINGBOT_DB_ADMIN_URL.")
+@click.option("--url-password-file", envvar="SWINGBOT_DB_ADMIN_PASSWORD_FILE", type=FILE, help="Its password. Also SWINGBOT_DB_ADMIN_PASSWORD_FILE.")
+@click.option("--owner-password-file", envvar="SWINGBOT_DB_OWNER_PASSWORD_FILE", type=FILE, help="Password of swingbot_owner; default db.owner_password_file.")
+@click.option("--service-password-file", envvar="SWINGBOT_DB_PASSWORD_FILE", type=FILE, help="Password of swingbot_service; default db.password_file.")
+@click.option(
+    "--grafana-password-file", envvar="SWINGBOT_DB_GRAFANA_PASSWORD_FILE", type=FILE, help="Of swingbot_grafana. Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE."
+)
+@pass_session
+@guarded
+def roles(
+    session: Session,
+    url: str | None,
+    url_password_file: Path | None,
+    owner_password_file: Path | None,
+    service_password_file: Path | None,
+    grafana_password_file: Path | None,
+) -> None:
+    """Make the roles swingbot_owner, swingbot_service and swingbot_grafana, with the rights that each needs in this database.
+
+    The owner migrates, the service reads and writes rows, Grafana reads the views of panels. A role without a
+    password file keeps the password that it has. Safe to repeat; `swingbot db upgrade` keeps the rights.
+    """
+    from swingbot_db import roles as made
+
+    chosen = session.settings.db
+    files = {
+        made.OWNER: owner_password_file or _path(chosen.owner_password_file),
+        made.SERVICE: service_password_file or _path(chosen.password_file),
+        made.GRAFANA: grafana_password_file,
+    }
+    passwords = {role: database.password(file, f"the password of {role}") for role, file in files.items() if file}
+    address = database.with_password(url, url_password_file) if url else database.owner_url(session.settings)
+    try:
+        made.make(connect(session.settings, address), passwords)
+    except made.RolesError as error:
+        raise MasterError(str(error)) from None
+    click.echo(f"roles {', '.join(made.ROLES)} have their rights; a password was set for {', '.join(passwords) or 'none'}")
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+@click.command("git", epilog="Example:  swingbot --config /etc/swingbot/swingbot.toml git")
+@pass_session
+@guarded
+def git_(session: Session) -> None:
+    """Serve the mirror to build workers on other hosts, read-only, at git.host and git.port, in the foreground.
+
+    Everyone who reaches that address may read all commits, patches under test included. Where that is too many,
+    leave this away and name another way to the mirror in git.url, such as ssh://.
+    """
+    from swingbot.app import git_server
+
+    git_server.run(session.settings, click.echo)

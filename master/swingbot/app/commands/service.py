@@ -55,14 +55,16 @@ def web(session: Session) -> None:
     serve(session.settings, session.engine)
 
 
-@click.command()
+@click.command(epilog="Example:  swingbot smtpd --host 0.0.0.0 --smtp-port 2525   (in a container, where only our own parts reach it)")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on: whoever reaches it may leave mail.")
+@click.option("--smtp-port", type=click.IntRange(1, 65535), help="Port; default: the one that the loop sends to.")
 @pass_session
 @guarded
-def smtpd(session: Session) -> None:
-    """Run the local mail server, which delivers into a Maildir under the state directory."""
+def smtpd(session: Session, host: str, smtp_port: int | None) -> None:
+    """Run the local mail server, which delivers into a Maildir under the state directory. It sends nothing on."""
     from swingbot.app import smtpd as server
 
-    server.serve(session.settings)
+    server.serve(session.settings, host, smtp_port)
 
 
 @click.group()
@@ -76,10 +78,13 @@ def db() -> None:
 def upgrade(session: Session) -> None:
     """Bring the database to the newest schema, ours and Buildbot's, as the user of db.owner_url. Safe to repeat."""
     from swingbot.app import master
-    from swingbot_db import migrate
+    from swingbot_db import migrate, roles
 
-    migrate.upgrade(connect(session.settings, owner_url(session.settings)))
+    engine = connect(session.settings, owner_url(session.settings))
+    migrate.upgrade(engine)
     master.upgrade_as_owner(session.settings, click.echo)
+    with engine.begin() as conn:
+        roles.grant(conn)  # to Buildbot's tables, which are there now
     click.echo("the database is up to date")
 
 
