@@ -17,6 +17,7 @@ from swingbot.core.access.uploads import Brought, Cap
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, OrderFacts
 from swingbot_db import uploads
 from swingbot_db.engine import transaction
+from swingbot_db.store.boxes import BoxRows
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
 
@@ -119,8 +120,8 @@ class Attempts:
     Every method raises DatabaseAway if the server does not answer.
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: sa.Engine, lease_seconds: float = 300.0) -> None:
+        self._engine, self._lease_seconds = engine, lease_seconds
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -147,6 +148,16 @@ class Attempts:
     def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None:
         with self._writing("admit file") as conn:
             return uploads.admit(conn, attempt, sha256, size, cap)
+
+    def hold(self, attempt: int, controller: str) -> str | None:
+        """Take or renew the lease of the attempt's testbox; why `controller` must not drive it, if another one does."""
+        with self._writing("lease held") as conn:
+            return BoxRows(conn).hold(attempt, controller, self._lease_seconds)
+
+    def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
+        """What the worker says that the attempt's testbox does; False if the attempt has it no more."""
+        with self._writing("phase told") as conn:
+            return BoxRows(conn).tell_phase(attempt, phase, why)
 
     def order_facts(self, attempt: int) -> OrderFacts | None:
         with self._reading() as conn:

@@ -111,15 +111,18 @@ def add_report(
     filing: Filing | None = None,
     week: date | None = None,
     facts: Mapping[str, Any] | None = None,
+    alert: int | None = None,
 ) -> int:
     """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already.
 
-    `filing` says who would get it and how it was judged; a digest has a `week` (its Monday) instead of an incident.
+    `filing` says who would get it and how it was judged; a digest has a `week` (its Monday) instead of an incident,
+    a mail about the lab itself an `alert`.
     `facts` are what the words were made of (`ReportFacts.to_json`).
     """
     if state not in ("draft", "held", "queued"):
         raise ReportError(f"a new report cannot be {state!r}; it begins as draft, held or queued")
     values: dict[str, Any] = {"id": id, "incident": incident, "kind": kind, "revision": revision, "state": state, "message_id": message_id, "week": week}
+    values["alert"] = alert
     values["facts"] = None if facts is None else json.dumps(facts)
     values |= {"to": list(to), "cc": list(cc), "subject": subject, "body": body, **_filed(filing)}
     names = [{"to": "to_addrs", "cc": "cc_addrs"}.get(name, name) for name in values]
@@ -127,7 +130,11 @@ def add_report(
         ON CONFLICT DO NOTHING RETURNING id"""
     added = conn.execute(sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB)), values).scalar()
     if added is None:
-        older = _digest_of(conn, week) if incident is None else find_report(conn, incident, kind, revision) or _first_of(conn, incident)
+        older = (
+            _digest_of(conn, week) or _alert_of(conn, alert, revision)
+            if incident is None
+            else find_report(conn, incident, kind, revision) or _first_of(conn, incident)
+        )
         assert older is not None, "in the way is the report of this incident, kind and revision, or its first one, or the week's digest"
         return older
     conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:id, :message)"), {"id": id, "message": message})
@@ -160,6 +167,12 @@ def _first_of(conn: sa.Connection, incident: int) -> int | None:
 
 def _digest_of(conn: sa.Connection, week: date | None) -> int | None:
     found: int | None = conn.execute(sa.text("SELECT id FROM report WHERE week = :week"), {"week": week}).scalar()
+    return found
+
+
+def _alert_of(conn: sa.Connection, alert: int | None, revision: int) -> int | None:
+    query = sa.text("SELECT id FROM report WHERE alert = :alert AND revision = :revision")
+    found: int | None = conn.execute(query, {"alert": alert, "revision": revision}).scalar()
     return found
 
 

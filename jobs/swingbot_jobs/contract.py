@@ -16,6 +16,8 @@ import jsonschema
 
 # What a worker may say of its testbox while an attempt runs: going into the kernel under test, in it, on its way back, back in its own system, out of reach.
 PHASES = ("booting", "running", "returning", "idle", "lost")
+# Names the host that drives a testbox in each request of an executor: one testbox has one such at a time.
+CONTROLLER_HEADER = "X-Swingbot-Controller"
 SCHEMA_DIR = Path(__file__).resolve().parent.parent / "schema"
 
 Document = dict[str, Any]

@@ -8,9 +8,11 @@ from pathlib import Path
 import yaml
 
 from swingbot.core.report import FollowUp, Mail, ReportFacts, follow_up, mail
+from swingbot.core.report.alert import Alert, alert_mail
 
 REPORTS = Path(__file__).parent / "report"
 FOLLOW_UPS = REPORTS / "followup"
+ALERTS = REPORTS / "alert"
 
 
 def report_facts(document: Path) -> ReportFacts:
@@ -34,6 +36,11 @@ def follow_up_text(document: Path) -> str:
     return _text(follow_up(FollowUp.from_json(yaml.safe_load(document.read_text(encoding="utf-8")))))
 
 
+def alert_text(document: Path) -> str:
+    """The same of a mail to the operator about the lab."""
+    return _text(alert_mail(Alert(**yaml.safe_load(document.read_text(encoding="utf-8"))), url="https://swingbot.example.org"))
+
+
 def _text(made: Mail) -> str:
     threaded = f"In-Reply-To: {made.in_reply_to}\nReferences: {' '.join(made.references)}\n" if made.in_reply_to else ""
     return f"Subject: {made.subject}\n{threaded}\n{made.body}"
@@ -49,6 +56,9 @@ def main() -> int:
         print(text_of(document))
     for document in sorted(FOLLOW_UPS.glob("*.in.yaml")):
         text_of(document).write_text(follow_up_text(document), encoding="utf-8")
+        print(text_of(document))
+    for document in sorted(ALERTS.glob("*.in.yaml")):
+        text_of(document).write_text(alert_text(document), encoding="utf-8")
         print(text_of(document))
     return 0
 

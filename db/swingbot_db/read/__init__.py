@@ -10,6 +10,7 @@ from swingbot.core.model.lookup import NotFound
 
 from .bisections import bisection, list_bisections
 from .boot_order import boot_order
+from .boxes import controller
 from .comparisons import comparison, list_comparisons, samples_of_comparison
 from .history import history
 from .incidents import incident, list_incidents, list_reports, report
@@ -27,6 +28,7 @@ __all__ = [
     "boot",
     "boot_order",
     "comparison",
+    "controller",
     "gates",
     "history",
     "incident",

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.lookup import NotFound
 
+from . import boxes
 from .comparisons import list_comparisons
 from .noise import anchors, noise_records, plain_record
 from .rows import Row, by_id, first, rows, shown, where
@@ -68,22 +69,28 @@ def variant(conn: sa.Connection, id: int | str) -> Row:
 
 
 def list_testboxes(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200) -> list[Row]:
-    """Active ones first; `doing` is what the testbox works on, None when it is free. Filters: name, state, tbox_group."""
+    """Active ones first; `doing` is what the testbox works on, None when it is free, `now` what it does (`boxes.now`). Filters: name, state, tbox_group."""
     clause, params = where(filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"})
     found = []
     for row in rows(conn, _TESTBOXES.format(where=clause), limit=limit, **params):
         doing = {"order": shown("order", row.pop("order_id")), **{key: row.pop(key) for key in ("attempt", "k", "series", "commit", "subject", "since")}}
         found.append(row | {"doing": doing if doing["order"] else None})
-    return found
+    now = boxes.now(conn, [row["name"] for row in found])
+    found = [row | {"now": now[row["name"]]} for row in found]
+    return [row | {"words": boxes.words(row)} for row in found]
 
 
 def testbox(conn: sa.Connection, name: str) -> Row:
-    """A testbox with its facts, its last 30 boots, its noise records and its anchors."""
+    """A testbox with its facts, its last changes (`events`), `alerts`, last 30 boots, noise records and anchors."""
     found = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
     if not found:
         raise NotFound(f"there is no testbox {name!r}; `swingbot list testboxes` shows those there are")
     boots = [row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))} for row in rows(conn, _LATEST_BOOTS, name=name)]
-    return found[0] | {"latest_boots": boots, "noise": noise_records(conn, name), "anchors": anchors(conn, name)}
+    return found[0] | {"latest_boots": boots, "noise": noise_records(conn, name), "anchors": anchors(conn, name), **_history(conn, name)}
+
+
+def _history(conn: sa.Connection, name: str) -> Row:
+    return {"events": boxes.events(conn, name), "alerts": boxes.alerts(conn, name)}
 
 
 def list_metrics(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500) -> list[Row]:

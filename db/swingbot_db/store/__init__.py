@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swingbot_db.store.bisections import BisectionRows
+from swingbot_db.store.boxes import BoxRows
 from swingbot_db.store.builds import BuildRows
 from swingbot_db.store.detection import DetectionRows
 from swingbot_db.store.incidents import IncidentRows
@@ -15,5 +16,7 @@ from swingbot_db.store.steering import SteeringRows
 from swingbot_db.store.trees import TreeRows
 
 
-class PgStore(TreeRows, IncidentRows, OrderRows, ResultRows, RawRunRows, BisectionRows, SteeringRows, DetectionRows, BuildRows, ProofRows, ModerationRows):
+class PgStore(
+    TreeRows, IncidentRows, OrderRows, ResultRows, RawRunRows, BisectionRows, SteeringRows, DetectionRows, BuildRows, ProofRows, ModerationRows, BoxRows
+):
     """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""

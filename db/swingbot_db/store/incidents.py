@@ -301,6 +301,7 @@ class IncidentRows(SightingRows):
         filing: Filing | None = None,
         week: date | None = None,
         facts: Mapping[str, Any] | None = None,
+        alert: int | None = None,
     ) -> int:
         stored = reports.add_report(
             self.conn,
@@ -318,6 +319,7 @@ class IncidentRows(SightingRows):
             filing=filing,
             week=week,
             facts=facts,
+            alert=alert,
         )
         if incident is not None and stored == number and kind in ("first", "update"):
             self.tell_sightings(incident, number)

@@ -32,6 +32,12 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) 
         )
 
 
+def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:
+    """Run a program of ours to its end: (status, what it printed, what it complained). Raises OSError, and subprocess.TimeoutExpired after `timeout` s."""
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
+    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+
 def become(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> NoReturn:
     """Run another program in our place: it has our process id, our output and the signals that a process manager sends."""
     os.chdir(cwd)

@@ -39,8 +39,9 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
     sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
     forms = Forms(key, renderer, sessions)
     incidents = IncidentPages(Source(engine, read), renderer, forms, functools.cache(lambda: make_lab(settings, engine)))
+    attempts = Attempts(engine, settings.boxes.lease_seconds)
     extra = [
-        *exchange.routes(store, Attempts(engine), key),
+        *exchange.routes(store, attempts, key, boxes=attempts),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,13 +14,16 @@ import sqlalchemy as sa
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.git import Mirror
 from swingbot.adapters.list_archive import find_posted
+from swingbot.adapters.listening import Listening
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.maintainers import maintainers_of
 from swingbot.adapters.parser_version import parser_versions
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.database import database_url
+from swingbot.app.keep.condition import why_no_room
 from swingbot.app.mail import leave_rules, mail_policy
 from swingbot.app.settings import Settings, SettingsError
+from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.core.proof.gates import names as gate_names
 from swingbot.core.report import addresses
 from swingbot.service.ports import Lab, Policies, Store
@@ -61,6 +65,7 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
     if not recipients:
         raise SettingsError("mail.to: name at least one recipient of reports")
     programs = load_programs(Path(settings.paths.jobs) / "programs")
+    began = time.monotonic()
     return Lab(
         transaction=begin,
         git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
@@ -71,8 +76,11 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         kconfigs=load_kconfigs(workers / "kconfig"),
         policies=_policies(settings, recipients),
         now=lambda: datetime.now(UTC),
+        listening=Listening(settings.exchange_url),
+        awake=lambda: time.monotonic() - began,
         maintainers=partial(maintainers_of, settings.mirror) if settings.mail.get_maintainer else None,
         list_archive=partial(find_posted, Path(settings.mail.archive).expanduser()) if settings.mail.archive else None,
+        no_room=partial(why_no_room, settings),
     )
 
 
@@ -98,6 +106,15 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
         proof_deadline_seconds=3600.0 * settings.proof.deadline_hours,
         proof_budget_seconds=60.0 * settings.proof.budget_minutes,
         merged_trees=tuple(name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()),
+        boxes=BoxPolicy(
+            lease_seconds=settings.boxes.lease_seconds,
+            failures=settings.boxes.failures,
+            screening_boots=settings.boxes.screening_boots,
+            stuck_seconds=60.0 * settings.boxes.stuck_minutes,
+            invalid_pct=settings.boxes.invalid_pct,
+            invalid_runs=settings.boxes.invalid_runs,
+            mails=settings.boxes.mails,
+        ),
     )
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from swingbot.core.model.box import Barred, Freed
 from swingbot.core.model.records import Comparison
+from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.anchors import moved
 from swingbot.service.judge_comparisons import OVER, boots_of, rule_of
 from swingbot.service.place_orders import series_for
@@ -20,7 +22,6 @@ ANCHOR_K: Final = 200  # beyond what any comparison or bisection asks for
 REFERENCE: Final = 5  # earlier anchors that a new one is held against
 # A quarantined testbox gets its next anchor after so many seconds of rest, whatever `policy.idle_aa_minutes` says.
 RETRY_SECONDS: Final = 600.0
-MOVED: Final = "moved: "  # begins the reason of a quarantine that an anchor may lift again
 RESUMED: Final = "the testbox was resumed since"
 
 
@@ -112,6 +113,10 @@ def _set(lab: Lab, testbox: str, state: str, reason: str | None) -> None:
             there = ", ".join(sorted(name for name, (state_, _) in known.items() if state_ != "gone"))
             raise RequestError(f"there is no testbox {testbox!r}; known are {there}")
         store.set_testbox(testbox, state, reason)
+        if state == "quarantined":
+            store.move_box(testbox, Barred(reason or "by hand"))
         if state == "active":
+            store.screen_again(testbox)
+            store.move_box(testbox, Freed("a person let it work again"))
             for anchor in store.anchors(testbox, "done"):
                 store.mark_anchor(anchor.id, RESUMED)

@@ -6,7 +6,9 @@ from typing import Final
 
 from swingbot.core.model.records import Attempt, Order
 from swingbot.core.plan.queue import builder_of, choose, patience
+from swingbot.service.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.ports import Lab, Store
+from swingbot.service.watch_testboxes import unscreened
 
 # A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by another one that attaches to
 # the same attempt; after so many the attempt is declared dead and a new one is made within the order's budget.
@@ -16,15 +18,18 @@ GRACE: Final = 600.0
 
 
 def dispatch_orders(lab: Lab, store: Store) -> None:
-    """Hand out what is ready and has room."""
+    """Hand out what is ready and has room: on its testbox or builder, and on the disk that takes the results."""
+    if lab.no_room is not None and lab.no_room() is not None:
+        return
     states = store.testbox_states()
     usable = {name for name, state in states.items() if state == "active" and name in lab.testboxes}
     quarantined = {name for name, state in states.items() if state == "quarantined" and name in lab.testboxes}
-    anchors = store.anchor_orders() if quarantined else set()
+    anchors_only = quarantined | unscreened(lab, store)
+    anchors = store.anchor_orders() if anchors_only else set()
     made_by: dict[int, int] = {}
     ready = []
     for order in store.open_orders():
-        if order.state != "ready" or (order.testbox in quarantined and order.id not in anchors):
+        if order.state != "ready" or (order.testbox in anchors_only and order.id not in anchors):
             continue
         made, ago, reason = store.attempts_made(order.id)
         if made >= order.budget:
@@ -38,8 +43,10 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
 
 def _hand_out(store: Store, order: Order, number: int) -> None:
     attempt = store.add_attempt(order.id, number)
-    if order.testbox is not None and not store.take_lease(order.testbox, attempt):
-        raise AssertionError(f"testbox {order.testbox} is leased twice")  # rolls this tick back; the next one sees the lease
+    if order.testbox is not None:
+        if not store.take_lease(order.testbox, attempt):
+            raise AssertionError(f"testbox {order.testbox} is leased twice")  # rolls this tick back; the next one sees the lease
+        hand_out(store, order.testbox, attempt)
     store.set_order(order.id, "running")
     store.add_dispatch(order.id, attempt, number, 1, builder_of(order))
 
@@ -52,23 +59,29 @@ def follow_dispatches(lab: Lab, store: Store) -> None:
         limit = GRACE + 2 * (lab.policies.deadline_build if order.kind == "build" else lab.policies.deadline_boot)
         if order.state == "cancelled":
             store.bury_attempt(attempt.id, "the order was cancelled")
+            withdrew(store, order, "the order was cancelled")
         elif attempt.age_seconds > limit:
-            _give_up(store, order, attempt, f"nothing was heard of it for {attempt.age_seconds:.0f} s")
+            _give_up(lab, store, order, attempt, f"nothing was heard of it for {attempt.age_seconds:.0f} s", silent=True)
         elif attempt.dispatch_state == "over":
-            _after_dispatch(store, order, attempt)
+            _after_dispatch(lab, store, order, attempt)
 
 
-def _after_dispatch(store: Store, order: Order, attempt: Attempt) -> None:
+def _after_dispatch(lab: Lab, store: Store, order: Order, attempt: Attempt) -> None:
     if attempt.dispatch_result == "success":
-        _give_up(store, order, attempt, "the worker said done but no outcome arrived; see its log under state/log")
+        _give_up(lab, store, order, attempt, "the worker said done but no outcome arrived; see its log under state/log")
     elif attempt.dispatch_number >= MAX_DISPATCHES:
         _give_up(
-            store, order, attempt, f"handed over {attempt.dispatch_number} times without an outcome; the last dispatch ended with {attempt.dispatch_result}"
+            lab,
+            store,
+            order,
+            attempt,
+            f"handed over {attempt.dispatch_number} times without an outcome; the last dispatch ended with {attempt.dispatch_result}",
         )
     else:
         store.add_dispatch(order.id, attempt.id, attempt.number, attempt.dispatch_number + 1, builder_of(order))
 
 
-def _give_up(store: Store, order: Order, attempt: Attempt, reason: str) -> None:
+def _give_up(lab: Lab, store: Store, order: Order, attempt: Attempt, reason: str, *, silent: bool = False) -> None:
     store.bury_attempt(attempt.id, reason)
     store.set_order(order.id, "ready")
+    gave_up(lab, store, order, reason, silent=silent)

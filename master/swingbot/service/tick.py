@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swingbot.service.advance_bisections import advance_bisections
+from swingbot.service.alert_operator import alert_operator
 from swingbot.service.attribute_incidents import attribute_incidents, explain_swings
 from swingbot.service.boot_anchors import boot_anchors, check_anchors
 from swingbot.service.check_fixes import check_fixes
@@ -22,6 +23,7 @@ from swingbot.service.prove_swings import extend_comparisons, prove_swings, weig
 from swingbot.service.request_comparison import compare_changes
 from swingbot.service.send_digest import draft_digests
 from swingbot.service.start_bisection import bisect_swings
+from swingbot.service.watch_testboxes import screen_testboxes, watch_testboxes
 
 Step = Callable[[Lab, Store], None]
 
@@ -47,10 +49,13 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     ("boot anchors", boot_anchors),
+    ("watch testboxes", watch_testboxes),  # before orders are placed and handed out: what waits for a quarantined box may go on on another
+    ("screen testboxes", screen_testboxes),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
+    ("alert operator", alert_operator),
 )
 
 

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from swingbot.core.access.uploads import Brought, Cap, refusal
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, TooLarge, WrongDigest
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_token
+from swingbot.web.controllers import BoxStore, Controllers
 from swingbot.web.session import bearer_of
 from swingbot.web.stored import stored
 from swingbot_jobs.contract import ContractError, check_outcome
@@ -86,8 +87,9 @@ class NotTaken(Exception):
 class Exchange:
     """The endpoints; `routes` hangs them into an application."""
 
-    def __init__(self, store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap) -> None:
+    def __init__(self, store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap, boxes: BoxStore | None = None) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
+        self._controllers = Controllers(boxes)
         self._open: Counter[int] = Counter()  # files on their way, by attempt
 
     def _attempt(self, request: Request) -> int | None:
@@ -170,12 +172,21 @@ class Exchange:
         return stored(request, file, sha256, "text/plain; charset=utf-8" if text else "application/octet-stream", headers)
 
     async def get_attempt(self, request: Request) -> Response:
-        """Lets an executor ask whether anybody still waits for what it does."""
+        """Lets an executor ask whether anybody still waits for what it does; by asking it keeps its testbox."""
         attempt = self._attempt(request)
         if attempt is None or f"a{attempt}" != request.path_params["id"]:
             return _refuse(401, "give the attempt's token as a bearer token")
+        if refusal := await self._controllers.refuse(request, attempt):
+            return refusal
         wanted = await run_in_threadpool(self._attempts.wanted, attempt)
         return _refuse(404, "there is no such attempt") if wanted is None else JSONResponse({"attempt": f"a{attempt}", "wanted": wanted})
+
+    async def put_phase(self, request: Request) -> Response:
+        """Takes what the attempt's testbox does now."""
+        attempt = self._attempt(request)
+        if attempt is None or f"a{attempt}" != request.path_params["id"]:
+            return _refuse(401, "give the attempt's token as a bearer token")
+        return await self._controllers.take_phase(request, attempt)
 
     async def put_outcome(self, request: Request) -> Response:
         attempt = self._attempt(request)
@@ -193,6 +204,8 @@ class Exchange:
         missing = [name for name, file in outcome["files"].items() if not await run_in_threadpool(self._store.has, file["sha256"])]
         if missing:
             return _refuse(409, f"bring the files first: {', '.join(sorted(missing)[:10])}", missing=sorted(missing))
+        if refusal := await self._controllers.refuse(request, attempt):
+            return refusal
         delivery = await run_in_threadpool(self._attempts.deliver, attempt, outcome)
         status, words = ANSWERS[delivery]
         return JSONResponse(
@@ -237,12 +250,13 @@ def _patient(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def routes(store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap | None = None) -> list[Route]:
+def routes(store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap | None = None, boxes: BoxStore | None = None) -> list[Route]:
     """The exchange's routes, to be put into the web application before its pages."""
-    exchange = Exchange(store, attempts, secret, cap or Cap())
+    exchange = Exchange(store, attempts, secret, cap or Cap(), boxes)
     return [
         Route("/artifacts/{sha256}", exchange.get_artifact, methods=["GET", "HEAD"]),
         Route("/artifacts/{sha256}", _patient(exchange.put_artifact), methods=["PUT"]),
         Route("/attempts/{id}", _patient(exchange.get_attempt), methods=["GET"]),
+        Route("/attempts/{id}/phase", _patient(exchange.put_phase), methods=["PUT"]),
         Route("/attempts/{id}/outcome.json", _patient(exchange.put_outcome), methods=["PUT"]),
     ]

@@ -44,6 +44,7 @@ def _work(place: Place, order: Document, exchange: Exchange | None) -> Document:
     """Do what the order says; whatever goes wrong on our side becomes an outcome `infra`."""
     started = time.monotonic()
     try:
+        _take_testbox(order, exchange)
         _Watch(place, order, exchange).start()
         outcome = check_outcome(_build_or_boot(place, order, exchange, from_environment()))
         _check_files(place, outcome)
@@ -57,6 +58,22 @@ def _work(place: Place, order: Document, exchange: Exchange | None) -> Document:
         reason = f"The worker failed: {type(error).__name__}: {error}; its log has more."
     say(reason)
     return infra(order, reason, time.monotonic() - started)
+
+
+def _take_testbox(order: Document, exchange: Exchange | None) -> None:
+    """Wait until no other controller drives the order's testbox; raises InfraError after the order's deadline, or when nobody waits for it any more."""
+    if exchange is None or order["kind"] != "boot":
+        return
+    give_up, told = time.monotonic() + _deadline(order), False
+    while why := exchange.refused(order["attempt"]):
+        if not told:
+            say(f"Waiting: {why}")
+            told = True
+        if time.monotonic() > give_up:
+            raise InfraError(f"Nothing was booted: {why}.")
+        time.sleep(ASK_SECONDS)
+    if told and not exchange.wanted(order["attempt"]):
+        raise InfraError("Nothing was booted: nobody waits for this attempt any more.")
 
 
 def _build_or_boot(place: Place, order: Document, exchange: Exchange | None, site: Site) -> Document:

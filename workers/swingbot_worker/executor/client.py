@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from swingbot_jobs.contract import CONTROLLER_HEADER
 from swingbot_worker import InfraError
 
 PATIENCE_SECONDS = 6 * 3600.0  # how long a result is offered before its executor gives up (the files stay)
@@ -34,7 +36,8 @@ class Exchange:
 
     def __init__(self, url: str, token: str) -> None:
         timeout = httpx.Timeout(30.0, read=120.0, write=120.0)
-        self._http = httpx.Client(base_url=url.rstrip("/"), headers={"Authorization": f"Bearer {token}"}, timeout=timeout, trust_env=False)
+        headers = {"Authorization": f"Bearer {token}", CONTROLLER_HEADER: socket.gethostname()[:100] or "unnamed"}
+        self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, trust_env=False)
 
     def _ask(self, method: str, path: str, **how: Any) -> httpx.Response:
         try:
@@ -65,8 +68,16 @@ class Exchange:
             raise Refused(f"outcome.json: {answer.status_code} {_words(answer)}")
         return {200: "delivered before", 202: "delivered late"}.get(answer.status_code, "delivered")
 
+    def refused(self, attempt: str) -> str | None:
+        """Take the testbox of the attempt, or keep it: the service's words if another controller has it. When in doubt it is ours."""
+        try:
+            answer = self._ask("GET", f"/attempts/{attempt}")
+            return _words(answer) if answer.status_code == 409 else None
+        except Away:
+            return None
+
     def wanted(self, attempt: str) -> bool:
-        """Whether anybody still waits for the attempt; when in doubt, yes."""
+        """Whether anybody still waits for the attempt; when in doubt, yes. Asking keeps its testbox for this controller."""
         try:
             answer = self._ask("GET", f"/attempts/{attempt}")
             return answer.status_code != 200 or answer.json().get("wanted") is not False

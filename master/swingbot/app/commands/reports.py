@@ -185,7 +185,7 @@ def readdress_(session: Session, id_: str) -> None:
     with session.engine.begin() as conn:
         case = reports.case_of(conn, number)
         if case is None:
-            raise RequestError(f"{id_} tells of a week, not of a commit; its readers are mail.digest_to")
+            raise RequestError(f"{id_} tells of no commit; a digest goes to mail.digest_to, a mail about the lab to mail.to")
         new = readdress(session.lab, case)
         reports.set_addressed(conn, number, new.addressed, new.message, who=whoami())
         click.echo("\n".join(_head(read.report(conn, id_))))

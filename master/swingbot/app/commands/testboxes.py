@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from swingbot.app import check_testbox
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.service import boot_anchors
@@ -35,7 +36,7 @@ def list_(session: Session, json_: bool) -> None:
     if json_:
         say_json(rows)
     else:
-        cells = [(r["name"], r["tbox_group"], r["state"], r["boots"], r["reason"] or r["label"]) for r in rows]
+        cells = [(r["name"], r["tbox_group"], r["words"], r["boots"], r["reason"] or _lost(r) or r["label"]) for r in rows]
         click.echo(text.table(cells, ("NAME", "GROUP", "STATE", "BOOTS", "REASON OR LABEL")))
 
 
@@ -57,12 +58,32 @@ def show(session: Session, name: str, json_: bool) -> None:
         say_json(facts)
         return
     click.echo(f"{facts['name']}  {facts['state']}" + (f": {facts['reason']}" if facts["reason"] else "") + (f"  [{facts['label']}]" if facts["label"] else ""))
+    click.echo(_now(facts))
     click.echo(f"{facts['boots']} boots, {facts['boots_not_up']} of them did not come up; {facts['queued']} in the queue\n")
     parts = ("run", "boot", "boot_mean", "pair", "day", "layout")
     rows = [(r["metric"], r["unit_job"], *(_part(r[p]) for p in parts), r["boots"], r["wild_boots"]) for r in facts["noise"]]
     click.echo(text.table(rows, ("METRIC", "UNIT JOB", *(p.upper().replace("_", " ") for p in parts), "BOOTS", "WILD")))
     for anchor in facts["anchors"]:
         click.echo(f"anchor {anchor['id']}  {anchor['at']}  {anchor['status']}  {anchor['reason'] or 'as before'}")
+    for alert in facts["alerts"][:5]:
+        click.echo(f"alert  {alert['began_at']}  {alert['kind']}: {alert['reason']}" + (f" (over {alert['ended_at']})" if alert["ended_at"] else " (it lasts)"))
+    if facts["events"]:
+        changes = [(e["at"], f"{e['was']} -> {e['state']}", e["order"], e["why"]) for e in facts["events"][:10]]
+        click.echo("\n" + text.table(changes, ("CHANGED AT", "FROM -> TO", "FOR", "WHY")))
+
+
+def _lost(row: dict[str, Any]) -> str:
+    return row["now"]["why"] if row["now"]["state"] == "lost" else ""
+
+
+def _now(facts: dict[str, Any]) -> str:
+    """What it does, since when, why, and for whom: one line."""
+    now = facts["now"]
+    since = f" since {now['since']}" if now["since"] else ""
+    why = f": {now['why']}" if now["why"] else ""
+    held = f"; driven by {now['holder']}, whose lease holds until {now['until']}" if now["holder"] else ""
+    failures = f"; {now['failures']} attempts in a row were lost to it" if now["failures"] else ""
+    return f"{facts['words']}{since}{why}{held}{failures}"
 
 
 def _part(spread: dict[str, Any]) -> str | None:
@@ -89,6 +110,31 @@ def drain(session: Session, name: str, reason: str) -> None:
     """What runs there ends; nothing new begins until `resume`."""
     boot_anchors.drain(session.lab, name, reason)
     click.echo(f"testbox {name} is drained; `swingbot testbox resume {name}` lets it work again")
+
+
+@testbox.command(epilog="Exit status: 0 it has all that it needs; 1 something is missing, or it could not be checked; 2 there is no such testbox.")
+@click.argument("name")
+@click.option("--here", is_flag=True, help="Check from this host, whichever drives the testbox.")
+@as_json
+@pass_session
+@guarded
+def check(session: Session, name: str, here: bool, json_: bool) -> None:
+    """Whether it has all that it needs, and what to do for each thing that is missing. Its controller host looks.
+
+    \b
+    Example:
+      swingbot testbox check rack7
+    """
+    with session.reading() as conn:
+        read.testbox(conn, name)  # raises NotFound
+        driver = None if here else read.controller(conn, name)
+    found = check_testbox.check(name, driver)
+    if json_:
+        say_json(found)
+    else:
+        click.echo(check_testbox.as_text(name, found))
+    if not all(finding["ok"] for finding in found):
+        raise SystemExit(1)
 
 
 @testbox.command()

@@ -183,7 +183,7 @@ def status(facts: Facts) -> str:
     queue = facts["queue"]
     lines = ["queue     " + "; ".join(f"{kind}s: {n['running']} running, {n['ready']} ready, {n['waiting']} waiting" for kind, n in queue.items())]
     for box in facts["testboxes"]:
-        lines.append(f"testbox   {box['name']}  {box['state']}" + (f"  {box['label']}" if box.get("label") else ""))
+        lines.append(f"testbox   {box['name']}  {box['words']}" + (f"  {box['label']}" if box.get("label") else ""))
     for job in facts["running"]:
         lines.append(f"running   {job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}  {(job.get('commit') or '')[:12]}")
     for tree in facts["trees"]:

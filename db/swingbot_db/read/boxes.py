@@ -1,0 +1,74 @@
+"""What testboxes do and did, who holds them, how far their screening is, and what the operator was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+
+from .rows import Row, rows, shown
+
+_NOW = """
+SELECT n.testbox, n.state, n.since, n.why, n.attempt, n.failures, n.hardware, n.screened_at, n.screening_boots, l.holder, l.until,
+       (SELECT count(*) FROM boot b JOIN comparison_part p ON p.testbox = b.testbox JOIN comparison c ON c.id = p.comparison AND c.kind = 'anchor'
+        AND b.series = 'c' || c.id WHERE b.testbox = n.testbox AND b.outcome = 'up' AND b.booted_at >= n.screening_since) AS anchor_boots
+FROM testbox_now n LEFT JOIN lease l ON l.testbox = n.testbox WHERE n.testbox = ANY(:names)
+"""
+_EVENTS = """
+SELECT e.at, e.was, e.state, e.why, e.attempt, a.order_id AS "order" FROM testbox_event e LEFT JOIN attempt a ON a.id = e.attempt
+WHERE e.testbox = :name ORDER BY e.id DESC LIMIT :limit
+"""
+_ALERTS = """
+SELECT a.kind, a.testbox, a.reason, a.began_at, a.ended_at, (SELECT min(r.id) FROM report r WHERE r.alert = a.id) AS report
+FROM alert a WHERE {where} ORDER BY a.id DESC LIMIT 20
+"""
+_CONTROLLER = """
+SELECT coalesce((SELECT holder FROM lease WHERE testbox = :name),
+  (SELECT a.outcome ->> 'worker' FROM attempt a JOIN orders o ON o.id = a.order_id
+   WHERE o.testbox = :name AND a.outcome ->> 'worker' IS NOT NULL ORDER BY a.id DESC LIMIT 1))
+"""
+# A box that no attempt ever moved has no row yet: it idles.
+_NEVER = {"state": "idle", "since": None, "why": "", "attempt": None, "failures": 0, "holder": None, "until": None, "hardware": None, "screening": None}
+
+
+def now(conn: sa.Connection, names: Iterable[str]) -> dict[str, Row]:
+    """What each testbox does: {"state", "since", "why", "attempt", "failures" in a row, "holder" and "until" of its lease, "hardware",
+    "screening": {"boots", "of"} until its noise is known, else None}."""
+    wanted = list(names)
+    found = {row["testbox"]: _now(row) for row in rows(conn, _NOW, names=wanted)}
+    return {name: found.get(name) or dict(_NEVER) for name in wanted}
+
+
+def _now(row: Row) -> Row:
+    screens = row["screening_boots"] > 0 and row["screened_at"] is None
+    screening = {"boots": row["anchor_boots"], "of": row["screening_boots"]} if screens else None
+    kept = {key: row[key] for key in ("state", "since", "why", "failures", "holder", "until", "hardware")}
+    return kept | {"attempt": _attempt(row["attempt"]), "screening": screening}
+
+
+def events(conn: sa.Connection, name: str, limit: int = 30) -> list[Row]:
+    """The last changes, the latest first: {"at", "was", "state", "why", "attempt", "order"}."""
+    return [row | {"attempt": _attempt(row["attempt"]), "order": shown("order", row["order"])} for row in rows(conn, _EVENTS, name=name, limit=limit)]
+
+
+def alerts(conn: sa.Connection, name: str | None = None) -> list[Row]:
+    """What the operator was told of a testbox, the latest first; without a name, what lasts now of the whole lab."""
+    where = "a.ended_at IS NULL" if name is None else "a.testbox = :name"
+    return [row | {"report": shown("report", row["report"])} for row in rows(conn, _ALERTS.format(where=where), **({"name": name} if name else {}))]
+
+
+def controller(conn: sa.Connection, name: str) -> str | None:
+    """The host that drives the testbox: who holds it now, else whose outcome came last; None before the first."""
+    found: str | None = conn.execute(sa.text(_CONTROLLER), {"name": name}).scalar()
+    return found
+
+
+def words(found: Row) -> str:
+    """What a testbox does, in a few words, from its row: `running`, `drained`, `idle, screening 3 of 10 boots`."""
+    state, wish, screening = found["now"]["state"], found["state"], found["now"]["screening"]
+    said = state if wish in ("active", state) else wish if state == "idle" else f"{wish}, still {state}"
+    return f"{said}, screening {screening['boots']} of {screening['of']} boots" if screening else str(said)
+
+
+def _attempt(number: int | None) -> str | None:
+    return None if number is None else f"a{number}"

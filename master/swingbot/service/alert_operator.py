@@ -1,0 +1,54 @@
+"""Tell the operator by mail what is wrong with the lab: one mail when it begins, one when it is over, through the outbox of all mails.
+
+The alert, its mail and the mail's place in the outbox are one transaction, so a crash loses none and repeats none.
+"""
+
+from __future__ import annotations
+
+from swingbot.core.model import ids
+from swingbot.core.plan.alerts import Queue, changes
+from swingbot.core.report import encode, message_id
+from swingbot.core.report.alert import Alert, alert_mail
+from swingbot.service.ports import Lab, Store
+
+
+def alert_operator(lab: Lab, store: Store) -> None:
+    """Open alerts for what is wrong and close those that are over."""
+    open_ = store.open_alerts()
+    queue = store.queue_stillness()
+    awake = Queue(orders=queue.orders, oldest=queue.oldest, still_seconds=min(queue.still_seconds, lab.awake()))
+    told = changes(open_, store.boxes(), store.testbox_reasons(), store.invalid_runs(), awake, lab.policies.boxes)
+    for subject, reason in told.begun.items():
+        _write(lab, store, *store.begin_alert(subject, reason))
+    for subject in (*told.over, *told.quiet):
+        number, alert = store.end_alert(subject)
+        if subject in told.over:
+            _write(lab, store, number, alert)
+
+
+def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:
+    policies = lab.policies
+    if not policies.boxes.mails:
+        return
+    revision = 1 if alert.ended is None else 2
+    name, kind = f"alert{number}", alert.kind
+    if revision == 2:
+        first = message_id(name, kind, 1, policies.domain)
+        alert = Alert(kind=kind, testbox=alert.testbox, reason=alert.reason, began=alert.began, ended=alert.ended, first_id=first)
+    mail = alert_mail(alert, url=policies.web_url)
+    identity = message_id(name, kind, revision, policies.domain)
+    report = store.reserve_report()
+    message = encode(mail, policies.sender, policies.recipients, (), identity, lab.now(), report=ids.show("report", report))
+    store.add_report(
+        number=report,
+        incident=None,
+        alert=number,
+        kind="alert",
+        revision=revision,
+        message_id=identity,
+        to=policies.recipients,
+        subject=mail.subject,
+        body=mail.body,
+        message=message,
+        state="queued",
+    )

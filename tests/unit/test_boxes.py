@@ -1,0 +1,340 @@
+"""What a testbox does, when it is quarantined, whose hardware changed, and what the operator is told."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from swingbot.adapters.listening import Listening
+from swingbot.app import check_testbox
+from swingbot.core.model.box import Barred, Box, BoxState, Ended, Event, Failed, Freed, HandedOut, Silent, Told, Withdrawn, after
+from swingbot.core.model.dispatch import Delivery, token
+from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject, changes
+from swingbot.core.plan.boxes import BoxPolicy, failures_borne, hardware, hardware_changes, interchangeable, screening_boots, stand_in, why_bar
+from swingbot.core.report.alert import Alert, alert_mail
+from swingbot.web import exchange
+from swingbot_jobs.contract import CONTROLLER_HEADER, PHASES, ContractError, check_phase
+from swingbot_jobs.testbox import CommandDriver, QemuDriver, Testbox
+from tests.golden.remake import ALERTS, alert_text, text_of
+
+RACK = Testbox(name="rack7", tbox_group="rack", driver=CommandDriver(argv=("boot",)), description="", model="EPYC 7443P", nr_cpu=48, memory_mb=65536)
+VM = replace(RACK, name="vm", driver=QemuDriver(accel="icount"), repeatable=True)
+BEGAN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+NO_QUEUE = Queue(orders=0, oldest=None, still_seconds=0.0)
+
+
+def played(*events: Event, barred: bool = False) -> Box:
+    box = Box(testbox="rack7")
+    for event in events:
+        box = after(box, event, barred=barred)
+    return box
+
+
+def one_boot(end: Event) -> tuple[Event, ...]:
+    return HandedOut(3), Told("booting", "kexec"), Told("running", "job began"), Told("returning", "reboot"), end
+
+
+def test_a_boot_takes_a_box_out_and_home_again() -> None:
+    states = [played(*one_boot(Ended(up=True, why="up"))[:n]).state.value for n in range(6)]
+    assert states == ["idle", "leased", "booting", "running", "returning", "idle"]
+
+
+@pytest.mark.parametrize("end", [Ended(up=False, why="panicked"), Ended(up=False, why="hung"), Failed("no network"), Withdrawn("cancelled")])
+def test_whatever_a_boot_ends_with_leads_home(end: Event) -> None:
+    box = played(*one_boot(end))
+    assert (box.state, box.attempt) == (BoxState.IDLE, None)
+
+
+def test_a_kernel_that_does_not_come_up_is_no_failure_of_its_box() -> None:
+    box = played(*[event for _ in range(9) for event in one_boot(Ended(up=False, why="panicked"))])
+    assert (box.failures, box.down) == (0, 9)
+
+
+def test_a_box_whose_driver_lost_it_stays_lost_whatever_the_outcome_says() -> None:
+    for end in (Failed("dead after the power cycle"), Ended(up=False, why="hung")):
+        box = played(HandedOut(3), Told("lost", "dead after the power cycle"), end)
+        assert (box.state, box.attempt, box.failures) == (BoxState.LOST, 3, 1)
+
+
+def test_a_lost_box_is_found_by_its_next_boot_and_forgets_its_failures() -> None:
+    lost = played(HandedOut(3), Silent("no word"))
+    assert lost.state is BoxState.LOST
+    found = lost
+    for event in one_boot(Ended(up=True, why="up")):
+        found = after(found, event)
+    assert (found.state, found.failures) == (BoxState.IDLE, 0)
+
+
+def test_a_quarantined_box_that_boots_its_anchor_goes_back_to_quarantine() -> None:
+    assert played(Barred("moved"), *one_boot(Ended(up=True, why="up")), barred=True).state is BoxState.QUARANTINED
+
+
+def test_a_box_at_work_is_quarantined_when_it_is_home() -> None:
+    assert played(HandedOut(3), Barred("by hand")).state is BoxState.LEASED
+
+
+def test_failures_in_a_row_quarantine_and_a_success_between_them_does_not() -> None:
+    failed, good = Failed("no route to the box"), Ended(up=True, why="up")
+    assert why_bar(played(failed, failed, good, failed, failed), 3) is None
+    assert why_bar(played(failed, failed, failed), 3) == (
+        "failed: 3 attempts in a row were lost to the testbox or its controller; the last: no route to the box"
+    )
+    assert why_bar(played(*[failed] * 50), 0) is None
+
+
+_EVENTS = st.one_of(
+    st.builds(HandedOut, st.integers(1, 9)),
+    st.builds(Told, st.sampled_from(PHASES), st.text(max_size=5)),
+    st.builds(Ended, st.booleans(), st.text(max_size=5)),
+    st.builds(Failed, st.text()),
+    st.builds(Silent, st.text()),
+    st.builds(Withdrawn, st.text()),
+    st.builds(Barred, st.text()),
+    st.builds(Freed, st.text()),
+)
+
+
+@given(st.lists(_EVENTS, max_size=12), st.booleans())
+def test_no_order_of_events_leaves_a_box_at_work_once_its_attempt_is_over(events: list[Event], barred: bool) -> None:
+    box = played(*events, Withdrawn("over"), barred=barred)
+    assert box.state in (BoxState.IDLE, BoxState.QUARANTINED, BoxState.LOST)
+    assert (box.attempt is None) == (box.state is not BoxState.LOST) or box.state is BoxState.LOST
+    assert box.why.isprintable() and len(box.why) <= 500
+
+
+def test_a_program_on_its_host_is_neither_screened_nor_quarantined_for_failures() -> None:
+    policy = BoxPolicy(failures=3, screening_boots=10)
+    assert (screening_boots(VM, policy), failures_borne(VM, policy)) == (0, 0)
+    assert (screening_boots(RACK, policy), failures_borne(RACK, policy)) == (10, 3)
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        ({"microcode": "0x2"}, "microcode 0x1 -> 0x2"),
+        ({"nr_cpu": 47}, "nr_cpu 48 -> 47"),
+        ({"memory_kb": 33_000_000}, "memory_kb 65000000 -> 33000000"),
+        ({"memory_kb": 64_200_000}, None),
+        ({"cpu_model": "AMD EPYC 7443P"}, None),
+        ({}, None),
+    ],
+)
+def test_hardware_is_another_one_only_where_both_sides_know_it(now: Mapping[str, Any], told: str | None) -> None:
+    before = hardware(RACK, {"microcode": "0x1", "nr_cpu": 48, "memory_kb": 65_000_000, "uname": "6.1"})
+    assert "uname" not in before
+    assert hardware_changes(before, hardware(RACK, now)) == told
+
+
+def test_a_stand_in_is_of_the_group_alike_and_fit() -> None:
+    boxes = {
+        box.name: box
+        for box in (
+            RACK,
+            replace(RACK, name="rack8"),
+            replace(RACK, name="rack9"),
+            replace(RACK, name="small", nr_cpu=8),
+            replace(RACK, name="x", tbox_group="y"),
+        )
+    }
+    assert stand_in(RACK, boxes, {"rack9", "rack8", "small", "x", "rack7"}) == "rack8"
+    assert stand_in(RACK, boxes, {"rack9", "small", "x"}) == "rack9"
+    assert stand_in(RACK, boxes, {"small", "x", "rack7", "unknown"}) is None
+    assert not interchangeable(RACK, replace(RACK, name="r", demand={"thp_enabled": "never"}))
+
+
+def told(open_: set[Subject], *boxes: Box, **more: Any) -> tuple[set[Subject], set[Subject]]:
+    wishes = more.pop("wishes", {box.testbox: ("active", None) for box in boxes})
+    found = changes(open_, boxes, wishes, more.pop("invalid", ()), more.pop("queue", NO_QUEUE), BoxPolicy())
+    return set(found.begun), set(found.over)
+
+
+LOST = Subject("lost", "rack7")
+
+
+def test_a_box_that_is_lost_is_told_once_until_a_boot_there_went_well() -> None:
+    lost = played(HandedOut(3), Silent("no word"))
+    assert told(set(), lost) == ({LOST}, set())
+    for again in (lost, after(lost, HandedOut(4)), after(after(lost, HandedOut(4)), Failed("no route"))):
+        assert told({LOST}, again) == (set(), set())
+    home = played(HandedOut(3), Silent("no word"), *one_boot(Ended(up=True, why="up")))
+    assert told({LOST}, home) == (set(), {LOST})
+
+
+def test_a_quarantine_takes_the_place_of_a_loss_without_a_mail_that_it_is_over() -> None:
+    lost = played(HandedOut(3), Silent("no word"))
+    found = changes({LOST}, [lost], {"rack7": ("quarantined", "failed: 3 attempts")}, (), NO_QUEUE, BoxPolicy())
+    assert (set(found.begun), set(found.over), set(found.quiet)) == ({Subject("quarantined", "rack7")}, set(), {LOST})
+
+
+def test_what_a_person_did_is_no_news_to_the_operator_and_what_an_anchor_showed_is() -> None:
+    box = played(Barred("fan is loud"))
+    assert told(set(), box, wishes={"rack7": ("quarantined", "fan is loud")}) == (set(), set())
+    assert told(set(), box, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == ({Subject("moved", "rack7")}, set())
+
+
+def test_a_share_of_invalid_runs_begins_above_its_limit_and_is_over_below_half_of_it() -> None:
+    subject = Subject("invalid", "rack7")
+
+    def with_share(invalid: int, runs: int = 100) -> list[InvalidRuns]:
+        return [InvalidRuns(testbox="rack7", runs=runs, invalid=invalid, reason="governor is powersave")]
+
+    assert told(set(), invalid=with_share(21)) == ({subject}, set())
+    assert told(set(), invalid=with_share(20)) == (set(), set())
+    assert told(set(), invalid=with_share(9, runs=19)) == (set(), set())
+    assert told({subject}, invalid=with_share(11)) == (set(), set())
+    assert told({subject}, invalid=with_share(10)) == (set(), {subject})
+
+
+def test_a_queue_is_stuck_when_orders_wait_and_nothing_ends() -> None:
+    stuck = Subject("stuck", None)
+    still = Queue(orders=2, oldest=7, still_seconds=7200.0)
+    assert told(set(), queue=still) == ({stuck}, set())
+    assert told({stuck}, queue=still) == (set(), set())
+    assert told({stuck}, queue=replace(still, still_seconds=5.0)) == (set(), {stuck})
+    assert told(set(), queue=replace(still, orders=0)) == (set(), set())
+
+
+@pytest.mark.parametrize("document", sorted(ALERTS.glob("*.in.yaml")), ids=lambda document: document.name)
+def test_mails_to_the_operator_read_as_their_goldens(document: Path) -> None:
+    text = alert_text(document)
+    assert text == text_of(document).read_text(encoding="utf-8")
+    assert all(len(line) <= 78 for line in text.splitlines())
+
+
+def test_a_hostile_reason_stays_in_its_paragraph() -> None:
+    alert = Alert(kind="lost", testbox="rack7", reason="x\r\nBcc: all@example.org\n\u202e" + "y" * 5000, began=BEGAN)
+    body = alert_mail(alert, url="https://swingbot.example.org").body
+    assert len(body) < 3000 and "\nBcc" not in body and "\u202e" not in body
+
+
+class Boxes:
+    """The attempts of a lab in which host1 holds the testbox of a1; a2 is a build."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, str, str]] = []
+        self.delivered: list[int] = []
+
+    def hold(self, attempt: int, controller: str) -> str | None:
+        return None if attempt == 2 or controller == "host1" else "testbox rack7 is held by controller host1"
+
+    def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
+        self.told.append((attempt, phase, why))
+        return attempt == 1
+
+    def wanted(self, attempt: int) -> bool | None:
+        return True
+
+    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
+        self.delivered.append(attempt)
+        return Delivery.STORED
+
+    def brought(self, attempt: int, sha256: str) -> None: ...
+    def admit(self, attempt: int, sha256: str, size: int, cap: object) -> str | None: ...
+
+
+SECRET = b"s" * 32
+STORE: Any = None  # no file is asked for
+
+
+@pytest.fixture
+def boxes() -> Boxes:
+    return Boxes()
+
+
+@pytest.fixture
+def client(boxes: Boxes) -> TestClient:
+    return TestClient(Starlette(routes=list(exchange.routes(STORE, boxes, SECRET, boxes=boxes))))
+
+
+def of(controller: str, attempt: int = 1) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token(SECRET, attempt)}", CONTROLLER_HEADER: controller}
+
+
+def test_a_second_controller_is_refused_with_the_name_of_the_first(client: TestClient, boxes: Boxes) -> None:
+    outcome = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "status": "infra", "reason": "x", "seconds": 1, "files": {}}
+    assert client.get("/attempts/a1", headers=of("host1")).json() == {"attempt": "a1", "wanted": True}
+    for answer in (
+        client.get("/attempts/a1", headers=of("host2")),
+        client.put("/attempts/a1/phase", headers=of("host2"), json={"phase": "booting", "why": "x"}),
+        client.put("/attempts/a1/outcome.json", headers=of("host2"), json=outcome),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (409, "testbox rack7 is held by controller host1")
+    assert (boxes.told, boxes.delivered) == ([], [])
+    assert client.put("/attempts/a1/outcome.json", headers=of("host1"), json=outcome).status_code == 201
+
+
+def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_box(client: TestClient, boxes: Boxes) -> None:
+    phase = {"phase": "running", "why": "job began", "boot_id": "6f1c"}
+    assert client.put("/attempts/a1/phase", headers=of("host1"), json=phase).status_code == 200
+    assert client.put("/attempts/a2/phase", headers=of("host1", 2), json=phase).status_code == 409
+    assert client.put("/attempts/a2/phase", headers=of("host1", 1), json=phase).status_code == 401
+    assert boxes.told == [(1, "running", "job began (boot 6f1c)"), (2, "running", "job began (boot 6f1c)")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"phase": "asleep", "why": ""}',
+        b'{"phase": "idle"}',
+        b'{"phase": "idle", "why": "", "more": 1}',
+        b'{"phase": NaN, "why": 1}',
+        b"\xff",
+    ],
+)
+def test_what_is_no_phase_is_refused_in_one_sentence(client: TestClient, boxes: Boxes, body: bytes) -> None:
+    answer = client.put("/attempts/a1/phase", headers=of("host1"), content=body)
+    assert answer.status_code in (400, 413) and answer.json()["error"]
+    assert boxes.told == []
+
+
+def test_every_phase_of_the_contract_is_a_state() -> None:
+    for phase in PHASES:
+        assert check_phase({"phase": phase, "why": ""})["phase"] == BoxState(phase).value
+    with pytest.raises(ContractError):
+        check_phase({"phase": "quarantined", "why": ""})
+
+
+def test_silence_means_nothing_before_the_service_could_be_reached_for_a_while() -> None:
+    clock = iter([0.0, 20.0, 40.0, 500.0, 501.0, 520.0])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        listening = Listening(f"http://127.0.0.1:{server.getsockname()[1]}", lambda: next(clock))
+        assert [listening() for _ in range(4)] == [0.0, 20.0, 40.0, 0.0]  # nobody looked for long: it may have been away
+    assert [listening() for _ in range(2)] == [0.0, 0.0]
+
+
+def test_findings_are_printed_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = [{"what": "kexec", "ok": True, "found": "kexec 2.0.25", "do": None}, {"what": "power", "ok": False, "found": "no answer", "do": "plug it in"}]
+    worker = tmp_path / "swingbot-worker"
+    worker.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(found)}\nEND\nexit 1\n")
+    worker.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    told = check_testbox.check("rack7", None)
+    assert check_testbox.as_text("rack7", told).splitlines() == [
+        "ok   kexec: kexec 2.0.25",
+        "NOT  power: no answer",
+        "     do: plug it in",
+        "testbox rack7 lacks 1 of 2; do what is said and check again",
+    ]
+    with pytest.raises(check_testbox.CannotCheck, match="type there: swingbot-worker check rack7"):
+        check_testbox.check("rack7", "lab1.example")
+    worker.write_text("#!/bin/sh\necho '[{\"what\": 1}]'\n")
+    with pytest.raises(check_testbox.CannotCheck, match="gave no findings"):
+        check_testbox.check("rack7", None)
+    worker.write_text("#!/bin/sh\necho 'rack7 is not described on this worker' >&2; exit 2\n")
+    with pytest.raises(check_testbox.CannotCheck, match="status 2.: rack7 is not described"):
+        check_testbox.check("rack7", None)
