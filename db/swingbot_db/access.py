@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
+from swingbot.core.access.quota import Used
 from swingbot.core.access.roles import Person, Role
+from swingbot.core.model import ids
 
 Act = Literal["create", "revoke", "sign in", "refused", "sign out", "compare"]
 # Refused sign-ins are a stranger's to make, so they are not kept for ever.
@@ -63,6 +65,41 @@ def holder(conn: sa.Connection, digest: str | None) -> Person | None:
     seen = "UPDATE access_token SET used_at = now() WHERE id = :id AND (used_at IS NULL OR used_at < now() - interval '1 minute')"
     conn.execute(sa.text(seen), {"id": row.id})
     return Person(who=row.who, role=Role(row.role), token=row.id)
+
+
+def used(conn: sa.Connection, who: str) -> Used:
+    """What a person's requests over the web are: those under way, and the testbox time foreseen for those of the last 24 hours."""
+    query = """
+        SELECT count(*) FILTER (WHERE c.status IN ('waiting', 'running')) AS open,
+               coalesce(sum(q.box_seconds) FILTER (WHERE q.at > now() - interval '24 hours'), 0) AS seconds
+        FROM asked q JOIN comparison c ON c.id = q.comparison WHERE q.who = :who
+    """
+    row = conn.execute(sa.text(query), {"who": who}).one()
+    return Used(open_requests=row.open, box_seconds=float(row.seconds))
+
+
+def latest_comparison(conn: sa.Connection) -> int:
+    """The highest number of a comparison so far; 0 before the first."""
+    return int(conn.execute(sa.text("SELECT coalesce(max(id), 0) FROM comparison")).scalar_one())
+
+
+def note_asked(conn: sa.Connection, person: Person, comparison: int, box_seconds: float) -> None:
+    """Remember who asked; asking again for the same costs nothing more."""
+    add = "INSERT INTO asked (comparison, who, token, box_seconds) VALUES (:comparison, :who, :token, :seconds) ON CONFLICT DO NOTHING"
+    conn.execute(sa.text(add), {"comparison": comparison, "who": person.who, "token": person.token, "seconds": box_seconds})
+    note_event(conn, "compare", who=person.who, token=person.token, detail=ids.show("comparison", comparison))
+
+
+def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
+    """A person's requests over the web, latest first."""
+    query = """
+        SELECT q.comparison AS id, c.status, t.name AS tree, b.commit AS base, h.commit AS head, h.subject, q.box_seconds, q.at
+        FROM asked q JOIN comparison c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
+        JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head
+        WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
+    """
+    rows = conn.execute(sa.text(query), {"who": who, "most": most}).mappings()
+    return [_plain(row) | {"id": ids.show("comparison", row["id"])} for row in rows]
 
 
 class Access:
@@ -129,4 +166,4 @@ def events(conn: sa.Connection, most: int) -> list[dict[str, Any]]:
 
 
 def _plain(row: sa.RowMapping) -> dict[str, Any]:
-    return {key: value.isoformat(timespec="seconds") if hasattr(value, "isoformat") else value for key, value in row.items()}
+    return {key: f"{value:%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value for key, value in row.items()}

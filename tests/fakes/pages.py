@@ -5,8 +5,11 @@ from __future__ import annotations
 import sqlalchemy as sa
 from starlette.routing import Route
 
+from swingbot.app.asker import DatabaseAsker
 from swingbot.app.moderator import DatabaseModerator
-from swingbot.app.settings import Mail
+from swingbot.app.settings import Mail, load
+from swingbot.service.ports import Lab
+from swingbot.web.compare import ComparePages
 from swingbot.web.forms import Forms
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.ports import Settings
@@ -18,8 +21,13 @@ from swingbot_db.access import Access
 SECRET = b"s" * 32
 
 
+def _no_lab() -> Lab:
+    raise AssertionError("who is not signed in as a submitter needs no lab")
+
+
 def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
-    """Sign-in, moderation and outbox; `operator_key(SECRET)` signs in."""
+    """Sign-in, moderation, outbox, and what can be read of /compare; `operator_key(SECRET)` signs in."""
     renderer = Renderer(settings)
     forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
-    return [*forms.routes(), *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes()]
+    compare = ComparePages(renderer, forms, DatabaseAsker(load(environ={}), engine, _no_lab), 1 << 20)
+    return [*forms.routes(), *compare.routes(), *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes()]

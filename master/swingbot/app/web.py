@@ -1,4 +1,4 @@
-"""`swingbot web`: pages, API and artifact exchange in one process."""
+"""`swingbot web`: pages, API and artifact exchange in one process, behind their walls."""
 
 from __future__ import annotations
 
@@ -7,23 +7,32 @@ from pathlib import Path
 
 import sqlalchemy as sa
 import uvicorn
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp
 
-from swingbot.adapters.artifacts import Artifacts, secret
+from swingbot.adapters.artifacts import LIMIT_BYTES, Artifacts, secret
+from swingbot.app.asker import DatabaseAsker
 from swingbot.app.commands.sheets import printed
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
+from swingbot.app.settings import Web as WebSettings
 from swingbot.app.wiring import make_lab
+from swingbot.core.access.uploads import Cap
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.forms import FORMS
-from swingbot.web import boot_order, exchange, tables
-from swingbot.web.app import make_app
+from swingbot.web import boot_order, exchange, server, tables
+from swingbot.web.app import SafeHeaders, make_app
+from swingbot.web.compare import ComparePages
+from swingbot.web.exchange import OUTCOME_LIMIT_BYTES, attempt_of
 from swingbot.web.forms import Forms
+from swingbot.web.gate import Gate, Reading
 from swingbot.web.incident import IncidentPages
 from swingbot.web.moderation import ModerationPages
 from swingbot.web.render import Renderer
 from swingbot.web.session import Sessions
 from swingbot.web.source import Source
+from swingbot.web.walls import FORM_BYTES, Walls, rate_of
 from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import Attempts
@@ -32,22 +41,52 @@ from swingbot_jobs.program import load_programs
 
 def serve(settings: Settings, engine: sa.Engine) -> None:
     """Serve until SIGTERM."""
+    web = settings.web
+    config = server.config(service(settings, engine), host=web.host, port=web.port, proxies=web.proxies, connections=web.connections)
+    uvicorn.Server(config).run()
+
+
+def service(settings: Settings, engine: sa.Engine) -> ASGIApp:
+    """The application with all its pages, behind its gate and walls."""
     store = Artifacts(settings.artifacts)
     store.sweep()
-    renderer = Renderer(settings)
-    key = secret(settings.secret_file)
+    renderer, key = Renderer(settings), secret(settings.secret_file)
     sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
     forms = Forms(key, renderer, sessions)
-    incidents = IncidentPages(Source(engine, read), renderer, forms, functools.cache(lambda: make_lab(settings, engine)))
+    lab = functools.cache(lambda: make_lab(settings, engine))
+    incidents = IncidentPages(Source(engine, read), renderer, forms, lab)
+    patch_bytes = settings.web.patch_kib << 10
     attempts = Attempts(engine, settings.boxes.lease_seconds)
     extra = [
-        *exchange.routes(store, attempts, key, boxes=attempts),
+        *exchange.routes(store, attempts, key, _cap(settings.web), boxes=attempts),
         *boot_order.routes(engine, read.boot_order),
         *forms.routes(),
         *incidents.routes(),
+        *ComparePages(renderer, forms, DatabaseAsker(settings, engine, lab), patch_bytes).routes(),
         *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), settings.mail).routes(),
         *tables.routes(engine, printed, FORMS),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric), Reproductions(engine, store, settings))
-    uvicorn.run(app, host=settings.web.host, port=settings.web.port, log_level="warning", access_log=False)
+
+    def of_worker(request: HTTPConnection) -> bool:
+        return attempt_of(request, key) is not None
+
+    web = settings.web
+    gate = Gate(app, renderer, sessions, Reading(read=web.read, raw=web.raw, metrics=web.metrics), of_worker)
+    return SafeHeaders(Walls(gate, renderer, rate_of(web.rate), functools.partial(_limit, patch_bytes), of_worker))
+
+
+def _cap(web: WebSettings) -> Cap:
+    return Cap(files=web.attempt_files, size=web.attempt_mib << 20, open_files=web.uploads)
+
+
+def _limit(patch_bytes: int, method: str, path: str) -> int:
+    """Bytes that may be sent to an address."""
+    if method == "POST" and path == "/compare":
+        return 3 * patch_bytes + FORM_BYTES  # a file beside the one that was kept, or escaped in JSON
+    if method == "PUT" and path.startswith("/artifacts/"):
+        return LIMIT_BYTES
+    if method == "PUT" and path.startswith("/attempts/"):
+        return OUTCOME_LIMIT_BYTES
+    return FORM_BYTES if method in ("POST", "PUT") else 0

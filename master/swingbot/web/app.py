@@ -1,4 +1,4 @@
-"""The web service: a Starlette application of pages, JSON, plots and raw results. It reads and never writes.
+"""The pages: a Starlette application of pages, JSON, plots and raw results. It reads and never writes.
 
 Everything is made on the server. Nothing on a page runs a script, and the headers say so: what a kernel, a patch or a mail says is shown
 as text, whatever it says.
@@ -25,11 +25,12 @@ from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 
 from . import reproduction
+from .failure import failure
 from .mail import MailPages
 from .pages import Pages
 from .ports import OpenArtifact, ReadModels, Settings
 from .raw import RawPages
-from .render import Renderer, is_json
+from .render import Renderer
 from .reproduction import Kits
 from .source import Source
 
@@ -39,6 +40,8 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "x-robots-tag": "noindex",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
 }
 
 
@@ -111,11 +114,8 @@ def _failure(renderer: Renderer, status: HTTPStatus | None, sentence: str | None
         code, words = (error.status_code, error.detail) if isinstance(error, HTTPException) else (status or 500, sentence or str(error))
         if isinstance(error, HTTPException) and words == HTTPStatus(code).phrase:
             words = {404: "There is no such page.", 405: "Pages are for reading; use the command line to change something."}.get(code, words)
-        if is_json(request):
-            return JSONResponse({"error": words}, status_code=int(code), headers=_HEADERS)
-        page = renderer.page("error.html", status=int(code), phrase=HTTPStatus(code).phrase, sentence=words, code=int(code))
-        page.headers.update(_HEADERS)  # the answer to an unforeseen error is made outside of the middleware
-        return page
+        more = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        return failure(renderer, request, int(code), words, _HEADERS | more)  # the answer to an unforeseen error is made outside of the middleware
 
     return handle
 

@@ -1,0 +1,73 @@
+"""Comparisons asked for over the web: within a quota, one person's requests one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from swingbot.adapters.job_files import read_job
+from swingbot.app.settings import Settings
+from swingbot.core.access import quota
+from swingbot.core.access.quota import Quota, Used
+from swingbot.core.access.roles import Person
+from swingbot.core.model import ids
+from swingbot.core.model.records import JobFile
+from swingbot.service.ask_comparison import Cost, Wish, ask_comparison, foresee_cost
+from swingbot.service.ports import Lab, RequestError
+from swingbot.web.compare import Asked, OverQuota
+from swingbot_db import access, read
+
+
+class DatabaseAsker:
+    """`swingbot.web.compare.Asker`. `lab` is made at the first wish."""
+
+    def __init__(self, settings: Settings, engine: sa.Engine, lab: Callable[[], Lab]) -> None:
+        self._jobs, self._engine, self._lab = Path(settings.paths.jobs), engine, lab
+        self._quota = Quota(open_requests=settings.web.open_requests, box_seconds=60.0 * settings.web.box_minutes)
+        self._one_at_a_time = threading.Lock()  # so that two requests at once do not both fit into what is left
+
+    def choices(self) -> dict[str, list[str]]:
+        """Trees that are watched, job files that are shipped, testboxes."""
+        with self._engine.connect() as conn:
+            trees = [row["name"] for row in read.list_trees(conn, {"state": "watched"})]
+        return {"trees": trees, "jobs": sorted(path.name for path in self._jobs.glob("*.yaml")), "testboxes": sorted(self._lab().testboxes)}
+
+    def job_files(self, names: Sequence[str]) -> list[JobFile]:
+        """Job files by the names that `choices` gives: nobody outside names a path. Raises RequestError."""
+        there = {path.name: path for path in self._jobs.glob("*.yaml")}
+        for name in names:
+            if name not in there:
+                raise RequestError(f"there is no job file {name[:80]!r}; there are {', '.join(sorted(there))}")
+        return [JobFile(name=name, text=read_job(there[name], [self._jobs])) for name in names]
+
+    def used(self, person: Person) -> tuple[Used, Quota | None]:
+        with self._engine.connect() as conn:
+            return access.used(conn, person.who), quota.quota_of(person, self._quota)
+
+    def latest(self, person: Person) -> list[dict[str, Any]]:
+        with self._engine.connect() as conn:
+            return access.asked_by(conn, person.who, 20)
+
+    def foresee(self, person: Person, wish: Wish) -> tuple[Cost, str | None]:
+        """What it costs, and why it would not be taken now. Raises RequestError."""
+        cost = foresee_cost(self._lab(), wish)
+        used, most = self.used(person)
+        return cost, quota.refusal(used, cost.box_seconds, most)
+
+    def ask(self, person: Person, wish: Wish) -> Asked:
+        """Queue it. Raises RequestError, OverQuota."""
+        with self._one_at_a_time:
+            cost, refused = self.foresee(person, wish)
+            if refused is not None:
+                raise OverQuota(refused)
+            with self._engine.connect() as conn:
+                before = access.latest_comparison(conn)
+            number = ask_comparison(self._lab(), wish)
+            new = number > before
+            with self._engine.begin() as conn:
+                access.note_asked(conn, person, number, cost.box_seconds if new else 0.0)
+        return Asked(id=ids.show("comparison", number), new=new, cost=cost)

@@ -1,0 +1,190 @@
+"""Ask for a comparison: a form that shows what it costs before it is queued, and the same as JSON for scripts."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any, Final, Protocol
+
+import multipart  # type: ignore[import-untyped]  # it has no types
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from swingbot.core.access.quota import Quota, Used
+from swingbot.core.access.roles import Person, Role
+from swingbot.core.model.records import JobFile
+from swingbot.service.ask_comparison import Cost, Wish
+from swingbot.service.ports import GitError, RequestError
+
+from .forms import FORM_HEADERS, Forms, same_site
+from .render import Renderer
+from .session import bearer_of
+
+_FIELDS: Final = ("tree", "base", "head", "job", "testbox", "boots")
+_LONGEST: Final = 300  # characters of a field
+_KEYS: Final = frozenset((*_FIELDS, "patch", "dry_run"))
+
+
+class OverQuota(Exception):
+    """Not now: the person's quota is used up; the message says how."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    id: str
+    new: bool  # the same question about the same kernels is the comparison that was there
+    cost: Cost
+
+
+class Asker(Protocol):
+    """`swingbot.app.asker.DatabaseAsker`. Raises RequestError for wishes that make no sense."""
+
+    def choices(self) -> dict[str, list[str]]: ...
+    def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
+    def used(self, person: Person) -> tuple[Used, Quota | None]: ...
+    def latest(self, person: Person) -> list[dict[str, Any]]: ...
+    def foresee(self, person: Person, wish: Wish) -> tuple[Cost, str | None]: ...
+    def ask(self, person: Person, wish: Wish) -> Asked: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """The fields of the form, and the patch if there is one."""
+
+    values: Mapping[str, str]
+    patch: bytes | None = None
+
+
+class ComparePages:
+    """`patch_bytes` is the most that a patch may have."""
+
+    def __init__(self, renderer: Renderer, forms: Forms, asker: Asker, patch_bytes: int) -> None:
+        self._renderer, self._forms, self._asker, self._patch_bytes = renderer, forms, asker, patch_bytes
+
+    def routes(self) -> list[Route]:
+        return [Route("/compare", self.show, methods=["GET"]), Route("/compare", self.ask, methods=["POST"])]
+
+    def show(self, request: Request) -> Response:
+        return self._page(request, Sent(values={}))
+
+    def _page(self, request: Request, sent: Sent, *, problem: str = "", cost: Cost | None = None, status: int = 200) -> Response:
+        context = self._forms.context(request, Role.SUBMITTER)
+        person = context["person"] if context["who"] else None
+        if person is not None:
+            used, quota = self._asker.used(person)
+            context |= {"choices": self._asker.choices(), "used": used, "quota": quota, "latest": self._asker.latest(person)}
+        kept = base64.b64encode(sent.patch).decode() if sent.patch else ""
+        more: dict[str, Any] = {"values": {name: sent.values.get(name, "") for name in _FIELDS}, "kept": kept, "patch_size": len(sent.patch or b"")}
+        page = self._renderer.page("compare.html", status=status, problem=problem, cost=cost, patch_kib=self._patch_bytes >> 10, **more, **context)
+        page.headers.update(FORM_HEADERS)
+        return page
+
+    async def ask(self, request: Request) -> Response:
+        person = await self._forms.person(request, Role.SUBMITTER)
+        if request.headers.get("content-type", "").startswith("application/json"):
+            return await self._by_json(request, person)
+        same_site(request)
+        sent = read_form(request.headers.get("content-type", ""), await request.body(), self._patch_bytes)
+        self._forms.check(request, sent.values)
+        return await run_in_threadpool(self._by_form, request, person, sent)
+
+    def _by_form(self, request: Request, person: Person, sent: Sent) -> Response:
+        try:
+            wish = self._wish(sent)
+            if sent.values.get("act") == "ask":
+                return RedirectResponse(f"/comparison/{self._asker.ask(person, wish).id}", status_code=HTTPStatus.SEE_OTHER)
+            cost, refused = self._asker.foresee(person, wish)
+        except (RequestError, GitError) as error:
+            return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=400)
+        except OverQuota as error:
+            return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=429)
+        return self._page(request, sent, cost=cost, problem=refused or "")
+
+    async def _by_json(self, request: Request, person: Person) -> Response:
+        if bearer_of(request) is None:
+            raise HTTPException(403, "JSON is taken from scripts alone: send `Authorization: Bearer <token>`.")
+        sent, dry_run = read_json(await request.body(), self._patch_bytes)
+        return await run_in_threadpool(self._answer_json, person, sent, dry_run)
+
+    def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
+        try:
+            wish = self._wish(sent)
+            if dry_run:
+                cost, refused = self._asker.foresee(person, wish)
+                return JSONResponse({"id": None, "foreseen": asdict(cost), "refused": refused, **self._left(person)})
+            asked = self._asker.ask(person, wish)
+        except (RequestError, GitError) as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+        except OverQuota as error:
+            return JSONResponse({"error": str(error)}, status_code=429)
+        facts = {"id": asked.id, "new": asked.new, "foreseen": asdict(asked.cost), **self._left(person)}
+        return JSONResponse(facts, status_code=201 if asked.new else 200, headers={"location": f"/comparison/{asked.id}"})
+
+    def _left(self, person: Person) -> dict[str, Any]:
+        used, quota = self._asker.used(person)
+        return {"used": asdict(used), "quota": asdict(quota) if quota else None}
+
+    def _wish(self, sent: Sent) -> Wish:
+        """Raises RequestError for fields that are missing, too long or no number."""
+        text = {name: sent.values.get(name, "").strip() for name in _FIELDS}
+        for name, value in text.items():
+            if len(value) > _LONGEST:
+                raise RequestError(f"{name} has {len(value)} characters; {_LONGEST} are the most that is taken")
+            if not value and name in ("tree", "base", "head"):
+                raise RequestError(f"{name} is missing; a comparison needs tree, base and head")
+        boots = text["boots"]
+        if boots and not (boots.isascii() and boots.isdigit() and len(boots) < 5):
+            raise RequestError(f"boots is a number of boots a side, not {boots[:40]!r}")
+        jobs = self._asker.job_files([name for name in text["job"].split(",") if name])
+        boxes = [name for name in text["testbox"].split(",") if name]
+        patches = [sent.patch] if sent.patch else []
+        return Wish(
+            tree=text["tree"], base=text["base"], head=text["head"], job_files=jobs, testboxes=boxes, boots=int(boots) if boots else None, patches=patches
+        )
+
+
+def read_form(kind: str, body: bytes, patch_bytes: int) -> Sent:
+    """A form of multipart/form-data, its patch in the file `patch` or, kept from the page before, in the field `kept`. Raises HTTPException."""
+    what, options = multipart.parse_options_header(kind)
+    if what != "multipart/form-data" or not options.get("boundary"):
+        raise HTTPException(400, "The form cannot be read; nothing was queued.")
+    limits = {"part_limit": 20, "memory_limit": len(body) + 1, "spool_limit": len(body) + 1, "partsize_limit": 2 * patch_bytes, "header_limit": 4}
+    try:
+        values = {part.name: part.raw for part in multipart.MultipartParser(BytesIO(body), options["boundary"], content_length=len(body), **limits)}
+        text = {name: value.decode("utf-8") for name, value in values.items() if name != "patch"}
+        patch = values.get("patch") or base64.b64decode(text.pop("kept", ""), validate=True)
+    except (multipart.MultipartError, UnicodeDecodeError, binascii.Error, ValueError):
+        raise HTTPException(400, "The form cannot be read; nothing was queued.") from None
+    return Sent(values={name: value.replace("\0", "") for name, value in text.items()}, patch=_fitting(patch, patch_bytes))
+
+
+def read_json(body: bytes, patch_bytes: int) -> tuple[Sent, bool]:
+    """What a script sent, and whether it only wants to know the cost. Raises HTTPException."""
+    try:
+        document = json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "What was sent is not JSON.") from None
+    if not isinstance(document, dict) or not set(document) <= _KEYS:
+        raise HTTPException(400, f"Send an object with keys of {', '.join(sorted(_KEYS))}.")
+    dry_run, patch, boots = document.pop("dry_run", False), document.pop("patch", None), document.pop("boots", None)
+    if not isinstance(dry_run, bool) or not isinstance(patch, str | None) or not isinstance(boots, int | None) or isinstance(boots, bool):
+        raise HTTPException(400, "dry_run is true or false, boots a number, patch a text.")
+    values = {name: ",".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value for name, value in document.items()}
+    if not all(isinstance(value, str) for value in values.values()):
+        raise HTTPException(400, "tree, base, head, job and testbox are texts; job and testbox may be lists of texts.")
+    encoded = patch.encode("utf-8", "replace") if patch else None
+    return Sent(values=values | ({"boots": str(boots)} if boots is not None else {}), patch=_fitting(encoded, patch_bytes)), dry_run
+
+
+def _fitting(patch: bytes | None, most: int) -> bytes | None:
+    if patch and len(patch) > most:
+        raise HTTPException(413, f"The patch has {len(patch) >> 10} KiB; {most >> 10} are the most that is taken (web.patch_kib).")
+    return patch or None

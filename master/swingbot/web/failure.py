@@ -1,0 +1,28 @@
+"""One sentence instead of a page, or as `{"error": ...}` where JSON was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, Response
+
+from .render import Renderer
+
+_BY_PROGRAMS = ("/artifacts/", "/attempts/", "/metrics")
+
+
+def wants_json(request: HTTPConnection) -> bool:
+    """Whether a program is asking: by the address, by what it takes or by what it sent."""
+    if request.url.path.endswith(".json") or request.url.path.startswith(_BY_PROGRAMS):
+        return True
+    return any(request.headers.get(name, "").startswith("application/json") for name in ("accept", "content-type"))
+
+
+def failure(renderer: Renderer, request: HTTPConnection, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    if wants_json(request):
+        return JSONResponse({"error": sentence}, status_code=status, headers=headers)
+    page = renderer.page("error.html", status=status, phrase=HTTPStatus(status).phrase, sentence=sentence, code=status)
+    page.headers.update(headers or {})
+    return page

@@ -1,0 +1,81 @@
+"""The web service as `swingbot web` serves it, on a port of its own, in a thread of the test."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import sqlalchemy as sa
+import uvicorn
+
+from swingbot.adapters.artifacts import secret
+from swingbot.app.settings import Settings, load
+from swingbot.app.web import service
+from swingbot.core.access.roles import Role
+from swingbot.core.access.tokens import digest
+from swingbot.web import server
+from swingbot.web.session import operator_key
+from swingbot_db import access
+from swingbot_db.engine import make_engine
+from tests import scenario
+from tests.demo.ports import free_ports
+from tests.fakes.mail import brain_environment
+
+NO_LAB = scenario.Lab(**{field.name: 0 for field in dataclasses.fields(scenario.Lab)})
+
+
+@dataclass(kw_only=True)
+class Served:
+    """A service over the database of `scenario.a_lab`, or with `filled=False` over an empty one (then the numbers of `lab` are 0)."""
+
+    settings: Settings
+    conn: sa.Connection
+    engine: sa.Engine
+    lab: scenario.Lab
+    client: httpx.Client
+
+    @property
+    def port(self) -> int:
+        return self.settings.web.port
+
+    @property
+    def key(self) -> str:
+        return operator_key(secret(self.settings.secret_file))
+
+    def token(self, who: str, role: Role) -> dict[str, str]:
+        """Headers with a new token of this person."""
+        text = "swingbot_" + digest(f"{who} {role}")[:43]
+        access.create(self.conn, who=who, role=role, digest=digest(text), life=None, note=None, by="test")
+        self.conn.commit()
+        return {"Authorization": f"Bearer {text}"}
+
+
+@contextmanager
+def served(db_url: str, place: Path, *, filled: bool = True, **environment: str) -> Iterator[Served]:
+    """Settings by their variables, as in SWINGBOT_WEB_RATE="60"."""
+    given = brain_environment(place / "state", db_url) | {"SWINGBOT_WEB_PORT": str(free_ports(18_400, 4))} | environment
+    settings, engine = load(environ=given), make_engine(db_url)
+    with engine.connect() as conn:
+        lab = scenario.a_lab(conn) if filled else NO_LAB
+        conn.commit()
+        web = settings.web
+        app = service(settings, engine)
+        running = uvicorn.Server(server.config(app, host=web.host, port=web.port, proxies=web.proxies, connections=web.connections))
+        thread = threading.Thread(target=running.run)
+        thread.start()
+        try:
+            while not running.started:
+                assert thread.is_alive(), "the web service ended at once"
+                time.sleep(0.02)
+            with httpx.Client(base_url=f"http://127.0.0.1:{web.port}", timeout=20, trust_env=False) as client:
+                yield Served(settings=settings, conn=conn, engine=engine, lab=lab, client=client)
+        finally:
+            running.should_exit = True
+            thread.join(20)
+    engine.dispose()
