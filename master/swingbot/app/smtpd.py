@@ -1,4 +1,4 @@
-"""The embedded mail server: takes mail from this machine only and delivers every message into the Maildir.
+"""The embedded mail server: takes mail from this machine alone, unless it is told otherwise, and delivers every message into the Maildir.
 
 It sends nothing on. A message that comes twice is delivered twice, so that nobody can overlook it.
 """
@@ -41,22 +41,22 @@ class Deliver:
         return "250 delivered"
 
 
-async def run(path: Path, port: int, stop: asyncio.Event) -> None:
-    """Serve on 127.0.0.1:`port` until `stop` is set. Raises OSError if the port is taken."""
+async def run(path: Path, port: int, stop: asyncio.Event, host: str = HOST) -> None:
+    """Serve on `host`:`port` until `stop` is set. Raises OSError if the port is taken."""
     factory = partial(SMTP, Deliver(path), data_size_limit=LARGEST_MAIL, hostname="swingbot.localdomain", ident="swingbot")
-    server = await asyncio.get_running_loop().create_server(factory, HOST, port)
+    server = await asyncio.get_running_loop().create_server(factory, host, port)
     async with server:
-        log.info("mail for %s:%d goes to %s", HOST, port, path)
+        log.info("mail for %s:%d goes to %s", host, port, path)
         await stop.wait()
 
 
-async def _until_signal(path: Path, port: int) -> None:
+async def _until_signal(path: Path, port: int, host: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await run(path, port, stop)
+    await run(path, port, stop, host)
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, host: str = HOST, port: int | None = None) -> None:
     """Run the embedded mail server in the foreground until SIGTERM or SIGINT. Raises OSError if the port is taken."""
-    asyncio.run(_until_signal(settings.maildir, settings.smtp_port))
+    asyncio.run(_until_signal(settings.maildir, port or settings.smtp_port, host))

@@ -1,0 +1,268 @@
+"""The compose file that users get, without an engine: its rules hold, its variables are the ones that .env.example explains."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from swingbot.app.settings import SECTIONS, load
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE = (ROOT / "docker-compose.yml").read_text()
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+_VARIABLE = re.compile(r"(?<!\$)\$\{(\w+):-([^}]*)\}")
+ONE_SHOT = {"migrate", "keys"}
+WORKERS = {"build-worker", "testbox-worker"}
+Service = dict[str, Any]
+
+
+def compose(**given: str) -> dict[str, Any]:
+    """The file with variables put in, as an engine's command does: `given`, else the default."""
+    document: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda match: given.get(match[1], match[2]), COMPOSE))
+    return document
+
+
+SERVICES: dict[str, Service] = compose()["services"]
+services = pytest.mark.parametrize("name", SERVICES)
+
+
+def example() -> dict[str, str]:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def program(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docker" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# -- every service
+
+
+@services
+def test_every_service_runs_with_nothing_to_spare(name: str) -> None:
+    service = SERVICES[name]
+    assert service["cap_drop"] == ["ALL"]
+    assert "cap_add" not in service
+    assert service["read_only"] is True
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert not service.get("privileged")
+    assert service["init"] is True
+    assert service["mem_limit"]
+    assert 0 < service["pids_limit"] <= 4096
+    assert service["logging"]["options"]["max-size"]
+    assert not {"pid", "ipc", "userns_mode", "devices"} & set(service)
+
+
+@services
+def test_no_service_sees_the_engine_or_the_host(name: str) -> None:
+    sources = [volume.split(":")[0] for volume in SERVICES[name].get("volumes", [])]
+    assert all(source in compose()["volumes"] or source.startswith("./dashboards/") for source in sources), sources
+
+
+@services
+def test_every_service_says_whether_it_is_well_or_ends(name: str) -> None:
+    service = SERVICES[name]
+    if name in ONE_SHOT:
+        assert service["restart"] == "no"
+        assert "healthcheck" not in service
+    else:
+        assert service["restart"] == "unless-stopped"
+        assert service["healthcheck"]["test"][0] == "CMD"
+        assert service["healthcheck"]["start_period"]
+
+
+@services
+def test_every_service_waits_until_what_it_needs_is_there(name: str) -> None:
+    for needed, how in SERVICES[name].get("depends_on", {}).items():
+        wanted = "service_completed_successfully" if needed in ONE_SHOT else "service_healthy"
+        assert how == {"condition": wanted}, needed
+
+
+@services
+def test_images_from_elsewhere_have_exact_versions(name: str) -> None:
+    service = SERVICES[name]
+    if "build" in service:
+        assert service["image"].startswith("swingbot-")
+        assert service["build"]["args"]["BASE"] == re.search(r"^ARG BASE=(\S+)$", DOCKERFILE, re.M)[1]  # type: ignore[index]
+    else:
+        assert re.search(r":\d+\.\d+", service["image"]), service["image"]
+
+
+# -- who reaches whom
+
+
+def test_only_pages_are_published_and_only_on_loopback() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"web": ["127.0.0.1:8010:8010"], "grafana": ["127.0.0.1:3000:3000"]}
+
+
+def test_workers_have_no_way_to_the_database_nor_to_the_world() -> None:
+    document = compose()
+    assert document["networks"]["lab"] == document["networks"]["back"] == {"internal": True}
+    assert all(SERVICES[name]["networks"] == ["lab"] for name in WORKERS)
+    assert SERVICES["postgres"]["networks"] == ["back"]
+    assert SERVICES["keys"]["network_mode"] == "none"
+
+
+def test_each_password_is_shown_to_those_who_need_it() -> None:
+    shown = {name: set(service.get("secrets", [])) for name, service in SERVICES.items()}
+    assert {name for name, secrets in shown.items() if "db_admin" in secrets} == {"postgres", "migrate"}
+    assert {name for name, secrets in shown.items() if "db_owner" in secrets} == {"migrate"}
+    assert not any(shown[name] for name in WORKERS | {"keys", "git", "mail"})
+    assert set().union(*shown.values()) == set(compose()["secrets"])
+
+
+def test_no_value_of_the_file_is_a_secret() -> None:
+    for name, service in SERVICES.items():
+        for key, value in service.get("environment", {}).items():
+            assert "PASSWORD" not in key or key.endswith(("_FILE", "__FILE")), (name, key)
+            assert not re.search(r"://[^/\s]*:[^/\s]*@", str(value)), (name, key)
+
+
+def test_a_worker_sees_its_own_keys_alone() -> None:
+    for name in WORKERS:
+        keys = [volume for volume in SERVICES[name]["volumes"] if "keys" in volume]
+        assert keys == [f"{'builder' if name == 'build-worker' else 'testbox'}-keys:/keys:ro"]
+
+
+# -- what it is told
+
+
+def test_every_variable_is_explained_with_its_default_and_none_is_left_over() -> None:
+    used: dict[str, set[str]] = {}
+    for name, default in _VARIABLE.findall(COMPOSE):
+        used.setdefault(name, set()).add(default)
+    assert not re.search(r"(?<!\$)\$(?!\$|\{\w+:-)", COMPOSE), "a variable without a default"
+    assert all(len(defaults) == 1 for defaults in used.values()), used
+    explained = example()
+    assert explained.pop("COMPOSE_PROJECT_NAME")
+    assert {name: default for name, (default,) in used.items()} == explained
+
+
+def test_all_settings_that_parts_get_are_settings() -> None:
+    defaults = load(None, {})
+    known = {f"SWINGBOT_{section}_{field.name}".upper() for section in SECTIONS for field in dataclasses.fields(getattr(defaults, section))}
+    # Options of `swingbot db roles`, and what workers and Grafana read by themselves.
+    others = re.compile(r"SWINGBOT_(?:DB_ADMIN_URL|DB_ADMIN_PASSWORD_FILE|DB_GRAFANA_PASSWORD_FILE|BUILD_\w+|GRAFANA_\w+)|POSTGRES_\w+|GF_\w+")
+    for name, service in SERVICES.items():
+        environment = {key: str(value) for key, value in service.get("environment", {}).items()}
+        assert not [key for key in environment if key not in known and not others.fullmatch(key)], name
+        load(None, environment)
+
+
+def test_the_master_speaks_tls_to_workers_and_pages_are_where_their_links_say() -> None:
+    settings = load(None, {key: str(value) for key, value in SERVICES["master"]["environment"].items()})
+    assert settings.buildbot.tls_certificate
+    assert settings.buildbot.tls_key
+    assert settings.exchange_url == "http://web:8010"
+    assert settings.web_url == "http://localhost:8010"
+    assert f"git:{settings.git.port}" == "git:9418"
+    assert str(settings.buildbot_worker_port) in SERVICES["testbox-worker"]["command"][4]
+
+
+def test_the_testbox_of_the_images_is_the_one_that_the_worker_drives() -> None:
+    (kept,) = set(re.findall(r"-type f ! -name (\S+)\.yaml -delete", DOCKERFILE))
+    assert (ROOT / "workers" / "testboxes" / f"{kept}.yaml").is_file()
+    assert SERVICES["testbox-worker"]["command"][2] == f"box-{kept}"
+    assert f"box-{kept} " in (ROOT / "docker" / "keys").read_text()
+
+
+# -- images
+
+
+def test_images_name_no_address_and_come_from_one_base() -> None:
+    assert not re.search(r"https?://|git@|index-url", DOCKERFILE)
+    stages = re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.M)
+    assert stages[0][0] == "${BASE}"
+    assert all(base in [name for _, name in stages] for base, _ in stages[1:])
+    assert re.findall(r"^USER (\S+)$", DOCKERFILE, re.M) == ["10001:10001"] * 2
+    assert DOCKERFILE.count("--require-hashes") == 2
+
+
+def test_only_what_images_hold_is_sent_to_the_engine() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    assert lines[0] == "*"
+    assert not [line for line in lines if "secrets" in line or "env" in line]
+
+
+def test_the_part_of_the_lock_holds_all_that_it_needs_and_no_tests() -> None:
+    locked = program("locked")
+    project, lock = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.lock").read_text()
+    part = locked.part(lock, locked.declared(project, ["worker"]))
+    names = set(locked.blocks(part))
+    assert {"buildbot-worker", "twisted", "zope-interface", "cffi", "pyyaml", "httpx", "httpcore"} <= names
+    assert not {"pytest", "mypy", "ansible-core", "buildbot", "sqlalchemy"} & names
+    assert all("--hash=sha256:" in block for block in locked.blocks(part).values())
+    everything = locked.part(lock, locked.declared(project, ["master", "worker", "test", "lab"]))
+    assert set(locked.blocks(everything)) == set(locked.blocks(lock))
+
+
+def test_a_part_follows_who_wants_whom() -> None:
+    a = "a==1 \\\n    --hash=sha256:0\n    # via ours (pyproject.toml)\n"
+    b = "B_c==2 \\\n    --hash=sha256:1\n    # via\n    #   a\n    #   d\n"
+    lock = a + b + "d==3 \\\n    --hash=sha256:2\n    # via ours (pyproject.toml)\n"
+    locked = program("locked")
+    assert list(locked.blocks(locked.part(lock, {"a"}))) == ["a", "b-c"]
+    with pytest.raises(SystemExit, match="make lock"):
+        locked.part(lock, {"x"})
+
+
+# -- the small programs
+
+
+def test_a_connection_counts_only_if_it_stands_and_goes_to_that_port() -> None:
+    health = program("health")
+    header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    row = "   0: 0300580A:9C40 0400580A:1F4C {} 00000000:00000000 02:000A7214 00000000 10001        0 1 2 0000000000000000 20 4 30 10 -1\n"
+    assert health.connected(8012, header + row.format("01"))
+    assert not health.connected(8012, header + row.format("02"))
+    assert not health.connected(8010, header + row.format("01"))
+    assert not health.connected(40000, header + row.format("01"))
+    assert not health.connected(8012, "")
+
+
+def test_health_is_a_status_and_never_an_exception() -> None:
+    health = program("health")
+    assert health.main(["url", "http://127.0.0.1:1/healthz"]) == 1
+    assert health.main(["listens", "1"]) == 1
+    assert health.main(["listens"]) == 2
+
+
+def test_preparing_twice_changes_no_password(tmp_path: Path) -> None:
+    (tmp_path / "docker").mkdir()
+    shutil.copy(ROOT / "docker" / "prepare", tmp_path / "docker")
+    shutil.copy(ROOT / ".env.example", tmp_path)
+    made = []
+    for _ in range(2):
+        subprocess.run(["sh", "docker/prepare"], cwd=tmp_path, check=True, capture_output=True, env={"PATH": "/usr/bin:/bin"})
+        made.append({file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()})
+    assert made[0] == made[1]
+    assert set(made[0]) == set(compose()["secrets"])
+    assert len(set(made[0].values())) == len(made[0])
+    assert all(re.fullmatch("[0-9a-f]{48}", secret) for secret in made[0].values())
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / ".env").read_text() == (ROOT / ".env.example").read_text()
+
+
+def test_the_builders_filter_denies_what_harms_a_host_and_allows_what_walls_are_made_of() -> None:
+    profile = json.loads((ROOT / "docker" / "seccomp-walls.json").read_text())
+    (rule,) = profile["syscalls"]
+    assert (profile["defaultAction"], rule["action"]) == ("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO")
+    assert len(rule["names"]) == len(set(rule["names"]))
+    assert {"bpf", "kexec_load", "init_module", "keyctl", "perf_event_open", "open_by_handle_at", "userfaultfd", "io_uring_setup"} <= set(rule["names"])
+    assert not {"clone", "clone3", "unshare", "mount", "umount2", "pivot_root", "prctl", "seccomp", "chroot", "sethostname"} & set(rule["names"])
