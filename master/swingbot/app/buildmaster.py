@@ -18,7 +18,7 @@ from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import attempts
 from swingbot_db.engine import make_engine
-from swingbot_jobs import testbox
+from swingbot_jobs import likeness, testbox
 
 BUILD_WORKER: Final = "builder"
 SCHEDULER: Final = "swingbot"
@@ -118,7 +118,10 @@ def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str,
     facts = attempts.order_facts(conn, attempt)
     if facts is None or facts.attempt_state != "running":
         return None
-    return order_document(facts, terms(settings), artifacts.secret(settings.secret_file))
+    document = order_document(facts, terms(settings), artifacts.secret(settings.secret_file))
+    if alike := likeness.of_order(document, Path(settings.paths.jobs), Path(settings.paths.workers)):
+        document["alike"] = alike
+    return document
 
 
 def config(settings: Settings) -> dict[str, Any]:

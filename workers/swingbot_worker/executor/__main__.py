@@ -15,6 +15,7 @@ from typing import Final
 
 import click
 
+from swingbot_jobs import likeness
 from swingbot_jobs.contract import check_outcome
 from swingbot_worker import InfraError, rootfs
 from swingbot_worker.executor import images
@@ -78,6 +79,8 @@ def _take_testbox(order: Document, exchange: Exchange | None) -> None:
 
 def _build_or_boot(place: Place, order: Document, exchange: Exchange | None, site: Site) -> Document:
     place.out.mkdir(exist_ok=True)
+    if other := likeness.difference(order, site.jobs, site.workers):
+        raise InfraError(f"Nothing was done: {other}")
     if order["kind"] == "build":
         from swingbot_worker import kbuild
 

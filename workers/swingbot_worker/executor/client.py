@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,7 +39,7 @@ class Exchange:
     def __init__(self, url: str, token: str) -> None:
         timeout = httpx.Timeout(30.0, read=120.0, write=120.0)
         headers = {"Authorization": f"Bearer {token}", CONTROLLER_HEADER: socket.gethostname()[:100] or "unnamed"}
-        self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, trust_env=False)
+        self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, trust_env=False, verify=_trusted(url))
 
     def _ask(self, method: str, path: str, **how: Any) -> httpx.Response:
         try:
@@ -106,6 +108,11 @@ class Exchange:
             raise Away(f"image {sha256}: {error or type(error).__name__}") from error
         if digest.hexdigest() != sha256:
             raise InfraError(f"The kernel image {sha256} came with other bytes (sha256 {digest.hexdigest()}); check the artifact store's disk.")
+
+
+def _trusted(url: str) -> ssl.SSLContext | bool:
+    """Whose certificates are taken: those of SWINGBOT_EXCHANGE_CA (a PEM file), else those that this host trusts."""
+    return ssl.create_default_context(cafile=os.environ.get("SWINGBOT_EXCHANGE_CA") or None) if url.startswith("https:") else True
 
 
 def patiently(what: Callable[[], T], say: Callable[[str], None], patience_seconds: float) -> T:
