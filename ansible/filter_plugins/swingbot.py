@@ -1,0 +1,58 @@
+"""What the roles ask of a tuning list: the same code reads it that the worker uses (jobs/swingbot_jobs/tuning.py)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleFilterError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "jobs"))
+from swingbot_jobs import tuning
+
+LISTS = Path(__file__).resolve().parents[2] / "workers" / "tuning"
+
+
+def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
+    """The tuning list that a testbox file names, without what the box cannot have. `directory`: more lists, of the operator; they win."""
+    name, without = str(box.get("tuning", "")), box.get("tuning_without", [])
+    try:
+        lists = tuning.load_all(LISTS) | (tuning.load_all(Path(directory)) if directory else {})
+        if name not in lists:
+            raise tuning.TuningError(f"the testbox file names the tuning list {name!r}, there are {', '.join(sorted(lists))}; write tuning: quiet")
+        return lists[name].without([str(item) for item in without])
+    except (tuning.TuningError, OSError, TypeError) as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def wanted(testbox_file: str, directory: str = "") -> dict[str, Any]:
+    """What the box's own system is held to, from the text of its testbox file."""
+    try:
+        box = yaml.safe_load(testbox_file)
+    except yaml.YAMLError as error:
+        raise AnsibleFilterError(f"the testbox file is not valid YAML: {error}") from None
+    if not isinstance(box, dict):
+        raise AnsibleFilterError("a testbox file must be a table of 'key: value' lines")
+    made = _list(box, directory)
+    return {
+        "name": made.name,
+        "sysctl": made.sysctl,
+        "files": [{"path": path, "value": value} for path, value in made.files],
+        "stopped": list(made.stopped),
+        "swap_off": made.idle.get("swap_kb") == "0",
+        "probe": tuning.probe(made),
+    }
+
+
+def complaints(printed: str, testbox_file: str, directory: str = "") -> list[str]:
+    """What is not as the list wants it, by what its probe printed on the box: a sentence each."""
+    made = _list(yaml.safe_load(testbox_file), directory)
+    return [f"{one.what}: {one.found}; {one.do}" for one in tuning.findings(made, printed) if not one.ok]
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"swingbot_tuning": wanted, "swingbot_tuning_complaints": complaints}
