@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swingbot.app.settings import SettingsError, load, shown
 from swingbot.core.access import tokens
 from swingbot.core.access.limits import Buckets, Rate, client_key
 from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
@@ -93,3 +94,32 @@ def test_many_strangers_cost_no_memory() -> None:
 )
 def test_an_ipv6_host_is_one_client_whatever_addresses_it_takes(address: str, key: str) -> None:
     assert client_key(address) == key
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ("postgresql+psycopg2://ada:secret@db.example.org/swingbot", "postgresql+psycopg2://ada:***@db.example.org/swingbot"),
+        ("postgresql://:secret@/swingbot?host=/run", "postgresql://:***@/swingbot?host=/run"),
+        ("http://127.0.0.1:8010/a@b", "http://127.0.0.1:8010/a@b"),
+        (5, 5),
+    ],
+)
+def test_a_setting_is_shown_without_its_password(value: object, seen: object) -> None:
+    assert shown(value) == seen
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("WEB_READ", "closed", "none of open, token"),
+        ("WEB_METRICS", "yes", "none of open, token, off"),
+        ("WEB_PROXIES", "10.0.0.1, proxy.example.org", "neither an address nor a network"),
+        ("WEB_UPLOADS", "0", "less than 1"),
+        ("WEB_BOX_MINUTES", "nan", "less than 0"),
+        ("GIT_FETCH_GIB", "0", "nothing to fetch"),
+    ],
+)
+def test_settings_of_access_that_make_no_sense_are_refused(key: str, value: str, sentence: str) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        load(environ={f"SWINGBOT_{key}": value})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from swingbot.core.moderation.ruling import RELEASES
 from swingbot.core.proof.gates import BadGate
 from swingbot.core.proof.gates import names as gate_names
 
+_PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
 CHECKOUT = Path(__file__).resolve().parents[3]
 DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
 
@@ -311,6 +313,11 @@ class Settings:
     @property
     def secret_file(self) -> Path:
         return self.state / "secret"
+
+
+def shown(value: Any) -> Any:
+    """A value as it may be shown: a password in a URL is not."""
+    return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
 
 
 SECTIONS = tuple(f.name for f in dataclasses.fields(Settings) if f.name != "sources")

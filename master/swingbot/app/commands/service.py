@@ -13,7 +13,7 @@ import click
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.app.database import owner_url
-from swingbot.app.settings import SECTIONS, with_place
+from swingbot.app.settings import SECTIONS, shown, with_place
 from swingbot.app.wiring import connect
 
 
@@ -100,7 +100,7 @@ def settings_(session: Session, json_: bool) -> None:
         for field in dataclasses.fields(values):
             key = f"{section}.{field.name}"
             rows.append(
-                {"key": key, "value": getattr(values, field.name), "source": session.settings.sources.get(key, "default"), "doc": field.metadata["doc"]}
+                {"key": key, "value": shown(getattr(values, field.name)), "source": session.settings.sources.get(key, "default"), "doc": field.metadata["doc"]}
             )
     if json_:
         say_json({"state": str(session.settings.state), "cache": str(session.settings.cache), "settings": rows})
