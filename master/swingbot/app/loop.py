@@ -8,10 +8,15 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from datetime import datetime
 
 import psycopg2
 import sqlalchemy as sa
 
+from swingbot.adapters.heartbeat import Heartbeat
+from swingbot.app.keep.backup import KeepError
+from swingbot.app.keep.condition import beat_file
+from swingbot.app.keep.retain import due, retain
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import mail_ways, make_outbox, sync_testboxes
 from swingbot.service.ports import Lab
@@ -61,21 +66,35 @@ def run(settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], 
     mailer, archive = mail_ways(settings)
     outbox, alarm = make_outbox(settings, engine), _Alarm(engine)
     polled: dict[int, float] = {}
-    last_problem = ""
+    last_problem, heart = "", Heartbeat(beat_file(settings))
     while not stopped and not until():
         try:
             _poll_due(settings, lab, polled)
             tick(lab)
             send_due(outbox, mailer, archive, lab.now())
+            _prune_daily(settings, engine, lab.now())
             last_problem = ""
+            heart.beat()
         except Exception:
             problem = traceback.format_exc()
             if problem != last_problem:  # a database that is away would fill the log
                 print(problem, file=sys.stderr, flush=True)  # noqa: T201 - the log of this process
             last_problem = problem
+            heart.beat(problem.strip().splitlines()[-1])
             time.sleep(PAUSE_SECONDS)
             continue
         alarm.sleep(settings.loop.tick_seconds)
+
+
+def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime) -> None:
+    """Let go what the rules allow, once a day, if the operator has switched that on; never while a backup is made."""
+    if not due(settings, now):
+        return
+    try:
+        done = retain(settings, engine, now, really=True)
+    except KeepError:
+        return  # a backup is under way: the next round looks again
+    print(f"retention: {sum(one.goes for one in done.totals.values())} files went, {done.freed} bytes are free", flush=True)  # noqa: T201
 
 
 def _poll_due(settings: Settings, lab: Lab, polled: dict[int, float]) -> None:

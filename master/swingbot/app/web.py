@@ -13,6 +13,8 @@ from starlette.types import ASGIApp
 from swingbot.adapters.artifacts import LIMIT_BYTES, Artifacts, secret
 from swingbot.app.asker import DatabaseAsker
 from swingbot.app.commands.sheets import printed
+from swingbot.app.keep.condition import read_here
+from swingbot.app.keep.figures import metrics
 from swingbot.app.moderator import DatabaseModerator
 from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import Settings
@@ -65,9 +67,10 @@ def service(settings: Settings, engine: sa.Engine) -> ASGIApp:
         *ComparePages(renderer, forms, DatabaseAsker(settings, engine, lab), patch_bytes).routes(),
         *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), settings.mail).routes(),
         *tables.routes(engine, printed, FORMS),
+        *(metrics(settings, engine).routes() if settings.web.metrics != "off" else ()),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
-    app = make_app(settings, engine, read, store.open, extra, lambda metric: unit_of(programs, metric), Reproductions(engine, store, settings))
+    app = make_app(settings, engine, read_here(settings), store.open, extra, lambda metric: unit_of(programs, metric), Reproductions(engine, store, settings))
 
     def of_worker(request: HTTPConnection) -> bool:
         return attempt_of(request, key) is not None

@@ -12,6 +12,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
 from swingbot.app.commands.proof import as_text as gates_as_text
 from swingbot.app.commands.sheets import printed
+from swingbot.app.keep.condition import problems_here
 from swingbot.core.model import ids
 from swingbot.core.report.forms import FORMS
 from swingbot.service.ports import RequestError
@@ -49,6 +50,7 @@ def status(session: Session, json_: bool) -> None:
     """Parts, queue, testboxes, what each is doing, what is wrong."""
     with session.reading() as conn:
         facts = read.status(conn)
+    facts["problems"] = problems_here(session.settings) + facts["problems"]
     if session.settings.mail.stop:
         facts["problems"].append({"text": "mail is stopped by the setting mail.stop: no report leaves", "link": "/outbox"})
     if json_:

@@ -1,0 +1,44 @@
+"""Sign of life of a process: a file that it touches each round, with its last problem in it. Works on a disk that is full."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from swingbot.core.keep.condition import Beat
+
+_LONGEST = 300  # characters of a problem
+
+
+class Heartbeat:
+    """The writer: one process has one. It never raises; a sign that cannot be written is missing, and its reader says so."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._said: str | None = "nothing yet"
+
+    def beat(self, problem: str | None = None) -> None:
+        with suppress(OSError):
+            if problem == self._said:
+                os.utime(self._file)
+                return
+            temporary = self._file.with_name(self._file.name + ".part")
+            temporary.write_text(json.dumps({"problem": problem and problem[:_LONGEST]}) + "\n")
+            temporary.replace(self._file)
+            self._said = problem
+
+
+def last_beat(file: Path) -> Beat | None:
+    """What was said last; None if nothing ever was."""
+    try:
+        age = time.time() - file.stat().st_mtime
+        document = json.loads(file.read_text())
+        problem = document["problem"]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return Beat(age_seconds=0.0, problem=f"{file} cannot be read")
+    return Beat(age_seconds=max(0.0, age), problem=problem if isinstance(problem, str) else None)
