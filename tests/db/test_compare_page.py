@@ -135,6 +135,13 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(idle: Site, ada: dict[str,
     assert idle.count() == 0
 
 
+def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(idle: Site, ada: dict[str, str]) -> None:
+    lab = make_lab(idle.web.settings, idle.web.engine)
+    foreign = lab.git.apply(idle.commits[0], [idle.patch().encode()])
+    answer = idle.json(ada, head=foreign)
+    assert answer.status_code == 400 and "is not in branch main of tree fake" in answer.json()["error"]
+
+
 def test_only_who_may_submit_does(idle: Site) -> None:
     assert idle.json({}).status_code == 403
     refused = idle.json(idle.web.token("Rea", Role.READER))

@@ -89,13 +89,16 @@ def _check(wish: Wish) -> None:
 
 
 def _commits(lab: Lab, tree: Tree, wish: Wish) -> tuple[str, str]:
-    """Base and head as the mirror has them."""
+    """Base and head as the mirror has them, in the tree's own branch: the mirror holds other trees and other people's patches too."""
     found = []
     for ref in (wish.base, wish.head):
         if _REF.fullmatch(ref) is None or ".." in ref:
             raise RequestError(f"{ref[:80]!r} is no name of a commit: give a hash or its beginning, a tag, `base` or `tip`")
         try:
-            found.append(lab.git.resolve(tree.name, ref))
+            commit = lab.git.resolve(tree.name, ref)
         except GitError as error:
             raise RequestError(f"{error}; what was not fetched yet cannot be compared over the web") from None
     return found[0], found[1]
+        if not any(lab.git.is_ancestor(commit, end) for end in (tree.tip_commit, tree.base_commit) if end is not None):
+            raise RequestError(f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now, so it cannot be compared over the web")
+        found.append(commit)
