@@ -98,7 +98,7 @@ def _commits(lab: Lab, tree: Tree, wish: Wish) -> tuple[str, str]:
             commit = lab.git.resolve(tree.name, ref)
         except GitError as error:
             raise RequestError(f"{error}; what was not fetched yet cannot be compared over the web") from None
-    return found[0], found[1]
         if not any(lab.git.is_ancestor(commit, end) for end in (tree.tip_commit, tree.base_commit) if end is not None):
             raise RequestError(f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now, so it cannot be compared over the web")
         found.append(commit)
+    return found[0], found[1]
