@@ -27,10 +27,12 @@ WHERE a.kind = 'boot';
 CREATE OR REPLACE VIEW v_testboxes AS
 SELECT x.name AS testbox, x.tbox_group, x.facts->>'label' AS label, x.state, x.reason, 'o' || a.order_id AS working_on, l.taken_at AS working_since,
        (SELECT count(*) FROM orders q WHERE q.testbox = x.name AND q.state IN ('waiting', 'ready')) AS queued,
-       (SELECT max(b.booted_at) FROM boot b WHERE b.testbox = x.name) AS last_boot
+       (SELECT max(b.booted_at) FROM boot b WHERE b.testbox = x.name) AS last_boot,
+       coalesce(n.state, 'idle') AS now_state, n.since AS now_since, n.why AS now_why, l.holder AS controller
 FROM testbox x
 LEFT JOIN lease l ON l.testbox = x.name
-LEFT JOIN attempt a ON a.id = l.attempt;
+LEFT JOIN attempt a ON a.id = l.attempt
+LEFT JOIN testbox_now n ON n.testbox = x.name;
 
 CREATE OR REPLACE VIEW v_kernel_builds AS
 SELECT kb.built_at AS "time", kb.build_key, kb.status, kb.cached, kb.seconds, kb.compiler_version, kb.errors[1] AS first_error, 'o' || a.order_id AS "order",

@@ -40,11 +40,11 @@ def _find_lost(lab: Lab, store: Store) -> None:
 
 def _set_straight(lab: Lab, store: Store) -> None:
     """Make what a box does agree with whether it may work and whether an attempt has it."""
-    reasons, leased = store.testbox_reasons(), store.leased()
+    reasons, leased, known = store.testbox_reasons(), store.leased(), {box.testbox: box for box in store.boxes()}
     for name in lab.testboxes:
         if name not in reasons:
             continue
-        (wish, reason), box = reasons[name], store.box(name)
+        (wish, reason), box = reasons[name], known.get(name) or store.box(name)
         if name not in leased and box.state in WORKING:
             box = store.move_box(name, Withdrawn("its attempt is over"))
         if wish == "quarantined" and box.state is not BoxState.QUARANTINED:

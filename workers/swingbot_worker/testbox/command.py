@@ -32,6 +32,7 @@ def boot(request: Request) -> Boot:
         tempfile.TemporaryDirectory(prefix="swingbot-boot-") as work,
     ):
         env = os.environ | _environment(request, Path(work))
+        request.tell_phase("booting", "the operator's driver starts")
         done = process.run(request.box.driver.argv, timeout=request.limits.wall, log=log, env=env, pass_fds=[lock])
     if done.timed_out:
         return Boot(verdict=Verdict(status=BootStatus.TIMED_OUT, reason=f"not done after {request.limits.wall:.0f} s"))

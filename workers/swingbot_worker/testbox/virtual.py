@@ -42,6 +42,7 @@ def boot(request: Request) -> Boot:
         with _leases(request) as locks:
             if box.driver.accel == "kvm":
                 kvm.check(box, request.image, site)
+            request.tell_phase("booting", "QEMU starts")  # and no other phase: while the guest runs, its host is left alone
             verdict, stale = _sound_run(request, qemu.qemu_argv(box, files, delay), locks)
     facts = {**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key, "boots_spoilt_by_qemu": stale}
     return Boot(verdict=verdict, facts=facts)

@@ -80,9 +80,9 @@ def _now(facts: dict[str, Any]) -> str:
     """What it does, since when, why, and for whom: one line."""
     now = facts["now"]
     since = f" since {now['since']}" if now["since"] else ""
-    why = f": {now['why']}" if now["why"] else ""
+    why = f": {now['why']}" if now["why"] and now["why"] != facts["reason"] else ""
     held = f"; driven by {now['holder']}, whose lease holds until {now['until']}" if now["holder"] else ""
-    failures = f"; {now['failures']} attempts in a row were lost to it" if now["failures"] else ""
+    failures = f"; attempts in a row that were lost to it: {now['failures']}" if now["failures"] else ""
     return f"{facts['words']}{since}{why}{held}{failures}"
 
 
