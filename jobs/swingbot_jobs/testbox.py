@@ -16,13 +16,14 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from swingbot_jobs import facts, tuning
+from swingbot_jobs import facts, iron, tuning
+from swingbot_jobs.trust import Trust, trust_of
 from swingbot_jobs.unit_job import UnitJob
 
 LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
 COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-DRIVERS: Final = ("qemu", "command")
+DRIVERS: Final = ("qemu", "command", "ssh")
 ACCELERATORS: Final = ("icount", "tcg", "kvm")
 ENGINES: Final = ("swingbot", "lkp")
 # One boot of the shipped VMs takes about 3 s of wall clock; limits are multiples of this.
@@ -99,7 +100,7 @@ class Testbox:
 
     name: str
     tbox_group: str
-    driver: QemuDriver | CommandDriver
+    driver: QemuDriver | CommandDriver | iron.SshDriver
     description: str
     model: str
     nr_cpu: int
@@ -109,6 +110,7 @@ class Testbox:
     perturbations: Perturbations | None = None
     boot_seconds: float = DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
     cmdline: str = ""  # added to the kernel command line
+    accepts: Trust = "trusted"  # untrusted: boots anybody's kernel, because it is thrown away or cleaned afterwards
     demand: Mapping[str, str] = field(default_factory=dict)  # facts that have to be so in each of its boots, whatever runs; the tuning list's are in it
     tuning: tuning.Tuning | None = None  # how it is kept quiet
     lkp: LkpEngine | None = None  # set where the engine is lkp
@@ -129,9 +131,10 @@ class Testbox:
     def to_json(self) -> dict[str, Any]:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
         facts = asdict(self) | {"engine": self.engine}
-        kind = "qemu" if isinstance(self.driver, QemuDriver) else "command"
+        kind = "qemu" if isinstance(self.driver, QemuDriver) else "ssh" if isinstance(self.driver, iron.SshDriver) else "command"
         quiet = {"tuning": self.tuning.name if self.tuning else None, "tuning_without": list(self.tuning.left_out) if self.tuning else []}
-        return facts | {"driver": kind, kind: facts["driver"]} | quiet
+        driven = self.driver.to_json() if isinstance(self.driver, iron.SshDriver) else facts["driver"]
+        return facts | {"driver": kind, kind: driven} | quiet
 
 
 def load_all(directory: Path) -> dict[str, Testbox]:
@@ -159,7 +162,7 @@ def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = Mappi
     box = Testbox(
         name=table.text("name"),
         tbox_group=table.text("tbox_group"),
-        driver=_qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command")),
+        driver=_driver(table, kind),
         description=table.text("description", ""),
         model=table.text("model"),
         nr_cpu=table.whole("nr_cpu", at_least=1),
@@ -169,6 +172,7 @@ def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = Mappi
         perturbations=_perturbations(table.table("perturbations")) if table.has("perturbations") else None,
         boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
         cmdline=" ".join(filter(None, (quiet.cmdline if quiet else "", table.text("cmdline", "")))),
+        accepts=_accepts(table),
         demand={**(quiet.demand if quiet else {}), **(_demand(table.table("demand")) if table.has("demand") else {})},
         tuning=quiet,
         lkp=_engine(table),
@@ -176,6 +180,12 @@ def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = Mappi
     table.done()
     _check(box, table, Path(file_name).stem)
     return box
+
+
+def _driver(table: _Table, kind: str) -> QemuDriver | CommandDriver | iron.SshDriver:
+    if kind == "ssh":
+        return iron.parse(table.table("ssh"))
+    return _qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command"))
 
 
 def _check(box: Testbox, table: _Table, stem: str) -> None:
@@ -207,6 +217,13 @@ def _tuning(table: _Table, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tunin
         return tunings[name].without(without)
     except tuning.TuningError as error:
         table.refuse("tuning_without", str(error))
+
+
+def _accepts(table: _Table) -> Trust:
+    try:
+        return trust_of(table.text("accepts", "trusted"))
+    except ValueError:
+        table.refuse("accepts", f"accepts is {table.text('accepts')!r}, must be trusted or untrusted")
 
 
 def _demand(table: _Table) -> dict[str, str]:

@@ -65,7 +65,7 @@ def test_a_command_driver_keeps_its_words() -> None:
         (MINIMAL.replace("nr_cpu: 1", "nr_cpu: one"), 5, "nr_cpu is 'one'"),
         (MINIMAL.replace("nr_cpu: 1", "nr_cpu: 2"), 5, "must be 1"),
         (MINIMAL.replace("nr_cpu: 1", "nr_cpu: true"), 5, "nr_cpu is True"),
-        (MINIMAL.replace("driver: qemu", "driver: ssh"), 3, "'ssh' is unknown"),
+        (MINIMAL.replace("driver: qemu", "driver: smoke"), 3, "'smoke' is unknown"),
         (MINIMAL.replace("accel: icount", "accel: warp"), 8, "'warp' is unknown"),
         (MINIMAL.replace("accel: icount", "accel: tcg") + "repeatable: true\n", 9, "only a qemu testbox with accel icount"),
         (MINIMAL + "demand:\n  turbo: sometimes\n", 10, "turbo is on or off, not 'sometimes'"),

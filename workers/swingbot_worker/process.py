@@ -97,7 +97,7 @@ def _run(
     started = time.monotonic()
     with _stdin(stdin) as source:
         child = subprocess.Popen(
-            _tied_to_us([str(part) for part in argv], env),
+            tied_to_us([str(part) for part in argv], env),
             stdin=source,
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -114,7 +114,8 @@ def _run(
     return Completed(rc=child.returncode, seconds=time.monotonic() - started, timed_out=timed_out)
 
 
-def _tied_to_us(argv: list[str], env: Mapping[str, str] | None) -> list[str]:
+def tied_to_us(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
+    """The argument list that starts `argv` so that it ends when we do. Raises InfraError if the program is not there."""
     path = (os.environ if env is None else env).get("PATH")
     program = shutil.which(argv[0], path=path)
     if program is None:

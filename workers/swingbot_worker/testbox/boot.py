@@ -13,11 +13,12 @@ from typing import Any
 from swingbot_jobs.parse import read_results
 from swingbot_jobs.result import Results
 from swingbot_jobs.sheet import FACT_LENGTH, facts_of, not_as_demanded
-from swingbot_jobs.testbox import QemuDriver, Testbox, TestboxError, load_file
+from swingbot_jobs.testbox import CommandDriver, QemuDriver, Testbox, TestboxError, load_file
+from swingbot_jobs.trust import accepted, trust_of
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import InfraError, engine, lease
 from swingbot_worker.site import Site
-from swingbot_worker.testbox import command, host, virtual
+from swingbot_worker.testbox import command, host, ssh, virtual
 from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.request import Boot, Fact, Request, TellPhase, tell_nobody
 
@@ -50,7 +51,9 @@ def boot(order: dict[str, Any], out: Path, site: Site, tell_phase: TellPhase = t
 
 def _boot(request: Request) -> Boot:
     (request.out / "job.sh").write_bytes(_job_script(request))
-    return virtual.boot(request) if isinstance(request.box.driver, QemuDriver) else command.boot(request)
+    if isinstance(request.box.driver, CommandDriver):
+        return command.boot(request)
+    return virtual.boot(request) if isinstance(request.box.driver, QemuDriver) else ssh.boot(request)
 
 
 def _check_engine(request: Request, results: Results) -> None:
@@ -62,7 +65,7 @@ def _check_engine(request: Request, results: Results) -> None:
 
 def _job_script(request: Request) -> bytes:
     """What runs on the box, to be kept with the results: the generated script, and behind it, as comments, the `run` of each program."""
-    script, *runs = request.job_entries(alone=isinstance(request.box.driver, QemuDriver))
+    script, *runs = request.job_entries(alone=not isinstance(request.box.driver, CommandDriver))
     return script.content + b"".join(b"\n# " + b"\n# ".join([run.path.encode(), *run.content.splitlines()]) + b"\n" for run in runs)
 
 
@@ -72,6 +75,8 @@ def _request(order: Mapping[str, Any], out: Path, site: Site, tell_phase: TellPh
     for name in FILES:  # a second attempt into the same directory must not show files of the first
         (out / name).unlink(missing_ok=True)
     box = _testbox(order["testbox"], site)
+    if not accepted(trust_of(order["kernel"].get("trust")), box.accepts):
+        raise InfraError(f"This kernel is not trusted, and testbox {box.name} takes trusted ones only (`accepts` in its file).")
     unit_jobs = [UnitJob.from_json(job) for job in order["unit_jobs"]]
     deadline = order.get("deadline_seconds")
     return Request(

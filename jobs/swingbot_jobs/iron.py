@@ -1,0 +1,207 @@
+"""The driver `ssh`: a machine of iron that idles in its own system and is driven from a controller host.
+
+What the machine has is said in its file under `ssh:`; this reads it, strictly, as the rest of the file is read. Secrets stay in files of
+their own: the keys name paths. Commands are lists of words and never pass through a shell on the controller.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from swingbot_jobs.testbox import _Table
+
+ENTER: Final = ("kexec", "reboot")
+WHERE: Final = ("box", "controller")
+RESULTS: Final = ("console", "network")
+# What a reboot command is given; a word that holds one of them has it filled in.
+PLACES: Final = ("{kernel}", "{initrd}", "{cmdline}")
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
+_USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._+@:-]+)+")  # it stands in a shell script on the box
+_OPTION: Final = re.compile(r"(?:CONFIG_)?([A-Z0-9_]{1,100})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Console:
+    """Where the machine's console can be read: a command that prints it and goes on, or a serial device of the controller."""
+
+    command: tuple[str, ...] = ()
+    device: str = ""
+    baud: int = 115200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """Commands for the power switch; `cycle` may be missing where there are `on` and `off`, `status` where the switch does not tell."""
+
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    cycle: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """How the kernel under test gets its address where results leave by the network: `idle` takes the one that the idle system has."""
+
+    how: str = "idle"  # idle, dhcp or static
+    address: str = ""  # static: with the length of the prefix, as 192.0.2.17/24
+    gateway: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshDriver:
+    """How the machine is reached and driven. Times in seconds of wall clock."""
+
+    host: str
+    port: int = 22
+    user: str = "root"
+    key: str  # path of the private key on the controller
+    known_hosts: str  # path of a file with the box's host key
+    enter: str
+    reboot_command: tuple[str, ...] = ()  # makes the next boot, and only that, one of the kernel under test
+    reboot_where: str = "box"
+    console: Console | None = None
+    results: str = "console"
+    power: Power | None = None
+    panic_seconds: int = 10  # a panicked kernel reboots after this
+    return_seconds: float = 300.0  # from reset or power to SSH in the idle system, on a bad day
+    workspace: str = "/run/swingbot"
+    kconfig_needed: tuple[str, ...] = ()
+    network: Address = field(default_factory=Address)
+    idle_release: str = ""  # what `uname -r` says in the idle system, with * and ?; empty: not looked at
+
+    def to_json(self) -> dict[str, Any]:
+        """What may be shown of it: neither addresses nor the words of commands, which may name other machines and files."""
+        kind = "none" if self.console is None else "command" if self.console.command else "device"
+        shown = {name: getattr(self, name) for name in ("enter", "results", "panic_seconds", "return_seconds", "idle_release")}
+        return shown | {"console": kind, "power": self.power is not None, "kconfig_needed": list(self.kconfig_needed)}
+
+
+def parse(table: _Table) -> SshDriver:
+    """Read the table `ssh` of a testbox file. Raises TestboxError with file and line."""
+    default = SshDriver(host="", key="", known_hosts="", enter="")
+    console = _console(table)
+    driver = SshDriver(
+        host=_matching(table, "host", _HOST, "a host name or an address"),
+        port=table.whole("port", default.port, at_least=1),
+        user=_matching(table, "user", _USER, "a user name", default.user),
+        key=_path(table, "key"),
+        known_hosts=_path(table, "known_hosts"),
+        enter=_one_of(table, "enter", ENTER),
+        reboot_command=_words(table, "reboot_command", must=False),
+        reboot_where=_one_of(table, "reboot_where", WHERE, default.reboot_where),
+        console=console,
+        results=_one_of(table, "results", RESULTS, "console" if console else "network"),
+        power=_power(table),
+        panic_seconds=table.whole("panic_seconds", default.panic_seconds, at_least=1),
+        return_seconds=table.number("return_seconds", default.return_seconds),
+        workspace=_path(table, "workspace", default.workspace),
+        kconfig_needed=_options(table),
+        network=_network(table),
+        idle_release=table.text("idle_release", ""),
+    )
+    table.done()
+    _check(driver, table)
+    return driver
+
+
+def _check(driver: SshDriver, table: _Table) -> None:
+    if driver.port > 65535:
+        table.refuse("port", f"port is {driver.port}, must be at most 65535")
+    if driver.enter == "reboot" and not driver.reboot_command:
+        table.refuse("enter", "enter is reboot, which needs reboot_command: what makes the next boot one of {kernel} with {initrd} and {cmdline}")
+    text = " ".join(driver.reboot_command)
+    missing = [place for place in PLACES if place not in text]
+    if driver.reboot_command and missing:
+        table.refuse("reboot_command", f"reboot_command lacks {', '.join(missing)}; the places stand for what the next boot needs")
+    if driver.results == "console" and driver.console is None:
+        table.refuse("results", "results is console, but console is none; say how the console is read, or take results: network")
+
+
+def _console(table: _Table) -> Console | None:
+    if table.take("console") == "none":
+        return None
+    inner = table.table("console")
+    made = Console(
+        command=_words(inner, "command", must=False),
+        device=_path(inner, "device") if inner.has("device") else "",
+        baud=inner.whole("baud", 115200, at_least=50),
+    )
+    inner.done()
+    if bool(made.command) == bool(made.device):
+        table.refuse("console", "console must be none, or have one of command (words that print the console) and device (a serial line of this host)")
+    return made
+
+
+def _power(table: _Table) -> Power | None:
+    if table.take("power") == "none":
+        return None
+    inner = table.table("power")
+    made = Power(**{name: _words(inner, name, must=False) for name in ("on", "off", "cycle", "status")})
+    inner.done()
+    if not made.cycle and not (made.on and made.off):
+        table.refuse("power", "power must be none, or have cycle, or both on and off")
+    return made
+
+
+def _network(table: _Table) -> Address:
+    if not table.has("network") or table.take("network") in ("idle", "dhcp"):
+        return Address(how=str(table.take("network", "idle")))
+    inner = table.table("network")
+    made = Address(how="static", address=inner.text("address"), gateway=inner.text("gateway", ""))
+    inner.done()
+    try:
+        ipaddress.ip_interface(made.address)
+        if "/" not in made.address:
+            raise ValueError
+        ipaddress.ip_address(made.gateway or "0.0.0.0")
+    except ValueError:
+        table.refuse("network", "network must be idle, dhcp, or have an address as 192.0.2.17/24 and, where there is one, a gateway as 192.0.2.1")
+    return made
+
+
+def _options(table: _Table) -> tuple[str, ...]:
+    given = table.take("kconfig_needed", [])
+    if not isinstance(given, list):
+        table.refuse("kconfig_needed", "kconfig_needed must be a list of options as VIRTIO_NET")
+    found = [_OPTION.fullmatch(option) if isinstance(option, str) else None for option in given]
+    if None in found:
+        table.refuse("kconfig_needed", f"kconfig_needed has {given[found.index(None)]!r}, must be options as VIRTIO_NET; each has to be built in (=y)")
+    return tuple(match[1] for match in found if match)
+
+
+def _words(table: _Table, key: str, *, must: bool) -> tuple[str, ...]:
+    if not must and not table.has(key):
+        table.take(key, ())
+        return ()
+    words = table.take(key)
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+        table.refuse(key, f"{key} must be a list of words, all strings: no shell splits it")
+    return tuple(words)
+
+
+def _path(table: _Table, key: str, default: str | None = None) -> str:
+    path = table.text(key, default)
+    if not _PATH.fullmatch(path) or "/../" in f"{path}/":
+        table.refuse(key, f"{key} is {path!r}, must be an absolute path of letters, digits and '/', '.', '_', '-', '+', '@', ':'")
+    return path
+
+
+def _one_of(table: _Table, key: str, known: Sequence[str], default: str | None = None) -> str:
+    said = table.text(key, default)
+    if said not in known:
+        table.refuse(key, f"{key} is {said!r}; known are {', '.join(known)}")
+    return said
+
+
+def _matching(table: _Table, key: str, pattern: re.Pattern[str], what: str, default: str | None = None) -> str:
+    said = table.text(key, default)
+    if not pattern.fullmatch(said):
+        table.refuse(key, f"{key} is {said!r}, must be {what}")
+    return said

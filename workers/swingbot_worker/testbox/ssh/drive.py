@@ -1,0 +1,284 @@
+"""Driving a box through one order: does what the way (way.py) says next, and tells it what happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from swingbot_jobs.iron import SshDriver
+from swingbot_worker import InfraError
+from swingbot_worker.testbox import console
+from swingbot_worker.testbox.request import Fact, Request
+from swingbot_worker.testbox.ssh import enter, fetch, guest, heard, idle, judge, preflight, switch
+from swingbot_worker.testbox.ssh.link import Link, Refused
+from swingbot_worker.testbox.ssh.way import Act, Event, State, Times, Way, deadline, leased, step
+from swingbot_worker.testbox.verdict import BootStatus, Verdict
+from swingbot_worker.testbox.watch import CONSOLE_BYTES, RESULTS_BYTES, ended
+
+LOOK_SECONDS = 0.5
+# Between two attempts over SSH at a box that is on its way.
+KNOCK_SECONDS = 3.0
+# A box that was told to leave its idle system has done so after this, or something is wrong.
+LEAVE_SECONDS = 45.0
+# Signs of life come every 15 s while the job runs; a console is late or loses a line now and then.
+QUIET_SECONDS = 90.0
+MARKER_SECONDS = 20.0
+
+
+class _StillThere(InfraError):
+    """The box answers, and has not gone anywhere."""
+
+
+@dataclass
+class Drive:
+    """One order on one box. `raw` grows with whatever the console prints; `initrd_of` makes the archive once the box's card is known."""
+
+    request: Request
+    driver: SshDriver
+    link: Link
+    raw: Path
+    token: str
+    secret: str
+    initrd_of: Callable[[idle.Idle], bytes]
+    log: Callable[[str], None]
+    verdict: Verdict | None = None
+    trouble: str | None = None  # a fault of the lab that counts more than any verdict
+    home: idle.Idle | None = None  # the idle system that we left
+    facts: dict[str, Fact] = field(default_factory=dict)
+    _left: bool = False  # it was told to leave its idle system
+    _from: int = 0  # where in `raw` this order begins
+    _changed: float = 0.0
+    _size: int = 0
+    _last: Exception | None = None  # why nobody answered
+
+    def run(self) -> Way:
+        """To the end of the way. Raises InfraError if the order could not begin; the box is in its idle system then, or was never out of it."""
+        way, act = leased(time.monotonic()), Act.LOOK
+        began = way.since
+        while act not in (Act.DONE, Act.GIVE_UP):
+            event = self._do(act, way)
+            now = time.monotonic()
+            before, (way, act) = way.state, step(way, event, now)
+            self.log(f"{now - began:7.1f} s  {before} + {event} -> {way.state}: {act}")
+            if way.state is not before:
+                self._tell(way)
+        return way
+
+    def _do(self, act: Act, way: Way) -> Event:
+        if act is Act.ENTER:
+            return self._enter()
+        if act is Act.WATCH:
+            return self._watch(way)
+        if act is Act.CYCLE:
+            return self._cycle()
+        if act is Act.REBOOT:
+            self.link.run(enter.reboot())
+            time.sleep(KNOCK_SECONDS)
+        return self._look(way)
+
+    def _tell(self, way: Way) -> None:
+        why = self.trouble or (self.verdict.reason if self.verdict else None) or f"order {self.request.order.get('order')}"
+        if way.state is State.LOST:
+            why = self.why_lost
+        if way.state is not State.LEASED:
+            self.request.tell_phase(str(way.state), why[:2000])
+
+    @property
+    def why_lost(self) -> str:
+        """The last sentence about a box that does not come back."""
+        return str(self._last or "it does not come back.")
+
+    # --- who answers
+
+    def _look(self, way: Way) -> Event:
+        """Until somebody answers whom the way can use, or the state has lasted too long."""
+        began = time.monotonic()
+        while time.monotonic() < deadline(way, self._times()):
+            found = self._knock()
+            if found is Event.FOUND_IDLE and way.entered is not None:
+                self.facts["return_seconds"] = round(time.monotonic() - way.since, 1)
+            if found is Event.FOUND_IDLE or (found is Event.FOUND_STRANGE and not way.rebooted):
+                return found
+            if way.entered is None and not way.cycles and time.monotonic() - began > KNOCK_SECONDS and switch.status(self.driver.power) == "off":
+                self.log("it is switched off")
+                return Event.DEADLINE
+            time.sleep(KNOCK_SECONDS)
+        return Event.DEADLINE
+
+    def _knock(self) -> Event | None:
+        """Who answers over SSH: the idle system (not the one we left, before it has left), a strange kernel, or nobody."""
+        try:
+            found = idle.answer(self.link.run(idle.question(self.driver.workspace), timeout=45.0))
+        except InfraError as error:
+            if isinstance(error, Refused) and self.home is None:
+                raise
+            self._last = error
+            return None
+        if why := idle.strange(found, self.driver):
+            self.log(f"strange kernel: {why}")
+            self._last = InfraError(f"Testbox {self.request.box.name} is not in its idle system: {why}.")
+            return Event.FOUND_STRANGE
+        if self._left and self.home is not None and found["boot_id"] == self.home["boot_id"]:
+            self._last = _StillThere(f"Testbox {self.request.box.name} is still in the idle system that it was told to leave.")
+            return None
+        self.home = found
+        return Event.FOUND_IDLE
+
+    # --- into the kernel under test
+
+    def _enter(self) -> Event:
+        assert self.home is not None
+        box = self.request.box
+        preflight.check(self.request, self.driver, self.home)
+        self._check_console()
+        initrd, kernel = self.initrd_of(self.home), self.request.image.read_bytes()
+        preflight.check_space(box.name, self.home, len(kernel), len(initrd), self.driver)
+        cmdline = guest.cmdline(box, self.token, self.driver.panic_seconds, box.perturbation(self.request.k))
+        began = time.monotonic()
+        self._stage(kernel, initrd, cmdline)
+        self.facts |= {"sending_seconds": round(time.monotonic() - began, 1), "entered_by": self.driver.enter, "idle_release": self.home["release"]}
+        self._from, self._left = self._changed_size(), True
+        self.link.run(enter.kexec_go(self.driver.workspace) if self.driver.enter == "kexec" else enter.reboot())
+        return Event.ENTERED
+
+    def _stage(self, kernel: bytes, initrd: bytes, cmdline: str) -> None:
+        if self.driver.enter == "reboot" and self.driver.reboot_where == "controller":
+            target = self.raw.with_name("initrd")
+            target.write_bytes(initrd)
+            preflight.run_here(enter.once(self.driver, str(self.request.image), str(target), cmdline))
+            return
+        at = (f"{self.driver.workspace}/kernel", f"{self.driver.workspace}/initrd")
+        for path, content in zip(at, (kernel, initrd), strict=True):
+            self.link.put(path, content)
+        load = enter.kexec_load(at[0], at[1], cmdline) if self.driver.enter == "kexec" else preflight.quoted(enter.once(self.driver, at[0], at[1], cmdline))
+        self.link.run(load, timeout=180.0)
+
+    def _check_console(self) -> None:
+        """Say something on the idle system's console and wait for it: a console that shows nothing tells of no panic either."""
+        if self.driver.console is None:
+            return
+        before = self._changed_size()
+        self.link.run(enter.marker(self.token))
+        give_up = time.monotonic() + MARKER_SECONDS
+        while f"marker {self.token}" not in self._text(before):
+            if time.monotonic() > give_up:
+                raise InfraError(preflight.dead_console(self.request.box.name, self.raw.with_suffix(".err")))
+            time.sleep(LOOK_SECONDS)
+
+    # --- in the kernel under test
+
+    def _watch(self, way: Way) -> Event:
+        """Until something happens that matters to the way."""
+        knocked = time.monotonic()
+        self._changed = time.monotonic()
+        while True:
+            time.sleep(LOOK_SECONDS)
+            now = time.monotonic()
+            self._changed_size()
+            said = heard.listen(self._text(self._from), self.token)
+            if self._over(said):
+                return Event.ENDED
+            if said.up and way.state is State.BOOTING:
+                return Event.UP
+            if not said.began and now - knocked > KNOCK_SECONDS:
+                knocked = now
+                if (found := self._home_without_a_word(way)) is not None:
+                    return found
+            if now > deadline(way, self._times()):
+                self.verdict = self._late(said)
+                return Event.DEADLINE
+            quiet = QUIET_SECONDS if said.up else self.request.limits.quiet_boot
+            if self.driver.console is not None and now - self._changed > quiet:
+                if not said.began:
+                    self._still_there()
+                self.verdict = Verdict(status=BootStatus.HUNG, reason=judge.silent(said, quiet))
+                self._check_power()
+                return Event.QUIET
+
+    def _over(self, said: heard.Heard) -> bool:
+        """Whether the kernel under test is through, by its own words or by those of the one that came after; then `verdict` is set."""
+        results = self.request.results
+        if not ended(results) and (said.done or self.driver.console is None):
+            self._take_results(said)
+        told = judge.judge(said, ended(results))
+        if told is None and self._size - self._from > CONSOLE_BYTES and not said.done:
+            told = Verdict(status=BootStatus.TIMED_OUT, reason=f"the console was flooded with more than {CONSOLE_BYTES >> 20} MiB")
+        self.verdict = told
+        return told is not None
+
+    def _take_results(self, said: heard.Heard) -> None:
+        if self.driver.results == "console":
+            content = heard.results(self._text(self._from), RESULTS_BYTES)
+            if content is not None:
+                self.request.results.write_bytes(content)
+        elif not said.no_card:
+            try:
+                fetch.fetch(self.driver.host, self.driver.port, self.token, self.secret, self.request.results)
+            except fetch.NotYet:
+                time.sleep(KNOCK_SECONDS if self.driver.console is None else LOOK_SECONDS)
+
+    def _home_without_a_word(self, way: Way) -> Event | None:
+        """Whether SSH answers although no kernel under test was ever heard of."""
+        found = self._knock()
+        if found is not None:
+            self.verdict, self.trouble = judge.never_began(self.request.box.name, self.driver)
+            return found
+        if time.monotonic() - (way.entered or 0.0) > LEAVE_SECONDS:
+            self._still_there()
+        return None
+
+    def _still_there(self) -> None:
+        """Raise InfraError if the box was last seen in the idle system that it should have left."""
+        if isinstance(self._last, _StillThere):
+            raise InfraError(f"{self._last} See driver.log; the command that enters the kernel under test has no effect.")
+
+    def _late(self, said: heard.Heard) -> Verdict:
+        last = console.last_line(said.text)
+        after = f"last on the console: {last}" if last else "the console is empty"
+        return Verdict(status=BootStatus.TIMED_OUT, reason=f"not done after {self.request.limits.wall:.0f} s; {after}")
+
+    # --- the power switch
+
+    def _check_power(self) -> None:
+        try:
+            state = switch.status(self.driver.power)
+        except InfraError as error:
+            self.log(str(error))
+            return
+        if state == "off":
+            self.trouble = f"Testbox {self.request.box.name} lost its power while the order ran; somebody, or a fuse, has switched it off."
+
+    def _cycle(self) -> Event:
+        if self.driver.power is None:
+            self._last = InfraError(f"Testbox {self.request.box.name} does not come back, and no power switch is set up for it; see to it by hand.")
+            return Event.NO_POWER
+        try:
+            switch.cycle(self.driver.power)
+        except InfraError as error:
+            self._last = error
+            return Event.NO_POWER
+        return Event.CYCLED
+
+    # --- the console
+
+    def _changed_size(self) -> int:
+        size = self.raw.stat().st_size
+        if size != self._size:
+            self._size, self._changed = size, time.monotonic()
+        return size
+
+    def _text(self, start: int) -> str:
+        with self.raw.open("rb") as file:
+            file.seek(start)
+            return file.read(64 << 20).decode(errors="replace")
+
+    def kernel_text(self) -> str:
+        """What the kernel under test printed, as far as it is worth keeping."""
+        return heard.listen(self._text(self._from), self.token).text[:CONSOLE_BYTES]
+
+    def _times(self) -> Times:
+        limits = self.request.limits
+        # The network's quiet boot, too, is covered: without a console nothing else ends it.
+        return Times(booting=limits.wall, running=limits.wall, home=self.driver.return_seconds, panic=float(self.driver.panic_seconds))

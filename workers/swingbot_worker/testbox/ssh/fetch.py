@@ -1,0 +1,57 @@
+"""Results over the network: from the kernel under test, which serves them once to whoever knows the boot's secret."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from swingbot_worker import InfraError
+from swingbot_worker.testbox.watch import RESULTS_BYTES
+
+CONNECT_SECONDS = 5.0
+# For all of the results; a guest that sends byte by byte does not hold us for ever.
+ALL_SECONDS = 600.0
+_HEAD = re.compile(rb"swingbot ([\x21-\x7e]{1,200}) (\d{1,12})\n")
+
+
+class NotYet(Exception):
+    """Nobody serves results there now; `idle` if it is an SSH server that answers."""
+
+    def __init__(self, idle: bool) -> None:
+        super().__init__()
+        self.idle = idle
+
+
+def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
+    """Write the results to `target`. Raises NotYet, or InfraError if what is served is not what this boot would serve."""
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_SECONDS) as link, link.makefile("rb") as stream:
+            link.sendall(secret.encode() + b"\n")
+            head = stream.readline(300)
+            if head.startswith(b"SSH-"):
+                raise NotYet(True)
+            match = _HEAD.fullmatch(head)
+            if match is None or match[1] != token.encode():
+                raise NotYet(False)
+            size = int(match[2])
+            if size > RESULTS_BYTES:
+                raise InfraError(f"The kernel under test offers {size >> 20} MiB of results; at most {RESULTS_BYTES >> 20} MiB are taken.")
+            link.settimeout(60.0)
+            _copy(stream.read1, size, target)
+            link.sendall(b"taken\n")
+    except OSError:
+        raise NotYet(False) from None
+
+
+def _copy(read: Callable[[int], bytes], size: int, target: Path) -> None:
+    give_up = time.monotonic() + ALL_SECONDS
+    with target.open("wb") as out:
+        while size > 0:
+            data = read(min(size, 1 << 16))
+            if not data or time.monotonic() > give_up:
+                raise ConnectionError("cut off")
+            out.write(data)
+            size -= len(data)

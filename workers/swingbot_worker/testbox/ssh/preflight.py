@@ -1,0 +1,101 @@
+"""What is looked at on a box before an order leaves its idle system, so that our own faults are told as such while the box is safe."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from swingbot_jobs.iron import SshDriver
+from swingbot_worker import InfraError, process
+from swingbot_worker.testbox.request import Request
+from swingbot_worker.testbox.ssh import kconfig
+from swingbot_worker.testbox.ssh.guest import Card
+from swingbot_worker.testbox.ssh.idle import Idle, space_needed
+
+# A clock that is further off was never set: what is dated by it, such as certificates and logs, is of no use.
+CLOCK_SECONDS = 24 * 3600
+
+
+def check(request: Request, driver: SshDriver, home: Idle) -> None:
+    """Raise InfraError, with what to do, if this order cannot leave this idle system."""
+    name = request.box.name
+    for why in problems(name, driver, home, time.time()):
+        raise InfraError(why)
+    image = request.image.read_bytes()
+    machine = kconfig.machine_of(image)
+    if machine is not None and home["machine"] and machine != home["machine"]:
+        raise InfraError(f"The kernel was built for {machine}, testbox {name} is a machine of {home['machine']}; place the order on another testbox.")
+    config = kconfig.found(request, image)
+    missing = kconfig.missing(driver.kconfig_needed, config) if config is not None else []
+    if missing:
+        lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
+        raise InfraError(f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel configuration of the tree.")
+
+
+def problems(name: str, driver: SshDriver, home: Idle, now: float) -> list[str]:
+    """What keeps any order from it; each with what to do. Pure."""
+    found = []
+    if home["uid"] != "0":
+        found.append(f"{driver.user} is not root on testbox {name}, which the driver ssh has to be; set ssh.user to root.")
+    clock = home.number("clock")
+    if clock is not None and abs(clock - now) > CLOCK_SECONDS:
+        found.append(f"The clock of testbox {name} is {abs(clock - now) / 86400:.0f} days off; set it, and let it follow NTP (timedatectl set-ntp true).")
+    if driver.enter == "kexec":
+        found += _kexec_problems(name, home)
+    if driver.results == "network" and driver.network.how == "idle" and not (home["mac"] and home["address"]):
+        found.append(f"The network card of testbox {name} cannot be told from its idle system; give its address as ssh.network.")
+    return found
+
+
+def _kexec_problems(name: str, home: Idle) -> list[str]:
+    if not home["kexec"]:
+        return [f"kexec is not on testbox {name}; apt-get install kexec-tools there, or set ssh.enter to reboot."]
+    if home["lockdown"] not in ("", "none"):
+        return [f"Testbox {name} is locked down ({home['lockdown']}) and takes no unsigned kernel; switch Secure Boot off, or set ssh.enter to reboot."]
+    if home["kexec_disabled"] == "1":
+        return [f"kernel.kexec_load_disabled is 1 on testbox {name}; take that out of its sysctl settings and reboot it."]
+    return []
+
+
+def check_space(name: str, home: Idle, kernel: int, initrd: int, driver: SshDriver) -> None:
+    """Raise InfraError if kernel and initramfs (bytes) do not fit into the box's memory."""
+    files, memory = space_needed(kernel, initrd)
+    for what, there, needed in ((driver.workspace, home.number("space_kb"), files), ("its memory", home.number("available_kb"), files + memory)):
+        if there is not None and there < needed:
+            raise InfraError(f"Testbox {name} has {there >> 10} MiB left in {what}, {needed >> 10} MiB are needed; free some, or set ssh.workspace.")
+
+
+def card(driver: SshDriver, home: Idle) -> Card | None:
+    """The card that results leave by; None where they leave by the console."""
+    if driver.results != "network":
+        return None
+    if driver.network.how == "dhcp":
+        return Card(mac=home["mac"], address="dhcp")
+    if driver.network.how == "static":
+        return Card(mac=home["mac"], address=driver.network.address, gateway=driver.network.gateway)
+    return Card(mac=home["mac"], address=home["address"], gateway=home["gateway"])
+
+
+def dead_console(name: str, errors: Path) -> str:
+    """The sentence for a console on which the idle system was not heard."""
+    said = errors.read_text(errors="replace").strip().splitlines() if errors.exists() else []
+    why = f" (its command said: {said[-1][:200]})" if said else ""
+    return (
+        f"The console of testbox {name} does not show what its kernel prints{why}; see to ssh.console, and that the idle system's command line has the "
+        "same console= as the testbox's cmdline."
+    )
+
+
+def run_here(argv: Sequence[str]) -> None:
+    """Run the operator's command on this host."""
+    done = process.output(list(argv), timeout=180.0)
+    if done.rc != 0 or done.timed_out:
+        last = next((line.strip() for line in reversed(done.text.splitlines()) if line.strip()), "it said nothing")
+        raise InfraError(f"reboot_command ({argv[0]}) failed with status {done.rc}: {last[:300]}")
+
+
+def quoted(argv: Sequence[str]) -> str:
+    """The operator's command as the text that a shell on the box takes."""
+    return f"PATH=$PATH:/usr/sbin:/sbin; {shlex.join(argv)}"
