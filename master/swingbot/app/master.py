@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -29,6 +30,14 @@ from swingbot.adapters.buildbot.fleet import FleetMaster
 application = service.Application('buildmaster')
 FleetMaster({basedir!r}, 'master.cfg').setServiceParent(application)
 """
+# Buildbot wants a configuration to know its database; this one needs no worker, no certificate and no secret.
+_UPGRADE_CONFIG: Final = """\
+import os
+
+from swingbot.adapters.buildbot import database
+
+BuildmasterConfig = {'db': database.config(os.environ['SWINGBOT_DB_URL']), 'multiMaster': True, 'buildbotNetUsageData': None}
+"""
 
 
 def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:
@@ -38,7 +47,7 @@ def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:
     directory = prepare_directory(settings)
     buildmaster.make_secrets(settings)
     _wait_for_database(database_url(settings), announce)
-    upgrade(settings, database_url(settings), env, announce)
+    upgrade(database_url(settings), announce)
     process.become(twistd(directory), env=env, cwd=directory)
 
 
@@ -59,29 +68,29 @@ def prepare_directory(settings: Settings) -> Path:
 
 def upgrade_as_owner(settings: Settings, announce: Callable[[str], None]) -> None:
     """Bring Buildbot's tables up to date as the role that owns them; part of `swingbot db upgrade`. Raises MasterError."""
-    url = owner_url(settings)
-    env = supervision.environment(settings, os.environ) | {"SWINGBOT_DB_URL": url, "SWINGBOT_DB_PASSWORD_FILE": ""}
-    prepare_directory(settings)
-    upgrade(settings, url, env, announce)
+    upgrade(owner_url(settings), announce)
 
 
-def upgrade(settings: Settings, url: str, env: Mapping[str, str], announce: Callable[[str], None]) -> None:
-    """Make Buildbot's tables, or bring them up to its version, unless they are. Raises MasterError."""
+def upgrade(url: str, announce: Callable[[str], None]) -> None:
+    """Make Buildbot's tables, or bring them up to its version, unless they are. Needs nothing but the database. Raises MasterError."""
     try:
         if tables.are_current(url):
             return
     except sa.exc.OperationalError as error:
         raise MasterError(f"the database {postgres.hidden(url)} does not answer: {str(error.orig).strip().splitlines()[0]}") from None
-    directory = supervision.master_directory(settings)
     announce("preparing Buildbot's tables")
-    done = commands.run([str(Path(sys.executable).with_name("buildbot")), "upgrade-master", "--quiet", str(directory)], timeout=300, env=env, cwd=directory)
+    with tempfile.TemporaryDirectory(prefix="swingbot-upgrade-") as name:
+        directory = Path(name)
+        (directory / "master.cfg").write_text(_UPGRADE_CONFIG)
+        (directory / "buildbot.tac").write_text(_TAC.format(basedir=name))
+        argv = [str(Path(sys.executable).with_name("buildbot")), "upgrade-master", "--quiet", name]
+        done = commands.run(argv, timeout=300, env=os.environ | {"SWINGBOT_DB_URL": url}, cwd=directory)
     if done.rc != 0:
-        log = directory / "upgrade-master.log"
-        log.write_text(done.out + done.err)
         if "permission denied" in done.out + done.err:
-            raise MasterError(f"{postgres.hidden(url)} may not change Buildbot's tables; run `swingbot db upgrade` with db.owner_url set; see {log}")
+            raise MasterError(f"{postgres.hidden(url)} may not change Buildbot's tables; run `swingbot db upgrade` with db.owner_url set")
+        announce(f"{done.out}{done.err}".rstrip())
         last = (done.err or done.out).strip().splitlines()[-1:] or ["it said nothing"]
-        raise MasterError(f"Buildbot's tables could not be made: {last[0]}; see {log}")
+        raise MasterError(f"Buildbot's tables could not be made: {last[0]}")
 
 
 def _wait_for_database(url: str, announce: Callable[[str], None]) -> None:
