@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,16 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
 
 from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.core.access.quota import Quota, Used, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
 from swingbot.service.watch_trees import add_tree, poll_tree
+from swingbot.web.compare import read_form, read_json
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.served import Served, served
@@ -52,7 +56,7 @@ def a_site(stack: ExitStack, db_url: str, place: Path, **environment: str) -> Si
     lab = make_lab(web.settings, web.engine)
     sync_testboxes(lab)
     job = JobFile(name="vm-hackbench.yaml", text=(Path(web.settings.paths.jobs) / "vm-hackbench.yaml").read_text())
-    where = {"url": str(place / "linux"), "branch": "main", "base": commits[0], "kconfig": "vm-x86_64", "compiler": "gcc"}
+    where: dict[str, Any] = {"url": str(place / "linux"), "branch": "main", "base": commits[0], "kconfig": "vm-x86_64", "compiler": "gcc"}
     tree = add_tree(lab, name="fake", job_files=[job], testboxes=["vm-icount"], paths=(), **where)
     assert poll_tree(lab, tree) is None
     return Site(web=web, commits=commits, linux=place / "linux")
@@ -172,6 +176,16 @@ def test_what_is_no_form_is_refused(idle: Site, ada: dict[str, str], kind: str, 
     answer = idle.web.client.post("/compare", content=body, headers=ada | {"content-type": kind})
     assert answer.status_code == 400 and "cannot be read" in answer.text
     assert idle.count() == 0
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_whatever_is_sent_is_a_form_or_a_sentence(body: bytes, framed: bool) -> None:
+    """Any bytes, and any bytes as the first part of a form."""
+    if framed:
+        body = b'--b\r\nContent-Disposition: form-data; name="' + body + b"\r\n--b--\r\n"
+    for read in (lambda: read_form("multipart/form-data; boundary=b", body, 100), lambda: read_json(body, 100)):
+        with suppress(HTTPException):
+            read()
 
 
 def test_a_patch_has_a_size(serve: Serve) -> None:

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swingbot.adapters.git import Mirror
 from swingbot.core.access.urls import BadUrl, check_path, remote
@@ -80,6 +82,19 @@ def test_everything_else_is_refused_in_a_sentence(url: str, sentence: str) -> No
     with pytest.raises(BadUrl, match=sentence) as refused:
         remote(url)
     assert "secret" not in str(refused.value) and "\n" not in str(refused.value) and len(str(refused.value)) < 300
+
+
+HEADS = ("https://", "ssh://", "git@", "ext::", "-", "/", "file://")
+
+
+@given(st.text(max_size=60) | st.builds("{}{}{}".format, st.sampled_from(HEADS), st.text(max_size=40), st.text(max_size=9)))
+def test_whatever_is_given_is_a_repository_or_a_sentence(text: str) -> None:
+    try:
+        found = remote(text)
+    except BadUrl:
+        return
+    assert not found.url.startswith("-") and not found.host.startswith("-") and found.url.isprintable()
+    assert found.protocol in ("https", "git", "ssh", "file") and "::" not in found.url.partition("/")[0]
 
 
 def test_paths_are_those_that_the_operator_lists_wherever_dots_lead() -> None:

@@ -11,6 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS: Final = 20.0  # until the head of a request has come
 HEAD_BYTES: Final = 32 << 10
+STOP_SECONDS: Final = 4  # after SIGTERM, for what is being answered; workers bring again what was cut
 IDLE_SECONDS: Final = 15  # until a connection between two requests is closed
 
 
@@ -67,5 +68,6 @@ def config(app: ASGIApp, *, host: str, port: int, proxies: str, connections: int
         limit_concurrency=connections,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
         **more,
     )

@@ -3,15 +3,14 @@
 A URL is code to git: `ext::` runs a command, `-u...` is an option, `ssh://-oProxyCommand=...` is one too. So nothing is taken that is not fully
 understood here; the same text then goes to git with only its own protocol allowed (`adapters/git.py`).
 
-The command line is the operator's, so paths are its alone; what comes from outside (a page, a mail) may name https URLs of public hosts and nothing else.
+Repositories are named on the command line alone, which is the operator's: no page, script or mail can make the service ask any address.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Literal
@@ -37,7 +36,6 @@ class Remote:
     url: str
     protocol: Protocol
     host: str = ""  # empty for a path
-    port: int | None = None
 
 
 def remote(text: str) -> Remote:
@@ -75,7 +73,7 @@ def _by_scheme(text: str, scheme: str, rest: str) -> Remote:
         raise BadUrl(f"the URL at host {match['host']} holds a user or password, which pages would show; keep it in git's credential helper or use ssh")
     if _PATH.fullmatch(slash + path) is None or path.startswith("-"):
         raise BadUrl(f"{text[:80]!r}: its path has characters that repositories do not have")
-    return Remote(url=text, protocol=scheme, host=match["host"].strip("[]"), port=int(match["port"]) if match["port"] else None)  # type: ignore[arg-type]
+    return Remote(url=text, protocol=scheme, host=match["host"].strip("[]"))  # type: ignore[arg-type]
 
 
 def check_path(found: Remote, listed: Sequence[str]) -> None:
@@ -84,36 +82,3 @@ def check_path(found: Remote, listed: Sequence[str]) -> None:
         path = posixpath.normpath(found.url)
         if not any(fnmatchcase(path, glob) for glob in listed):
             raise BadUrl(f"{path!r} is not listed in git.paths ({', '.join(listed) or 'empty'}); add it there, or use https, git or ssh")
-
-
-def from_outside(text: str) -> Remote:
-    """Understand a URL that a stranger gave: https on its usual port, by name. Raises BadUrl."""
-    found = remote(text)
-    if found.protocol != "https":
-        raise BadUrl(f"{text[:80]!r}: only https:// is fetched from for others than the operator")
-    if found.port not in (None, 443):
-        raise BadUrl(f"{text[:80]!r}: only the usual port of https is asked")
-    if "." not in found.host or _is_address(found.host):
-        raise BadUrl(f"{text[:80]!r}: give the full name of a public host")
-    return found
-
-
-def public(addresses: Iterable[str]) -> list[str]:
-    """The addresses of a host, if all of them are public. Raises BadUrl: a name that leads to us or our network is not asked."""
-    found = list(dict.fromkeys(addresses))
-    for text in found:
-        address = ipaddress.ip_address(text.partition("%")[0])
-        inner = address.ipv4_mapped or address.sixtofour if isinstance(address, ipaddress.IPv6Address) else None
-        if not address.is_global or address.is_multicast or (inner is not None and not inner.is_global):
-            raise BadUrl("the host leads to an address that is not public; it is not asked")
-    if not found:
-        raise BadUrl("the host has no address")
-    return found
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return host.rpartition(".")[2].isdigit() or host.rpartition(".")[2].lower().startswith("0x")
-    return True
