@@ -243,5 +243,5 @@ def test_a_quota_is_counted_in_requests_and_in_seconds() -> None:
     assert quota_of(op, quota) is None and quota_of(ada, quota) == quota
     assert refusal(Used(open_requests=1, box_seconds=60.0), 40.0, quota) is None
     assert refusal(Used(open_requests=9, box_seconds=999.0), 1e9, None) is None
-    assert "wait for one" in str(refusal(Used(open_requests=2), 1.0, quota))
+    assert "wait until one is over" in str(refusal(Used(open_requests=2), 1.0, quota))
     assert "1 of your 2 in 24 hours are left" in str(refusal(Used(box_seconds=60.0), 41.0, quota))

@@ -29,7 +29,7 @@ def refusal(used: Used, more_seconds: float, quota: Quota | None) -> str | None:
     if quota is None:
         return None
     if used.open_requests >= quota.open_requests:
-        return f"you have {used.open_requests} requests under way, and {quota.open_requests} are the most one person may have; wait for one, or cancel one"
+        return f"you have {used.open_requests} requests under way, and {quota.open_requests} are the most that one person may have; wait until one is over"
     left = quota.box_seconds - used.box_seconds
     if more_seconds > left:
         return (
