@@ -155,3 +155,26 @@ def test_reports_of_before_moderation_are_kept_as_dry_runs_and_mail_is_not_stopp
             conn.execute(sa.text("INSERT INTO mail_switch DEFAULT VALUES"))
         with pytest.raises(sa.exc.IntegrityError, match="report_of_incident_or_week"), conn.begin_nested():
             conn.execute(sa.text("UPDATE report SET incident = NULL"))
+
+
+def test_trees_and_variants_of_before_levels_are_trusted_and_a_commit_can_then_be_a_variant_of_each(old: sa.Engine) -> None:
+    upgrade_to(old, "0013")
+    with old.begin() as conn:
+        conn.execute(sa.text("SET search_path TO swingbot"))
+        tree = conn.execute(
+            sa.text("INSERT INTO tree (name, url, branch, base_commit) VALUES ('linus', '/srv/linux', 'master', repeat('a', 40)) RETURNING id")
+        ).scalar_one()
+        add = (
+            "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin{more})"
+            " VALUES (:tree, repeat('b', 40), 's', repeat('c', 40), 'k', 'gcc', repeat(:d, 64), 'patch'{value})"
+        )
+        conn.execute(sa.text(add.format(more="", value="")), {"tree": tree, "d": "d"})
+    upgrade(old)
+    with old.begin() as conn:
+        conn.execute(sa.text("SET search_path TO swingbot"))
+        assert conn.execute(sa.text("SELECT t.trust, v.trust FROM variant v JOIN tree t ON t.id = v.tree")).one() == ("trusted", "trusted")
+        conn.execute(sa.text(add.format(more=", trust", value=", 'untrusted'")), {"tree": tree, "d": "e"})
+    with old.connect() as conn:
+        conn.execute(sa.text("SET search_path TO swingbot"))
+        with pytest.raises(sa.exc.IntegrityError, match="variant_once"):
+            conn.execute(sa.text(add.format(more=", trust", value=", 'untrusted'")), {"tree": tree, "d": "f"})

@@ -39,7 +39,7 @@ def test_order_documents_fit_the_contract_and_carry_their_attempts_token(facts: 
 def test_a_boot_order_names_image_testbox_and_perturbation_and_no_repository() -> None:
     document = order_document(BOOT, TERMS, b"secret")
     named = {"commit": "1" * 40, "kconfig": "vm-x86_64", "compiler": "gcc"}
-    assert document["kernel"] == {"build_key": "a" * 64, "image_sha256": "b" * 64, **named}
+    assert document["kernel"] == {"build_key": "a" * 64, "image_sha256": "b" * 64, "trust": "trusted", **named}
     assert (document["testbox"], document["k"], document["unit_jobs"], document["deadline_seconds"]) == ("vm-icount", 2, [JOB], 900)
 
 

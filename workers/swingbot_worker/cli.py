@@ -14,6 +14,7 @@ import click
 import yaml
 
 from swingbot_jobs.contract import ContractError, check_order
+from swingbot_jobs.trust import Trust
 from swingbot_worker import InfraError
 from swingbot_worker.site import Site, from_environment
 
@@ -59,6 +60,7 @@ def main() -> None:
 )
 @click.option("--compiler", default="gcc", show_default=True, help="Without --order: gcc, gcc-12, clang ...")
 @click.option("--layout", default=0, show_default=True, help="Without --order: 0 is the usual one, others move the same code elsewhere.")
+@click.option("--untrusted", is_flag=True, help="Without --order: the code is anybody's: behind walls or not at all (see `swingbot-worker walls`).")
 @AS_JSON
 @VERBOSE
 def build(
@@ -69,6 +71,7 @@ def build(
     kconfig: str,
     compiler: str,
     layout: int,
+    untrusted: bool,
     as_json: bool,
     verbose: bool,
 ) -> None:
@@ -82,7 +85,8 @@ def build(
         order = _read_order(order_file, "build")
     elif repo and commit:
         try:
-            order = kbuild.order_by_hand(site, repo=repo, commit=commit, kconfig=kconfig, compiler=compiler, layout=layout)
+            trust: Trust = "untrusted" if untrusted else "trusted"
+            order = kbuild.order_by_hand(site, repo=repo, commit=commit, kconfig=kconfig, compiler=compiler, layout=layout, trust=trust)
         except InfraError as error:
             _wrong(str(error))
     else:

@@ -15,7 +15,7 @@ from .rows import Row, by_id, first, rows, shown, where
 _ORDER = """
 SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.k, o.state, o.reason, o.priority, o.budget, o.created_at, o.ended_at,
        extract(epoch FROM coalesce(o.ended_at, now()) - o.created_at) AS seconds,
-       t.name AS tree, v.id AS variant, v.commit, v.subject, s.unit_jobs, x.id AS boot, box.facts->>'label' AS label
+       t.name AS tree, v.id AS variant, v.commit, v.subject, v.trust, s.unit_jobs, x.id AS boot, box.facts->>'label' AS label
 FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
 LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN boot x ON x.order_id = o.id LEFT JOIN testbox box ON box.name = o.testbox
 WHERE o.id = :id
@@ -34,7 +34,7 @@ FROM kernel_build kb JOIN attempt a ON a.id = kb.attempt WHERE kb.build_key = :k
 """
 _BOOT = """
 SELECT x.id, x.order_id, x.testbox, x.build_key, x.image_sha256, x.spec, x.series, x.k, x.outcome, x.reason, x.facts, x.files, x.seconds, x.origin, x.booted_at,
-       v.commit, v.subject, t.name AS tree, v.id AS variant, box.facts->>'label' AS label
+       v.commit, v.subject, v.trust, t.name AS tree, v.id AS variant, box.facts->>'label' AS label
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree JOIN testbox box ON box.name = x.testbox
 WHERE x.id = :id
 """
@@ -42,7 +42,7 @@ _CONFIG = "SELECT compiler_version, files -> 'config' ->> 'sha256' AS config_sha
 _RUNS = "SELECT id, unit_job, number, status, reason, seconds FROM run WHERE boot = :id ORDER BY unit_job, number"
 _SAMPLES = "SELECT s.run, s.metric, s.seq, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :id ORDER BY s.run, s.metric, s.seq"
 _VARIANTS_OF_KEY = """
-SELECT v.id, v.commit, v.subject, t.name AS tree, v.kconfig, v.compiler, v.layout
+SELECT v.id, v.commit, v.subject, t.name AS tree, v.kconfig, v.compiler, v.layout, v.trust
 FROM variant v JOIN tree t ON t.id = v.tree WHERE v.build_key = :key ORDER BY v.id
 """
 _BOOTS_OF_IMAGE = "SELECT id, testbox, series, k, outcome, seconds, booted_at FROM boot WHERE image_sha256 = :image ORDER BY id DESC LIMIT 200"

@@ -16,7 +16,8 @@ from .rows import Row, by_id, first, rows, shown, where
 from .variants import variants
 
 _TREES = """
-SELECT t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig, t.compiler, t.state, t.problem, t.polled_at, t.created_at,
+SELECT t.id, t.name, t.url, t.branch, t.base_commit, t.tip_commit, t.testboxes, t.paths, t.kconfig, t.compiler, t.trust, t.state, t.problem, t.polled_at,
+       t.created_at,
        (SELECT coalesce(jsonb_agg(j->>'name'), '[]') FROM jsonb_array_elements(t.job_files) j) AS jobs,
        (SELECT v.subject FROM variant v WHERE v.tree = t.id AND v.commit = t.tip_commit LIMIT 1) AS tip_subject
 FROM tree t {where} ORDER BY t.state DESC, t.name LIMIT :limit

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from .rows import Row, rows, shown
 
 _VARIANTS = """
-SELECT v.id, v.tree, t.name AS tree_name, v.commit, v.subject, v.author, v.kconfig, v.compiler, v.layout, v.build_key, v.origin,
+SELECT v.id, v.tree, t.name AS tree_name, v.commit, v.subject, v.author, v.kconfig, v.compiler, v.layout, v.build_key, v.origin, v.trust,
        kb.status AS build, kb.image_sha256, kb.seconds AS build_seconds, kb.cached AS build_cached, kb.errors AS build_errors,
        o.id AS build_order, o.state AS build_order_state
 FROM variant v

@@ -75,7 +75,8 @@ class BisectionRows(Rows):
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         """(variant, prior weight with the hints of people, why a person said to skip it) by index."""
         rows = self.all(
-            "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, p.weight, p.skipped, p.hint"
+            "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, v.trust,"
+            " p.weight, p.skipped, p.hint"
             " FROM bisection_point p JOIN variant v ON v.id = p.variant WHERE p.bisection = :b ORDER BY p.idx",
             b=bisection,
         )

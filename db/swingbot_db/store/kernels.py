@@ -9,16 +9,17 @@ from typing import Any
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.testbox import Testbox
+from swingbot_jobs.trust import Trust
 from swingbot_jobs.unit_job import UnitJob, spec_sha256
 
-_VARIANT = "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key"
+_VARIANT = "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust"
 
 
 class KernelRows(Rows):
-    def add_variant(self, tree: Tree, facts: CommitFacts, build_key: str, origin: str, layout: int = 0) -> Variant:
+    def add_variant(self, tree: Tree, facts: CommitFacts, build_key: str, origin: str, layout: int = 0, trust: Trust = "trusted") -> Variant:
         self.do(
-            "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, origin)"
-            " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout, :key, :origin) ON CONFLICT DO NOTHING",
+            "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, origin, trust)"
+            " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout, :key, :origin, :trust) ON CONFLICT DO NOTHING",
             tree=tree.id,
             commit=facts.commit,
             subject=facts.subject,
@@ -29,14 +30,17 @@ class KernelRows(Rows):
             layout=layout,
             key=build_key,
             origin=origin,
+            trust=trust,
         )
         row = self.first(
-            f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig = :kconfig AND compiler = :compiler AND layout = :layout",
+            f"SELECT {_VARIANT} FROM variant WHERE tree = :tree AND commit = :commit AND kconfig = :kconfig AND compiler = :compiler AND layout = :layout"
+            " AND trust = :trust",
             tree=tree.id,
             commit=facts.commit,
             kconfig=tree.kconfig,
             compiler=tree.compiler,
             layout=layout,
+            trust=trust,
         )
         assert row is not None
         return Variant(**row._mapping)
@@ -45,6 +49,19 @@ class KernelRows(Rows):
         row = self.first(f"SELECT {_VARIANT} FROM variant WHERE id = :id", id=number)
         assert row is not None
         return Variant(**row._mapping)
+
+    def is_trusted(self, tree: int, commit: str) -> bool:
+        """Whether somebody who may say so said that `commit` of `tree` is to be trusted."""
+        return bool(self.value("SELECT EXISTS (SELECT FROM variant WHERE tree = :tree AND commit = :commit AND trust = 'trusted')", tree=tree, commit=commit))
+
+    def untrusted_boots(self) -> set[int]:
+        """Orders for boots of kernels that are not trusted and are to be handed out."""
+        return {
+            row.id
+            for row in self.all(
+                "SELECT o.id FROM orders o JOIN variant v ON v.id = o.variant WHERE o.kind = 'boot' AND o.state = 'ready' AND v.trust = 'untrusted'"
+            )
+        }
 
     def sync_testboxes(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
         """Make the table agree with the files: new boxes appear, changed facts are noted, boxes without a file are gone."""

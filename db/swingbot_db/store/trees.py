@@ -11,14 +11,14 @@ import sqlalchemy as sa
 from swingbot.core.model.records import Change, JobFile, Tree
 from swingbot_db.store.rows import Rows
 
-_TREE = "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths, kconfig, compiler"
+_TREE = "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths, kconfig, compiler, trust"
 
 
 class TreeRows(Rows):
     def add_tree(self, tree: Tree) -> Tree:
         number = self.value(
-            "INSERT INTO tree (name, url, branch, base_commit, job_files, testboxes, paths, kconfig, compiler)"
-            " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :boxes, :paths, :kconfig, :compiler) RETURNING id",
+            "INSERT INTO tree (name, url, branch, base_commit, job_files, testboxes, paths, kconfig, compiler, trust)"
+            " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :boxes, :paths, :kconfig, :compiler, :trust) RETURNING id",
             name=tree.name,
             url=tree.url,
             branch=tree.branch,
@@ -28,6 +28,7 @@ class TreeRows(Rows):
             paths=list(tree.paths),
             kconfig=tree.kconfig,
             compiler=tree.compiler,
+            trust=tree.trust,
         )
         return dataclasses.replace(tree, id=number)
 

@@ -111,8 +111,10 @@ class Mirror:
         raise GitError(f"tree {tree} has no commit, tag or branch {ref!r}")
 
     def facts(self, commit: str) -> CommitFacts:
-        fields = self._git("show", "-s", "--no-show-signature", "--format=%H%x00%T%x00%P%x00%s%x00%an <%ae>", commit, "--").rstrip("\n").split("\0")
-        return CommitFacts(commit=fields[0], tree_hash=fields[1], parents=tuple(fields[2].split()), subject=fields[3], author=fields[4])
+        form = "--format=%H%x00%T%x00%P%x00%s%x00%an <%ae>%x00%cn <%ce>"
+        fields = self._git("show", "-s", "--no-show-signature", form, commit, "--").rstrip("\n").split("\0")
+        made_here = fields[5] == f"{_ROBOT['GIT_COMMITTER_NAME']} <{_ROBOT['GIT_COMMITTER_EMAIL']}>"
+        return CommitFacts(commit=fields[0], tree_hash=fields[1], parents=tuple(fields[2].split()), subject=fields[3], author=fields[4], made_here=made_here)
 
     def is_kernel(self, commit: str) -> bool:
         """A kernel tree has a Makefile, a Kconfig and an init directory at its top."""

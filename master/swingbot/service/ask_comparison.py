@@ -15,6 +15,7 @@ from swingbot.core.model.records import JobFile, Tree
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.request_comparison import DEFAULT_BOOTS, known_tree, request_comparison
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot_jobs.trust import Trust
 
 MOST_BOOTS: Final = 50  # a side
 # A name, and at most one step back from it: git's other ways to name a commit search the whole history.
@@ -46,6 +47,10 @@ class Cost:
     testboxes: Sequence[str]
 
 
+def _trust(tree: Tree, wish: Wish) -> Trust:
+    return "untrusted" if wish.patches else tree.trust
+
+
 def foresee_cost(lab: Lab, wish: Wish) -> Cost:
     """What the boots of `wish` take. Raises RequestError for a wish that makes no sense."""
     tree = known_tree(lab, wish.tree)
@@ -54,7 +59,8 @@ def foresee_cost(lab: Lab, wish: Wish) -> Cost:
     each = 2 * (wish.boots or DEFAULT_BOOTS)
     seconds, at_most = 0.0, False
     with lab.transaction("foresee cost") as store:
-        parts = resolve_parts(lab, store, wish.job_files or tree.job_files, pick_testboxes(lab, wish.testboxes or tree.testboxes), {})
+        boxes = pick_testboxes(lab, wish.testboxes or tree.testboxes, _trust(tree, wish), asked=bool(wish.testboxes))
+        parts = resolve_parts(lab, store, wish.job_files or tree.job_files, boxes, {})
         for testbox, spec in parts:
             usual = store.boot_seconds(testbox, spec)
             at_most = at_most or usual is None

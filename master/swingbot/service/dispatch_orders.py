@@ -9,6 +9,7 @@ from swingbot.core.plan.queue import builder_of, choose, patience
 from swingbot.service.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.ports import Lab, Store
 from swingbot.service.watch_testboxes import unscreened
+from swingbot_jobs.trust import accepted
 
 # A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by another one that attaches to
 # the same attempt; after so many the attempt is declared dead and a new one is made within the order's budget.
@@ -28,7 +29,11 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
     anchors = store.anchor_orders() if anchors_only else set()
     made_by: dict[int, int] = {}
     ready = []
+    untrusted = store.untrusted_boots()
     for order in store.open_orders():
+        if order.id in untrusted and (box := lab.testboxes.get(order.testbox or "")) is not None and not accepted("untrusted", box.accepts):
+            store.set_order(order.id, "failed", f"{box.name} takes trusted kernels only, and this one is not trusted")
+            continue
         if order.state != "ready" or (order.testbox in anchors_only and order.id not in anchors):
             continue
         made, ago, reason = store.attempts_made(order.id)

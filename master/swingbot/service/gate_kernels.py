@@ -128,7 +128,7 @@ def _revert(lab: Lab, store: Store, case: Case) -> Pair | Told:
         without = lab.git.without(tip, case.culprit.commit)
     except CannotRevert as error:
         return Told(status="not run", reason=str(error))
-    return variant_of(lab, store, case.tree, tip), variant_of(lab, store, case.tree, without, "request")
+    return variant_of(lab, store, case.tree, tip), variant_of(lab, store, case.tree, without, "request", trust=case.tree.trust)
 
 
 def _tip_of(lab: Lab, case: Case) -> str | Told:

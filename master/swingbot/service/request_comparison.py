@@ -7,9 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile, Tree
-from swingbot.service.make_variants import resolve_commit, variant_of
+from swingbot.service.make_variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot_jobs.trust import least
 
 DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the stated error rate, with one to spare
 
@@ -25,9 +26,11 @@ def request_comparison(
     testboxes: Sequence[str],
     boots: int | None,
     patches: Sequence[bytes],
+    trusted: bool = False,
 ) -> int:
     """Record the wish to compare `base` with `head` (with `patches` on top of head); return the comparison's number.
 
+    `trusted`: who asks vouches for the patches, and for commits that were made of patches before.
     The same question about the same kernels is the same comparison. Raises RequestError.
     """
     tree = known_tree(lab, tree_name)
@@ -42,8 +45,10 @@ def request_comparison(
     if base_commit == head_commit:
         raise RequestError(f"{base} and {head} are the same commit {base_commit[:12]}; there is nothing to compare")
     with lab.transaction("request comparison") as store:
-        parts = resolve_parts(lab, store, job_files or tree.job_files, pick_testboxes(lab, testboxes or tree.testboxes), overrides)
-        wish = json.dumps([tree.id, base_commit, head_commit, tree.kconfig, tree.compiler, sorted(parts), boots])
+        sides = [trust_in(store, tree, lab.git.facts(commit), vouched=trusted) for commit in (base_commit, head_commit)]
+        boxes = pick_testboxes(lab, testboxes or tree.testboxes, least(sides), asked=bool(testboxes))
+        parts = resolve_parts(lab, store, job_files or tree.job_files, boxes, overrides)
+        wish = json.dumps([tree.id, base_commit, head_commit, tree.kconfig, tree.compiler, sorted(parts), boots, *(["vouched"] if trusted else [])])
         key = f"asked:{hashlib.sha256(wish.encode()).hexdigest()}"
         there = store.comparison_of_request(key)
         if there is not None and there.status not in ("failed", "cancelled"):
@@ -53,8 +58,8 @@ def request_comparison(
         return store.add_comparison(
             kind="asked",
             tree=tree.id,
-            base=variant_of(lab, store, tree, base_commit, "request").id,
-            head=variant_of(lab, store, tree, head_commit, "patch" if patches else "request").id,
+            base=variant_of(lab, store, tree, base_commit, "request", sides[0]).id,
+            head=variant_of(lab, store, tree, head_commit, "patch" if patches else "request", sides[1]).id,
             boots=boots or DEFAULT_BOOTS,
             parts=parts,
             request_key=key,

@@ -9,17 +9,35 @@ from swingbot.service.ports import Lab, RequestError, Store
 from swingbot_jobs import lkp
 from swingbot_jobs.expand import expand
 from swingbot_jobs.job import JobError
+from swingbot_jobs.trust import Trust, accepted
 
 
-def pick_testboxes(lab: Lab, names: Sequence[str]) -> list[str]:
-    """Testboxes by name, or all of a tbox_group; the default one where nothing is named. Raises RequestError."""
+def pick_testboxes(lab: Lab, names: Sequence[str], trust: Trust = "trusted", *, asked: bool = True) -> list[str]:
+    """Testboxes by name, or all of a tbox_group; the default one where nothing is named. Raises RequestError.
+
+    For kernels that are not `trust`ed: those that accept them. One that does not is left out of a group and of what nobody `asked` for
+    by name; naming it is an error.
+    """
     picked: list[str] = []
     for name in names or [lab.policies.watch_testbox]:
         found = [name] if name in lab.testboxes else sorted(box.name for box in lab.testboxes.values() if box.tbox_group == name)
         if not found:
             raise RequestError(f"there is no testbox or group {name!r}; known are {', '.join(sorted(lab.testboxes))}")
-        picked += [box for box in found if box not in picked]
+        fitting = [box for box in found if accepted(trust, lab.testboxes[box].accepts)]
+        if asked and name in found and not fitting and name in names:
+            raise RequestError(_refused(lab, name))
+        picked += [box for box in fitting if box not in picked]
+    if not picked:
+        raise RequestError(_refused(lab, ", ".join(names or [lab.policies.watch_testbox])))
     return picked
+
+
+def _refused(lab: Lab, names: str) -> str:
+    willing = ", ".join(sorted(box.name for box in lab.testboxes.values() if box.accepts == "untrusted"))
+    return (
+        f"{names} takes trusted kernels only, and this one is not trusted: it comes from a patch or an untrusted tree. "
+        f"Testboxes that accept such: {willing or 'none (a testbox file says `accepts: untrusted`)'}; or an operator vouches for it with --trusted"
+    )
 
 
 def resolve_parts(lab: Lab, store: Store, job_files: Sequence[JobFile], testboxes: Sequence[str], overrides: Mapping[str, str]) -> list[tuple[str, str]]:

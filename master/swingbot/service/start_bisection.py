@@ -13,12 +13,13 @@ from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import weight
 from swingbot.service.judge_comparisons import metric_of
-from swingbot.service.make_variants import resolve_commit, variant_of
+from swingbot.service.make_variants import resolve_commit, trust_in, variant_of
 from swingbot.service.place_orders import series_of
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 from swingbot.service.request_comparison import known_tree
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot_jobs.program import find_metric
+from swingbot_jobs.trust import Trust, accepted
 from swingbot_jobs.unit_job import UnitJob
 
 
@@ -33,6 +34,7 @@ def start_bisection(
     metric: str,
     testbox: str | None,
     unit_job: str | None = None,
+    trusted: bool = False,
 ) -> int:
     """Record the wish to find the commit between `good` and `bad` (in any order) that moved `metric`. Raises RequestError."""
     tree = known_tree(lab, tree_name)
@@ -41,8 +43,9 @@ def start_bisection(
         ends.reverse()
     if not lab.git.is_ancestor(*ends) or ends[0] == ends[1]:
         raise RequestError(f"{good} and {bad} are not on one line of history: one must be an ancestor of the other")
-    boxes = pick_testboxes(lab, [testbox] if testbox else tree.testboxes[:1])
     with lab.transaction("start bisection") as store:
+        trust = trust_in(store, tree, lab.git.facts(ends[1]), vouched=trusted)  # a commit made of a patch has only such ones after it
+        boxes = pick_testboxes(lab, [testbox] if testbox else _first_for(lab, tree, trust), trust, asked=bool(testbox))
         boxes = _alike(lab, store, boxes)
         parts = resolve_parts(lab, store, job_files or tree.job_files, boxes, overrides)
         if len({spec for _, spec in parts}) > 1:
@@ -52,7 +55,12 @@ def start_bisection(
         job = _unit_job_of(lab, store.spec(parts[0][1]), metric, unit_job)
         request = json.dumps([tree.id, *ends, tree.kconfig, tree.compiler, *boxes, job.to_json(), metric])
         key = f"asked:{hashlib.sha256(request.encode()).hexdigest()}"
-        return open_bisection(lab, store, tree, "asked", ends[0], ends[1], boxes[0], job, metric, key, group=boxes)
+        return open_bisection(lab, store, tree, "asked", ends[0], ends[1], boxes[0], job, metric, key, group=boxes, vouched=trusted)
+
+
+def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
+    """The first of the tree's testboxes that may boot its kernels; its first one if none may, to be refused by name."""
+    return [box for box in tree.testboxes if box in lab.testboxes and accepted(trust, lab.testboxes[box].accepts)][:1] or list(tree.testboxes[:1])
 
 
 def _alike(lab: Lab, store: Store, boxes: list[str]) -> list[str]:
@@ -91,6 +99,7 @@ def open_bisection(
     key: str,
     series: str | None = None,
     group: Sequence[str] = (),
+    vouched: bool = False,
 ) -> int:
     """Record a bisection of `good..bad` along first parents; one boot runs the one unit job that matters.
 
@@ -105,7 +114,8 @@ def open_bisection(
         points: list[tuple[Variant, float]] = []
         for commit in commits:
             lab.git.keep(commit)
-            points.append((variant_of(lab, store, tree, commit), weight(changed.get(commit, ())) if points else 0.0))
+            trust = trust_in(store, tree, lab.git.facts(commit), vouched=vouched)
+            points.append((variant_of(lab, store, tree, commit, trust=trust), weight(changed.get(commit, ())) if points else 0.0))
     except GitError as error:
         raise RequestError(str(error)) from None
     found = metric_of(lab, metric)

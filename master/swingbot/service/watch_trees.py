@@ -9,6 +9,7 @@ from swingbot.core.plan.change import matters, what_changed
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot_jobs.kconfig import NoKconfig
+from swingbot_jobs.trust import Trust
 
 
 def add_tree(
@@ -23,6 +24,7 @@ def add_tree(
     paths: Sequence[str],
     kconfig: str,
     compiler: str,
+    trust: Trust = "trusted",
 ) -> Tree:
     """Register a tree; nothing is recorded unless all of it makes sense. Raises RequestError.
 
@@ -32,7 +34,7 @@ def add_tree(
         lab.kconfigs.text(kconfig)
     except NoKconfig as error:
         raise RequestError(str(error)) from None
-    boxes = pick_testboxes(lab, testboxes)
+    boxes = pick_testboxes(lab, testboxes, trust)
     if not job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
     try:
@@ -60,6 +62,7 @@ def add_tree(
         paths=tuple(paths),
         kconfig=kconfig,
         compiler=compiler,
+        trust=trust,
     )
     with lab.transaction("add tree") as store:
         resolve_parts(lab, store, job_files, boxes, {})
@@ -74,7 +77,7 @@ def add_tree(
 
 
 def _identity(tree: Tree) -> dict[str, object]:
-    return {k: getattr(tree, k) for k in ("url", "branch", "base_commit", "job_files", "testboxes", "paths", "kconfig", "compiler")}
+    return {k: getattr(tree, k) for k in ("url", "branch", "base_commit", "job_files", "testboxes", "paths", "kconfig", "compiler", "trust")}
 
 
 def poll_trees(lab: Lab, due: Sequence[Tree]) -> None:

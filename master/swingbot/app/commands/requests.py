@@ -40,6 +40,7 @@ exit_code_option = click.option("--exit-code", is_flag=True, help="With --wait: 
 @click.option("--testbox", "testboxes", multiple=True, metavar="ID|GROUP", help="Where; default: the tree's testboxes.")
 @click.option("--boots", type=click.IntRange(1, 1000), help="Boots a side.")
 @click.option("--patch", "patches", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Patch or mbox to apply on HEAD first.")
+@click.option("--trusted", is_flag=True, help="You vouch for the patches: they are built and booted like the tree itself.")
 @wait_option
 @exit_code_option
 @as_json
@@ -55,6 +56,7 @@ def compare(
     testboxes: tuple[str, ...],
     boots: int | None,
     patches: tuple[Path, ...],
+    trusted: bool,
     wait_: bool,
     exit_code: bool,
     json_: bool,
@@ -77,6 +79,7 @@ def compare(
         testboxes=testboxes,
         boots=boots,
         patches=[path.read_bytes() for path in patches],
+        trusted=trusted,
     )
     plan, id_ = foresee(session.lab, number), ids.show("comparison", number)
     for seen in plan:
@@ -106,6 +109,7 @@ for command in steer.COMMANDS:
 @click.option("--metric", required=True, help="Full name, such as netperf.Throughput_Mbps.")
 @click.option("--unit-job", help="Which unit job, where several give the metric.")
 @click.option("--testbox", metavar="ID|GROUP", help="Where; default: the tree's first testbox.")
+@click.option("--trusted", is_flag=True, help="You vouch for commits of the range that were made here out of patches.")
 @wait_option
 @exit_code_option
 @as_json
@@ -122,6 +126,7 @@ def start(
     metric: str,
     unit_job: str | None,
     testbox: str | None,
+    trusted: bool,
     wait_: bool,
     exit_code: bool,
     json_: bool,
@@ -150,6 +155,7 @@ def start(
         metric=metric,
         testbox=testbox,
         unit_job=unit_job,
+        trusted=trusted,
     )
     _answer(session, ids.show("bisection", number), wait_=wait_ or exit_code, exit_code=exit_code, json_=json_)
 

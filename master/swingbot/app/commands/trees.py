@@ -12,6 +12,7 @@ from swingbot.service.ports import RequestError
 from swingbot.service.request_comparison import known_tree
 from swingbot.service.watch_trees import add_tree, poll_tree
 from swingbot_db import read
+from swingbot_jobs.trust import LEVELS, Trust
 
 
 @click.group()
@@ -34,6 +35,7 @@ def tree() -> None:
 @click.option("--paths", multiple=True, metavar="GLOB", help="Only changes of these paths matter, such as 'mm/*'.")
 @click.option("--kconfig", metavar="NAME", help="Kernel configuration, as vm-x86_64 or vm-x86_64+align64; default: build.kconfig.")
 @click.option("--compiler", metavar="CC", help="Compiler; default: build.compiler.")
+@click.option("--trust", type=click.Choice(LEVELS), default="trusted", show_default=True, help="untrusted: anybody's code; docs/walls.md says what that means.")
 @as_json
 @pass_session
 @guarded
@@ -48,6 +50,7 @@ def add(
     paths: tuple[str, ...],
     kconfig: str | None,
     compiler: str | None,
+    trust: Trust,
     json_: bool,
 ) -> None:
     """Measure BASE..tip of a branch at once, then watch it.
@@ -70,6 +73,7 @@ def add(
         paths=paths,
         kconfig=kconfig or settings.build.kconfig,
         compiler=compiler or settings.build.compiler,
+        trust=trust,
     )
     problem = poll_tree(session.lab, known_tree(session.lab, name))
     if problem is not None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
+from swingbot_jobs.trust import Trust
+
 _TOKEN = re.compile(r"a([0-9]{1,18})\.([0-9a-f]{64})")
 
 
@@ -58,6 +60,7 @@ class OrderFacts:
     kconfig: str
     compiler: str
     layout: int
+    trust: Trust = "trusted"
     image_sha256: str | None  # of the kernel build; None before there is one
     testbox: str | None
     k: int | None
@@ -110,12 +113,13 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
             "kconfig": facts.kconfig,
             "compiler": facts.compiler,
             "layout": facts.layout,
+            "trust": facts.trust,
         }
         return document
     if facts.image_sha256 is None:
         raise ValueError(f"order o{facts.order} wants to boot kernel {facts.build_key[:12]}, which has no image")
     document["deadline_seconds"] = terms.boot_deadline_seconds
     named = {"commit": facts.commit, "kconfig": facts.kconfig, "compiler": facts.compiler}  # what an engine or a driver may call it by
-    document["kernel"] = {"build_key": facts.build_key, "image_sha256": facts.image_sha256, **named}
+    document["kernel"] = {"build_key": facts.build_key, "image_sha256": facts.image_sha256, "trust": facts.trust, **named}
     document |= {"testbox": facts.testbox, "k": facts.k, "unit_jobs": [dict(job) for job in facts.unit_jobs]}
     return document

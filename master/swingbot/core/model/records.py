@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from swingbot_jobs.trust import Trust
+
 UNBUILT: Final = "does not build"  # begins the reason of whatever was not booted because there is no kernel
 
 
@@ -21,6 +23,7 @@ class CommitFacts:
     parents: tuple[str, ...]
     subject: str
     author: str
+    made_here: bool = False  # by us, out of a patch or a revert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class Tree:
     paths: tuple[str, ...]
     kconfig: str
     compiler: str
+    trust: Trust = "trusted"  # of what its branch holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,7 @@ class Variant:
     compiler: str
     layout: int
     build_key: str
+    trust: Trust = "trusted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
