@@ -18,6 +18,7 @@ from swingbot_worker import InfraError, engine, lease, rootfs
 from swingbot_worker.rootfs import cpio
 from swingbot_worker.testbox.request import Boot, Fact, Request
 from swingbot_worker.testbox.ssh import guest, preflight, switch
+from swingbot_worker.testbox.ssh.check import check
 from swingbot_worker.testbox.ssh.drive import Drive
 from swingbot_worker.testbox.ssh.idle import Idle
 from swingbot_worker.testbox.ssh.link import Link
@@ -25,7 +26,8 @@ from swingbot_worker.testbox.ssh.process import beside
 from swingbot_worker.testbox.ssh.way import State, Way
 from swingbot_worker.testbox.verdict import BootStatus
 
-# These stand by themselves even if the box never comes back; of a silent one nobody knows whether kernel or box is at fault.
+__all__ = ["boot", "check"]
+# These verdicts stand by themselves even if the box never comes back; of a silent one nobody knows whether kernel or box is at fault.
 _EVIDENT = (BootStatus.UP, BootStatus.PANICKED, BootStatus.OOPSED)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from swingbot_jobs import tuning
 from swingbot_jobs.iron import SshDriver
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import console
@@ -46,6 +47,7 @@ class Drive:
     verdict: Verdict | None = None
     trouble: str | None = None  # a fault of the lab that counts more than any verdict
     home: idle.Idle | None = None  # the idle system that we left
+    cycled: int = 0  # how often the power switch said that it had done so
     facts: dict[str, Fact] = field(default_factory=dict)
     _left: bool = False  # it was told to leave its idle system
     _from: int = 0  # where in `raw` this order begins
@@ -87,8 +89,9 @@ class Drive:
 
     @property
     def why_lost(self) -> str:
-        """The last sentence about a box that does not come back."""
-        return str(self._last or "it does not come back.")
+        """The last sentences about a box that does not come back."""
+        tried = f" Its power was cycled {self.cycled} times to no effect: see whether the power command switches this box." if self.cycled else ""
+        return f"{self._last or 'It does not come back.'}{tried}"
 
     # --- who answers
 
@@ -132,6 +135,8 @@ class Drive:
         assert self.home is not None
         box = self.request.box
         preflight.check(self.request, self.driver, self.home)
+        if box.tuning is not None:
+            preflight.check_tuning(self.request, self.link.run(tuning.probe(box.tuning)))
         self._check_console()
         initrd, kernel = self.initrd_of(self.home), self.request.image.read_bytes()
         preflight.check_space(box.name, self.home, len(kernel), len(initrd), self.driver)
@@ -259,6 +264,7 @@ class Drive:
         except InfraError as error:
             self._last = error
             return Event.NO_POWER
+        self.cycled += 1
         return Event.CYCLED
 
     # --- the console

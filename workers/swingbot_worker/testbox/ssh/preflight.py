@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from swingbot_jobs import tuning
 from swingbot_jobs.iron import SshDriver
-from swingbot_worker import InfraError, process
+from swingbot_worker import InfraError, OrderError, process
 from swingbot_worker.testbox.request import Request
 from swingbot_worker.testbox.ssh import kconfig
 from swingbot_worker.testbox.ssh.guest import Card
@@ -23,15 +25,24 @@ def check(request: Request, driver: SshDriver, home: Idle) -> None:
     name = request.box.name
     for why in problems(name, driver, home, time.time()):
         raise InfraError(why)
+    if why := other_machine(name, home, os.uname().machine):
+        raise InfraError(why)
     image = request.image.read_bytes()
     machine = kconfig.machine_of(image)
     if machine is not None and home["machine"] and machine != home["machine"]:
-        raise InfraError(f"The kernel was built for {machine}, testbox {name} is a machine of {home['machine']}; place the order on another testbox.")
+        raise OrderError(f"The kernel was built for {machine}, testbox {name} is a machine of {home['machine']}; place the order on another testbox.")
     config = kconfig.found(request, image)
     missing = kconfig.missing(driver.kconfig_needed, config) if config is not None else []
     if missing:
         lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
-        raise InfraError(f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel configuration of the tree.")
+        raise OrderError(f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel configuration of the tree.")
+
+
+def other_machine(name: str, home: Idle, here: str) -> str:
+    """The sentence for a box of another architecture than `here`, whose programs make up the root file system; empty if it is the same."""
+    if home["machine"] in ("", here):
+        return ""
+    return f"Testbox {name} is a machine of {home['machine']}, but its root file system is made of this host's programs for {here}; drive it from one like it."
 
 
 def problems(name: str, driver: SshDriver, home: Idle, now: float) -> list[str]:
@@ -65,6 +76,16 @@ def check_space(name: str, home: Idle, kernel: int, initrd: int, driver: SshDriv
     for what, there, needed in ((driver.workspace, home.number("space_kb"), files), ("its memory", home.number("available_kb"), files + memory)):
         if there is not None and there < needed:
             raise InfraError(f"Testbox {name} has {there >> 10} MiB left in {what}, {needed >> 10} MiB are needed; free some, or set ssh.workspace.")
+
+
+def check_tuning(request: Request, printed: str) -> None:
+    """Raise InfraError if the box's own system is not kept quiet as its file demands; `printed`: what the probe printed."""
+    assert request.box.tuning is not None
+    wrong = [finding for finding in tuning.findings(request.box.tuning, printed) if not finding.ok]
+    if wrong:
+        told = "; ".join(f"{finding.what}: {finding.found}" for finding in wrong[:3])
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise InfraError(f"The idle system of testbox {request.box.name} is not tuned as {request.box.tuning.name} says: {told}{more}; {wrong[0].do}.")
 
 
 def card(driver: SshDriver, home: Idle) -> Card | None:

@@ -1,0 +1,27 @@
+"""Machines for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.iron import Iron, iron
+from tests.lab.machine import Machine
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """A Debian machine that is up, for all tests of one file; each leaves it in its idle system."""
+    made = Machine.create(tmp_path_factory.mktemp("machine") / "m")
+    try:
+        yield made.start()
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def box(tmp_path: Path, machine: Machine, base_kernel: Path) -> Iron:
+    """A testbox on that machine, entered by kexec."""
+    return iron(tmp_path, machine, base_kernel)

@@ -1,0 +1,111 @@
+"""Boxes of iron for tests: a machine, its testbox file, and orders for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from swingbot_jobs.contract import check_order, check_outcome
+from swingbot_worker import testbox
+from swingbot_worker.site import Site, from_environment
+from tests.contract.test_testbox import PROGRAMS, ROOT, programs_in
+from tests.lab.machine import Machine
+
+SHIPPED = ("hackbench", "netperf", "page-fault")
+# A whole boot of Debian, beside whatever else runs on the host.
+RETURN_SECONDS = 1500
+MORE = {"sleeps": "sleep 20; echo slept\n"}
+
+
+@dataclass(kw_only=True)
+class Iron:
+    """One box on one machine; `phases` are what the last order told of it."""
+
+    machine: Machine
+    site: Site
+    image: Path
+    out: Path
+    phases: list[tuple[str, str]] = field(default_factory=list)
+
+    def describe(self, more: Mapping[str, Any] | None = None, **ssh: Any) -> None:
+        """Write the testbox file: this machine, entered by kexec; `ssh` and `more` change or add keys of the table `ssh` and of the file."""
+        switch = {name: self.machine.power_command(name) for name in ("on", "off", "cycle", "status")}
+        how = {
+            "host": "127.0.0.1",
+            "port": self.machine.port,
+            "key": str(self.machine.key),
+            "known_hosts": str(self.machine.known_hosts),
+            "enter": "kexec",
+            "console": {"command": self.machine.console_command},
+            "power": switch,
+            "panic_seconds": 2,
+            "return_seconds": RETURN_SECONDS,
+            "idle_release": "6.1.0-*-amd64",
+            **ssh,
+        }
+        box = {"name": "iron", "tbox_group": "iron", "driver": "ssh", "model": "a Debian machine in QEMU", "nr_cpu": 2, "memory_mb": 2048}
+        box |= {"boot_seconds": 120, "cmdline": "console=ttyS0 norandmaps mitigations=off", "ssh": how, **(more or {})}
+        (self.site.workers / "testboxes" / "iron.yaml").write_text(json.dumps(box))
+
+    def by_reboot(self) -> None:
+        """The same, but entered by a whole reboot: the boot server is given the kernel once, and the machine takes it at its next start."""
+        self.describe(enter="reboot", reboot_where="controller", reboot_command=self.machine.command("netboot", "{kernel}", "{initrd}", "{cmdline}"))
+
+    def boot(self, *jobs: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """The outcome of an order with these unit jobs."""
+        order = check_order(
+            {
+                "version": 1,
+                "kind": "boot",
+                "order": "o1",
+                "attempt": "a1",
+                "kernel": {"build_key": "0" * 64, "image": str(self.image)},
+                "testbox": "iron",
+                "k": 0,
+                "unit_jobs": list(jobs),
+                **more,
+            }
+        )
+        self.phases.clear()
+        return check_outcome(testbox.boot(order, self.out, self.site, lambda phase, why: self.phases.append((phase, why))))
+
+    def log(self) -> str:
+        path = self.out / "driver.log"
+        return path.read_text() if path.exists() else ""
+
+    def meanwhile(self, text: str, act: Callable[[], object]) -> threading.Thread:
+        """Do `act` as soon as the console shows `text` anew."""
+        start = self.machine.console_log.stat().st_size
+
+        def wait() -> None:
+            give_up = time.monotonic() + 1200
+            while time.monotonic() < give_up:
+                with self.machine.console_log.open("rb") as file:
+                    file.seek(start)
+                    if text.encode() in file.read():
+                        act()
+                        return
+                time.sleep(0.2)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        return thread
+
+
+def iron(folder: Path, machine: Machine, image: Path) -> Iron:
+    """A lab in `folder` with one box on `machine`; caches are the host's own."""
+    workers, jobs = folder / "workers", programs_in(folder / "jobs", PROGRAMS | MORE)
+    (workers / "testboxes").mkdir(parents=True)
+    for name in ("rootfs", "tuning"):
+        (workers / name).symlink_to(ROOT / "workers" / name)
+    for name in SHIPPED:
+        (jobs / "programs" / name).symlink_to(ROOT / "jobs" / "programs" / name)
+    site = Site(cache=from_environment().cache, workers=workers, jobs=jobs, benchmarks=None, make_jobs=1)
+    made = Iron(machine=machine, site=site, image=image, out=folder / "out")
+    made.describe()
+    return made

@@ -1,0 +1,129 @@
+"""What a console tells of one order, and what a boot came to by it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swingbot_jobs.iron import SshDriver
+from swingbot_worker.testbox.ssh import judge
+from swingbot_worker.testbox.ssh.heard import Heard, listen, results
+from swingbot_worker.testbox.verdict import BootStatus
+
+TOKEN = "o7-a9-1234abcd"
+IDLE = "[    0.000000] Linux version 6.1.0-56-amd64 (debian) #1\r\n[    0.000000] Command line: root=LABEL=root ro\r\nBUG: unrelated\r\n"
+OURS = (
+    "iron login: [  99.1] sysrq: Emergency Remount R/O\r\n[ 100.0] kexec_core: Starting new kernel\r\n"
+    f"[    0.000000] Linux version 6.1.192 (swingbot@swingbot) #1\r\n[    0.000000] Command line: swingbot={TOKEN} panic=2\r\n"
+)
+UP = f"[    6.248385] swingbot: {TOKEN} up\r\n"
+DONE = f"[    9.1] swingbot: {TOKEN} done 512\r\n"
+PANIC = "[    7.0] Kernel panic - not syncing: sysrq triggered crash\r\n"
+
+
+def framed(content: bytes) -> str:
+    packed = gzip.compress(content, mtime=0)
+    text = base64.b64encode(packed).decode()
+    lines = [text[start : start + 76] for start in range(0, len(text), 76)]
+    head = f"SB+{len(lines)}:{hashlib.sha256(packed).hexdigest()}:\r\n"
+    return head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+
+
+CONTENT = bytes(random.Random(5).randbytes(3000))
+
+
+def heard(text: str) -> Heard:
+    return listen(text, TOKEN)
+
+
+def test_only_the_kernel_with_our_word_is_under_test() -> None:
+    assert not heard(IDLE).began
+    assert not heard(IDLE + "swingbot: other up\n").began
+    said = heard(IDLE + OURS + UP)
+    assert (said.began, said.up, said.done, said.gone) == (True, True, False, False)
+    assert "unrelated" not in said.text and "Starting new kernel" not in said.text
+
+
+def test_the_idle_kernel_s_banner_behind_ours_says_that_the_box_has_reset() -> None:
+    said = heard(OURS + UP + PANIC + IDLE)
+    assert said.gone
+    assert "Kernel panic" in said.text and "unrelated" not in said.text
+
+
+def test_another_order_s_words_are_not_this_one_s() -> None:
+    assert not heard(OURS + UP.replace(TOKEN, "o6-a8-99999999")).up
+
+
+def test_results_come_whole_from_a_console() -> None:
+    assert results(OURS + UP + DONE + framed(CONTENT), 1 << 20) == CONTENT
+
+
+def test_half_of_the_results_are_none() -> None:
+    text = framed(CONTENT)
+    assert results(text[: len(text) // 2], 1 << 20) is None
+
+
+def test_results_that_are_more_than_allowed_are_none() -> None:
+    assert results(framed(bytes(5000)), 4999) is None
+    assert results(framed(bytes(5000)), 5000) == bytes(5000)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.sampled_from(["\n[ 9.9] kernel: line\r\n", "", "x", "\0"])), min_size=1, max_size=8))
+def test_results_are_right_or_none_however_the_first_copy_is_damaged(damage: list[tuple[int, str]]) -> None:
+    """The second copy is whole, so as long as no line's damaged copy looks like a line the result is there; it is never another one."""
+    first, second = framed(CONTENT), framed(CONTENT)
+    for place, what in damage:
+        place %= len(first)
+        first = first[:place] + what + first[place + 1 :]
+    assert results(first + second, 1 << 20) in (CONTENT, None)
+    assert results(second, 1 << 20) == CONTENT
+
+
+@given(st.text(max_size=3000))
+def test_whatever_a_console_prints_is_read_without_a_word(text: str) -> None:
+    heard(OURS + text)
+    assert results(text, 1000) is None
+
+
+def test_frames_are_no_part_of_the_kernel_s_text() -> None:
+    assert "SB" not in heard(OURS + UP + DONE + framed(CONTENT)).text
+
+
+def test_a_panic_is_judged_before_anything_else() -> None:
+    told = judge.judge(heard(OURS + UP + PANIC), results=True)
+    assert told is not None and told.status is BootStatus.PANICKED
+
+
+def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
+    oops = "[ 7.0] BUG: kernel NULL pointer dereference, address: 0\r\n[ 7.1] Kernel panic - not syncing: Fatal exception\r\n"
+    told = judge.judge(heard(OURS + UP + oops), results=False)
+    assert told is not None and (told.status, told.reason) == (BootStatus.OOPSED, "BUG: kernel NULL pointer dereference, address: 0")
+    told = judge.judge(heard(OURS + UP + oops.replace("Fatal exception", "Fatal exception in interrupt")), results=False)
+    assert told is not None and told.status is BootStatus.PANICKED
+
+
+def test_a_box_that_reset_before_the_end_has_panicked_and_one_that_goes_on_has_not() -> None:
+    assert judge.judge(heard(OURS + UP), results=False) is None
+    told = judge.judge(heard(OURS + UP + IDLE), results=False)
+    assert told is not None and told.status is BootStatus.PANICKED and "reset" in str(told.reason)
+
+
+def test_results_make_it_up() -> None:
+    told = judge.judge(heard(OURS + UP + DONE + IDLE), results=True)
+    assert told is not None and told.status is BootStatus.UP
+
+
+def test_a_card_without_a_driver_is_the_kernel_s_doing() -> None:
+    told = judge.judge(heard(OURS + UP + DONE + f"[ 9.2] swingbot: {TOKEN} no card 52:54:00:12:34:56\r\n"), results=False)
+    assert told is not None and told.status is BootStatus.HUNG and "52:54:00:12:34:56" in str(told.reason)
+
+
+def test_a_reboot_that_ends_in_the_idle_system_is_our_fault() -> None:
+    driver = SshDriver(host="x", key="/k", known_hosts="/h", enter="reboot")
+    verdict, fault = judge.never_began("box", driver)
+    assert verdict is None and fault is not None and "reboot_command" in fault
