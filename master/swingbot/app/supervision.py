@@ -98,6 +98,7 @@ def supervisor_config(settings: Settings, wanted: Sequence[Program]) -> str:
         "; made by swingbot up, anew at each start",
         "[supervisord]",
         "nodaemon=true",
+        "silent=true",  # else all that is in its log goes to its output too, which nothing rotates
         f"logfile={_escape(str(log / 'supervisord.log'))}",
         "logfile_maxbytes=5MB",
         "logfile_backups=1",

@@ -6,7 +6,7 @@ The alert, its mail and the mail's place in the outbox are one transaction, so a
 from __future__ import annotations
 
 from swingbot.core.model import ids
-from swingbot.core.plan.alerts import Queue, changes
+from swingbot.core.plan.alerts import DISK, Queue, changes
 from swingbot.core.report import encode, message_id
 from swingbot.core.report.alert import Alert, alert_mail
 from swingbot.service.ports import Lab, Store
@@ -17,13 +17,18 @@ def alert_operator(lab: Lab, store: Store) -> None:
     open_ = store.open_alerts()
     queue = store.queue_stillness()
     awake = Queue(orders=queue.orders, oldest=queue.oldest, still_seconds=min(queue.still_seconds, lab.awake()))
-    told = changes(open_, store.boxes(), store.testbox_reasons(), store.invalid_runs(), awake, lab.policies.boxes)
+    told = changes(open_, store.boxes(), store.testbox_reasons(), store.invalid_runs(), awake, lab.policies.boxes, _no_room(lab, DISK in open_))
     for subject, reason in told.begun.items():
         _write(lab, store, *store.begin_alert(subject, reason))
     for subject in (*told.over, *told.quiet):
         number, alert = store.end_alert(subject)
         if subject in told.over:
             _write(lab, store, number, alert)
+
+
+def _no_room(lab: Lab, told: bool) -> str | None:
+    """Why the disk is too full. Once told, it is over only when there is half as much again: at the limit itself it would begin and end all the time."""
+    return None if lab.no_room is None else lab.no_room(1.5 if told else 1.0)
 
 
 def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:

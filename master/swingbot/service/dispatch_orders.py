@@ -20,7 +20,7 @@ GRACE: Final = 600.0
 
 def dispatch_orders(lab: Lab, store: Store) -> None:
     """Hand out what is ready and has room: on its testbox or builder, and on the disk that takes the results."""
-    if lab.no_room is not None and lab.no_room() is not None:
+    if lab.no_room is not None and lab.no_room(1.0) is not None:
         return
     states = store.testbox_states()
     usable = {name for name, state in states.items() if state == "active" and name in lab.testboxes}

@@ -386,6 +386,6 @@ class Lab:
     now: Callable[[], datetime]
     maintainers: Callable[[str], tuple[Listed, ...]] | None = None  # of a commit; None: nobody is asked. May raise NoMaintainers
     list_archive: Callable[[str, str, str], Posted | None] | None = None  # (Message-ID or "", subject, author) -> the patch's own mail; None: no archive
-    no_room: Callable[[], str | None] | None = None  # why nothing may be handed out just now, because the disk is nearly full
+    no_room: Callable[[float], str | None] | None = None  # why the disk has less than so many times the space below which nothing is handed out
     listening: Callable[[], float] = _always  # seconds for which workers could have reached the web service without a break, as far as this process knows
     awake: Callable[[], float] = _always  # seconds since this process began to look

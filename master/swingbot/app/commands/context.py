@@ -24,6 +24,8 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.records import JobFile
 from swingbot.core.report import BadAddress
 from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot_db import migrate
+from swingbot_db.migrate import SchemaError
 from swingbot_db.reports import ReportError
 from swingbot_jobs.lines import LineError
 from swingbot_jobs.result import ParseError
@@ -34,7 +36,7 @@ R = TypeVar("R")
 
 # 2: what was asked for is wrong; 1: we could not do it.
 _USAGE = (RequestError, BadId, NotFound, SettingsError, LineError, ParseError, TestboxError, ReportError, BadAddress)
-_OURS = (NotRunning, MasterError, SecretError, GitError, ArtifactError, sa.exc.OperationalError, OSError)
+_OURS = (NotRunning, SchemaError, MasterError, SecretError, GitError, ArtifactError, sa.exc.OperationalError, OSError)
 
 
 class Session:
@@ -45,7 +47,11 @@ class Session:
 
     @functools.cached_property
     def engine(self) -> sa.Engine:
-        return connect(self.settings)
+        """A pool on the database, whose schema is the one that this program knows. Raises NotRunning, SchemaError."""
+        engine = connect(self.settings)
+        with engine.connect() as conn:
+            migrate.check(conn)
+        return engine
 
     @functools.cached_property
     def lab(self) -> Lab:

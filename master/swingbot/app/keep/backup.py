@@ -125,8 +125,8 @@ def _table(conn: sa.Connection, table: dump.Table, target: Path) -> TableFile:
 def _secrets(settings: Settings) -> tuple[str, ...]:
     """Files that the service reads secrets from, as paths below the state directory or, where they are elsewhere, as they are. They stay where they are."""
     state = settings.state
-    inside = [state / "secret", state / "worker-password", *sorted((state / "worker-secrets").glob("*"))]
-    return tuple(str(file.relative_to(state)) for file in inside if file.is_file())
+    there = [file for file in (settings.secret_file, *sorted(settings.worker_secrets.glob("*"))) if file.is_file()]
+    return tuple(str(file.relative_to(state) if file.is_relative_to(state) else file) for file in there)
 
 
 def _given(settings: Settings) -> dict[str, Any]:

@@ -28,8 +28,9 @@ def free_bytes(settings: Settings) -> int:
     return shutil.disk_usage(place).free
 
 
-def why_no_room(settings: Settings) -> str | None:
-    return no_room(free_bytes(settings), settings.disk.stop_below_mib, str(settings.state))
+def why_no_room(settings: Settings, times: float = 1.0) -> str | None:
+    """Why there is less room than `times` the space below which no order is handed out."""
+    return no_room(free_bytes(settings), settings.disk.stop_below_mib, str(settings.state), times)
 
 
 def problems_here(settings: Settings) -> list[dict[str, Any]]:

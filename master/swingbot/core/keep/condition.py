@@ -18,9 +18,9 @@ class Beat:
     problem: str | None
 
 
-def no_room(free: int, stop_below_mib: int, place: str) -> str | None:
-    """Why no order is handed out, in one sentence; None if there is room. `free` in bytes."""
-    if free >= stop_below_mib * MIB:
+def no_room(free: int, stop_below_mib: int, place: str, times: float = 1.0) -> str | None:
+    """Why no order is handed out, in one sentence; None if there is room, `times` the limit that is. `free` in bytes."""
+    if free >= stop_below_mib * MIB * times:
         return None
     return (
         f"the disk that holds {place} has {free // MIB} MiB left, less than disk.stop_below_mib = {stop_below_mib}: no order is handed out until there is"

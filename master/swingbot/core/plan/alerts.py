@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from swingbot.core.model.box import Box, BoxState
 from swingbot.core.plan.boxes import FAILED, UNFIT, BoxPolicy
 
-AlertKind = Literal["lost", "quarantined", "moved", "invalid", "stuck"]
+AlertKind = Literal["lost", "quarantined", "moved", "invalid", "stuck", "disk"]
 MOVED: Final = "moved: "  # begins the reason of a quarantine that an anchor led to
 # A share that fell to this part of its limit is over: at the limit itself it would begin and end with every boot.
 OVER_SHARE: Final = 0.5
@@ -20,6 +20,9 @@ class Subject(NamedTuple):
 
     kind: AlertKind
     testbox: str | None  # None: the lab as a whole
+
+
+DISK: Final = Subject("disk", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +60,15 @@ def changes(
     invalid: Sequence[InvalidRuns],
     queue: Queue,
     policy: BoxPolicy,
+    no_room: str | None = None,
 ) -> Change:
-    """What began and what is over. `wishes`: of each testbox, whether it may work (active, drained, quarantined, gone) and why not."""
+    """What began and what is over. `wishes`: of each testbox, whether it may work (active, drained, quarantined, gone) and why not.
+
+    `no_room`: why the disk is too full to hand out work.
+    """
     wrong = _of_boxes(open_, boxes, wishes) | _of_runs(open_, invalid, policy) | _of_queue(queue, policy)
+    if no_room is not None:
+        wrong[DISK] = no_room
     gone = [subject for subject in open_ if subject not in wrong]
     quiet = [s for s in gone if s.kind == "lost" and any(other.testbox == s.testbox and other.kind in ("quarantined", "moved") for other in wrong)]
     return Change(begun={s: why for s, why in wrong.items() if s not in open_}, over=[s for s in gone if s not in quiet], quiet=quiet)

@@ -17,6 +17,7 @@ _TITLES: Final[dict[AlertKind, tuple[str, str]]] = {
     "moved": ("testbox {} is not what it was", "testbox {} is what it was again"),
     "invalid": ("many runs on testbox {} are invalid", "runs on testbox {} are valid again"),
     "stuck": ("the queue is stuck", "the queue moves again"),
+    "disk": ("the disk is nearly full", "there is room on the disk again"),
 }
 # What happens by itself, and what the operator does; commands stand alone on their lines.
 _WHAT_NOW: Final[dict[AlertKind, tuple[str, ...]]] = {
@@ -49,6 +50,12 @@ _WHAT_NOW: Final[dict[AlertKind, tuple[str, ...]]] = {
         "What to do: see what the orders wait for, and whether master, workers and loop are up:",
         "  swingbot status",
         "  swingbot list orders --filter state=running",
+    ),
+    "disk": (
+        "What runs goes on and is taken in if there is room for it; new work is handed out by itself when there is enough again.",
+        "What to do: see which raw results may go by your rules, let them go, or give the disk more space:",
+        "  swingbot retention",
+        "  swingbot retention --prune",
     ),
 }
 

@@ -1,0 +1,227 @@
+"""What /metrics says, what the alert rules make of it, and what a nearly full disk stops."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from swingbot.adapters.artifacts import Artifacts
+from swingbot.adapters.heartbeat import Heartbeat, last_beat
+from swingbot.app.keep.condition import beat_file, problems_here, read_here, why_no_room
+from swingbot.app.settings import Settings, load
+from swingbot.core.keep.condition import SILENT_SECONDS, Beat, no_room, problems
+from swingbot.core.model.artifact import NoSpace
+from swingbot.service.tick import tick
+from swingbot.web.metrics import Family, text
+from swingbot_db.engine import make_engine
+from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.artifacts import stored
+from tests.fakes.brain import make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
+from tests.fakes.scrape import scraped
+from tests.scenario import a_lab
+
+MIB = 1 << 20
+RULES = Path(__file__).parents[2] / "dashboards" / "prometheus" / "alerts.yml"
+_SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (-?[0-9.e+-]+|NaN)')
+
+
+def parsed(body: str) -> dict[str, dict[str, float]]:
+    """Name -> labels as they stand -> value; fails on any line that the format does not know."""
+    found: dict[str, dict[str, float]] = {}
+    typed = set()
+    for line in body.splitlines():
+        if line.startswith("# TYPE "):
+            name, kind = line.removeprefix("# TYPE ").split()
+            assert kind in ("gauge", "counter")
+            assert (kind == "counter") == name.endswith("_total")
+            assert name not in typed
+            typed.add(name)
+        elif not line.startswith("# HELP "):
+            match = _SAMPLE.fullmatch(line)
+            assert match is not None, line
+            assert match[1] in typed
+            series = found.setdefault(match[1], {})
+            assert (match[2] or "") not in series
+            series[match[2] or ""] = float(match[3])
+    return found
+
+
+def looked_at(settings: Settings, engine: sa.Engine) -> dict[str, dict[str, float]]:
+    kind, body = scraped(settings, engine)
+    assert kind.startswith("text/plain; version=0.0.4")
+    return parsed(body)
+
+
+def settings_at(state: Path, **more: str) -> Settings:
+    return load(environ={"SWINGBOT_PATHS_STATE": str(state), **more})
+
+
+def test_the_figures_are_those_of_the_lab(tmp_path: Path, engine: sa.Engine, conn: sa.Connection) -> None:
+    a_lab(conn)
+    settings = settings_at(tmp_path)
+    Heartbeat(beat_file(settings)).beat()
+    found = looked_at(settings, engine)
+    assert found["swingbot_orders"]['kind="boot",state="ready"'] == conn.execute(sa.text("SELECT count(*) FROM orders WHERE state = 'ready'")).scalar_one()
+    assert found["swingbot_orders"]['kind="build",state="running"'] == 0
+    assert found["swingbot_boots_total"]['testbox="vm-icount",outcome="panicked"'] == 1
+    assert found["swingbot_testbox_state"]['testbox="rack7",state="quarantined"'] == 1
+    assert found["swingbot_testbox_state"]['testbox="rack7",state="active"'] == 0
+    assert found["swingbot_testbox_leased"]['testbox="vm-tcg"'] == 1
+    assert found["swingbot_reports"]['state="sent"'] == 1
+    assert found["swingbot_bisections_open"][""] == 1
+    assert found["swingbot_database_up"][""] == 1
+    assert 0 <= found["swingbot_loop_last_round_seconds"][""] < 60
+    assert found["swingbot_disk_free_bytes"][""] > 0
+    assert 'kind="build",state="waiting"' not in found.get("swingbot_order_oldest_seconds", {})  # there is none, so it has no age
+
+
+def test_without_a_database_the_rest_is_still_told(tmp_path: Path) -> None:
+    engine = make_engine(f"postgresql:///none?host={tmp_path}")
+    found = looked_at(settings_at(tmp_path), engine)
+    assert found["swingbot_database_up"][""] == 0
+    assert "swingbot_orders" not in found
+    assert "swingbot_loop_last_round_seconds" not in found  # it never ran here: missing is missing
+    assert "swingbot_disk_free_bytes" in found
+
+
+def test_a_name_cannot_break_the_format() -> None:
+    body = text([Family("x", "gauge", "doc", [({"testbox": 'a"b\\c\nd'}, 1), ({"testbox": "e"}, None)])])
+    assert body == '# HELP x doc\n# TYPE x gauge\nx{testbox="a\\"b\\\\c\\nd"} 1\n'
+    assert parsed(body) == {"x": {'testbox="a\\"b\\\\c\\nd"': 1.0}}
+
+
+def test_every_metric_of_the_alert_rules_is_one_of_ours(tmp_path: Path, engine: sa.Engine, conn: sa.Connection) -> None:
+    a_lab(conn)
+    conn.execute(sa.text("INSERT INTO alert (kind, reason) VALUES ('stuck', 'x')"))
+    conn.execute(sa.text("INSERT INTO testbox_now (testbox) SELECT name FROM testbox ON CONFLICT DO NOTHING"))
+    settings = settings_at(tmp_path)
+    Heartbeat(beat_file(settings)).beat()
+    ours = looked_at(settings, engine).keys() | {"swingbot_mail_oldest_seconds"}  # there is no mail on its way
+    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    used = {name for rule in rules for name in re.findall(r"\bswingbot_[a-z_]+", rule["expr"])}
+    assert len(rules) >= 7
+    assert used <= ours
+
+
+def test_every_alert_has_its_place_in_the_runbook() -> None:
+    runbook = (RULES.parents[2] / "docs" / "operations.md").read_text()
+    headings = {re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in runbook.splitlines() if line.startswith("#")}
+    for group in yaml.safe_load(RULES.read_text())["groups"]:
+        for rule in group["rules"]:
+            page, _, anchor = rule["annotations"]["runbook"].partition("#")
+            assert page == "docs/operations.md"
+            assert anchor in headings, rule["alert"]
+            assert rule["alert"] in runbook
+
+
+# -- a disk that fills up -------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_handed_out_while_the_disk_is_nearly_full_and_work_goes_on_by_itself(tmp_path: Path, db_url: str, engine: sa.Engine) -> None:
+    base, *_ = make_fakelinux(tmp_path / "linux", [FakeCommit()])
+    environment = brain_environment(tmp_path / "state", db_url)
+    full = load(environ=environment | {"SWINGBOT_DISK_STOP_BELOW_MIB": str(1 << 40)})
+    roomy = load(environ=environment | {"SWINGBOT_DISK_STOP_BELOW_MIB": "0", "SWINGBOT_DISK_WARN_BELOW_MIB": "0"})
+    brain = make_brain(full, engine, tmp_path / "linux")
+    with running_smtpd(full):
+        brain.watch(base)
+        for _ in range(3):
+            tick(brain.lab)
+            assert brain.fake.work() == 0
+        assert brain.count("orders WHERE state IN ('waiting', 'ready')") > 0
+        assert brain.count("attempt") == 0
+        assert brain.count("alert WHERE kind = 'disk' AND ended_at IS NULL") == 1
+        assert brain.count("report WHERE kind = 'alert' AND subject LIKE '%the disk is nearly full%'") == 1
+        (problem,) = problems_here(full)
+        assert "no order is handed out until there is more" in problem["text"]
+        with engine.connect() as conn:
+            assert read_here(full).status(conn)["problems"][0] == problem
+        brain.lab = dataclasses.replace(brain.lab, no_room=partial(why_no_room, roomy))
+        tick(brain.lab)
+        assert brain.fake.work() > 0
+        assert problems_here(roomy) == []
+        assert brain.count("alert WHERE kind = 'disk' AND ended_at IS NOT NULL") == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here ({mounted.stderr.strip()}): a disk that is really full is not tried")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_disk_that_is_full_loses_nothing_and_says_so(small_disk: Path) -> None:
+    settings = settings_at(small_disk, SWINGBOT_DISK_STOP_BELOW_MIB="3")
+    store, heart = Artifacts(settings.artifacts), Heartbeat(beat_file(settings))
+    first = stored(store, os.urandom(MIB))
+    heart.beat()
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as out:
+        while out.write(b"\0" * 4096) == 4096 and shutil.disk_usage(small_disk).free > 0:
+            pass
+    content = os.urandom(MIB)
+    with pytest.raises(NoSpace, match="is full; free some space"):
+        stored(store, content)
+    assert list((settings.artifacts / "incoming").iterdir()) == []  # nothing half
+    assert why_no_room(settings) is not None
+    before = beat_file(settings).stat().st_mtime_ns
+    heart.beat()
+    assert beat_file(settings).stat().st_mtime_ns > before  # a sign of life needs no space
+    heart.beat("OSError: the disk is full")
+    assert last_beat(beat_file(settings)) is not None
+    filler.unlink()
+    assert store.has(first)
+    assert stored(store, content)
+    heart.beat()
+    beat = last_beat(beat_file(settings))
+    assert beat is not None
+    assert beat.problem is None
+
+
+def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_there_is_one(tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free // MIB
+    told = why_no_room(settings_at(tmp_path / "not" / "yet", SWINGBOT_DISK_STOP_BELOW_MIB=str(free + (1 << 20))))
+    assert told is not None
+    assert str(tmp_path / "not" / "yet") in told
+
+
+@pytest.mark.parametrize(
+    ("free", "beat", "expected"),
+    [
+        (99, None, []),
+        (9, None, ["is handed out; `swingbot retention`"]),
+        (4, None, ["no order is handed out until"]),
+        (99, Beat(age_seconds=SILENT_SECONDS + 1, problem="x"), ["has not gone round for 10 minutes"]),
+        (99, Beat(age_seconds=SILENT_SECONDS - 1, problem=None), []),
+        (99, Beat(age_seconds=1, problem="it broke"), ["last round failed and is tried again: it broke"]),
+        (4, Beat(age_seconds=9999, problem=None), ["no order", "not gone round"]),
+    ],
+)
+def test_problems_of_the_machine_are_told_the_worst_first(free: int, beat: Beat | None, expected: list[str]) -> None:
+    found = problems(free * MIB, 5, 10, "/srv", beat)
+    assert len(found) == len(expected)
+    for sentence, words in zip(found, expected, strict=True):
+        assert words in sentence
+
+
+def test_at_the_limit_there_is_room() -> None:
+    assert no_room(5 * MIB, 5, "/srv") is None
+    assert no_room(5 * MIB - 1, 5, "/srv") is not None

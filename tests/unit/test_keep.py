@@ -1,0 +1,49 @@
+"""Examples in the pages for operators are what the programs take."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from swingbot.app.cli import main
+from swingbot.app.keep.progress import amount, duration
+from swingbot.app.settings import load
+from swingbot.app.supervision import supervisor_config
+from swingbot_jobs.testbox import load_file
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("operations.md", "install.md", "add-a-testbox.md")
+
+
+def test_the_example_of_a_testbox_is_valid(tmp_path: Path) -> None:
+    text = (DOCS / "add-a-testbox.md").read_text()
+    _, _, rest = text.partition("# workers/testboxes/rack1.yaml\n")
+    block = [line.removeprefix("    ") for line in rest.split("\n\n")[0].splitlines()]
+    (tmp_path / "rack1.yaml").write_text("\n".join(block) + "\n")
+    assert load_file(tmp_path / "rack1.yaml").name == "rack1"
+
+
+def test_every_command_that_the_pages_name_is_there() -> None:
+    named = set()
+    for page in PAGES:
+        named |= set(re.findall(r"(?:`|\$ |= ?/opt/swingbot/bin/)swingbot ([a-z]+)", (DOCS / page).read_text()))
+    assert {"backup", "restore", "retention", "db", "report"} <= named
+    assert named <= main.commands.keys()
+
+
+def test_every_setting_that_the_pages_name_is_there() -> None:
+    settings = load(environ={})
+    for page in PAGES:
+        for section, key in re.findall(r"`(retention|disk|mail|web|boxes|buildbot|db|paths|git)\.([a-z_]+)[` ]", (DOCS / page).read_text()):
+            assert hasattr(getattr(settings, section), key), f"{page}: {section}.{key}"
+
+
+def test_no_log_of_the_supervisor_grows_without_end() -> None:
+    config = supervisor_config(load(environ={}), [])
+    assert "silent=true" in config.splitlines()
+    assert "logfile_maxbytes=5MB" in config.splitlines()
+
+
+def test_amounts_and_durations_are_said_as_people_say_them() -> None:
+    assert [amount(size) for size in (0, 1023, 1024, 5 << 20, 3 << 40)] == ["0 B", "1023 B", "1.0 KiB", "5.0 MiB", "3.0 TiB"]
+    assert [duration(seconds) for seconds in (0.4, 119, 121, 8000)] == ["0 s", "119 s", "2 min", "2.2 h"]
