@@ -1,0 +1,178 @@
+"""The roles in ansible/, as far as they can be judged without a host; tests/lab/test_playbook.py runs them for real."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ANSIBLE = ROOT / "ansible"
+ROLES = sorted(path.name for path in (ANSIBLE / "roles").iterdir())
+# Variables whose value is nobody else's business: the operator gives them, by vault or file.
+SECRET = re.compile(r"(secret|secrets|password|passwords)$")
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def defaults_of(role: str) -> dict[str, Any]:
+    return read(ANSIBLE / "roles" / role / "defaults/main.yml") or {}
+
+
+def options_of(role: str) -> dict[str, Any]:
+    options: dict[str, Any] = read(ANSIBLE / "roles" / role / "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    return options
+
+
+def tasks(told: Any) -> list[dict[str, Any]]:
+    """Every task in a file of tasks or plays, those in blocks too."""
+    found = []
+    for one in told or []:
+        inner = [task for part in ("block", "rescue", "always", "tasks", "handlers", "pre_tasks", "post_tasks") for task in tasks(one.get(part))]
+        found += inner or [one]
+    return found
+
+
+def playbook(*words: str, inventory: Path, cwd: Path = ANSIBLE) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "false", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(inventory), "site.yml", *words]
+    return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_variable_of_a_role_is_described_with_its_default(role: str) -> None:
+    defaults, options = defaults_of(role), options_of(role)
+    assert set(defaults) <= set(options)
+    for name, option in options.items():
+        assert name.startswith(f"{role}__"), name
+        assert option["description"].endswith("."), name
+        computed = isinstance(defaults.get(name), str) and "{{" in defaults[name]
+        if option.get("required"):
+            assert name not in defaults, f"{name} is required, so that it needs no default"
+        elif not computed and "default" in option:
+            assert defaults[name] == option["default"], name
+        else:
+            assert name in defaults, name
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_default_stands_below_a_comment(role: str) -> None:
+    lines = (ANSIBLE / "roles" / role / "defaults/main.yml").read_text().splitlines()
+    above = ""
+    for line in lines:
+        if line.startswith("#"):
+            above = line
+        elif not line:
+            above = ""
+        elif re.match(r"[a-z_]+:", line):
+            assert above, f"{role}: {line}"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_secret_has_a_default(role: str) -> None:
+    for name, option in options_of(role).items():
+        if SECRET.search(name):
+            assert option["required"], name
+            assert option["no_log"], name
+            assert name not in defaults_of(role)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_says_what_it_is(role: str) -> None:
+    text = (ANSIBLE / "roles" / role / "README.md").read_text()
+    assert text.startswith(f"# {role}\n")
+
+
+def test_every_module_is_one_that_comes_with_ansible() -> None:
+    words = {"name", "when", "vars", "register", "loop", "loop_control", "tags", "become", "delegate_to", "notify", "no_log", "environment", "diff"}
+    words |= {"changed_when", "failed_when", "check_mode", "until", "retries", "delay", "ignore_errors", "listen", "hosts", "gather_facts", "roles"}
+    files = [*ANSIBLE.glob("roles/*/tasks/*.yml"), *ANSIBLE.glob("roles/*/handlers/*.yml"), ANSIBLE / "site.yml"]
+    assert len(files) > 20
+    for file in files:
+        for task in tasks(read(file)):
+            (*modules,) = set(task) - words
+            assert all(module.startswith("ansible.builtin.") for module in modules), f"{file.name}: {modules}"
+
+
+def test_what_is_included_runs_whichever_tag_led_to_it() -> None:
+    """A task of an included file has its own tags alone: without `apply`, `--tags upgrade` would include it and run nothing of it."""
+    for file in [*ANSIBLE.glob("roles/*/tasks/*.yml"), ANSIBLE / "site.yml"]:
+        for task in tasks(read(file)):
+            for module in ("ansible.builtin.include_tasks", "ansible.builtin.include_role"):
+                if module in task:
+                    assert task[module]["apply"] == {"tags": ["always"]}, f"{file}: {task['name']}"
+
+
+def test_removing_has_to_be_asked_for() -> None:
+    plays = read(ANSIBLE / "site.yml")
+    removing = [play for play in plays if "remove" in play["name"].lower() or "go" in play["name"].split()]
+    assert len(removing) == 4
+    assert all({"never", "remove"} <= set(play["tags"]) for play in removing)
+    assert not any("remove" in play["tags"] for play in plays if play not in removing)
+
+
+def test_a_task_that_handles_a_secret_logs_nothing() -> None:
+    """Words that end in a secret's name; templates of settings hold none, those of Grafana's variables and workers' files do."""
+    for file in ANSIBLE.glob("roles/*/tasks/*.yml"):
+        for task in tasks(read(file)):
+            text = yaml.safe_dump({key: value for key, value in task.items() if key not in ("vars", "when")})
+            if re.search(r"\{\{ [a-z_]*(secret|passwords?)\b", text) and "include_role" not in text and "assert" not in text:
+                assert task.get("no_log"), f"{file}: {task['name']}"
+
+
+def test_the_playbook_and_the_example_inventory_are_read_without_complaint() -> None:
+    done = playbook("--syntax-check", inventory=ANSIBLE / "inventory.example/hosts.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout + done.stderr
+
+
+GIVEN: dict[str, Any] = {
+    "swingbot_controller__database_passwords": {"owner": "a" * 12, "service": "b" * 12, "grafana": "c" * 12},
+    "swingbot_controller__worker_secrets": {"builder": "d" * 16},
+    "swingbot_controller__public_url": "http://127.0.0.1:8010",
+    "swingbot_grafana__database_password": "c" * 12,
+    "swingbot_build_worker__secret": "d" * 16,
+    "swingbot_worker__master": "127.0.0.1:8012",
+    "swingbot_testbox_worker__boxes": ["rack1"],
+    "swingbot_testbox_worker__secrets": {"rack1": "e" * 16},
+    "swingbot_testbox__ssh_public_key": "ssh-ed25519 AAAA swingbot",
+}
+# What is wrong on a host, and what is said of it; one host each.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"swingbot_controller__database_passwords": {"owner": "a" * 12, "service": "b" * 12}}, "has no password `grafana` of at least 12 characters"),
+    ({"swingbot_controller__worker_secrets": {"builder": "short"}}, "must have a secret of at least 16 characters for each worker"),
+    ({"swingbot_controller__public_url": None}, "say in swingbot_controller__public_url where people reach the pages"),
+    ({"swingbot_controller__worker_host": "0.0.0.0"}, "must name PEM files, because workers are elsewhere"),
+    ({"swingbot_grafana__database_password": None}, "swingbot_grafana__database_password is missing"),
+    ({"swingbot_build_worker__secret": None}, "the secret of worker builder is missing or shorter than 16 characters"),
+    ({"swingbot_worker__master": "lab.example.org:8012"}, "swingbot_worker__ca_file must name the PEM file of the CA"),
+    ({"swingbot_testbox_worker__secrets": {"rack2": "e" * 16}}, "the secret of worker box-rack1 is missing"),
+    ({"swingbot_testbox_worker__boxes": ["rack2"]}, "testbox rack2 is not described"),
+    ({"swingbot_testbox__ssh_public_key": "AAAA"}, "must be the public key of the host that drives this box"),
+]
+
+
+def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Path) -> None:
+    groups = ("swingbot_controller", "swingbot_grafana", "swingbot_build_workers", "swingbot_testbox_workers", "swingbot_testboxes")
+    hosts = {f"host{number}": {name: value for name, value in {**GIVEN, **changed}.items() if value is not None} for number, (changed, _) in enumerate(WRONG)}
+    box = tmp_path / "overlay/workers/testboxes/rack1.yaml"
+    box.parent.mkdir(parents=True)
+    box.write_text("tuning: quiet\n")
+    reach = {"ansible_connection": "ssh", "ansible_ssh_executable": "/bin/false", "swingbot_testbox__file": str(box)}
+    table = {"swingbot": {"hosts": hosts, "vars": reach, "children": {group: {"hosts": dict.fromkeys(hosts)} for group in groups}}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(table))
+    done = playbook(inventory=tmp_path / "hosts.yml")
+    assert done.returncode != 0
+    assert "UNREACHABLE" not in done.stdout
+    for host, (_, said) in zip(hosts, WRONG, strict=True):
+        told = [line for line in done.stdout.splitlines() if line.startswith((f"failed: [{host}]", f"fatal: [{host}]"))]
+        assert any(said in line for line in told), told
+    assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), "what is told of a missing secret must not tell the others"
