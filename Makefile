@@ -18,6 +18,7 @@ lint: setup ## formatting, types, imports, shell and YAML
 	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
 	@$(BIN)/shellcheck .ci/setup .ci/run .ci/stage .ci/browser jobs/programs/*/run
 	@$(BIN)/yamllint --strict -c .yamllint.yaml jobs workers dashboards
+	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
 quick: setup ## unit tests and goldens, in seconds
 	@$(PYTEST) tests/unit
