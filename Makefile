@@ -16,7 +16,7 @@ lint: setup ## formatting, types, imports, shell and YAML
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests
 	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
-	@$(BIN)/shellcheck .ci/setup .ci/run .ci/stage .ci/browser jobs/programs/*/run
+	@$(BIN)/shellcheck .ci/setup .ci/run .ci/stage .ci/browser .ci/lab jobs/programs/*/run
 	@$(BIN)/yamllint --strict -c .yamllint.yaml jobs workers dashboards
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
@@ -42,7 +42,7 @@ test-e2e: base-kernel ## the demo with another seed, judged by its exit status
 	@$(PYTEST) tests/e2e
 
 test-iron: base-kernel ## the short form of test-lab that is part of `make test`
-	@$(PYTEST) tests/lab/test_iron_short.py
+	@$(PYTEST) tests/lab/test_*_short.py
 
 test-lab: base-kernel ## machines as in a lab: iron that is kexeced, rebooted, panicked and unplugged
 	@.ci/lab
@@ -55,6 +55,7 @@ test: ## all gates and tests, from a fresh clone, set-up included
 	$(STAGE) base-kernel make --no-print-directory base-kernel
 	$(STAGE) database-and-buildbot make --no-print-directory test-db
 	$(STAGE) boots make --no-print-directory test-boot
+	$(STAGE) iron make --no-print-directory test-iron
 	$(STAGE) calibration make --no-print-directory calibrate
 	$(STAGE) end-to-end make --no-print-directory test-e2e
 
