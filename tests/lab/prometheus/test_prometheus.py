@@ -13,7 +13,7 @@ from swingbot.app.settings import load
 from tests.fakes.scrape import scraped
 from tests.scenario import a_lab
 
-RULES = Path(__file__).parents[2] / "dashboards" / "prometheus"
+RULES = Path(__file__).parents[3] / "dashboards" / "prometheus"
 
 
 @pytest.fixture
