@@ -13,8 +13,10 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 
 from swingbot.adapters.artifacts import Artifacts, secret
+from swingbot.app.cli import main
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import token
 from swingbot.web import server, walls
@@ -122,8 +124,9 @@ def threads_wait(site: Served) -> None:
 
 def test_pages_are_open_by_default_and_for_readers_alone_by_setting(serve: Serve) -> None:
     site = serve(SWINGBOT_WEB_READ="token")
-    page = site.client.get("/comparisons")
+    page = site.client.get("/comparisons", headers={"accept": "text/html,*/*;q=0.8"})
     assert (page.status_code, page.headers["location"]) == (303, "/login?next=/comparisons")
+    assert site.client.get("/comparisons").status_code == 401, "a program does not get the sign-in page instead"
     asked = site.client.get("/comparisons.json")
     assert asked.status_code == 401 and asked.headers["www-authenticate"] == "Bearer" and "needs a token" in asked.json()["error"]
     for path in ("/login", "/healthz", "/robots.txt", "/static/style.css"):
@@ -144,6 +147,16 @@ def test_raw_data_alone_can_be_kept_for_readers_and_workers(serve: Serve) -> Non
         assert site.client.get(path, headers=reader).status_code == (404 if path == kit else 200), path
     missing = f"/artifacts/{'0' * 64}"
     assert [site.client.get(missing, headers=headers).status_code for headers in ({}, reader, bearer(site, attempt))] == [401, 404, 404]
+
+
+def test_raw_results_are_brought_from_elsewhere_with_a_token(serve: Serve, tmp_path: Path) -> None:
+    site = serve(SWINGBOT_WEB_READ="token")
+    address = f"http://127.0.0.1:{site.port}/raw/c{site.lab.comparison}/"
+    bearer = site.token("Rea", Role.READER)["Authorization"].removeprefix("Bearer ")
+    without = CliRunner().invoke(main, ["raw", address, "--out", str(tmp_path / "no")], env={"SWINGBOT_TOKEN": None})
+    assert without.exit_code != 0 and "SWINGBOT_TOKEN" in without.stderr
+    CliRunner().invoke(main, ["raw", address, "--out", str(tmp_path / "yes")], env={"SWINGBOT_TOKEN": bearer})
+    assert (tmp_path / "yes" / "SHA256SUMS").exists()  # the files themselves are not in this lab's store
 
 
 def test_metrics_are_switched_off_or_kept_by_a_setting(serve: Serve) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import time
 import urllib.error
@@ -25,6 +26,7 @@ _CHUNK: Final = 1 << 20
 _TIMEOUT_SECONDS: Final = 60.0
 _PAUSES_SECONDS: Final = (1.0, 5.0, 20.0)  # before a download that broke is taken up again
 _MAX_MANIFEST_BYTES: Final = 256 << 20
+TOKEN_VARIABLE: Final = "SWINGBOT_TOKEN"  # environment variable with a reader's token for a service elsewhere
 ADDRESS: Final = re.compile(r"(https?://[^\s?#]+)/raw/([a-z][0-9]{1,18})/?")
 
 
@@ -126,12 +128,16 @@ class There:
                 yield chunk
 
     def _ask(self, path: str, headers: dict[str, str] | None = None) -> Any:
-        request = urllib.request.Request(self.name + quote(path), headers=headers or {})
+        token = os.environ.get(TOKEN_VARIABLE)
+        known = {"Authorization": f"Bearer {token}"} if token else {}
+        request = urllib.request.Request(self.name + quote(path), headers=known | (headers or {}))
         try:
             return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
         except urllib.error.HTTPError as error:
             if error.code == 416:
                 return error
+            if error.code == 401:
+                raise Gone(f"{self.name} shows raw results only to who has a token: put yours into {TOKEN_VARIABLE}") from error
             if error.code in (400, 404):
                 raise Gone(f"{request.full_url} says {error.code} {error.reason}") from error
             raise Broken(f"{request.full_url} says {error.code} {error.reason}") from error

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .failure import failure, wants_json
 from .render import Renderer
-from .session import Sessions, bearer_of
+from .session import Sessions
 
 # Needed to sign in, or to see that the service is there.
 _OPEN: Final = ("/login", "/logout", "/healthz", "/robots.txt")
@@ -64,6 +64,7 @@ class Gate:
             return failure(self._renderer, request, error.status_code, error.detail, error.headers)
         if person is not None:
             return None
-        if method in ("GET", "HEAD") and bearer_of(request) is None and not wants_json(request):
+        # A browser says that it takes HTML; a program must not take the sign-in page for what it asked for.
+        if method == "GET" and "text/html" in request.headers.get("accept", "") and not wants_json(request):
             return RedirectResponse(f"/login?next={quote(path)}", status_code=HTTPStatus.SEE_OTHER)
         return failure(self._renderer, request, 401, "Reading this needs a token: ask the operator for one.", {"www-authenticate": "Bearer"})
