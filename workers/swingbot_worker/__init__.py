@@ -8,3 +8,7 @@ class InfraError(Exception):
 
     The message is one sentence that says what is wrong and what to do about it.
     """
+
+
+class OrderError(InfraError):
+    """This order cannot be done on this testbox, however often it is tried; the testbox itself is well, and nothing was done on it."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.records import Attempt, Order
-from swingbot.service.move_testboxes import outcome_came
+from swingbot.service.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Lab, Store
 from swingbot_jobs.parse import parse_results
 from swingbot_jobs.result import ParsedRun
@@ -38,7 +38,14 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
     order, outcome = store.order(attempt.order_id), attempt.outcome
     assert order is not None and outcome is not None
     store.release_lease(attempt.id)
-    outcome_came(lab, store, order, outcome["status"], outcome.get("reason"))
+    reason, unfit = outcome.get("reason") or "no reason was given", outcome["status"] == "infra" and outcome.get("fault") == "order"
+    if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
+        withdrew(store, order, reason)  # no failure of its testbox
+    else:
+        outcome_came(lab, store, order, outcome["status"], outcome.get("reason"))
+    if unfit and order.state == "running":
+        store.set_order(order.id, "failed", reason)
+        return
     if outcome["kind"] != order.kind or outcome["status"] == "infra":
         if order.state == "running":
             store.set_order(order.id, "ready")

@@ -16,7 +16,7 @@ from swingbot_jobs.sheet import FACT_LENGTH, facts_of, not_as_demanded
 from swingbot_jobs.testbox import CommandDriver, QemuDriver, Testbox, TestboxError, load_file
 from swingbot_jobs.trust import accepted, trust_of
 from swingbot_jobs.unit_job import UnitJob
-from swingbot_worker import InfraError, engine, lease
+from swingbot_worker import InfraError, OrderError, engine, lease
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import command, host, ssh, virtual
 from swingbot_worker.testbox.limits import limits
@@ -39,6 +39,8 @@ def boot(order: dict[str, Any], out: Path, site: Site, tell_phase: TellPhase = t
         made = _boot(request)
         results = read_results(request.results) if request.results.is_file() else Results(runs={})
         _check_engine(request, results)
+    except OrderError as error:
+        return _outcome(order, out, started, "infra", str(error)) | {"fault": "order"}
     except (InfraError, TestboxError) as error:
         return _outcome(order, out, started, "infra", str(error))
     except OSError as error:
@@ -76,7 +78,7 @@ def _request(order: Mapping[str, Any], out: Path, site: Site, tell_phase: TellPh
         (out / name).unlink(missing_ok=True)
     box = _testbox(order["testbox"], site)
     if not accepted(trust_of(order["kernel"].get("trust")), box.accepts):
-        raise InfraError(f"This kernel is not trusted, and testbox {box.name} takes trusted ones only (`accepts` in its file).")
+        raise OrderError(f"This kernel is not trusted, and testbox {box.name} takes trusted ones only (`accepts` in its file).")
     unit_jobs = [UnitJob.from_json(job) for job in order["unit_jobs"]]
     deadline = order.get("deadline_seconds")
     return Request(

@@ -93,23 +93,25 @@ def _part(spread: dict[str, Any]) -> str | None:
 @testbox.command()
 @click.argument("name")
 @reason_option
+@as_json
 @pass_session
 @guarded
-def quarantine(session: Session, name: str, reason: str) -> None:
+def quarantine(session: Session, name: str, reason: str, json_: bool) -> None:
     """Its numbers are not to be trusted: its orders wait until `resume`."""
     boot_anchors.quarantine(session.lab, name, reason)
-    click.echo(f"testbox {name} is quarantined; `swingbot testbox resume {name}` when it is fit")
+    _moved(session, name, f"testbox {name} is quarantined; `swingbot testbox resume {name}` when it is fit", json_)
 
 
 @testbox.command()
 @click.argument("name")
 @reason_option
+@as_json
 @pass_session
 @guarded
-def drain(session: Session, name: str, reason: str) -> None:
+def drain(session: Session, name: str, reason: str, json_: bool) -> None:
     """What runs there ends; nothing new begins until `resume`."""
     boot_anchors.drain(session.lab, name, reason)
-    click.echo(f"testbox {name} is drained; `swingbot testbox resume {name}` lets it work again")
+    _moved(session, name, f"testbox {name} is drained; `swingbot testbox resume {name}` lets it work again", json_)
 
 
 @testbox.command(epilog="Exit status: 0 it has all that it needs; 1 something is missing, or it could not be checked; 2 there is no such testbox.")
@@ -139,9 +141,19 @@ def check(session: Session, name: str, here: bool, json_: bool) -> None:
 
 @testbox.command()
 @click.argument("name")
+@as_json
 @pass_session
 @guarded
-def resume(session: Session, name: str) -> None:
+def resume(session: Session, name: str, json_: bool) -> None:
     """Let it work again, as it is now: earlier boots of its anchor are no measure any more."""
     boot_anchors.resume(session.lab, name)
-    click.echo(f"testbox {name} is active")
+    _moved(session, name, f"testbox {name} is active", json_)
+
+
+def _moved(session: Session, name: str, told: str, json_: bool) -> None:
+    """Say that it is done: the testbox as it is now, or in a sentence."""
+    if json_:
+        with session.reading() as conn:
+            say_json(read.testbox(conn, name))
+    else:
+        click.echo(told)

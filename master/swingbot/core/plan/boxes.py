@@ -109,6 +109,6 @@ def interchangeable(one: Testbox, other: Testbox) -> bool:
     """Whether unit jobs made for `one` are those that would have been made for `other`."""
 
     def asked(box: Testbox) -> tuple[object, ...]:
-        return box.tbox_group, box.nr_cpu, box.memory_mb, dict(box.demand), box.lkp, box.repeatable
+        return box.tbox_group, box.nr_cpu, box.memory_mb, dict(box.demand), box.lkp, box.repeatable, box.accepts
 
     return asked(one) == asked(other)
