@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -30,13 +31,16 @@ def take(directory: Path, name: str, target: Path) -> None:
         if error.errno not in _NOT_AS_LEFT:
             raise
         raise BuildFailed(f"The build ended without an error, but left no {name}.", []) from None
-    with open(descriptor, "rb") as source:
-        if not os.path.isfile(f"/proc/self/fd/{descriptor}"):
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
             raise BuildFailed(f"The build left {name}, but it is no file.", [])
-        if os.fstat(descriptor).st_size > LONGEST[name]:
-            raise BuildFailed(f"The build left a {name} of {os.fstat(descriptor).st_size // MIB} MB; {LONGEST[name] // MIB} MB are taken.", [])
-        with target.open("wb") as sink:
+        if state.st_size > LONGEST[name]:
+            raise BuildFailed(f"The build left a {name} of {state.st_size // MIB} MB; {LONGEST[name] // MIB} MB are taken.", [])
+        with open(descriptor, "rb", closefd=False) as source, target.open("wb") as sink:
             shutil.copyfileobj(source, sink)
+    finally:
+        os.close(descriptor)
 
 
 def sizes(vmlinux: Path) -> dict[str, int]:

@@ -65,6 +65,7 @@ def _files(view: View, limits: Limits) -> list[str]:
             words += ["--symlink", os.readlink(name), name]
         elif os.path.isdir(name):
             words += ["--ro-bind", name, name]
+    words += ["--dir", "/etc", "--dir", "/etc/ssl"]  # made without being asked, they would be for root alone
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", str(limits.tmp), "--tmpfs", "/tmp"]

@@ -36,6 +36,7 @@ for p in /root /home /var /etc/shadow /etc/swingbot /run /sys /boot /mnt; do [ -
 touch "$1/x" 2>/dev/null && echo files the source can be written to
 touch /usr/x 2>/dev/null && echo files /usr can be written to
 touch "$2/x" || echo files the object directory cannot be written to
+awk 'BEGIN { }' || echo files programs behind links in /etc/alternatives cannot be run
 touch /tmp/x || echo files /tmp cannot be written to
 grep -o '^ *[^ :|]*:' /proc/net/dev | grep -v lo: | while read -r n; do echo network the interface $n is in sight; done
 n=0; for p in /proc/[0-9]*; do n=$((n + 1)); done; [ $n -lt 10 ] || echo processes $n processes are in sight

@@ -21,6 +21,8 @@ _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 _CLEAN_SECONDS = 300.0
 # A file that is longer is no part of a kernel, whatever it says: nothing here reads it.
 LONGEST_FILE = 2_048 * MIB
+# Of directories; those of a kernel are 12. Far more would be in the way of whoever walks through them.
+DEEPEST = 64
 # Says that all walls stand, closes what only they need, and is the command from then on. bash, because dash knows no descriptor above 9.
 _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
 
@@ -80,6 +82,9 @@ def clean(objects: Path, limits: Limits) -> None:
         raise OverLimit("made more files than can be looked at")
     if done.rc != 0:
         raise InfraError(f"{objects} could not be looked through ({done.text.strip()[-200:]}).")
+    deep = process.output(["find", objects, "-xdev", "-mindepth", str(DEEPEST), "-print", "-quit"], timeout=_CLEAN_SECONDS, env=_ENVIRONMENT)
+    if deep.text or deep.timed_out:
+        raise OverLimit(f"made directories more than {DEEPEST} deep")
     lengths, _ = room(objects, apparent=True)
     if lengths is None or lengths > 2 * limits.disk:
         raise OverLimit(
