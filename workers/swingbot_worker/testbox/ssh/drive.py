@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from swingbot_worker import InfraError
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.request import Fact, Request
 from swingbot_worker.testbox.ssh import enter, fetch, guest, heard, idle, judge, preflight, switch
-from swingbot_worker.testbox.ssh.link import Link, Refused
+from swingbot_worker.testbox.ssh.link import Link, Refused, Unreachable
 from swingbot_worker.testbox.ssh.way import Act, Event, State, Times, Way, deadline, leased, step
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import CONSOLE_BYTES, RESULTS_BYTES, ended
@@ -26,6 +27,8 @@ LEAVE_SECONDS = 45.0
 # Signs of life come every 15 s while the job runs; a console is late or loses a line now and then.
 QUIET_SECONDS = 90.0
 MARKER_SECONDS = 20.0
+# Of a console on which results are printed: far more than a serial line carries within any deadline.
+FRAMES_BYTES = 32 << 20
 
 
 class _StillThere(InfraError):
@@ -76,7 +79,8 @@ class Drive:
         if act is Act.CYCLE:
             return self._cycle()
         if act is Act.REBOOT:
-            self.link.run(enter.reboot())
+            with contextlib.suppress(Unreachable):
+                self.link.run(enter.reboot())
             time.sleep(KNOCK_SECONDS)
         return self._look(way)
 
@@ -145,7 +149,8 @@ class Drive:
         self._stage(kernel, initrd, cmdline)
         self.facts |= {"sending_seconds": round(time.monotonic() - began, 1), "entered_by": self.driver.enter, "idle_release": self.home["release"]}
         self._from, self._left = self._changed_size(), True
-        self.link.run(enter.kexec_go(self.driver.workspace) if self.driver.enter == "kexec" else enter.reboot())
+        with contextlib.suppress(Unreachable):  # it may be gone before SSH has said good-bye
+            self.link.run(enter.kexec_go(self.driver.workspace) if self.driver.enter == "kexec" else enter.reboot())
         return Event.ENTERED
 
     def _stage(self, kernel: bytes, initrd: bytes, cmdline: str) -> None:
@@ -198,7 +203,7 @@ class Drive:
             if self.driver.console is not None and now - self._changed > quiet:
                 if not said.began:
                     self._still_there()
-                self.verdict = Verdict(status=BootStatus.HUNG, reason=judge.silent(said, quiet))
+                self.verdict = console.judge(said.text) or Verdict(status=BootStatus.HUNG, reason=judge.silent(said, quiet))
                 self._check_power()
                 return Event.QUIET
 
@@ -208,8 +213,9 @@ class Drive:
         if not ended(results) and (said.done or self.driver.console is None):
             self._take_results(said)
         told = judge.judge(said, ended(results))
-        if told is None and self._size - self._from > CONSOLE_BYTES and not said.done:
-            told = Verdict(status=BootStatus.TIMED_OUT, reason=f"the console was flooded with more than {CONSOLE_BYTES >> 20} MiB")
+        most = FRAMES_BYTES if said.done else CONSOLE_BYTES
+        if told is None and self._size - self._from > most:
+            told = Verdict(status=BootStatus.TIMED_OUT, reason=f"the console was flooded with more than {most >> 20} MiB")
         self.verdict = told
         return told is not None
 

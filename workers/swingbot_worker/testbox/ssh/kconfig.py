@@ -56,10 +56,12 @@ def embedded(image: bytes) -> str | None:
     begin = body.find(b"IKCFG_ST")
     if begin < 0:
         return None
+    stream = zlib.decompressobj(wbits=31)
     try:
-        return zlib.decompressobj(wbits=31).decompress(body[begin + 8 :], 8 << 20).decode(errors="replace")
+        config = stream.decompress(body[begin + 8 :], 8 << 20)
     except zlib.error:
         return None
+    return config.decode(errors="replace") if stream.eof else None
 
 
 def _unpacked(payload: bytes) -> bytes:

@@ -16,13 +16,15 @@ from swingbot_worker import process
 def beside(argv: Sequence[str], sink: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run `argv` while the block runs, stdout into `sink` and stderr into `<sink>.err`; its whole process group is ended then.
 
-    Raises InfraError if the program is not there.
+    Its stdin stays open and empty: console programs end with their stdin. Raises InfraError if the program is not there.
     """
     with sink.open("ab") as out, sink.with_suffix(".err").open("ab") as err:
-        child = subprocess.Popen(process.tied_to_us(argv), stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        child = subprocess.Popen(process.tied_to_us(argv), stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True)
     try:
         yield child
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+        if child.stdin is not None:
+            child.stdin.close()

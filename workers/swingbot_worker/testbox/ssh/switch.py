@@ -43,10 +43,12 @@ def cycle(power: Power, pause: float = OFF_SECONDS) -> None:
 
 
 def console_argv(console: Console) -> Sequence[str]:
-    """The command that prints the console. A device is set up by stty first."""
+    """The command that prints the console, begun anew whenever it ends: a BMC drops its sessions. A device is set up by stty first. Pure."""
+    again = 'while :; do "$@"; sleep 1; done'
     if console.command:
-        return console.command
-    return ["sh", "-c", 'stty -F "$0" "$1" raw -echo clocal && exec cat "$0"', console.device, str(console.baud)]
+        return ["sh", "-c", again, "sh", *console.command]
+    line = 'stty -F "$0" "$1" raw -echo clocal && exec cat "$0"'
+    return ["sh", "-c", again, "sh", "sh", "-c", line, console.device, str(console.baud)]
 
 
 def _run(argv: Sequence[str], what: str) -> str:
