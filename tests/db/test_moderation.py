@@ -216,7 +216,7 @@ def test_improvements_without_a_mail_of_their_own_are_told_in_their_week(office:
 class PageSettings:
     maildir: Path
     web_url: str = "http://testserver"
-    buildbot_www_port: int = 8011
+    buildbot_url: str = "http://127.0.0.1:8011/"
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ HOSTILE = "<script>alert('x')</script>"
 class Settings:
     maildir: Path
     web_url: str = "http://lab.example.org:8010"
-    buildbot_www_port: int = 8011
+    buildbot_url: str = "http://127.0.0.1:8011/"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,6 @@ class Settings:
     maildir: Path = Path("none")
     web_url: str = "http://testserver"
     buildbot_url: str = "http://testserver:8011/"
-    buildbot_www_port: int = 8011
 
 
 @dataclass(frozen=True)

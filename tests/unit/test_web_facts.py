@@ -15,7 +15,7 @@ from swingbot_db.read.facts import facts_differ, sheet_of
 class Settings:
     maildir: Path = Path("maildir")
     web_url: str = "http://lab.example.org:8010"
-    buildbot_www_port: int = 8011
+    buildbot_url: str = "http://127.0.0.1:8011/"
 
 
 def rendered(macro: str, given: Any) -> str:

@@ -7,7 +7,7 @@ import ipaddress
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -104,14 +104,54 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
 
     reactor: Any = installed  # a module that is an object: no type fits
     log.startLogging(sys.stdout, setStdout=False)  # type: ignore[no-untyped-call]
+    teller = _Teller()
+    pb.clientFromString = teller.endpoint
     pb.backoffPolicy = functools.partial(backoffPolicy, maxDelay=LONGEST_PAUSE_SECONDS)  # Buildbot 4.3.0 takes no other way; its own is 60 s
     worker = pb.Worker(None, None, name, read_secret(secret_file), str(state), KEEPALIVE_SECONDS, umask=0o022, connection_string=endpoint)
+    worker.bf.buildProtocol = teller.protocols(worker.bf.buildProtocol)
     _read_secret_at_each_login(worker, name, secret_file)
     _outlive_odd_answers(worker)
     worker.startService()
     reactor.addSystemEventTrigger("before", "shutdown", worker.stopService)
     reactor.run()
     sys.exit(0)
+
+
+class _Teller:
+    """Says why there is no connection, once for each reason: Buildbot's worker says only that it tries again."""
+
+    def __init__(self) -> None:
+        self._told = ""
+
+    def _tell(self, why: Any) -> Any:
+        from twisted.python import log
+
+        reason = getattr(why.value, "args", None) and isinstance(why.value.args[0], list) and why.value.args[0]  # OpenSSL's errors are lists of tuples
+        words = "; ".join(str(one[-1]) for one in reason if one) if reason else why.getErrorMessage()
+        if words != self._told:
+            log.msg(f"swingbot-worker: no connection to the master: {words}")
+            self._told = words
+        return why
+
+    def endpoint(self, reactor: Any, description: str) -> Any:
+        """In place of Twisted's function: an endpoint whose failures are told."""
+        from twisted.internet.endpoints import clientFromString
+
+        made: Any = clientFromString(reactor, description)  # type: ignore[no-untyped-call]
+        connect = made.connect
+        made.connect = lambda factory: connect(factory).addErrback(self._tell)
+        return made
+
+    def protocols(self, build: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A failed handshake ends a connection that had been made: told when it is lost."""
+
+        def build_protocol(address: Any) -> Any:
+            made = build(address)
+            lost = made.connectionLost
+            made.connectionLost = lambda why: (self._tell(why), lost(why))
+            return made
+
+        return build_protocol
 
 
 def _read_secret_at_each_login(worker: Any, name: str, secret_file: Path) -> None:

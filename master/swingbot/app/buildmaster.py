@@ -14,9 +14,11 @@ import sqlalchemy as sa
 from swingbot.adapters import artifacts, worker_secrets
 from swingbot.app.database import database_url
 from swingbot.app.settings import Settings, SettingsError
+from swingbot.core.access import tokens
+from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
-from swingbot_db import attempts
+from swingbot_db import access, attempts
 from swingbot_db.engine import make_engine
 from swingbot_jobs import likeness, testbox
 
@@ -124,11 +126,20 @@ def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str,
     return document
 
 
+def operator_of(engine: sa.Engine, token: str) -> str | None:
+    """Whose token this is, if it is good and an operator's."""
+    if not tokens.looks_like_one(token):
+        return None
+    with engine.begin() as conn:
+        person = access.holder(conn, tokens.digest(token))
+    return person.who if person is not None and person.role is Role.OPERATOR else None
+
+
 def config(settings: Settings) -> dict[str, Any]:
     """Buildbot's `BuildmasterConfig`. Makes the workers' secrets if they are not there; raises SettingsError or SecretError."""
     from buildbot.plugins import schedulers, util
 
-    from swingbot.adapters.buildbot import database, dispatcher, fleet, steps
+    from swingbot.adapters.buildbot import database, dispatcher, fleet, pages, steps
 
     url = database_url(settings)
     engine = make_engine(url)
@@ -139,7 +150,10 @@ def config(settings: Settings) -> dict[str, Any]:
             return order_of(settings, conn, attempt)
 
     table = builders(settings)
-    return {
+    www = f"tcp:{settings.buildbot_www_port}:interface={_quoted(settings.buildbot.www_host)}"
+    chosen = settings.buildbot
+    shown = {"www": pages.www(www, pages=chosen.pages, control=chosen.control, name_of=lambda token: operator_of(engine, token))}
+    return (shown if chosen.pages != "off" else {}) | {
         "title": "swingbot",
         "titleURL": settings.web_url,
         "buildbotURL": settings.buildbot_url,
@@ -166,11 +180,4 @@ def config(settings: Settings) -> dict[str, Any]:
         "configurators": [util.JanitorConfigurator(logHorizon=datetime.timedelta(days=logs), hour=4)] if (logs := settings.buildbot.logs_days) > 0 else [],
         "logMaxSize": LOG_BYTES,
         "logMaxTailSize": LOG_BYTES // 4,
-        "www": {
-            "port": f"tcp:{settings.buildbot_www_port}:interface={_quoted(settings.buildbot.www_host)}",
-            "plugins": {"waterfall_view": {}, "console_view": {}, "grid_view": {}},
-            # Everyone may read. Nobody has the role that may start, stop or force anything: that is done through swingbot.
-            "authz": util.Authz(allowRules=[util.AnyControlEndpointMatcher(role="nobody")], roleMatchers=[]),
-            "allowed_origins": [],
-        },
     }

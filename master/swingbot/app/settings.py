@@ -88,6 +88,8 @@ class Buildbot:
     tls_ca: str = _key("", "PEM file with the CA that workers of `swingbot up` trust; empty: tls_certificate itself")
     secrets: str = _key("", "directory with one file for each worker, named as it, that holds its secret; default <state>/worker-secrets")
     elsewhere: str = _key("", "comma-separated names of workers, or globs such as box-*, that run on other hosts: `swingbot up` starts none of them")
+    pages: str = _key("open", "who may read Buildbot's own pages: open: who reaches them; operator: who signs in with an operator's token; off: there are none")
+    control: str = _key("nobody", "who may start and stop builds on Buildbot's own pages: nobody, or operator; swingbot itself needs neither")
     logs_days: float = _key(56.0, "Buildbot's logs of a step are deleted after so many days; 0: never")
 
 
@@ -260,7 +262,9 @@ class Settings:
 
     @property
     def buildbot_url(self) -> str:
-        """Where people find Buildbot's own pages; ends with a slash."""
+        """Where people find Buildbot's own pages, ending with a slash; empty if there are none."""
+        if self.buildbot.pages == "off":
+            return ""
         return (self.buildbot.public_url or f"http://{urlsplit(self.web_url).hostname or '127.0.0.1'}:{self.buildbot_www_port}").rstrip("/") + "/"
 
     @property
@@ -378,6 +382,9 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     if document:
         raise SettingsError(f"{file}: unknown section [{next(iter(document))}]; known are {', '.join(SECTIONS)}")
     settings = Settings(**sections, sources=sources)
+    for key, words in (("pages", ("open", "operator", "off")), ("control", ("nobody", "operator"))):
+        if getattr(settings.buildbot, key) not in words:
+            raise SettingsError(f"buildbot.{key}: {getattr(settings.buildbot, key)!r} is none of {', '.join(words)}")
     if settings.mail.release not in RELEASES:
         raise SettingsError(f"mail.release: {settings.mail.release!r} is none of {', '.join(RELEASES)}")
     if settings.mail.bcc_maildir and not settings.mail.bcc:

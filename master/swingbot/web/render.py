@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import jinja2
 from starlette.requests import Request
@@ -22,8 +22,8 @@ def is_json(request: Request) -> bool:
 
 
 def bb_build_url(buildbot: str, builder: int | None, number: int | None) -> str | None:
-    """The Buildbot page of a dispatch, once there is one."""
-    return f"{buildbot}#/builders/{builder}/builds/{number}" if builder is not None and number is not None else None
+    """The Buildbot page of a dispatch, once there is one and Buildbot shows pages at all (`buildbot` is where)."""
+    return f"{buildbot}#/builders/{builder}/builds/{number}" if buildbot and builder is not None and number is not None else None
 
 
 class Renderer:
@@ -31,8 +31,7 @@ class Renderer:
         loader = jinja2.FileSystemLoader(TEMPLATES)
         self._jinja = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         self._jinja.filters |= FILTERS | {"path": lambda text: quote(str(text), safe="")}
-        host = urlsplit(settings.web_url)
-        buildbot = f"{host.scheme}://{host.hostname or '127.0.0.1'}:{settings.buildbot_www_port}/"
+        buildbot = settings.buildbot_url
         self._jinja.globals |= {
             "base_url": settings.web_url,
             "buildbot": buildbot,

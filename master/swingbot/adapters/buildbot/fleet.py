@@ -10,6 +10,7 @@ from buildbot.master import BuildMaster
 from buildbot.worker import Worker
 from twisted.internet import defer, task
 from twisted.python import log
+from twisted.web import pages
 from zope.interface import implementer
 
 from swingbot.adapters import worker_secrets
@@ -52,6 +53,19 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
     Buildbot 4.3.0 ends builds that are under way at SIGTERM as cancelled, and nobody asks for them again. A build
     that loses its worker is tried again instead: it attaches to the work, which has gone on meanwhile.
     """
+
+    @deferred
+    async def startService(self) -> None:
+        await self._services_d
+        set_up = self.www.setupSite
+
+        def without_events(config: Any) -> None:
+            """Buildbot asks nobody's role for its stream of events, /sse; its pages use another one, which is guarded."""
+            set_up(config)
+            self.www.root.putChild(b"sse", pages.notFound())
+
+        self.www.setupSite = without_events
+        await super().startService()
 
     @deferred
     async def stopService(self) -> None:
