@@ -23,7 +23,7 @@ from swingbot_worker import kbuild, walls
 from swingbot_worker.kbuild.source import GIT_ENVIRONMENT
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.site import Site
-from tests.fakelinux import make_fakelinux
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 
 Document = dict[str, Any]
 NO_WALLS = walls.missing(walls.probe().walls)
@@ -266,7 +266,7 @@ def test_nothing_in_a_tree_makes_git_run_a_program(tmp_path: Path, repo: Path) -
 
 def test_a_build_that_forks_without_end_is_held(site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_PROCESSES", "200")
-    outcome = build(site, repo, hostile(repo, "bomb() { bomb | bomb & }; bomb; sleep 60\n"), tmp_path / "out", deadline_seconds=20)
+    outcome = build(site, repo, hostile(repo, "bomb() { bomb | bomb & }; bomb; sleep 60\n"), tmp_path / "out", deadline_seconds=8)
     assert outcome["status"] == "failed", outcome
     assert not left_running(tmp_path)
 
@@ -376,3 +376,16 @@ def test_trusted_builds_are_behind_the_same_walls(site: Site, repo: Path, tmp_pa
     )
     assert outcome["status"] == "built" and said(tmp_path / "out") == ["ran"]
     assert len(outcome["kernel_build"]["walls"]) == 9
+
+
+def test_builds_with_and_without_walls_follow_each_other_in_one_object_directory(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = []
+    for number, switch in enumerate(("on", "off", "on")):
+        monkeypatch.setenv("SWINGBOT_BUILD_WALLS", switch)
+        (commit,) = add_commits(repo, [FakeCommit(kind="header", speed=50 + number)])
+        outcome = build(site, repo, commit, tmp_path / "out", trust="trusted")
+        assert outcome["status"] == "built", outcome
+        images.append(outcome["kernel_build"]["image_sha256"])
+    assert len(set(images)) == 3

@@ -23,6 +23,7 @@ from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
 from swingbot_worker.kbuild.walled import Walled, walls_for
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.site import Site
+from swingbot_worker.walls import sandbox
 from swingbot_worker.walls.probe import WALLS
 from swingbot_worker.walls.sandbox import Sandbox
 
@@ -167,9 +168,11 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
 
 
 def _walled(one: _Build, tree: WorkTree, directory: Path) -> Walled | None:
-    if one.sandbox is None:
-        return None
     ccache = recipe.ccache_directory(one.site.cache)
+    if one.sandbox is None:
+        for shared in (directory, ccache):
+            sandbox.disowned(shared)
+        return None
     return Walled.around(one.sandbox, one.spec.trust, tree, directory, one.spec.object_directory, one.kconfig.files, ccache)
 
 

@@ -102,6 +102,12 @@ def owned(directory: Path, way: Way, trust: Trust) -> None:
         raise InfraError(f"{directory} could not be given to the user that builds ({done.text.strip()[-200:]}).")
 
 
+def disowned(directory: Path) -> None:
+    """Note that somebody else than the user that builds is going to write into `directory`, so that `owned` sees to all in it the next time."""
+    if os.geteuid() == 0 and directory.exists() and directory.stat().st_uid in USERS.values():
+        os.chown(directory, 0, 0)
+
+
 def forget(directory: Path) -> None:
     """Delete `directory`, however deep and strange what is in it. Raises InfraError if something of it stays."""
     done = process.output(["rm", "-rf", "--one-file-system", "--", directory], timeout=_CLEAN_SECONDS, env=_ENVIRONMENT)
