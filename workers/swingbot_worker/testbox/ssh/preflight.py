@@ -21,7 +21,7 @@ CLOCK_SECONDS = 24 * 3600
 
 
 def check(request: Request, driver: SshDriver, home: Idle) -> None:
-    """Raise InfraError, with what to do, if this order cannot leave this idle system."""
+    """Raise InfraError, with what to do, if this order cannot leave this idle system; OrderError if no kernel like this one can, on this box."""
     name = request.box.name
     for why in problems(name, driver, home, time.time()):
         raise InfraError(why)
