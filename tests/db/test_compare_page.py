@@ -43,7 +43,7 @@ class Site:
         return subprocess.run(["git", "-C", str(self.linux), "diff", self.commits[0], self.commits[1]], check=True, capture_output=True, text=True).stdout
 
     def head_of(self, comparison: str) -> Any:
-        query = "SELECT v.commit, v.origin FROM comparison c JOIN variant v ON v.id = c.head WHERE c.id = :id"
+        query = "SELECT v.commit, v.origin, v.trust FROM comparison c JOIN variant v ON v.id = c.head WHERE c.id = :id"
         return self.web.conn.execute(sa.text(query), {"id": int(comparison[1:])}).one()
 
     def count(self) -> int:
@@ -99,12 +99,12 @@ def test_a_script_learns_the_cost_then_queues_and_the_same_again_is_the_same(ser
     assert site.web.client.get(f"/comparison/{first.json()['id']}.json").json()["status"] == "waiting"
 
 
-def test_a_patch_makes_a_kernel_of_its_own(serve: Serve) -> None:
+def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(serve: Serve) -> None:
     site = serve()
-    answer = site.json(site.web.token("Ada", Role.SUBMITTER), head="base", patch=site.patch())
+    answer = site.json(site.web.token("Op", Role.OPERATOR), head="base", patch=site.patch())
     assert answer.status_code == 201, answer.text
     head = site.head_of(answer.json()["id"])
-    assert head.commit not in site.commits and head.origin == "patch"
+    assert head.commit not in site.commits and (head.origin, head.trust) == ("patch", "untrusted")
 
 
 @pytest.mark.parametrize(
