@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ from swingbot.core.report.alert import Alert, alert_mail
 from swingbot.web import exchange
 from swingbot_jobs.contract import CONTROLLER_HEADER, PHASES, ContractError, check_phase
 from swingbot_jobs.testbox import CommandDriver, QemuDriver, Testbox
+from swingbot_worker import InfraError
+from swingbot_worker.executor import __main__ as executor
+from swingbot_worker.executor.client import Exchange
 from tests.golden.remake import ALERTS, alert_text, text_of
 
 RACK = Testbox(name="rack7", tbox_group="rack", driver=CommandDriver(argv=("boot",)), description="", model="EPYC 7443P", nr_cpu=48, memory_mb=65536)
@@ -338,3 +343,69 @@ def test_findings_are_printed_with_what_to_do(monkeypatch: pytest.MonkeyPatch, t
     worker.write_text("#!/bin/sh\necho 'rack7 is not described on this worker' >&2; exit 2\n")
     with pytest.raises(check_testbox.CannotCheck, match="status 2.: rack7 is not described"):
         check_testbox.check("rack7", None)
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[str, list[tuple[int, dict[str, Any]]], list[tuple[str, str, Any]]]]:
+    """A web service that gives the answers of a list, the last one for ever, and notes what it is asked: URL, answers, (method, controller, body)."""
+    answers: list[tuple[int, dict[str, Any]]] = []
+    asked: list[tuple[str, str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            asked.append((self.command, self.headers[CONTROLLER_HEADER], json.loads(body) if body else None))
+            status, answer = answers.pop(0) if len(answers) > 1 else answers[0]
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        do_PUT = do_GET
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", answers, asked
+        server.shutdown()
+
+
+HELD = (409, {"error": "testbox rack7 is held by controller lab1"})
+ORDER = {"kind": "boot", "attempt": "a1", "deadline_seconds": 60}
+
+
+def test_an_executor_waits_until_no_other_controller_drives_its_box(service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    url, answers, asked = service
+    monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
+    answers += [HELD, HELD, (200, {"wanted": True})]
+    executor._take_testbox(ORDER, Exchange(url, "t"))
+    assert [method for method, _, _ in asked] == ["GET"] * 4
+    assert {controller for _, controller, _ in asked} == {socket.gethostname()}
+    assert capsys.readouterr().out == "Waiting: testbox rack7 is held by controller lab1\n"
+
+
+@pytest.mark.parametrize(("then", "why"), [([HELD], "held by controller lab1"), ([HELD, (200, {"wanted": False})], "nobody waits for this attempt")])
+def test_an_executor_boots_nothing_when_it_waited_in_vain(service: Any, monkeypatch: pytest.MonkeyPatch, then: list[Any], why: str) -> None:
+    url, answers, _ = service
+    monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
+    answers += then
+    with pytest.raises(InfraError, match=why):
+        executor._take_testbox(ORDER | {"deadline_seconds": 0.05 if len(then) == 1 else 60}, Exchange(url, "t"))
+
+
+def test_a_build_waits_for_no_testbox_and_a_service_that_is_away_stops_nobody(service: Any) -> None:
+    url, answers, asked = service
+    answers.append(HELD)
+    executor._take_testbox(ORDER | {"kind": "build"}, Exchange(url, "t"))
+    executor._take_testbox(ORDER, None)
+    assert asked == []
+    answers[:] = [(503, {"error": "the database does not answer"})]
+    executor._take_testbox(ORDER, Exchange(url, "t"))
+    Exchange("http://127.0.0.1:9", "t").tell_phase("a1", "running", "x")
+
+
+def test_a_phase_is_told_with_its_reason_and_a_refusal_of_it_stops_nothing(service: Any) -> None:
+    url, answers, asked = service
+    answers.append(HELD)
+    Exchange(url, "t").tell_phase("a1", "lost", "x" * 3000, "6f1c")
+    assert asked == [("PUT", socket.gethostname(), {"phase": "lost", "why": "x" * 2000, "boot_id": "6f1c"})]

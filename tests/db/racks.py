@@ -1,0 +1,127 @@
+"""A lab with two bare-metal testboxes that stand in for each other, and what tests of testboxes ask of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from swingbot.app.wiring import mail_ways, make_outbox
+from swingbot.service.request_comparison import request_comparison
+from swingbot.service.send_reports import send_due
+from swingbot.service.tick import tick
+from swingbot_db import read
+from tests.fakes.brain import JOB, Brain
+from tests.fakes.lab import FakeLab
+from tests.fakes.mail import brain_environment
+
+ROOT = Path(__file__).parents[2]
+RACK = """\
+name: {name}
+tbox_group: {group}
+driver: command
+command: {{argv: [/bin/false]}}
+model: a machine that only these tests know
+nr_cpu: 1
+memory_mb: 1024
+"""
+
+
+def workers(folder: Path, **groups: str) -> Path:
+    """A worker's folder that has bare-metal testboxes besides the virtual ones; by keyword the group of each."""
+    shutil.copytree(ROOT / "workers" / "testboxes", folder / "testboxes")
+    shutil.copytree(ROOT / "workers" / "kconfig", folder / "kconfig")
+    for name, group in groups.items():
+        (folder / "testboxes" / f"{name}.yaml").write_text(RACK.format(name=name, group=group))
+    return folder
+
+
+def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
+    """Bare metal that needs `boots` boots of an anchor before it votes; rack7 and rack8 stand in for each other."""
+    folder = tmp_path / "workers"
+    found = folder if folder.is_dir() else workers(folder, rack7="rack", rack8="rack")
+    return brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_PATHS_WORKERS": str(found), "SWINGBOT_BOXES_SCREENING_BOOTS": str(boots)}
+
+
+def compared(brain: Brain, *testboxes: str) -> str:
+    """Ask for a comparison of the tip with its parent on `testboxes`, whose kernels are built; its id."""
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    brain.watch(base, testboxes=["vm-icount"])
+
+    def asked(*names: str) -> str:
+        found = request_comparison(
+            brain.lab, tree_name="fake", base=f"{base}~1", head=base, job_files=[JOB], overrides={}, testboxes=names, boots=1, patches=[]
+        )
+        return f"c{found}"
+
+    asked("vm-icount")
+    brain.run()
+    return asked(*testboxes)
+
+
+def turn(brain: Brain, times: int = 1) -> None:
+    """Ticks without a lab that works: orders are handed out, nothing comes back."""
+    for _ in range(times):
+        tick(brain.lab)
+
+
+def rows(brain: Brain, query: str, **values: Any) -> list[dict[str, Any]]:
+    with brain.engine.connect() as conn:
+        return [dict(row) for row in conn.execute(sa.text(query), values).mappings()]
+
+
+def change(brain: Brain, statement: str, **values: Any) -> None:
+    with brain.engine.begin() as conn:
+        conn.execute(sa.text(statement), values)
+
+
+def box(brain: Brain, name: str = "rack7") -> dict[str, Any]:
+    with brain.engine.connect() as conn:
+        found: dict[str, Any] = read.testbox(conn, name)
+        return found
+
+
+def state(brain: Brain, name: str = "rack7") -> str:
+    return str(box(brain, name)["now"]["state"])
+
+
+def sent(brain: Brain) -> list[str]:
+    mailer, archive = mail_ways(brain.settings)
+    send_due(make_outbox(brain.settings, brain.engine), mailer, archive, brain.lab.now())
+    return [subject.removeprefix("[swingbot] ") for subject in brain.mails]
+
+
+def attempt_of(brain: Brain, name: str = "rack7") -> int:
+    (row,) = rows(brain, "SELECT attempt FROM lease WHERE testbox = :name", name=name)
+    return int(row["attempt"])
+
+
+def lapse(brain: Brain, name: str = "rack7") -> None:
+    change(brain, "UPDATE lease SET until = clock_timestamp() - interval '12 s' WHERE testbox = :name", name=name)
+
+
+def fail(brain: Brain, why: str) -> None:
+    """The boot that is handed out ends as a failure of the lab."""
+    brain.fake.infra = 1
+    assert brain.fake.work() == 1
+    turn(brain)
+
+
+def ready_again(brain: Brain) -> None:
+    """Let Buildbot have ended what is given up and the pause between two attempts be over, and hand out."""
+    change(
+        brain,
+        "UPDATE dispatch SET state = 'over', result = 'cancelled', ended_at = now() WHERE state <> 'over' AND attempt IN"
+        " (SELECT id FROM attempt WHERE state = 'dead')",
+    )
+    change(brain, "UPDATE attempt SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL")
+    turn(brain)
+
+
+class DeadLab(FakeLab):
+    """On its testboxes nothing comes up."""
+
+    def _boot(self, row: Any) -> dict[str, Any]:
+        return {"status": "hung", "reason": "no word on the console for 60 s"}
