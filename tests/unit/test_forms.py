@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from swingbot.core.access.limits import Rate
 from swingbot.core.access.roles import Role
 from swingbot.web.forms import Forms
 from swingbot.web.render import Renderer
@@ -61,13 +62,13 @@ class Site:
         return int(self.client.post("/change", data=fields).status_code)
 
 
-def a_site(*, secure: bool = False) -> Site:
+def a_site(*, secure: bool = False, rate: Rate | None = None) -> Site:
     clock, changes = Clock(), list[str]()
     keeper = MemoryKeeper(clock)
     for token, who, role in ((ADA, "Ada Example", Role.MODERATOR), (BOB, "Bob", Role.MODERATOR), (EVE, "Eve", Role.SUBMITTER)):
         keeper.add(token, who, role)
     sessions = Sessions(SECRET, keeper, secure=secure, now=clock, pause=0.0)
-    forms = Forms(SECRET, Renderer(Settings()), sessions)
+    forms = Forms(SECRET, Renderer(Settings()), sessions, rate, clock)
 
     async def change(request: Request) -> Response:
         form = await forms.read(request)
@@ -185,6 +186,19 @@ def test_wrong_tokens_are_counted_and_slowed_down_for_their_client_alone(site: S
     assert len(site.keeper.failures) == FAILURES.burst
     site.clock.now += 61
     assert site.sign_in().status_code == 303
+
+
+def test_a_token_that_writes_too_often_waits_whatever_address_it_comes_from() -> None:
+    site = a_site(rate=Rate(per_second=0.1, burst=2))
+
+    def sent(token: str) -> httpx.Response:
+        answer: httpx.Response = site.client.post("/change", data={"why": "x"}, headers={"authorization": f"Bearer {token}"})
+        return answer
+
+    assert [sent(token).status_code for token in (ADA, ADA, ADA, BOB)] == [200, 200, 429, 200]
+    assert sent(ADA).headers["retry-after"] == "10"
+    site.clock.now += 10
+    assert sent(ADA).status_code == 200
 
 
 def test_a_wrong_token_says_whom_to_ask(site: Site) -> None:

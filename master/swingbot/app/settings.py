@@ -66,6 +66,7 @@ class Web:
     metrics: str = _key("open", "/metrics is open: for everybody; token: only with a token; off: not there")
     proxies: str = _key("", "comma-separated addresses or networks of proxies whose X-Forwarded-For and -Proto are believed; empty: nobody's")
     rate: int = _key(1200, "requests a minute that one client may make, a quarter of them at once; 0: any number")
+    write_rate: int = _key(120, "forms and requests a minute that one person's token may send to change something, a quarter of them at once; 0: any number")
     connections: int = _key(200, "connections at once; what comes beyond is answered with 503")
     uploads: int = _key(16, "files that workers may be bringing at once")
     attempt_files: int = _key(200, "files that one attempt may bring")
@@ -415,7 +416,7 @@ def _check_web(web: Web) -> None:
     for key in ("connections", "uploads", "attempt_files", "attempt_mib", "patch_kib"):
         if getattr(web, key) < 1:
             raise SettingsError(f"web.{key}: {getattr(web, key)} is less than 1")
-    for key in ("rate", "open_requests", "box_minutes"):
+    for key in ("rate", "write_rate", "open_requests", "box_minutes"):
         if not getattr(web, key) >= 0:
             raise SettingsError(f"web.{key}: {getattr(web, key)} is less than 0")
     for proxy in filter(None, (word.strip() for word in web.proxies.split(","))):

@@ -54,7 +54,7 @@ def service(settings: Settings, engine: sa.Engine) -> ASGIApp:
     store.sweep()
     renderer, key = Renderer(settings), secret(settings.secret_file)
     sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
-    forms = Forms(key, renderer, sessions)
+    forms = Forms(key, renderer, sessions, rate_of(settings.web.write_rate))
     lab = functools.cache(lambda: make_lab(settings, engine))
     incidents = IncidentPages(Source(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10

@@ -8,8 +8,10 @@ header by itself.
 from __future__ import annotations
 
 import hmac
+import math
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -22,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from swingbot.core.access.limits import Buckets, Rate
 from swingbot.core.access.roles import PURPOSES, Person, Role, may, refusal
 
 from .render import Renderer
@@ -54,8 +57,10 @@ class Form:
 class Forms:
     """Forms and what they need. `secret` is the service's (`adapters.artifacts.secret`)."""
 
-    def __init__(self, secret: bytes, renderer: Renderer, sessions: Sessions) -> None:
-        self._secret, self._renderer, self._sessions = secret, renderer, sessions
+    def __init__(self, secret: bytes, renderer: Renderer, sessions: Sessions, rate: Rate | None = None, now: Callable[[], float] = time.monotonic) -> None:
+        """`rate` is how often one token may write."""
+        self._secret, self._renderer, self._sessions, self._now = secret, renderer, sessions, now
+        self._writes = Buckets(rate) if rate else None
 
     def field(self, request: Request) -> Markup:
         """The hidden field that each form needs: `{{ form_field }}` in a template."""
@@ -69,12 +74,17 @@ class Forms:
         return {"person": person, "who": who, "needs": needs, "form_field": self.field(request), "here": request.url.path}
 
     async def person(self, request: Request, needs: Role) -> Person:
-        """Who is asking. Raises HTTPException: 403 for whoever may not, 401 for a token that is not good."""
+        """Who wants to write. Raises HTTPException: 403 for whoever may not, 401 for a token that is not good, 429 for one that writes too often."""
         person = await self._sessions.person(request)
         refused = refusal(person, needs)
         if refused is not None:
             raise HTTPException(403, refused)
         assert person is not None
+        wait = self._writes.take(str(person.token), self._now()) if self._writes is not None else 0.0
+        if wait > 0:
+            raise HTTPException(
+                429, f"{person.who}'s token writes too often; wait a moment. Nothing was changed.", headers={"retry-after": str(math.ceil(wait))}
+            )
         return person
 
     async def read(self, request: Request, needs: Role = Role.MODERATOR) -> Form:
