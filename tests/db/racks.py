@@ -114,7 +114,7 @@ def ready_again(brain: Brain) -> None:
     change(
         brain,
         "UPDATE dispatch SET state = 'over', result = 'cancelled', ended_at = now() WHERE state <> 'over' AND attempt IN"
-        " (SELECT id FROM attempt WHERE state = 'dead')",
+        " (SELECT id FROM attempt WHERE state <> 'running')",
     )
     change(brain, "UPDATE attempt SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL")
     turn(brain)

@@ -170,6 +170,7 @@ def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failur
     (found,) = rows(brain, "SELECT state, reason FROM orders WHERE id = :o", o=order["order_id"])
     assert (found["state"], found["reason"]) == ("failed", why)
     assert (box(brain)["now"]["failures"], box(brain)["state"]) == (0, "active")
+    ready_again(brain)
     brain.run()
     with brain.engine.connect() as conn:
         told = read.comparison(conn, name)
