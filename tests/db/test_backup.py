@@ -248,6 +248,28 @@ def test_old_generations_go_with_what_only_they_had(tmp_path: Path, db_url: str,
     assert verify(place, second, quiet) == []
 
 
+def test_what_an_interrupted_backup_left_is_no_generation_and_is_used_by_the_next(tmp_path: Path, db_url: str, engine: sa.Engine) -> None:
+    settings = a_state(tmp_path, db_url)
+    place = Backup(tmp_path / "kept")
+    place.create()
+    half = place.generations / ".20260101T000000Z.part" / "database"
+    half.mkdir(parents=True)
+    (half / "tree.copy.zst").write_bytes(b"half")
+    with pytest.raises(BadBackup, match="has no generation that is whole"):
+        place.choose(None)
+    name, _ = backup(settings, engine, tmp_path / "kept", quiet, keep=3)
+    assert [path.name for path in place.generations.iterdir()] == [name]
+    with pytest.raises(BadBackup, match=f"there are {name}"):
+        place.choose("20260101T000000Z")
+
+
+def test_raw_results_are_linked_where_that_is_asked_for_and_possible(tmp_path: Path, db_url: str, engine: sa.Engine) -> None:
+    settings = a_state(tmp_path, db_url)
+    backup(settings, engine, tmp_path / "kept", quiet, keep=3, link=True)
+    found = next(Artifacts(settings.artifacts).stored())
+    assert (tmp_path / "kept" / "artifacts" / found.path).samefile(settings.artifacts / found.path)
+
+
 def test_the_latest_generations_stay() -> None:
     names = ["20260103T000000Z", "20260101T000000Z", "lost+found", "20260102T000000Z"]
     assert too_many(names, 2) == ["20260101T000000Z"]

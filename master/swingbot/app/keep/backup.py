@@ -77,7 +77,7 @@ def _database(settings: Settings, engine: sa.Engine, folder: Path, announce: Ann
     with dump.snapshot(engine) as conn:
         migrate.check(conn)
         found = dump.tables(conn)
-        progress = Progress("database", len(found), sum(table.bytes for table in found), announce)
+        progress = Progress("database", len(found), sum(table.bytes for table in found), announce, noun="tables")
         taken_at = datetime.now(UTC).isoformat(timespec="seconds")
         written = []
         for table in found:

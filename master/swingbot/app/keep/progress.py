@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 EVERY_SECONDS: Final = 2.0
+_ENOUGH: Final = 0.05  # of the bytes; what the first files took says little of the rest
 
 
 def amount(size: float) -> str:
@@ -25,8 +26,8 @@ def duration(seconds: float) -> str:
 class Progress:
     """Tells `announce` at most every two seconds; the estimate is by bytes, so that a few large files do not fool it."""
 
-    def __init__(self, what: str, files: int, size: int, announce: Callable[[str], None]) -> None:
-        self._what, self._files, self._bytes, self._announce = what, files, size, announce
+    def __init__(self, what: str, files: int, size: int, announce: Callable[[str], None], *, noun: str = "files") -> None:
+        self._what, self._files, self._bytes, self._announce, self._noun = what, files, size, announce, noun
         self._begin = self._told = time.monotonic()
         self._done_files = self._done_bytes = 0
 
@@ -38,6 +39,5 @@ class Progress:
             return
         self._told = now
         left = (now - self._begin) * max(0, self._bytes - self._done_bytes) / max(1, self._done_bytes)
-        self._announce(
-            f"  {self._what}: {self._done_files} of {self._files} files, {amount(self._done_bytes)} of {amount(self._bytes)}, about {duration(left)} left"
-        )
+        estimate = f", about {duration(left)} left" if self._done_bytes > _ENOUGH * self._bytes else ""
+        self._announce(f"  {self._what}: {self._done_files} of {self._files} {self._noun}, {amount(self._done_bytes)} of {amount(self._bytes)}{estimate}")

@@ -84,7 +84,7 @@ def _server(settings: Settings) -> Iterator[sa.Engine]:
 
 
 def _database(engine: sa.Engine, place: Backup, name: str, manifest: Manifest, announce: Announce) -> Mapping[str, int]:
-    progress = Progress("database", len(manifest.tables), sum(table.size for table in manifest.tables), announce)
+    progress = Progress("database", len(manifest.tables), sum(table.size for table in manifest.tables), announce, noun="tables")
     with dump.filling(engine, manifest.revision) as conn:
         for table in manifest.tables:
             with (place.generations / name / "database" / f"{table.name}.copy.zst").open("rb") as file, ZstdReader(file) as source:
