@@ -14,6 +14,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from swingbot_db import roles
+
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "dashboards" / "json").glob("*.json"))
 HOUR = 3600
@@ -62,7 +64,7 @@ def expand(sql: str, variables: dict[str, list[str]], start: datetime, end: date
 
 
 def run(conn: sa.Connection, sql: str) -> tuple[list[str], list[Any]]:
-    conn.exec_driver_sql("SET ROLE swingbot_reader")
+    conn.exec_driver_sql("SET ROLE swingbot_grafana")
     try:
         result = conn.exec_driver_sql(sql.replace("%", "%%"))
         return list(result.keys()), list(result)
@@ -71,8 +73,8 @@ def run(conn: sa.Connection, sql: str) -> tuple[list[str], list[Any]]:
 
 
 def make_reader(conn: sa.Connection) -> None:
-    """The role, and its right to the views of this database."""
-    conn.exec_driver_sql((ROOT / "db" / "reader-role.sql").read_text().replace("%", "%%"))
+    """Grafana's role, and its right to the views of this database."""
+    roles.grant_views(conn)
 
 
 def asked_all(conn: sa.Connection, dashboard: dict[str, Any], start: datetime, end: datetime) -> dict[str, tuple[str, list[str], list[Any]]]:

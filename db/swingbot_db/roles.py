@@ -96,6 +96,14 @@ BEGIN
     END LOOP;
     ALTER DEFAULT PRIVILEGES IN SCHEMA swingbot, public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO swingbot_service;
     ALTER DEFAULT PRIVILEGES IN SCHEMA swingbot, public GRANT USAGE, SELECT ON SEQUENCES TO swingbot_service;
+END $$
+"""
+
+_GRANT_VIEWS: Final = """
+DO $$
+DECLARE
+    found record;
+BEGIN
     GRANT USAGE ON SCHEMA swingbot TO swingbot_grafana;
     FOR found IN SELECT viewname AS name FROM pg_views WHERE schemaname = 'swingbot' AND viewname LIKE 'v\\_%' LOOP
         EXECUTE format('GRANT SELECT ON swingbot.%I TO swingbot_grafana', found.name);
@@ -129,6 +137,14 @@ def make(engine: sa.Engine, passwords: Mapping[str, str]) -> None:
 def grant(conn: sa.Connection) -> None:
     """Give service and Grafana their rights to what there is now; nothing happens unless the user is swingbot_owner. Part of each upgrade."""
     conn.exec_driver_sql(_GRANT.replace("%", "%%"))
+    if conn.exec_driver_sql("SELECT current_user").scalar() == OWNER:
+        conn.exec_driver_sql(_GRANT_VIEWS.replace("%", "%%"))
+
+
+def grant_views(conn: sa.Connection) -> None:
+    """Grafana's role and its rights alone, in a database that one user has for himself; views that are made anew need it again."""
+    conn.exec_driver_sql(_MAKE.replace("%", "%%"))
+    conn.exec_driver_sql(_GRANT_VIEWS.replace("%", "%%"))
 
 
 def _set_password(conn: sa.Connection, role: str, password: str) -> None:

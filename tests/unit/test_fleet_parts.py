@@ -75,6 +75,7 @@ def test_workers_elsewhere_are_named_by_globs() -> None:
 def test_addresses_to_connect_to_follow_from_those_listened_on() -> None:
     assert SETTINGS.master_address == "127.0.0.1:9002" and SETTINGS.exchange_url == "http://127.0.0.1:9000"
     assert with_buildbot(host="0.0.0.0").master_address == "127.0.0.1:9002"
+    assert serve.parse_address(with_buildbot(host="2001:db8::1").master_address) == ("2001:db8::1", 9002)
     assert with_buildbot(host="0.0.0.0", address="lab.example.org").master_address == "lab.example.org:9002"
     assert dataclasses.replace(SETTINGS, web=Web(host="0.0.0.0", exchange_url="https://lab.example.org/")).exchange_url == "https://lab.example.org"
     assert with_buildbot(public_url="https://lab.example.org/buildbot").buildbot_url == "https://lab.example.org/buildbot/"

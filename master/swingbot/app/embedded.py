@@ -152,9 +152,10 @@ def _check_disk(state: Path) -> None:
 def _check_ports(settings: Settings) -> None:
     wanted = {
         settings.web.port: (settings.web.host, "the web pages"),
-        settings.buildbot_www_port: (settings.buildbot.www_host, "Buildbot's pages"),
         settings.buildbot_worker_port: (settings.buildbot.host, "Buildbot's workers"),
     }
+    if settings.buildbot.pages != "off":
+        wanted[settings.buildbot_www_port] = (settings.buildbot.www_host, "Buildbot's pages")
     if not settings.mail.host:
         wanted[settings.smtp_port] = ("127.0.0.1", "the local mailbox")
     for port, (host, purpose) in wanted.items():
@@ -225,8 +226,8 @@ def web_answers(settings: Settings) -> bool:
 
 
 def attached_workers(settings: Settings) -> set[str] | None:
-    """Names of the workers that are connected to Buildbot; None if Buildbot does not answer."""
-    body = _get(f"http://127.0.0.1:{settings.buildbot_www_port}/api/v2/workers")
+    """Names of the workers that are connected to Buildbot; None if Buildbot does not answer, or not to everyone (buildbot.pages)."""
+    body = _get(f"http://{settings.buildbot.www_host}:{settings.buildbot_www_port}/api/v2/workers")
     try:
         answer = json.loads(body or b"")
     except ValueError:
@@ -236,9 +237,20 @@ def attached_workers(settings: Settings) -> set[str] | None:
     return {worker["name"] for worker in answer.get("workers", []) if worker.get("connected_to")}
 
 
+def _master_listens(settings: Settings) -> bool:
+    host, _, port = settings.master_address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 def _wait_until_healthy(settings: Settings, child: subprocess.Popen[bytes]) -> None:
     _wait("the web pages", lambda: web_answers(settings), settings, child, "web")
-    _wait("the Buildbot master", lambda: attached_workers(settings) is not None, settings, child, MASTER)
+    _wait("the Buildbot master", lambda: _master_listens(settings), settings, child, MASTER)
+    if settings.buildbot.pages != "open":
+        return  # it tells strangers nothing, so we cannot see who has come
     names = {name for name in buildmaster.worker_names(settings) if not buildmaster.is_elsewhere(settings, name)}
     _wait("the workers", lambda: names <= (attached_workers(settings) or set()), settings, child, f"{supervision.WORKER}{buildmaster.BUILD_WORKER}")
 
@@ -268,7 +280,8 @@ def log_tail(settings: Settings, name: str) -> str:
 def _announce_addresses(settings: Settings, announce: Announce) -> None:
     announce("swingbot is up")
     announce(f"  pages     {settings.web_url}/")
-    announce(f"  Buildbot  {settings.buildbot_url}")
+    if settings.buildbot_url:
+        announce(f"  Buildbot  {settings.buildbot_url}")
     announce(f"  mail      {settings.maildir}" if not settings.mail.host else f"  mail      {settings.mail.host}:{settings.mail.port}")
     announce(f"  database  {postgres.hidden(settings.db.url)}")
     announce(f"  logs      {settings.log}")

@@ -270,8 +270,9 @@ class Settings:
 
     @property
     def master_address(self) -> str:
-        """How workers reach the master, `host:port`."""
-        return f"{self.buildbot.address or _reachable(self.buildbot.host)}:{self.buildbot_worker_port}"
+        """How workers reach the master, `host:port`, an IPv6 address in brackets."""
+        host = self.buildbot.address or _reachable(self.buildbot.host)
+        return f"{f'[{host}]' if ':' in host else host}:{self.buildbot_worker_port}"
 
     @property
     def git_url(self) -> str:
