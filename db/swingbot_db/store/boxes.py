@@ -101,7 +101,7 @@ class BoxRows(Rows):
         testbox = self.value("SELECT testbox FROM lease WHERE attempt = :a FOR UPDATE", a=attempt)
         if testbox is None:
             return False
-        self.move_box(testbox, Told(phase, why))
+        self.move_box(testbox, Told(phase, why, attempt))
         return True
 
     def lapsed_leases(self) -> list[Lapse]:

@@ -54,6 +54,7 @@ class Told:
 
     phase: str
     why: str
+    attempt: int | None = None  # that has it; None: the one that had it before
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,8 @@ def after(box: Box, event: Event, *, barred: bool = False) -> Box:
     match event:
         case HandedOut(attempt):
             return replace(box, state=BoxState.LEASED, why="handed out", attempt=attempt)
-        case Told(phase, why):
-            return _because(box, BoxState(phase), why)
+        case Told(phase, why, attempt):
+            return _because(replace(box, attempt=attempt or box.attempt), BoxState(phase), why)
         case Ended(up, why):
             failures = box.failures + 1 if back is BoxState.LOST else 0
             return _because(replace(box, failures=failures, down=0 if up else box.down + 1), back, why)
