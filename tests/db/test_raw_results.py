@@ -128,6 +128,9 @@ class LosesFirst:
             raise FileNotFoundError(sha256)
         return self.store.open(sha256)
 
+    def pruned(self, sha256: str) -> Any:
+        return self.store.pruned(sha256)
+
 
 def test_samples_come_out_of_the_database_as_they_went_in(own_brain: Brain) -> None:
     for number, name in enumerate(("tab\there", "back\\slash", "line\nbreak", "m" * 255, "naïve µs", "\\N", "\\.")):
