@@ -179,7 +179,7 @@ def test_the_testbox_of_the_images_is_the_one_that_the_worker_drives() -> None:
     (kept,) = set(re.findall(r"-type f ! -name (\S+)\.yaml -delete", DOCKERFILE))
     assert (ROOT / "workers" / "testboxes" / f"{kept}.yaml").is_file()
     assert SERVICES["testbox-worker"]["command"][2] == f"box-{kept}"
-    assert f"box-{kept} " in (ROOT / "docker" / "keys").read_text()
+    assert set(program("keys").WORKERS) == {"builder", f"box-{kept}"}
 
 
 # -- images
@@ -234,6 +234,9 @@ def test_a_connection_counts_only_if_it_stands_and_goes_to_that_port() -> None:
     assert not health.connected(8010, header + row.format("01"))
     assert not health.connected(40000, header + row.format("01"))
     assert not health.connected(8012, "")
+    assert health.listens(40000, header + row.format("0A"))
+    assert not health.listens(40000, header + row.format("01"))
+    assert not health.listens(8012, header + row.format("0A"))
 
 
 def test_health_is_a_status_and_never_an_exception() -> None:
@@ -241,6 +244,23 @@ def test_health_is_a_status_and_never_an_exception() -> None:
     assert health.main(["url", "http://127.0.0.1:1/healthz"]) == 1
     assert health.main(["listens", "1"]) == 1
     assert health.main(["listens"]) == 2
+
+
+def test_keys_made_again_are_the_same_but_for_the_certificate_and_apart(tmp_path: Path) -> None:
+    keys = program("keys")
+    for name in ("builder", "testbox"):
+        (tmp_path / name).mkdir()
+    seen = []
+    for _ in range(2):
+        keys.make(tmp_path)
+        seen.append({str(file.relative_to(tmp_path)): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()})
+    changed = {name for name, content in seen[0].items() if seen[1][name] != content}
+    assert changed <= {"master/master.pem", "master/master.key"}
+    assert "master/master.pem" in changed
+    for worker, directory in keys.WORKERS.items():
+        assert {name for name in seen[1] if name.startswith(f"{directory}/")} == {f"{directory}/secret", f"{directory}/ca.pem"}
+        assert seen[1][f"{directory}/secret"] == seen[1][f"master/workers/{worker}"]
+    assert seen[1]["builder/secret"] != seen[1]["testbox/secret"]
 
 
 def test_preparing_twice_changes_no_password(tmp_path: Path) -> None:
