@@ -39,6 +39,7 @@ class Served:
     engine: sa.Engine
     lab: scenario.Lab
     client: httpx.Client
+    server: uvicorn.Server
 
     @property
     def port(self) -> int:
@@ -74,7 +75,7 @@ def served(db_url: str, place: Path, *, filled: bool = True, **environment: str)
                 assert thread.is_alive(), "the web service ended at once"
                 time.sleep(0.02)
             with httpx.Client(base_url=f"http://127.0.0.1:{web.port}", timeout=20, trust_env=False) as client:
-                yield Served(settings=settings, conn=conn, engine=engine, lab=lab, client=client)
+                yield Served(settings=settings, conn=conn, engine=engine, lab=lab, client=client, server=running)
         finally:
             running.should_exit = True
             thread.join(20)

@@ -1,4 +1,4 @@
-"""Around the whole application: how often, how much, how long and how many at once, for every client alike.
+"""Around the whole application: how often, how much, how slowly and how many at once, for every client alike.
 
 Nothing here knows what a request is about; what it may do is decided by `web/gate.py` and by the forms.
 """
@@ -24,15 +24,11 @@ from .session import client_of
 
 FORM_BYTES: Final = 64 << 10  # of what is sent to any address that takes no files
 AT_ONCE: Final = 32  # requests of one client
-PIECE_SECONDS: Final = 60.0  # until the next piece of a body has come, or of an answer was taken
+PIECE_SECONDS: Final = 60.0  # until the next piece of a body has come
 BODY_SECONDS: Final = 60.0  # until a whole body of at most FORM_BYTES has come
 UPLOAD_SECONDS: Final = 3600.0  # until a larger one has
 
 Limit = Callable[[str, str], int]  # method, path -> bytes of its body at most
-
-
-class Slow(Exception):
-    """Who asked does not take the answer."""
 
 
 def rate_of(per_minute: int) -> Rate | None:
@@ -70,9 +66,7 @@ class Walls:
         client = client_of(request)
         self._at_once[client] += 1
         try:
-            await self._app(scope, _measured(receive, limit), _timely(send))
-        except Slow:
-            pass  # the connection is closed: its answer is not whole
+            await self._app(scope, _measured(receive, limit), send)
         finally:
             self._at_once[client] -= 1
             if not self._at_once[client]:
@@ -121,16 +115,3 @@ def _measured(receive: Receive, limit: int) -> Receive:
         return message
 
     return measured
-
-
-def _timely(send: Send) -> Send:
-    """Raises Slow when a piece of the answer is not taken."""
-
-    async def timely(message: Message) -> None:
-        try:
-            async with asyncio.timeout(PIECE_SECONDS):
-                await send(message)
-        except TimeoutError:
-            raise Slow from None
-
-    return timely
