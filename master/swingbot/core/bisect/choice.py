@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -13,10 +13,14 @@ from typing import Final
 import numpy as np
 
 from swingbot.core.bisect.evidence import Evidence, Floats
+from swingbot.core.bisect.foresee import foreseen, on_testbox
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import Policy
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
+_PARTS: Final = 16  # places looked at closely that the rule likes best, and as many that part where the step may be
+_LIKELY: Final = 0.02  # P(commit) from which both sides of it are looked at closely
+_SETTLED: Final = 1e-3  # P(the step is on the other side) below which a kernel was looked at enough
 _END_SHARE: Final = 1 / 16  # of the boots; more: boots that a search which goes well does not need
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
 
@@ -31,7 +35,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """New boots to ask for, best first; `best` is the best single boot if nothing were under way (None: nothing tells enough)."""
+    """New boots to ask for, best first; `best` is the best single boot by the rule, if nothing were under way (None: nothing tells enough)."""
 
     chosen: tuple[Choice, ...]
     best: Choice | None
@@ -98,28 +102,79 @@ def choose(ev: Evidence, post: Posterior, policy: Policy, boxes: int = 1) -> Pla
     busy = Counter(p.box for p in ev.pending)
     done = Counter(b.box for b in ev.boots)
 
-    alone = _gains(ev, post, kernels, [], policy.decisive, least_busy(busy, done, boxes))
-    if alone.max(initial=0.0) < policy.least_gain:
+    look, first = _Look(ev, post, policy, kernels), least_busy(busy, done, boxes)
+    cost, by_rule = _costs(ev), look.by_rule([], first)
+    if by_rule.max(initial=0.0) < policy.least_gain:
         return Plan((), None)
-    cost = _costs(ev)
-    rate = np.where(alone >= policy.least_gain, alone / cost, 0.0)
-    best = _pick(alone, rate, kernels, least_busy(busy, done, boxes))
+    best = _pick(by_rule, _rate(by_rule, cost, policy), kernels, first)
+    alone = look.bits([], first)
+    most = float(_rate(alone, cost, policy).max())
     under_way = [(p.position, p.layout, p.box) for p in ev.pending if p.phase == "search"]
     chosen: list[Choice] = []
     while len(under_way) + len(chosen) < policy.parallel:
         planned, box = under_way + [(c.position, c.layout, c.box) for c in chosen], least_busy(busy, done, boxes)
-        gains = _gains(ev, post, kernels, planned, policy.decisive, box) if planned else alone
-        here = np.where(gains >= policy.least_gain, gains / cost, 0.0)
-        if here.max() <= 0 or here.max() < policy.worth * rate.max():
+        gains = look.bits(planned, box) if planned else alone
+        rate = _rate(gains, cost, policy)
+        if rate.max() <= 0 or rate.max() < policy.worth * most or (planned and gains.max() < policy.least_gain):
             break
-        chosen.append(_pick(gains, here, kernels.and_(planned), box))
+        chosen.append(_pick(gains, rate, kernels.and_(planned), box))
         busy[box] += 1
     return Plan(tuple(chosen), best)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What boots would tell, from all sides at once."""
+
+    ev: Evidence
+    post: Posterior
+    policy: Policy
+    kernels: _Kernels
+    closer: dict[int, Floats] = field(default_factory=dict)  # testbox -> bits
+
+    def by_rule(self, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
+        """(repeat, new layout) x position -> bits of one more boot on that testbox, as if the levels were known."""
+        return _gains(self.ev, self.post, self.kernels, under_way, self.policy.decisive, box)
+
+    def bits(self, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
+        """The same, from what each hypothesis foresees where that is known. What is under way takes the share off that it takes off by rule."""
+        rule = self.by_rule(under_way, box)
+        if self.post.told is None and not self.kernels.group:
+            return rule
+        alone = self.by_rule([], box) if under_way else rule
+        if box not in self.closer:
+            self.closer[box] = self._closer(alone, box)
+        closer = self.closer[box] if self.closer[box].any() else alone
+        return closer * np.clip(rule / np.maximum(alone, 1e-300), 0.0, 1.0) if under_way else closer
+
+    def _closer(self, rule: Floats, box: int) -> Floats:
+        """Of the positions that are worth a closer look: by the rule, by where the step may be, and where it was looked for already."""
+        ev, upto = self.ev, np.cumsum(self.post.commit)
+        told = on_testbox(ev, self.post, box, self.policy.prior_effect) if self.kernels.group else self.post.told
+        assert told is not None
+        rate = np.where(np.array(ev.measurable), rule / _costs(ev), 0.0)[0]
+        likely = np.flatnonzero(self.post.commit > _LIKELY * upto[-1])
+        share = upto / max(float(upto[-1]), 1e-300)
+        seen = [p for p in {b.position for b in ev.boots} if _SETTLED < share[p] < 1.0 - _SETTLED]
+        quantiles = np.searchsorted(upto, upto[-1] * np.arange(1, _PARTS) / _PARTS)
+        wanted = {0, ev.last, *seen, *np.argsort(-rate, kind="stable")[:_PARTS].tolist(), *quantiles.tolist(), *likely.tolist(), *(likely - 1).tolist()}
+        positions = np.array(sorted(p for p in wanted if 0 <= p <= ev.last and ev.measurable[p]), np.intp)
+        bits = np.zeros((2, ev.last + 1))
+        bits[0, positions] = foreseen(ev, self.post, told, positions, new_layout=False)
+        measured = np.array([p for p in positions if ev.layout_cost is not None and ev.at(int(p))], np.intp)
+        if len(measured):
+            bits[1, measured] = foreseen(ev, self.post, told, measured, new_layout=True)
+        return bits
 
 
 def least_busy(busy: Mapping[int, int], done: Mapping[int, int], boxes: int) -> int:
     """The testbox with the fewest boots under way; of several the one that has booted least."""
     return min(range(boxes), key=lambda box: (busy.get(box, 0), done.get(box, 0), box))
+
+
+def _rate(bits: Floats, cost: Floats, policy: Policy) -> Floats:
+    """Bits per second; what tells next to nothing is out, however cheap it is, if anything tells more."""
+    return np.where(bits >= min(policy.least_gain, float(bits.max())), bits / cost, 0.0)
 
 
 def _costs(ev: Evidence) -> Floats:
@@ -134,14 +189,15 @@ def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
     return Choice(position, float(gains[new, position]), layout, box)
 
 
-def weak_end(ev: Evidence, post: Posterior) -> int | None:
+def weak_end(ev: Evidence, post: Posterior, *, careful: bool) -> int | None:
     """Position of the end whose level is known too badly to judge points against it (bisect.md 3.4, the reference rule), or None.
 
     The variances are means over where the step may be. If it is next to an end, the few boots of that end are all there is of its level,
-    and no boot elsewhere tells when these were odd ones: each end has a share of all boots.
+    and no boot elsewhere tells when these were odd ones: each end has a share of all boots. `careful`: where it is not clear yet that there
+    is a change, which is not what a boot is chosen for, and where boots are chosen by the rule alone.
     """
     new = post.sd_layout**2 + post.boot_var
-    limit = min(new, max(post.effect**2 / 12, 0.02 * (post.boot_var + post.sd_layout**2)))
+    limit = min(new, max(post.effect**2 / 12, 0.02 * new)) if careful else new
     variances = {0: post.low_var, ev.last: post.high_var}
     seldom = min(variances, key=lambda p: (len(ev.at(p)), p))
     if len(ev.at(seldom)) < _END_SHARE * ev.used:

@@ -20,7 +20,7 @@ from scipy.special import expit, logsumexp, ndtr
 
 from swingbot.core.bisect import gaussian
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Posterior, blend, gap_prior, per_commit
+from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Hypotheses, Posterior, blend, gap_prior, per_commit
 from swingbot.core.bisect.state import NoisePrior, Policy
 
 # What is not Gaussian: (share of wild boots, their spread in sd, prior). Summed over; the data decide.
@@ -345,4 +345,17 @@ def _collect(
         two=two[0],
         middle=two[1],
         df=columns.df,
+        told=_told(columns.at, found, weight),
     )
+
+
+def _told(at: Indices, found: _Hypotheses, weight: Floats) -> Hypotheses:
+    """The hypotheses, whatever theta."""
+    total = weight.sum(axis=0)
+    share = weight / np.maximum(total, 1e-300)
+
+    def moments(mean: Floats, var: Floats) -> tuple[Floats, Floats]:
+        middle = (share * mean).sum(axis=0)
+        return middle, (share * (var + (mean - middle) ** 2)).sum(axis=0)
+
+    return Hypotheses(at, total, *moments(found.low, found.low_var), *moments(found.high, found.high_var))

@@ -15,6 +15,18 @@ MOST_GAPS: Final = 64  # two steps are not looked for among more measured points
 
 
 @dataclass(frozen=True, slots=True)
+class Hypotheses:
+    """What each hypothesis says of the levels: that the step is in one of the gaps between neighbouring measured positions, and, last, that there is none."""
+
+    at: Indices  # measured positions, ascending
+    weight: Floats  # probabilities
+    low: Floats  # level before the step, and its variance
+    low_var: Floats
+    high: Floats  # level behind it
+    high_var: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Posterior:
     """`commit` over positions (the commit that leads to it), with `none` they sum to one. Effects and variances on the effect scale."""
 
@@ -32,6 +44,7 @@ class Posterior:
     two: float  # P(two steps | data); all else here assumes at most one
     middle: tuple[int, int] | None  # first and last measured position between the two likeliest steps
     wander: float = 0.0  # P(the testbox itself moved meanwhile)
+    told: Hypotheses | None = None  # where the model keeps them: unpaired boots of one testbox
     wild: tuple[float, ...] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
 
     def behind(self) -> Floats:
@@ -64,6 +77,7 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         two=mixed("two"),
         wander=wander,
         wild=still.wild,
+        told=still.told,
     )
 
 

@@ -168,7 +168,7 @@ def _search(case: Case) -> Action:
         return confirmed
     if ev.used >= policy.max_boots:
         return _wait_or(case, _out_of_boots(case))
-    end = weak_end(ev, post)
+    end = weak_end(ev, post, careful=case.state.paired or 1.0 - post.none_or_small < policy.reproduced)
     if end is not None:
         return _reference(case, end)
     references = _first_on_box(case)
@@ -176,6 +176,8 @@ def _search(case: Case) -> Action:
     if plan.best is None or _hopeless(case, post, plan.best.bits):
         if ev.pending or references:
             return Wait(why="what is in flight may still tell something")
+        if (end := weak_end(ev, post, careful=True)) is not None:
+            return _reference(case, end)  # against better levels boots may tell more
         if 1.0 - post.none_or_small < policy.reproduced:
             return _conclude(case, "inconclusive", "the ends differ, but no more than kernels do by layout alone: more boots cannot tell")
         return _confirm(case, post, *_hull(ev, post, policy.confidence), kind="credible_set") or _wait_or(case, _out_of_boots(case))
