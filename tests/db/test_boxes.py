@@ -99,6 +99,8 @@ def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_ma
     assert sorted(sent(brain)) == ["over: testbox rack7 is back", "testbox rack7 is lost"]
     turn(brain, 2)
     assert len(sent(brain)) == 2
+    told = rows(brain, "SELECT kind, revision, state, to_addrs, dry_run FROM report ORDER BY id")
+    assert [tuple(row.values()) for row in told] == [("alert", n, "sent", ["swingbot-reports@localhost"], False) for n in (1, 2)]
 
 
 def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None:

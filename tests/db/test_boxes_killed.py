@@ -76,7 +76,7 @@ def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_an
     assert (expected["mails"], expected["dead attempts"], expected["losses"]) == (["[swingbot] testbox rack7 is lost"], 1, 1)
     names = log.read_text().splitlines()
     own = [n for n, name in enumerate(names, 1) if any(word in name for word in ("watch testboxes", "alert operator", "dispatch orders", "report sen", "smtp"))]
-    for point in own if os.environ.get("SWINGBOT_CRASH_ALL") else own[: 2 * len(own) // 3 : max(1, len(own) // 5)]:
+    for point in own if os.environ.get("SWINGBOT_CRASH_ALL") else own[: 2 * len(own) // 3 : max(1, len(own) // 4)]:
         brain, found = lost(tmp_path / f"killed-{point}")
         with running_smtpd(brain.settings):
             assert go_on(found, SWINGBOT_CRASH_AT=str(point)) == -signal.SIGKILL, f"point {point} was not reached"

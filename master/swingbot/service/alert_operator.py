@@ -6,6 +6,7 @@ The alert, its mail and the mail's place in the outbox are one transaction, so a
 from __future__ import annotations
 
 from swingbot.core.model import ids
+from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, Queue, changes
 from swingbot.core.report import encode, message_id
 from swingbot.core.report.alert import Alert, alert_mail
@@ -56,4 +57,5 @@ def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:
         body=mail.body,
         message=message,
         state="queued",
+        filing=Filing(state="queued", reason="", addressed=Addressed(to=policies.recipients, would_to=policies.recipients, dry_run=False)),
     )
