@@ -188,10 +188,10 @@ class Drive:
             now = time.monotonic()
             self._changed_size()
             said = heard.listen(self._text(self._from), self.token)
-            if self._over(said):
-                return Event.ENDED
             if said.up and way.state is State.BOOTING:
                 return Event.UP
+            if self._over(said):
+                return Event.ENDED
             if not said.began and now - knocked > KNOCK_SECONDS:
                 knocked = now
                 if (found := self._home_without_a_word(way)) is not None:

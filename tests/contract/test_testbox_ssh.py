@@ -1,0 +1,162 @@
+"""One order on a box of iron, in all the ways it can go; the box is only played, so that each takes seconds. tests/lab has a real one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swingbot_worker import testbox
+from swingbot_worker.site import Site
+from swingbot_worker.testbox.ssh import drive, switch
+from tests.contract.test_testbox import ROOT, a_job, programs_in
+from tests.fakes import played_iron
+from tests.fakes.played_iron import World
+
+PROGRAM = [sys.executable, played_iron.__file__]
+
+
+class Box:
+    """A played box and the site of its controller."""
+
+    def __init__(self, folder: Path, behaves: str, **ssh: Any) -> None:
+        self.world: World = played_iron.new(folder / "world", behaves)
+        (folder / "workers" / "testboxes").mkdir(parents=True)
+        (folder / "workers" / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
+        (folder / "image").write_bytes(b"a kernel")
+        (folder / "key").touch(mode=0o600)
+        (folder / "known").touch()
+        (folder / "bin").mkdir()
+        shim = folder / "bin" / "ssh"
+        shim.write_text(f'#!/bin/sh\nexec {PROGRAM[0]} {PROGRAM[1]} ssh {self.world.folder} "$@"\n')
+        shim.chmod(0o755)
+        switches = {name: [*PROGRAM, "power", str(self.world.folder), name] for name in ("on", "off", "cycle", "status")}
+        how = {"host": "played", "key": f"{folder}/key", "known_hosts": f"{folder}/known", "enter": "kexec", "power": switches, "panic_seconds": 1}
+        how |= {"console": {"command": ["tail", "-n", "+1", "-f", f"{self.world.folder}/console"]}, "return_seconds": 8, "idle_release": "6.1.0-*", **ssh}
+        box = {"name": "played", "tbox_group": "g", "driver": "ssh", "model": "played", "nr_cpu": 1, "memory_mb": 64, "ssh": how}
+        (folder / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(box))
+        self.folder, self.phases = folder, list[str]()
+        self.site = Site(cache=folder / "cache", workers=folder / "workers", jobs=programs_in(folder / "jobs"), benchmarks=None, make_jobs=1)
+
+    def boot(self) -> dict[str, Any]:
+        order = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "testbox": "played", "k": 0, "unit_jobs": [a_job("prints", word="7")]}
+        order["kernel"] = {"build_key": "0" * 64, "image": str(self.folder / "image")}
+        self.phases.clear()
+        return testbox.boot(order, self.folder / "out", self.site, lambda phase, why: self.phases.append(phase))
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "out" / "driver.log").read_text()
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a box that behaves as told; what takes minutes on iron takes seconds here."""
+    monkeypatch.setenv("PATH", f"{tmp_path}/box/bin:{Path('/usr/bin')}:/bin:/usr/sbin:/sbin")
+    monkeypatch.setattr(drive, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(drive, "KNOCK_SECONDS", 0.1)
+    monkeypatch.setattr(drive, "QUIET_SECONDS", 3.0)
+    monkeypatch.setattr(drive, "LEAVE_SECONDS", 2.0)
+    monkeypatch.setattr(switch, "OFF_SECONDS", 0.0)
+    return lambda behaves, **ssh: Box(tmp_path / "box", behaves, **ssh)
+
+
+OUT = ["booting", "running", "returning", "idle"]
+
+
+def test_an_order_comes_up_and_the_box_goes_home(played: Any) -> None:
+    box = played("up")
+    outcome = box.boot()
+    assert (outcome["status"], outcome["reason"]) == ("up", None), box.log
+    assert box.phases == OUT
+    assert (outcome["facts"]["entered_by"], outcome["facts"]["ready_seconds"]) == ("kexec", 1.5)
+    assert box.world["runs"] == "idle"
+    text = (box.folder / "out" / "console.log").read_text()
+    assert "6.1.192" in text and "6.1.0-56" not in text and "SB:" not in text
+
+
+def test_a_panic_is_the_kernel_s_and_the_box_goes_home(played: Any) -> None:
+    box = played("panics")
+    outcome = box.boot()
+    assert (outcome["status"], outcome["reason"]) == ("panicked", "Kernel panic - not syncing: sysrq triggered crash")
+    assert box.phases == OUT
+
+
+@pytest.mark.parametrize("behaves", ["resets", "mute"])
+def test_a_reset_without_a_word_is_the_kernel_s(played: Any, behaves: str) -> None:
+    box = played(behaves)
+    outcome = box.boot()
+    assert outcome["status"] == "panicked" and "reset" in outcome["reason"]
+    assert box.phases[-1] == "idle"
+
+
+def test_a_hang_is_ended_by_the_power_switch(played: Any) -> None:
+    box = played("hangs")
+    outcome = box.boot()
+    assert outcome["status"] == "hung" and "while the job ran" in outcome["reason"]
+    assert box.phases == OUT
+    assert "running + quiet -> returning: cycle" in box.log
+
+
+def test_a_pulled_plug_is_no_fault_of_the_kernel(played: Any) -> None:
+    box = played("unplugged")
+    outcome = box.boot()
+    assert outcome["status"] == "infra" and "lost its power" in outcome["reason"]
+    assert box.phases == OUT
+
+
+def test_a_hang_under_a_switch_that_lies_loses_the_box(played: Any, tmp_path: Path) -> None:
+    lies = [*PROGRAM, "power", f"{tmp_path}/box/world", "lie"]
+    box = played("hangs", power={"cycle": lies, "status": lies}, return_seconds=1)
+    outcome = box.boot()
+    assert outcome["status"] == "infra"
+    assert "is lost" in outcome["reason"] and "cycled 2 times to no effect" in outcome["reason"]
+    assert box.phases == ["booting", "running", "returning", "lost"]
+
+
+def test_a_hang_without_a_switch_loses_the_box_and_says_so(played: Any) -> None:
+    box = played("hangs", power="none", return_seconds=1)
+    outcome = box.boot()
+    assert outcome["status"] == "infra" and "no power switch is set up" in outcome["reason"]
+    assert box.phases[-1] == "lost"
+
+
+def test_a_panic_stays_a_result_though_the_box_never_comes_back(played: Any) -> None:
+    box = played("panics and is dead", return_seconds=1)
+    outcome = box.boot()
+    assert outcome["status"] == "panicked", outcome
+    assert box.phases[-1] == "lost"
+
+
+def test_a_box_in_a_strange_kernel_goes_home_before_its_order(played: Any) -> None:
+    box = played("up")
+    box.world["runs"] = "strange"
+    outcome = box.boot()
+    assert outcome["status"] == "up", box.log
+    assert box.phases == ["returning", *OUT]
+    assert "it runs Linux 6.12.0" in box.log
+
+
+def test_a_box_without_power_is_switched_on_for_its_order(played: Any) -> None:
+    box = played("up")
+    box.world["power"] = "off"
+    assert box.boot()["status"] == "up", box.log
+    assert box.phases == ["returning", *OUT]
+
+
+def test_a_box_that_does_not_leave_its_idle_system_is_our_fault(played: Any) -> None:
+    box = played("stays")
+    outcome = box.boot()
+    assert outcome["status"] == "infra" and "still in the idle system" in outcome["reason"]
+    assert box.world["runs"] == "idle"
+
+
+def test_the_next_order_finds_the_box_that_the_last_one_lost(played: Any) -> None:
+    box = played("hangs", return_seconds=4)
+    box.world["behaves"] = "dead"
+    assert box.boot()["status"] == "infra"
+    box.world["behaves"] = "up"
+    assert box.boot()["status"] == "up", box.log

@@ -1,0 +1,152 @@
+"""A box of iron that is only played: as a program it is its SSH client, its power switch and its kernels, all in one folder of small files.
+
+played_iron.py ssh FOLDER ...SCRIPT     what the box answers to a script, or what ssh says when nobody answers
+played_iron.py power FOLDER on|off|cycle|status|lie
+played_iron.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import re
+import subprocess
+import sys
+import tarfile
+import time
+import uuid
+from pathlib import Path
+
+IDLE, STRANGE = "6.1.0-56-amd64", "6.12.0"
+BANNER = "[    0.000000] Linux version {release} (who@where) #1\r\n[    0.000000] Command line: {cmdline}\r\n"
+
+
+class World:
+    """The folder: `power`, `runs` (idle, strange, test, nothing), `boot_id`, `behaves`, `cmdline`, `console`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __getitem__(self, name: str) -> str:
+        path = self.folder / name
+        return path.read_text() if path.exists() else ""
+
+    def __setitem__(self, name: str, value: str) -> None:
+        part = self.folder / f".{name}.{uuid.uuid4().hex}"
+        part.write_text(value)
+        part.rename(self.folder / name)
+
+    def prints(self, text: str) -> None:
+        with (self.folder / "console").open("a", newline="") as file:
+            file.write(text)
+
+    def begins(self, kernel: str) -> None:
+        """Start a kernel that outlives us."""
+        self["runs"] = "nothing"
+        self["generation"] = uuid.uuid4().hex
+        argv = [sys.executable, __file__, "kernel", str(self.folder), kernel]
+        subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def new(folder: Path, behaves: str = "up") -> World:
+    """A box in its idle system, whose next kernel under test `behaves` so."""
+    folder.mkdir(parents=True)
+    world = World(folder)
+    world["power"], world["runs"], world["boot_id"], world["behaves"] = "on", "idle", str(uuid.uuid4()), behaves
+    world.prints("")
+    return world
+
+
+def ssh(world: World, script: str) -> int:
+    if world["power"] != "on" or world["runs"] not in ("idle", "strange"):
+        print("ssh: connect to host played port 22: Connection refused")
+        return 255
+    if "say boot_id" in script:
+        said = {"boot_id": world["boot_id"], "release": IDLE if world["runs"] == "idle" else STRANGE, "machine": "x86_64", "uid": "0"}
+        said |= {"clock": f"{time.time():.0f}", "kexec": "/sbin/kexec", "lockdown": "none", "space_kb": "9000000", "available_kb": "9000000"}
+        print("\n".join(f"{name}={value}" for name, value in said.items()))
+    elif "gzip -dc" in script:
+        print(hashlib.sha256(gzip.decompress(sys.stdin.buffer.read())).hexdigest(), "-")
+    elif "--command-line=" in script:
+        world["cmdline"] = re.findall(r"swingbot=\S+[^']*", script)[0]
+    elif "kexec -e" in script and world["behaves"] != "stays":
+        world.begins("test")
+    elif "systemctl reboot" in script and world["behaves"] != "stays":
+        world.begins("idle")
+    elif "marker" in script:
+        said = re.findall(r"swingbot: marker [^']+", script)[0]
+        world.prints(f"[   99.0] {said}\r\n")
+    return 0
+
+
+def power(world: World, what: str) -> int:
+    if what in ("off", "cycle"):
+        world["power"], world["runs"], world["generation"] = "off", "nothing", ""
+    if what in ("on", "cycle"):
+        world["power"] = "on"
+        if "dead" not in world["behaves"]:
+            world.begins("idle")
+    print("on" if what == "lie" else world["power"])
+    return 0
+
+
+def kernel(world: World, what: str) -> int:
+    mine = world["generation"]
+    if what == "idle":
+        world.prints(BANNER.format(release=IDLE, cmdline="root=LABEL=root ro"))
+        time.sleep(0.3)
+        if world["generation"] == mine:
+            world["boot_id"], world["runs"] = str(uuid.uuid4()), "idle"
+        return 0
+    world["runs"] = "test"
+    behaves, token = world["behaves"], re.findall(r"swingbot=(\S+)", world["cmdline"])[0]
+    if behaves == "mute":
+        world.begins("idle")
+        return 0
+    world.prints(BANNER.format(release="6.1.192", cmdline=world["cmdline"]))
+    if behaves != "early":
+        world.prints(f"[    6.0] swingbot: {token} up\r\n")
+    time.sleep(0.5)
+    if behaves in ("hangs", "early", "dead"):
+        return 0
+    if behaves == "unplugged":
+        return power(world, "off")
+    if behaves.startswith("panics"):
+        world.prints("[    7.0] Kernel panic - not syncing: sysrq triggered crash\r\n")
+        if "dead" in behaves:
+            return 0
+    elif behaves != "resets":
+        world.prints(f"[    8.0] swingbot: {token} done 4711\r\n" + frames(results()))
+    world.begins("idle")
+    return 0
+
+
+def results() -> bytes:
+    """What the runner sends of a job of which nothing ran: the facts, and its last word."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, content in (("facts/ready_seconds", b"1.5\n"), ("facts/ended", b"2.5\n")):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+def frames(content: bytes) -> str:
+    packed = gzip.compress(content)
+    text = base64.b64encode(packed).decode()
+    lines = [text[start : start + 76] for start in range(0, len(text), 76)]
+    head = f"SB+{len(lines)}:{hashlib.sha256(packed).hexdigest()}:\r\n"
+    return head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+
+
+def main(argv: list[str]) -> int:
+    what, folder, *rest = argv
+    act = {"ssh": ssh, "power": power, "kernel": kernel}[what]
+    return act(World(Path(folder)), rest[-1])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
