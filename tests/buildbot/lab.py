@@ -123,7 +123,7 @@ class Lab:
         self.start("buildbot-master")
         for name in self.worker_programs():
             self.start(name)
-        eventually("workers are attached", self.attached)
+        eventually("workers are attached", self.attached, 240)  # a busy machine has been seen to need 50 s for the master alone
 
     def worker_programs(self) -> list[str]:
         return [one.name for one in supervision.programs(self.settings) if one.name.startswith("worker-")]

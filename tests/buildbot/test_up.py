@@ -42,7 +42,7 @@ class Service:
 
     def up_and_healthy(self) -> subprocess.Popen[bytes]:
         started = self.up()
-        eventually("the service is up", lambda: "swingbot is up" in self.said() or started.poll() is not None, 120)
+        eventually("the service is up", lambda: "swingbot is up" in self.said() or started.poll() is not None, 400)
         assert started.poll() is None, self.said()
         return started
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import click
 
 KEEPALIVE_SECONDS: Final = 30
-LONGEST_PAUSE_SECONDS: Final = 10.0  # between two tries to reach the master
+LONGEST_PAUSE_SECONDS: Final = 5.0  # between two tries to reach the master
 SHORTEST_SECRET: Final = 16  # characters
 _CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL)
 

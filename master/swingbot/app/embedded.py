@@ -40,7 +40,7 @@ from swingbot_db.engine import make_engine
 
 Announce = Callable[[str], None]
 
-START_SECONDS: Final = 120.0  # a loaded machine has been seen to need 28 s for the Buildbot master alone
+START_SECONDS: Final = 240.0  # a loaded machine has been seen to need 50 s for the Buildbot master alone
 STOP_SECONDS: Final = 40.0
 LOG_LINES: Final = 5
 NEEDED_BYTES: Final = 200 << 20  # a new database takes 60 MiB, its log as much again
