@@ -32,6 +32,15 @@ class Iron:
     out: Path
     phases: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """Of its own, so that tests beside each other do not wait for each other's box."""
+        return f"iron-{self.machine.port}"
+
+    @property
+    def file(self) -> Path:
+        return self.site.workers / "testboxes" / f"{self.name}.yaml"
+
     def describe(self, more: Mapping[str, Any] | None = None, **ssh: Any) -> None:
         """Write the testbox file: this machine, entered by kexec; `ssh` and `more` change or add keys of the table `ssh` and of the file."""
         switch = {name: self.machine.power_command(name) for name in ("on", "off", "cycle", "status")}
@@ -48,9 +57,9 @@ class Iron:
             "idle_release": "6.1.0-*-amd64",
             **ssh,
         }
-        box = {"name": "iron", "tbox_group": "iron", "driver": "ssh", "model": "a Debian machine in QEMU", "nr_cpu": 2, "memory_mb": 2048}
+        box = {"name": self.name, "tbox_group": "iron", "driver": "ssh", "model": "a Debian machine in QEMU", "nr_cpu": 2, "memory_mb": 2048}
         box |= {"boot_seconds": 120, "cmdline": "console=ttyS0 norandmaps mitigations=off", "ssh": how, **(more or {})}
-        (self.site.workers / "testboxes" / "iron.yaml").write_text(json.dumps(box))
+        self.file.write_text(json.dumps(box))
 
     def by_reboot(self) -> None:
         """The same, but entered by a whole reboot: the boot server is given the kernel once, and the machine takes it at its next start."""
@@ -65,7 +74,7 @@ class Iron:
                 "order": "o1",
                 "attempt": "a1",
                 "kernel": {"build_key": "0" * 64, "image": str(self.image)},
-                "testbox": "iron",
+                "testbox": self.name,
                 "k": 0,
                 "unit_jobs": list(jobs),
                 **more,

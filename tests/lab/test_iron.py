@@ -38,7 +38,7 @@ def at_home(box: Iron) -> Iterator[None]:
 
 
 def findings(box: Iron) -> dict[str, tuple[bool, str]]:
-    found = check(load_file(box.site.workers / "testboxes" / "iron.yaml"))
+    found = check(load_file(box.file))
     return {finding.what: (finding.ok, finding.do) for finding in found}
 
 
