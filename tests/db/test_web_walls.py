@@ -156,6 +156,19 @@ def test_metrics_are_switched_off_or_kept_by_a_setting(serve: Serve) -> None:
     assert site.client.get("/metrics", headers=site.token("prometheus", Role.READER)).status_code != 401
 
 
+def test_the_list_of_what_benchmarks_measure_is_a_page_though_it_has_the_address_of_the_figures(serve: Serve) -> None:
+    page = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    site = serve(SWINGBOT_WEB_METRICS="off")
+    assert "page-fault.per_process_ops" in site.client.get("/metrics", headers=page).text
+
+
+def test_figures_that_are_open_open_no_page(serve: Serve) -> None:
+    page = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    site = serve(SWINGBOT_WEB_READ="token", SWINGBOT_WEB_METRICS="open")
+    assert "swingbot_orders" in site.client.get("/metrics").text
+    assert site.client.get("/metrics", headers=page).status_code == 401
+
+
 def test_metrics_that_are_off_are_not_there(serve: Serve) -> None:
     answer = serve(SWINGBOT_WEB_METRICS="off").client.get("/metrics")
     assert answer.status_code == 404 and "switched off" in answer.text

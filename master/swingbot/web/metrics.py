@@ -1,5 +1,6 @@
 """`/metrics`: what is going on, for Prometheus, in its text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats).
 
+The list of what benchmarks measure has the same address: who takes HTML gets that page, everybody else these figures.
 Names are public, as those of our benchmarks' metrics are: alert rules and panels elsewhere are made of them.
 """
 
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -170,4 +173,16 @@ class Metrics:
         return text(families)
 
     def routes(self) -> list[Route]:
-        return [Route("/metrics", self.answer, methods=["GET", "HEAD"])]
+        return [_ForPrograms("/metrics", self.answer, methods=["GET", "HEAD"])]
+
+
+def takes_page(accept: str) -> bool:
+    """Whether who asks is a person's browser, by the header Accept."""
+    return "text/html" in accept
+
+
+class _ForPrograms(Route):
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] == "http" and takes_page(Headers(scope=scope).get("accept", "")):
+            return Match.NONE, {}
+        return super().matches(scope)
