@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import http.server
 import os
 import ssl
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from swingbot.app import buildmaster, git_server
 from swingbot.app.cli import main
 from swingbot.app.settings import Buildbot, Git, Settings, SettingsError, Web, load
 from swingbot_worker import serve
+from swingbot_worker.executor.client import Exchange
 
 SETTINGS = Settings(web=Web(port=9000))
 
@@ -118,6 +121,37 @@ def shaken(made: certificates.Made, ca: str, name: str) -> bool:
         if not left:
             return True
     return False
+
+
+class Unwanted(http.server.BaseHTTPRequestHandler):
+    """A web service that waits for no attempt."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"wanted": false}')
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_the_exchange_over_https_talks_to_whom_the_given_ca_knows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, other = (certificates.make(tmp_path / name, ["127.0.0.1"], 7) for name in ("made", "other"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Unwanted) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            answers = []
+            for ca in (made.ca, other.ca, None):
+                monkeypatch.setenv("SWINGBOT_EXCHANGE_CA", str(ca or ""))
+                answers.append(Exchange(f"https://127.0.0.1:{server.server_port}", "a1.x").wanted("a1"))
+            assert answers == [False, True, True]  # in doubt an attempt is wanted: nobody trusted said otherwise
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_ca_that_lost_its_key_and_a_strange_key_are_told(tmp_path: Path) -> None:
