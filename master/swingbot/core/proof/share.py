@@ -69,7 +69,7 @@ def keeps(own: Effect, other: Effect, *, turned: bool = False, share: float = SH
 def told(own: Effect, other: Effect, better: Better, *, turned: bool = False, what: str = "") -> Told:
     """A gate's answer with its figures, `what` before them; what is unclear counts as not run, never as passed."""
     answer = keeps(own, other, turned=turned)
-    figures = f"{what}{_words(other, better)}, {_share(own, other, turned):.0f}% of the commit's own {percent(_pct(own.log))}"
+    figures = f"{what}{_words(other, better)}, {_share(own, other, turned):z.0f}% of the commit's own {percent(_pct(own.log))}"
     detail = {"own": own.to_json(), "other": other.to_json(), "share": _share(own, other, turned) / 100.0}
     if answer == "unclear":
         return Told(status="not run", reason=f"unclear: {figures}", detail=detail)

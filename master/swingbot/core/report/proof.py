@@ -24,7 +24,7 @@ def gate_lines(gates: Sequence[Gate]) -> list[str]:
 
 
 def _gate(gate: Gate) -> str:
-    return cut(gate.name, 30) + (f" ({cut(gate.reason, 100)})" if gate.reason else "")
+    return cut(gate.name, 30) + (f" ({cut(gate.reason, 140)})" if gate.reason else "")
 
 
 def clue_lines(clues: Sequence[Clue]) -> list[str]:
