@@ -389,3 +389,16 @@ def test_builds_with_and_without_walls_follow_each_other_in_one_object_directory
         assert outcome["status"] == "built", outcome
         images.append(outcome["kernel_build"]["image_sha256"])
     assert len(set(images)) == 3
+
+
+def test_an_untrusted_build_goes_on_from_what_trusted_ones_left_and_takes_nothing_from_it(site: Site, repo: Path, tmp_path: Path) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    (patched,) = add_commits(repo, [FakeCommit(speed=70)])
+    build(site, repo, base, tmp_path / "base", trust="trusted")
+    for _ in range(2):  # the second one is as far from the base as the first was
+        outcome = build(site, repo, patched, tmp_path / "out")
+        lines = (tmp_path / "out" / "build.log").read_text().splitlines()
+        assert outcome["status"] == "built" and [line.split()[1] for line in lines if line.startswith("  CC ")] == ["mm/page_alloc.o"]
+        shutil.rmtree(site.cache / "kernels")
+    clean = build(replace(site, cache=tmp_path / "clean"), repo, patched, tmp_path / "reference")
+    assert outcome["kernel_build"]["image_sha256"] == clean["kernel_build"]["image_sha256"]
