@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from swingbot.adapters import certificates, worker_secrets
 from swingbot.app import buildmaster, git_server
 from swingbot.app.cli import main
-from swingbot.app.settings import Buildbot, Git, Settings, SettingsError, Web, load
+from swingbot.app.settings import Buildbot, Db, Git, Paths, Settings, SettingsError, Web, load
 from swingbot_worker import serve
 from swingbot_worker.executor.client import Exchange
 
@@ -88,6 +88,21 @@ def test_addresses_to_connect_to_follow_from_those_listened_on() -> None:
 def test_unknown_words_for_buildbots_pages_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"buildbot.pages: 'closed' is none of open, operator, off"):
         load(None, {"SWINGBOT_BUILDBOT_PAGES": "closed"})
+
+
+def test_buildbot_takes_the_configuration_with_pages_open_for_operators_or_off(tmp_path: Path) -> None:
+    from buildbot.config.master import MasterConfig
+
+    def taken(**chosen: str | float) -> MasterConfig:
+        settings = dataclasses.replace(with_buildbot(**chosen), paths=Paths(state=str(tmp_path)), db=Db(url="postgresql://nobody@127.0.0.1:1/none"))  # type: ignore[arg-type]
+        return MasterConfig.loadFromDict(buildmaster.config(settings), "master.cfg")
+
+    assert taken().www["port"] == "tcp:9001:interface=127.0.0.1" and len(taken().www["authz"].allowRules) == 1
+    assert len(taken(pages="operator").www["authz"].allowRules) == 2
+    assert taken(pages="off").www["port"] is None
+    janitors = [sum("Janitor" in name for name in taken(logs_days=days).schedulers) for days in (7.0, 0.0)]
+    assert janitors[0] > 0 and janitors[1] == 0
+    assert (tmp_path / "worker-secrets" / "builder").exists()
 
 
 def test_a_certificate_is_good_for_its_names_and_the_ca_stays(tmp_path: Path) -> None:
