@@ -78,7 +78,7 @@ def test_no_service_sees_the_engine_or_the_host(name: str) -> None:
 def test_every_service_says_whether_it_is_well_or_ends(name: str) -> None:
     service = SERVICES[name]
     if name in ONE_SHOT:
-        assert service["restart"] == "no"
+        assert service["restart"] == "on-failure:5"
         assert "healthcheck" not in service
     else:
         assert service["restart"] == "unless-stopped"
