@@ -214,6 +214,7 @@ def test_down_and_up_lose_nothing(engine: Engine) -> None:
     engine.compose("down", seconds=600)
     assert time.monotonic() - began < 300
     assert engine.podman("ps", "--all", "--quiet") == ""
+    engine.forget_names()
     engine.compose("up", "--detach", seconds=1800)
     _wait_until_healthy(engine)
     assert before <= set(_rows(engine, kept))

@@ -103,6 +103,11 @@ class Engine:
         self.podman("import", str(tar), BASE, seconds=300)
         tar.unlink()
 
+    def forget_names(self) -> None:
+        """Podman 4.3 keeps names of containers that were killed, under the addresses of a network that is gone, and then answers for none of the new one."""
+        for file in Path("/run/containers/networks/aardvark-dns").glob(f"{self.project}_*"):
+            file.unlink()
+
     # -- the project's containers
 
     def container(self, service: str) -> str:
