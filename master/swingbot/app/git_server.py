@@ -37,5 +37,6 @@ def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:
     """Become the daemon. Raises SettingsError or OSError."""
     if not settings.git.host:
         raise SettingsError("git.host: name the one address that the mirror is served on; 0.0.0.0 is all of them")
+    settings.state.mkdir(parents=True, exist_ok=True)  # a new lab: the mirror comes with its first tree
     announce(f"serving {settings.mirror} at git://{settings.git.host}:{settings.git.port}/{settings.mirror.name}")
     process.become(argv(settings), env=environment(dict(os.environ)), cwd=settings.state)
