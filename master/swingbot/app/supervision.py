@@ -71,7 +71,7 @@ def programs(settings: Settings) -> list[Program]:
     if not settings.mail.host:
         found.append(Program(name="smtpd", argv=_cli("smtpd"), order=20, directory=state))
     found.append(Program(name="web", argv=_cli("web"), order=30, directory=state))
-    found.append(Program(name=MASTER, argv=_cli("master"), order=40, directory=state, stop_seconds=15))
+    found.append(Program(name=MASTER, argv=_cli("master"), order=40, directory=state, stop_seconds=25))
     found.append(Program(name="loop", argv=_cli("loop"), order=50, directory=state))
     for worker in buildmaster.worker_names(settings):
         if not buildmaster.is_elsewhere(settings, worker):

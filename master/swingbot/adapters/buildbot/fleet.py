@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,12 @@ from swingbot.adapters import worker_secrets
 from swingbot.adapters.buildbot.deferred import deferred
 
 LETTING_GO_SECONDS: Final = 5.0
+ENDING_SECONDS: Final = 20.0  # a build that never ends would keep Buildbot from ending; killed, the master loses nothing
+
+
+def _give_up() -> None:
+    log.msg("swingbot: Buildbot does not come to its end; leaving all the same, what was under way is tried again")
+    os._exit(0)
 
 
 @implementer(IRenderable)
@@ -69,9 +76,12 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
 
     @deferred
     async def stopService(self) -> None:
+        patience = self.reactor.callLater(ENDING_SECONDS, _give_up)
         if self.running:
             await self._let_go()
         await super().stopService()
+        if patience.active():
+            patience.cancel()
 
     async def _let_go(self) -> None:
         for dispatcher in self.pbmanager.dispatchers.values():

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from buildbot.plugins import steps
+from buildbot.process.build import Build
 from buildbot.process.factory import BuildFactory
-from buildbot.process.results import FAILURE, SKIPPED
+from buildbot.process.results import FAILURE, RETRY, SKIPPED
 from twisted.internet import threads
+from twisted.python import log
 
 from swingbot.adapters.buildbot.deferred import deferred
 
@@ -49,6 +51,18 @@ class DownloadOrder(steps.StringDownload):  # type: ignore[misc]  # Buildbot is 
         return int(result)
 
 
+class Retried(Build):  # type: ignore[misc]
+    """A build whose worker may be lost in the moment in which it starts: Buildbot 4.3.0 fails on that, and the build would never end."""
+
+    @deferred
+    async def buildPreparationFailure(self, why: Any, state_string: str) -> None:
+        if self.workerforbuilder is None or self.workerforbuilder.worker is None:
+            log.msg(f"swingbot: the worker was lost in {state_string}; the build is tried again")
+            await self.master.data.updates.finishStep(self._preparation_step.stepid, RETRY, False)
+        else:
+            await super().buildPreparationFailure(why, state_string)
+
+
 def _still_running(step: Any) -> bool:
     return not step.getProperty("swingbot_over")
 
@@ -56,7 +70,7 @@ def _still_running(step: Any) -> bool:
 def factory(make_order: OrderText, deadline_seconds: float, pages: str) -> BuildFactory:
     """Steps for one order. `make_order(attempt)` gives the order document, or None if the attempt is over already; `pages` is where links lead."""
     seconds = 2 * int(deadline_seconds) + MARGIN_SECONDS
-    return BuildFactory(
+    made = BuildFactory(
         [
             DownloadOrder(make_order, pages, haltOnFailure=True),
             steps.ShellCommand(
@@ -75,3 +89,5 @@ def factory(make_order: OrderText, deadline_seconds: float, pages: str) -> Build
             ),
         ]
     )
+    made.buildClass = Retried
+    return made
