@@ -93,9 +93,12 @@ def make_argv(spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tup
 
 
 def merge_argv(spec: Spec, files: Sequence[Path]) -> list[str]:
-    """Merge the files over the .config that is there, the last one on top; run in the source directory."""
-    objects = spec.object_directory
-    return ["sh", "scripts/kconfig/merge_config.sh", "-m", "-O", objects, f"{objects}/.config", *map(str, files)]
+    """Merge the files over the .config that is there, the last one on top; run in the source directory.
+
+    The script makes a temporary file where it is started, and behind walls only the objects can be written to.
+    """
+    script = 'cd "$0" && exec sh ../scripts/kconfig/merge_config.sh -m -O . .config "$@"'
+    return ["sh", "-c", script, spec.object_directory, *map(str, files)]
 
 
 def lost_lines(fragment: str, config: str) -> list[str]:
