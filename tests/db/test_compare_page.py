@@ -75,7 +75,7 @@ def serve(db_url: str, tmp_path: Path) -> Iterator[Serve]:
 def idle(server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """For tests in which nothing is queued."""
     with fresh(server_url, template) as url, ExitStack() as stack:
-        yield a_site(stack, url, tmp_path_factory.mktemp("compare"))
+        yield a_site(stack, url, tmp_path_factory.mktemp("compare"), SWINGBOT_WEB_WRITE_RATE="0")
 
 
 @pytest.fixture(scope="module")

@@ -258,6 +258,9 @@ def want_one_boot_more(brain: Brain) -> None:
     with brain.engine.begin() as conn:
         conn.execute(sa.text("UPDATE tree SET state = 'watched'"))
         conn.execute(
+            sa.text("UPDATE attempt SET created_at = created_at - interval '1 hour', ended_at = ended_at - interval '1 hour'")
+        )  # no pause before another
+        conn.execute(
             sa.text(
                 "INSERT INTO comparison (kind, tree, base, head, first_k, boots) SELECT 'asked', tree, base, head, first_k + 1000, 1 FROM comparison LIMIT 1"
             )
