@@ -19,7 +19,8 @@ from tests.fakelinux import FakeCommit, make_fakelinux
 
 
 def git(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["git", *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    somebody = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+    return subprocess.run(["git", *somebody, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
 
 
 class Served:
