@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from swingbot_jobs.printable import printable
 from swingbot_jobs.program import Program
 from swingbot_jobs.result import ParseError
 from swingbot_jobs.unit_job import UnitJob
@@ -134,7 +135,7 @@ def _states(text: str) -> Iterator[str]:
 def _state(name: str) -> str:
     if match := _EXIT.fullmatch(name):
         return f"{match[2]} ended with exit status {match[3]}"
-    return _STATES.get(name) or "".join(char if char.isprintable() else "?" for char in name[:80])
+    return _STATES.get(name) or printable(name[:80])
 
 
 def _stats(files: Mapping[str, str]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from typing import IO, Final, cast
 from swingbot_jobs.facts import Value
 from swingbot_jobs.lines import suggest
 from swingbot_jobs.lkp import is_lkp, read_lkp
+from swingbot_jobs.printable import printable
 from swingbot_jobs.program import Program
 from swingbot_jobs.result import ParsedRun, ParseError, Results, RunStatus, Samples
 from swingbot_jobs.sheet import facts_of, not_as_demanded
@@ -262,7 +263,7 @@ def _last_words(files: Mapping[str, str]) -> str:
 
 def _printable(text: str) -> str:
     """One line that is safe to show on a terminal and in a mail."""
-    return "".join(char if char.isprintable() else "?" for char in text[:500])
+    return printable(text[:500])
 
 
 def _seconds(text: str) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from swingbot_jobs.facts import END, Fact, Value, known, unmet
+from swingbot_jobs.printable import printable
 
 BEFORE: Final = "sheet"  # members of facts/ with the files as they were before the first run ...
 AFTER: Final = "after"  # ... and after the last one, of those that are read again
@@ -51,7 +52,7 @@ def not_as_demanded(demands: Mapping[str, str], boot: Mapping[str, Value], files
 
 def value(text: str) -> Value:
     """A number where it looks like one, else one line of printable text."""
-    plain = "".join(char if char.isprintable() else " " for char in text[:FACT_LENGTH]).strip()
+    plain = printable(text[:FACT_LENGTH], " ").strip()
     if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,6})?", plain):
         return plain
     return float(plain) if "." in plain else int(plain)

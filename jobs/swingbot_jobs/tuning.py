@@ -25,6 +25,7 @@ from typing import Any, Final
 import yaml
 
 from swingbot_jobs import facts, sheet
+from swingbot_jobs.printable import printable
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,40}")
 _SYSCTL: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_-]+)+")
@@ -152,7 +153,7 @@ def _of_sysctl(name: str, wanted: str, printed: str) -> Finding:
     start = _sysctl_file(name) + ":"
     found = next((line[len(start) : len(start) + 100].strip() for line in printed.split("\n") if line.startswith(start)), None)
     met = found is not None and found.split() == wanted.split()
-    return Finding(what=f"{name} is {wanted}", ok=met, found=_plain(found) if found is not None else "not known there", do="" if met else PLAYBOOK)
+    return Finding(what=f"{name} is {wanted}", ok=met, found=printable(found) if found is not None else "not known there", do="" if met else PLAYBOOK)
 
 
 def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
@@ -170,10 +171,6 @@ def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
 
 def _sysctl_file(name: str) -> str:
     return "/proc/sys/" + name.replace(".", "/")
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

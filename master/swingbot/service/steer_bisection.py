@@ -14,6 +14,7 @@ from swingbot.service.advance_bisections import boot_key
 from swingbot.service.make_variants import in_layout, resolve_commit
 from swingbot.service.place_orders import PRIORITY, want_boot
 from swingbot.service.ports import Lab, RequestError, Store
+from swingbot_jobs.printable import printable
 
 LEAST_FACTOR, MOST_FACTOR = 0.001, 1000.0  # a hint moves the prior; it must never outweigh any number of boots
 MOST_BOOTS: Final = 10_000
@@ -171,7 +172,7 @@ def _not_an_end(wanted: Sequence[int], points: Points, words: str) -> None:
 
 def _tidy(why: str | None) -> str | None:
     """One line of printable text, or None."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in why or "").split())
+    line = " ".join(printable(why or "", " ").split())
     if len(line) > _LONGEST_WHY:
         raise RequestError(f"--why is longer than {_LONGEST_WHY} characters")
     return line or None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from swingbot_jobs.parse import read_results
+from swingbot_jobs.printable import printable
 from swingbot_jobs.result import Results
 from swingbot_jobs.sheet import FACT_LENGTH, facts_of, not_as_demanded
 from swingbot_jobs.testbox import CommandDriver, QemuDriver, Testbox, TestboxError, load_file
@@ -61,7 +62,7 @@ def _boot(request: Request) -> Boot:
 def _check_engine(request: Request, results: Results) -> None:
     """Raise InfraError if the engine says that it can't run anything on this box: no kernel is to blame for what is not installed."""
     if said := results.facts.get(engine.PROBLEM, "").strip():
-        plain = "".join(char if char.isprintable() else "?" for char in said[: REASON_LENGTH // 2])
+        plain = printable(said[: REASON_LENGTH // 2])
         raise InfraError(f"The engine {request.box.engine} of testbox {request.box.name} can't run: {plain}.")
 
 
@@ -136,7 +137,7 @@ def _run(job: UnitJob, number: int, results: Results, facts: Mapping[str, Fact])
     status = files.get("rc", "").strip()
     if status != "0":
         last = next((line for line in reversed(files.get("stderr", "").splitlines()) if line.strip()), "")
-        plain = "".join(char if char.isprintable() else "?" for char in last[:FACT_LENGTH])
+        plain = printable(last[:FACT_LENGTH])
         return said | {
             "status": "failed",
             "reason": f"{job.program} ended with status {status[:10] or 'unknown'}: {plain}".rstrip(": "),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from swingbot_jobs.printable import printable
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\[[^]]*\]\s)?")
@@ -54,5 +55,5 @@ def _matching(pattern: re.Pattern[str], text: str) -> Iterator[str]:
 def _lines(text: str) -> Iterator[str]:
     """Lines without the time stamp, with everything unprintable made visible."""
     for line in re.split(r"[\r\n]+", text):
-        plain = "".join(char if char.isprintable() else "?" for char in line[: 4 * LINE_LENGTH])
+        plain = printable(line[: 4 * LINE_LENGTH])
         yield _STAMP.sub("", plain).strip()[:LINE_LENGTH]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from swingbot.core.bisect.journal import VERSION, Facts, JournalError, Step, text
+from swingbot_jobs.printable import printable
 
 _SAID: Final = ("policy", "state")
 _LONGEST: Final = 50_000_000  # characters of one line: a first step of a million commits has fewer
@@ -149,4 +150,4 @@ def _name(commits: Sequence[tuple[str, str]], idx: int) -> str:
 
 def _one_line(words: str) -> str:
     """No word of a commit or a console may start a line of its own."""
-    return "".join(c if c.isprintable() else " " for c in words)
+    return printable(words, " ")

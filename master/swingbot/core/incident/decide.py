@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from swingbot.core.incident.model import Status
+from swingbot_jobs.printable import printable
 
 Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
 STATUSES: Final[tuple[Status, ...]] = ("open", "expected", "fixed", "invalid", "duplicate", "closed")
@@ -47,7 +48,7 @@ def decide(name: str, status: Status, act: Act, *, merged_into: str | None = Non
 
 def tidy(reason: str | None) -> str | None:
     """One line of printable text, or None. Raises NotNow for one that is too long."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in reason or "").split())
+    line = " ".join(printable(reason or "", " ").split())
     if len(line) > LONGEST_REASON:
         raise NotNow(f"the reason has {len(line)} characters; {LONGEST_REASON} are the most that is kept")
     return line or None

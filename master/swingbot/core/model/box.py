@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from swingbot_jobs.printable import printable
+
 WHY_LENGTH: Final = 500
 
 
@@ -129,5 +131,5 @@ def after(box: Box, event: Event, *, barred: bool = False) -> Box:
 
 
 def _because(box: Box, state: BoxState, why: str) -> Box:
-    plain = "".join(char if char.isprintable() else " " for char in why)[:WHY_LENGTH]
+    plain = printable(why, " ")[:WHY_LENGTH]
     return replace(box, state=state, why=plain, attempt=box.attempt if state in WORKING or state is BoxState.LOST else None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.printable import printable
 from swingbot_worker import InfraError, process
 
 CONNECT_SECONDS = 10
@@ -116,4 +117,4 @@ def fault(name: str, driver: SshDriver, said: str) -> InfraError:
 
 def _last(text: str) -> str:
     line = next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
-    return "".join(char if char.isprintable() else "?" for char in line.strip()[:300])
+    return printable(line.strip()[:300])
