@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+from swingbot.adapters import private_file
 from swingbot.adapters.zstd_file import ZstdReader, ZstdWriter
 from swingbot.core.model.artifact import ArtifactError, Gone, NoSpace, Pruned, TooLarge, WrongDigest
 
@@ -208,12 +209,7 @@ def secret(file: Path) -> bytes:
 
 def _create_secret(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as out:
-        out.write(secrets.token_hex(32) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
+    temporary = private_file.aside(file, f"{secrets.token_hex(32)}\n".encode())
     try:
         os.link(temporary, file)  # fails if another process was first: then its secret is the secret
     except FileExistsError:

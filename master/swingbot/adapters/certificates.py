@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from swingbot.adapters import private_file
 
 CA_DAYS: Final = 3650
 LOCAL: Final = ("localhost", "127.0.0.1")  # workers on the master's own host
@@ -53,8 +54,8 @@ def make(out: Path, names: Sequence[str], days: int) -> Made:
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    _write(made.key, _pem_of_key(key), 0o600)
-    _write(made.certificate, certificate.public_bytes(serialization.Encoding.PEM) + ca.public_bytes(serialization.Encoding.PEM), 0o644)
+    private_file.write(made.key, _pem_of_key(key), 0o600)
+    private_file.write(made.certificate, certificate.public_bytes(serialization.Encoding.PEM) + ca.public_bytes(serialization.Encoding.PEM), 0o644)
     return made
 
 
@@ -88,8 +89,8 @@ def _authority(made: Made) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .sign(key, hashes.SHA256())
         )
-        _write(made.ca_key, _pem_of_key(key), 0o600)
-        _write(made.ca, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+        private_file.write(made.ca_key, _pem_of_key(key), 0o600)
+        private_file.write(made.ca, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
     try:
         loaded = serialization.load_pem_private_key(made.ca_key.read_bytes(), None)
         ca = x509.load_pem_x509_certificate(made.ca.read_bytes())
@@ -119,11 +120,3 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
 
 def _pem_of_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-
-
-def _write(file: Path, content: bytes, mode: int) -> None:
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(content)
-    temporary.replace(file)

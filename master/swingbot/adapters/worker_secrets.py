@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 from typing import Final
+
+from swingbot.adapters import private_file
 
 SHORTEST: Final = 16  # characters; ours have 64
 
@@ -47,10 +48,4 @@ def renew(file: Path) -> None:
 
 def _write(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as out:
-        out.write(secrets.token_hex(32) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
+    private_file.write(file, f"{secrets.token_hex(32)}\n".encode())
