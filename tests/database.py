@@ -72,6 +72,21 @@ def fresh(server_url: sa.URL, template: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def empty_url(server_url: sa.URL) -> Iterator[str]:
+    """The URL of a database that has no tables."""
+    with fresh(server_url, "template1") as url:
+        yield url
+
+
+@pytest.fixture
+def old(empty_url: str) -> Iterator[sa.Engine]:
+    """A database without any schema of ours, for a test to bring to an old one."""
+    engine = make_engine(empty_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
 def db_url(server_url: sa.URL, template: str) -> Iterator[str]:
     """The URL of a fresh, migrated, empty database."""
     with fresh(server_url, template) as url:

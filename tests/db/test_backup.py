@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,42 +25,17 @@ from swingbot.service.tick import tick
 from swingbot_db.attempts import Attempts
 from swingbot_db.engine import make_engine
 from tests import builders as make
-from tests.database import fresh
-from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakelinux import make_fakelinux
 from tests.fakes.artifacts import stored
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
+from tests.half_way import COMMITS, CULPRIT, in_the_middle, value
 
-CULPRIT = 5
-COMMITS = [*[FakeCommit()] * (CULPRIT - 1), FakeCommit(speed=88), *[FakeCommit()] * 6]
 _TWICE = "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, k)) + count(*) - count(DISTINCT order_id) FROM boot"
-
-
-@pytest.fixture
-def empty_url(server_url: sa.URL) -> Iterator[str]:
-    """A database that has no tables."""
-    with fresh(server_url, "template1") as url:
-        yield url
-
-
-def value(engine: sa.Engine, query: str) -> object:
-    with engine.connect() as conn:
-        return conn.execute(sa.text(query)).scalar()
 
 
 def quiet(line: str) -> None:
     pass
-
-
-def in_the_middle(brain: Brain) -> None:
-    """Work until a bisection has learned something and waits for a boot that is handed out."""
-    for _ in range(200):
-        tick(brain.lab)
-        observed = brain.count("observation WHERE cardinality(\"values\") > 0 AND bisection IN (SELECT id FROM bisection WHERE status = 'running')")
-        if observed >= 6 and brain.count("attempt WHERE state = 'running'"):
-            return
-        brain.fake.work()
-    raise AssertionError("no bisection was under way")
 
 
 def to_its_end(brain: Brain) -> None:

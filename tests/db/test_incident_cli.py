@@ -14,9 +14,7 @@ from swingbot_db import read
 from swingbot_db.migrate import upgrade
 from tests import builders as make
 from tests import scenario
-from tests.db.test_migrations import old, upgrade_to
-
-__all__ = ["old"]
+from tests.db.test_migrations import upgrade_to
 
 
 @pytest.fixture

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from swingbot_db.engine import make_engine
 from swingbot_db.migrate import DB_DIR, upgrade
 from tests import builders as make
-from tests.database import fresh
-
-
-@pytest.fixture
-def old(server_url: sa.URL) -> Iterator[sa.Engine]:
-    """A database without any schema of ours."""
-    with fresh(server_url, "template1") as url:
-        engine = make_engine(url)
-        yield engine
-        engine.dispose()
 
 
 def upgrade_to(engine: sa.Engine, revision: str) -> None:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import sqlalchemy as sa
 
 from swingbot.core.proof.gates import GateRow
 from swingbot_db import read
-from swingbot_db.engine import make_engine
 from swingbot_db.migrate import upgrade
 from swingbot_db.store import PgStore
 from tests import builders as make
-from tests.database import fresh
 from tests.db.test_migrations import upgrade_to
-
-
-@pytest.fixture
-def old(server_url: sa.URL) -> Iterator[sa.Engine]:
-    with fresh(server_url, "template1") as url:
-        engine = make_engine(url)
-        yield engine
-        engine.dispose()
 
 
 def an_incident(conn: sa.Connection) -> int:

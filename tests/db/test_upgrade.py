@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,40 +11,15 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
-from swingbot.service.tick import tick
 from swingbot_db import dump, migrate
 from swingbot_db.engine import make_engine
 from swingbot_db.migrate import SchemaError
-from tests.database import fresh
-from tests.fakelinux import FakeCommit, make_fakelinux
-from tests.fakes.brain import Brain, make_brain
+from tests.fakelinux import make_fakelinux
+from tests.fakes.brain import make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
+from tests.half_way import COMMITS, CULPRIT, in_the_middle, value
 
 OLD = "0011"  # the last schema before testboxes had a state of their own
-CULPRIT = 5
-COMMITS = [*[FakeCommit()] * (CULPRIT - 1), FakeCommit(speed=88), *[FakeCommit()] * 6]
-
-
-@pytest.fixture
-def old_url(server_url: sa.URL) -> Iterator[str]:
-    with fresh(server_url, "template1") as url:
-        yield url
-
-
-def value(engine: sa.Engine, query: str) -> object:
-    with engine.connect() as conn:
-        return conn.execute(sa.text(query)).scalar()
-
-
-def in_the_middle(brain: Brain) -> None:
-    """Work until a bisection has learned something, waits for a boot that is handed out, and more orders wait behind it."""
-    for _ in range(200):
-        tick(brain.lab)
-        observed = brain.count("observation WHERE cardinality(\"values\") > 0 AND bisection IN (SELECT id FROM bisection WHERE status = 'running')")
-        if observed >= 6 and brain.count("attempt WHERE state = 'running'"):
-            return
-        brain.fake.work()
-    raise AssertionError("no bisection was under way")
 
 
 def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
@@ -62,7 +36,7 @@ def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
         dump.set_sequences(there, {})
 
 
-def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(tmp_path: Path, db_url: str, old_url: str) -> None:
+def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(tmp_path: Path, db_url: str, empty_url: str) -> None:
     base, *made = make_fakelinux(tmp_path / "linux", COMMITS)
     environment = brain_environment(tmp_path / "state", db_url)
     new = make_engine(db_url)
@@ -70,7 +44,7 @@ def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(tmp_path: Path, db_
     with running_smtpd(brain.settings):
         brain.watch(base)
         in_the_middle(brain)
-    engine = make_engine(old_url)
+    engine = make_engine(empty_url)
     as_it_was_at(OLD, new, engine)
     new.dispose()
     assert value(engine, "SELECT version_num FROM swingbot.schema_version") == OLD
@@ -78,8 +52,8 @@ def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(tmp_path: Path, db_
     assert value(engine, "SELECT count(*) FROM orders WHERE state = 'running'") != 0
     boots = value(engine, "SELECT count(*) FROM boot")
 
-    settings = load(environ=environment | {"SWINGBOT_DB_URL": old_url})
-    run = CliRunner().invoke(main, ["status"], env={"SWINGBOT_DB_URL": old_url, "SWINGBOT_PATHS_STATE": str(settings.state), "SWINGBOT_CONFIG": ""})
+    settings = load(environ=environment | {"SWINGBOT_DB_URL": empty_url})
+    run = CliRunner().invoke(main, ["status"], env={"SWINGBOT_DB_URL": empty_url, "SWINGBOT_PATHS_STATE": str(settings.state), "SWINGBOT_CONFIG": ""})
     assert run.exit_code == 1
     assert f"the database has schema {OLD}" in run.output
     assert "run `swingbot db upgrade`" in run.output
