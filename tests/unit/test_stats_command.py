@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swingbot.app.commands.stats import stats
@@ -162,6 +162,7 @@ def test_a_file_that_is_no_text_is_refused() -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(text=st.text(max_size=80), name=st.sampled_from(["-", "x.json", "x.csv", "x.tsv"]))
+@example(text='"', name="-")
 def test_any_text_is_samples_or_a_stated_error(text: str, name: str) -> None:
     try:
         sides = parse_file(text, form_of(name, text))

@@ -87,6 +87,8 @@ def _from_table(text: str, separator: str) -> Sides:
         rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise BadSamples(f"this is no table ({error}); give {_TABLE_FORM}") from None
+    if not rows:
+        raise BadSamples(f"there is no cell with anything in it; give {_TABLE_FORM}")
     names = [cell.strip().lower() for cell in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if len(row) > len(names):
