@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -103,7 +104,7 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
     found = []
     for name in files:
         path = Path(name)
-        if not path.is_file() and path.name == name:
+        if path.name == name and not os.path.isfile(path):  # the caller may be in a folder that is not theirs to look into: there is none then, too
             path = next((p for p in (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml") if p.is_file()), path)
         try:
             found.append(JobFile(name=path.name, text=read_job(path, [Path(jobs_dir)])))
