@@ -24,12 +24,10 @@ import numpy as np
 from benchmarks import detect
 from benchmarks.cells import CELLS, FOUR_BOXES, ONE_BOX, Cell
 from benchmarks.peers import METHODS, Named, Probe, bound
-from swingbot.core.bisect.state import Policy
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise, with_history
 from tests.worlds import Costs, SimulatedBench
 
 COSTS = Costs(build=300.0, boot=60.0, run=60.0)
-POLICY = Policy(max_boots=1500, max_end_boots=400)
 OURS = ("ours, cold", "ours, history")
 
 
@@ -58,7 +56,7 @@ def ours(cell: Cell, bench: SimulatedBench, *, history: bool) -> Ended:
     state = a_state(bench, noise=noise, build_cost=COSTS.build, boot_cost=COSTS.of_boot(bench.runs), boxes=cell.boxes, layouts=cell.layouts)
     if history:
         state = with_history(bench, state, 50, COSTS)
-    return bisect_to_the_end(bench, state, POLICY, COSTS, ahead=cell.ahead)
+    return bisect_to_the_end(bench, state, cell.policy, COSTS, ahead=cell.ahead)
 
 
 def claims_of(ended: Ended) -> tuple[tuple[int, ...], ...]:

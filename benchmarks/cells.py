@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from swingbot.core.bisect.state import Policy
 from tests.worlds import SimulatedBench
 
 Make = Callable[[int], SimulatedBench]
+# No budget that a bounded cell comes near. The troubled ones have what the service gives: two changes that cancel would be looked for for ever.
+PATIENT = Policy(max_boots=1500, max_end_boots=400)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,7 @@ class Cell:
     ahead: int = 0  # kernels that idle build workers build before they are asked for
     table: bool = True  # in the table of targets; others run by --cell or --full
     peers: bool = True
+    policy: Policy = PATIENT
 
 
 def plain(effect: float, *, commits: int = 100, **noise: float) -> Make:
@@ -77,14 +81,14 @@ CELLS = [
     Cell(name="gauss -2 %", make=plain(-0.02, run_noise=0.02)),
     Cell(name="boot -18 %", make=plain(-0.18, run_noise=0.02, boot_noise=0.02)),
     Cell(name="heavy -5 %", make=plain(-0.05, run_noise=0.02, heavy_runs=0.1)),
-    Cell(name="mixed", make=troubled(layout=0.5, drift=0.5, two=0.5, unbootable=0.5), bounded=False, layouts=True),
+    Cell(name="mixed", make=troubled(layout=0.5, drift=0.5, two=0.5, unbootable=0.5), bounded=False, layouts=True, policy=Policy()),
     Cell(name=ONE_BOX, make=plain(-0.05, run_noise=0.02, boot_noise=0.02), ahead=AHEAD, peers=False),
     Cell(name=FOUR_BOXES, make=on_boxes(plain(-0.05, run_noise=0.02, boot_noise=0.02)), boxes=4, ahead=AHEAD, peers=False),
-    Cell(name="layout 1 %", make=troubled(layout=1.0), bounded=False, layouts=True, table=False),
-    Cell(name="drift 2 %", make=troubled(drift=1.0), bounded=False, table=False),
-    Cell(name="two culprits", make=troubled(two=1.0), bounded=False, table=False),
-    Cell(name="unbootable 10 %", make=troubled(unbootable=1.0), bounded=False, table=False),
-    Cell(name="all four", make=troubled(layout=1.0, drift=1.0, two=1.0, unbootable=1.0), bounded=False, layouts=True, table=False),
+    Cell(name="layout 1 %", make=troubled(layout=1.0), bounded=False, layouts=True, table=False, policy=Policy()),
+    Cell(name="drift 2 %", make=troubled(drift=1.0), bounded=False, table=False, policy=Policy()),
+    Cell(name="two culprits", make=troubled(two=1.0), bounded=False, table=False, policy=Policy()),
+    Cell(name="unbootable 10 %", make=troubled(unbootable=1.0), bounded=False, table=False, policy=Policy()),
+    Cell(name="all four", make=troubled(layout=1.0, drift=1.0, two=1.0, unbootable=1.0), bounded=False, layouts=True, table=False, policy=Policy()),
     Cell(name="boot -2 %", make=plain(-0.02, run_noise=0.02, boot_noise=0.02), table=False),
     Cell(name="heavy -18 %", make=plain(-0.18, run_noise=0.02, heavy_runs=0.1), table=False),
     Cell(name="bimodal -5 %", make=plain(-0.05, run_noise=0.02, bimodal=0.3), table=False),
