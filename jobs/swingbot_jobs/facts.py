@@ -20,6 +20,7 @@ from swingbot_jobs.lines import suggest
 LIST: Final = Path(__file__).resolve().parent.parent / "schema" / "facts.yaml"
 Value = str | int | float | bool | None
 Compare = Literal["machine", "setting", "kernel", "variant", "boot"]
+OF_SERVER: Final = "server."  # before the name of a fact of the server in a cluster
 END: Final = "_end"  # of the name of a fact that was read once more after the last run
 _BOUND: Final = re.compile(r"(<=|>=|<|>) ?(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)")
 _WORD: Final = re.compile(r"[A-Za-z0-9(][-A-Za-z0-9 _.,:+=@()/]{0,119}")
@@ -95,8 +96,9 @@ def _fact(group: str, name: str, told: Mapping[str, Any]) -> Fact:
 
 
 def fact_of(name: str) -> Fact | None:
-    """The fact called `name`, one of its family (`sha256.perf`), or the later reading of one (`load1_end`)."""
+    """The fact called `name`, one of its family (`sha256.perf`), the later reading of one (`load1_end`), or one of a cluster's server (`server.smt`)."""
     facts = known()
+    name = name.removeprefix(OF_SERVER)
     if name in facts:
         return facts[name]
     first = facts.get(name.removesuffix(END))

@@ -102,7 +102,7 @@ def parse(table: _Table) -> SshDriver:
         panic_seconds=table.whole("panic_seconds", default.panic_seconds, at_least=1),
         return_seconds=table.number("return_seconds", default.return_seconds),
         workspace=_path(table, "workspace", default.workspace),
-        kconfig_needed=_options(table),
+        kconfig_needed=parse_options(table),
         network=_network(table),
         idle_release=table.text("idle_release", ""),
     )
@@ -166,7 +166,8 @@ def _network(table: _Table) -> Address:
     return made
 
 
-def _options(table: _Table) -> tuple[str, ...]:
+def parse_options(table: _Table) -> tuple[str, ...]:
+    """The list `kconfig_needed`: options that have to be built in, without CONFIG_."""
     given = table.take("kconfig_needed", [])
     if not isinstance(given, list):
         table.refuse("kconfig_needed", "kconfig_needed must be a list of options as VIRTIO_NET")

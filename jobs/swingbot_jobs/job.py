@@ -14,14 +14,13 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from swingbot_jobs import demands
+from swingbot_jobs.cluster import LOCALHOST
 from swingbot_jobs.lines import JobError as JobError
 from swingbot_jobs.lines import Places, Value, read_documents, suggest
 from swingbot_jobs.program import Program
 from swingbot_jobs.revise import revised
 from swingbot_jobs.words import NEEDS, REMARKS, WITHOUT_EFFECT, refusal
 
-# One box plays both roles; the only cluster there is.
-CLUSTERS: Final = ("cs-localhost",)
 # Keys of our own beside parameters: how often a unit job runs, and what may differ between the sides of a comparison.
 OURS: Final = ("runs", "warmup", "compare_fact")
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
@@ -161,7 +160,7 @@ class _Reader:
         self.problems.append(JobError(f"{value.where}: {why}"))
 
     def _flat(self, table: Mapping[str, Value]) -> dict[str, Value]:
-        """The contents of `if role ...:` blocks in the place of the block: one box plays both roles."""
+        """The contents of `if role ...:` blocks in the place of the block: who plays which role is the program's business (its `run`, `serve` and `client`)."""
         flat: dict[str, Value] = {}
         for key, value in self._entries(table):
             if key in flat:
@@ -244,5 +243,5 @@ class _Reader:
 
     def _check_cluster(self, settings: Mapping[str, Value]) -> None:
         for item in settings["cluster"].items if "cluster" in settings else ():
-            if item.text not in CLUSTERS:
-                self._refuse(item, f"cluster {item.text!r} needs several machines; only {CLUSTERS[0]} (both roles on one) is supported")
+            if item.content is not None and not _NAME.fullmatch(item.text or ""):
+                self._refuse(item, f"cluster {item.text!r} must be {LOCALHOST} (both roles on one box), or the tbox_group of a testbox that is a cluster")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from swingbot_jobs.kconfig import NoKconfig, load_kconfigs
+from swingbot_jobs.testbox import TestboxError, load_file
 
 MISSING: Final = "missing"
 # Not part of a measurement: samples are for tests, and parsers run again on the master, whose version counts.
@@ -25,7 +26,8 @@ def of_order(order: Mapping[str, Any], jobs: Path, workers: Path) -> dict[str, s
         name = order["kernel"]["kconfig"]
         return {f"kconfig/{name}": _kconfig(workers / "kconfig", name)}
     programs = sorted({name for job in order["unit_jobs"] for name in (job["program"], *job.get("monitors", ()))})
-    parts = {f"testboxes/{order['testbox']}.yaml": workers / "testboxes" / f"{order['testbox']}.yaml"}
+    boxes = [order["testbox"], *_nodes(workers / "testboxes" / f"{order['testbox']}.yaml")]
+    parts = {f"testboxes/{name}.yaml": workers / "testboxes" / f"{name}.yaml" for name in boxes}
     parts |= {name: workers / name for name in ("rootfs", "tuning")}
     parts |= {f"programs/{name}": jobs / "programs" / name for name in programs}
     return {name: digest(path) for name, path in parts.items()}
@@ -43,6 +45,14 @@ def digest(path: Path) -> str:
         whole.update(f"{name}\0{file.stat().st_mode & 0o111 != 0:d}\0{len(content)}\0".encode())
         whole.update(content)
     return whole.hexdigest()
+
+
+def _nodes(path: Path) -> Iterable[str]:
+    """The testboxes that a cluster is made of; none where the file is no cluster's, or none that can be read, which is told elsewhere."""
+    try:
+        return load_file(path).nodes
+    except (TestboxError, OSError):
+        return ()
 
 
 def _kconfig(directory: Path, name: str) -> str:

@@ -89,6 +89,7 @@ class Program:
     result_before_timeout: bool = False  # a run that printed its result and then hung still counts
     when: When = "always"  # of a monitor: in every run, or in a run of its own for which the job asks because it disturbs what it watches
     gives: str = ""  # what its metrics' names begin with, where that is not its own name
+    serves: bool = False  # it has `serve` and `client` beside its `run`, for the two boxes of a cluster
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property
@@ -137,6 +138,7 @@ def load_program(path: Path) -> Program:
         result_before_timeout=table.truth("result_before_timeout"),
         when=cast(When, table.choice("when", get_args(When), "always")),
         gives=table.text("gives", ""),
+        serves=table.truth("serves"),
         _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
     )
     table.done()

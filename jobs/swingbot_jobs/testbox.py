@@ -16,14 +16,16 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
+from swingbot_jobs import cluster as wired
 from swingbot_jobs import facts, iron, tuning
+from swingbot_jobs.cluster import ClusterDriver, FindNode
 from swingbot_jobs.trust import Trust, trust_of
 from swingbot_jobs.unit_job import UnitJob
 
 LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
 COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-DRIVERS: Final = ("qemu", "command", "ssh")
+DRIVERS: Final = ("qemu", "command", "ssh", "cluster")
 ACCELERATORS: Final = ("icount", "tcg", "kvm")
 ENGINES: Final = ("swingbot", "lkp")
 # One boot of the shipped VMs takes about 3 s of wall clock; limits are multiples of this.
@@ -100,7 +102,7 @@ class Testbox:
 
     name: str
     tbox_group: str
-    driver: QemuDriver | CommandDriver | iron.SshDriver
+    driver: QemuDriver | CommandDriver | iron.SshDriver | ClusterDriver
     description: str
     model: str
     nr_cpu: int
@@ -120,6 +122,21 @@ class Testbox:
         """What runs the unit jobs on it, once the driver has booted it."""
         return "lkp" if self.lkp else "swingbot"
 
+    @property
+    def virtual(self) -> bool:
+        """Whether it is a program on the worker's host."""
+        return self.driver.virtual if isinstance(self.driver, ClusterDriver) else isinstance(self.driver, QemuDriver)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The testboxes that it is made of, in the order in which they are leased; none, unless it is a cluster."""
+        return self.driver.boxes if isinstance(self.driver, ClusterDriver) else ()
+
+    @property
+    def cluster(self) -> str:
+        """What a job's `cluster` has to be here."""
+        return self.tbox_group if isinstance(self.driver, ClusterDriver) else wired.LOCALHOST
+
     def perturbation(self, k: int) -> int:
         """Delay before the job of the k-th boot in microseconds; 0 on a testbox that is given none."""
         return self.perturbations(k) if self.perturbations else 0
@@ -130,6 +147,9 @@ class Testbox:
 
     def to_json(self) -> dict[str, Any]:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
+        if isinstance(self.driver, ClusterDriver):  # its nodes are testboxes with facts of their own
+            plain = replace(self, driver=CommandDriver(argv=())).to_json()
+            return {name: told for name, told in plain.items() if name != "command"} | {"driver": "cluster", "cluster": self.driver.to_json()}
         facts = asdict(self) | {"engine": self.engine}
         kind = "qemu" if isinstance(self.driver, QemuDriver) else "ssh" if isinstance(self.driver, iron.SshDriver) else "command"
         quiet = {"tuning": self.tuning.name if self.tuning else None, "tuning_without": list(self.tuning.left_out) if self.tuning else []}
@@ -149,11 +169,24 @@ def load_file(path: Path) -> Testbox:
         tunings = tuning.load_all(path.parent.parent / "tuning")
     except tuning.TuningError as error:
         raise TestboxError(str(error)) from error
-    return load(path.read_text(), str(path), tunings)
+
+    def find(name: str) -> Testbox | None:
+        node = path.with_name(f"{name}.yaml")
+        return load(node.read_text(), str(node), tunings) if NAME.fullmatch(name) and node.is_file() else None
+
+    return load(path.read_text(), str(path), tunings, find)
 
 
-def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = MappingProxyType({})) -> Testbox:
-    """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name; `tunings`: the lists that it may name."""
+def _alone(name: str) -> Testbox | None:
+    """For a file by itself, and for a node: a cluster of clusters is none."""
+    return None
+
+
+def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = MappingProxyType({}), find: FindNode = _alone) -> Testbox:
+    """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name; `tunings`: the lists that it may name.
+
+    `find` gives the testboxes that a cluster names; None for one that there is not.
+    """
     table = _Table.parse(text, file_name)
     quiet = _tuning(table, tunings)
     kind = table.text("driver")
@@ -162,7 +195,7 @@ def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = Mappi
     box = Testbox(
         name=table.text("name"),
         tbox_group=table.text("tbox_group"),
-        driver=_driver(table, kind),
+        driver=_driver(table, kind, find),
         description=table.text("description", ""),
         model=table.text("model"),
         nr_cpu=table.whole("nr_cpu", at_least=1),
@@ -182,7 +215,9 @@ def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = Mappi
     return box
 
 
-def _driver(table: _Table, kind: str) -> QemuDriver | CommandDriver | iron.SshDriver:
+def _driver(table: _Table, kind: str, find: FindNode) -> QemuDriver | CommandDriver | iron.SshDriver | ClusterDriver:
+    if kind == "cluster":
+        return wired.parse(table.table("cluster"), find)
     if kind == "ssh":
         return iron.parse(table.table("ssh"))
     return _qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command"))
@@ -193,6 +228,8 @@ def _check(box: Testbox, table: _Table, stem: str) -> None:
         table.refuse("name", f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters, digits, '.', '_', '-'")
     if isinstance(box.driver, QemuDriver) and box.driver.accel == "icount" and box.nr_cpu != 1:
         table.refuse("nr_cpu", f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1: more CPUs hang at boot under QEMU's instruction counting")
+    if isinstance(box.driver, ClusterDriver):
+        wired.check(box, box.driver, table)
     if box.repeatable and not (isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"):
         table.refuse("repeatable", "repeatable is true, but only a qemu testbox with accel icount repeats its results exactly")
 

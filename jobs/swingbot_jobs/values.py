@@ -10,7 +10,8 @@ from typing import Final, Protocol
 
 from swingbot_jobs import demands
 from swingbot_jobs.arithmetic import calculate
-from swingbot_jobs.job import CLUSTERS, Document, JobError
+from swingbot_jobs.cluster import LOCALHOST
+from swingbot_jobs.job import Document, JobError
 from swingbot_jobs.lines import Value, suggest
 from swingbot_jobs.program import Parameter, Program
 
@@ -32,6 +33,8 @@ class Box(Protocol):
     def nr_cpu(self) -> int: ...
     @property
     def memory_mb(self) -> int: ...
+    @property
+    def cluster(self) -> str: ...  # what a job's `cluster` has to be there; empty: anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class NominalBox:
     tbox_group: str = "nominal"
     nr_cpu: int = 100
     memory_mb: int = 100 * 1024
+    cluster: str = ""
 
 
 class Point:
@@ -62,6 +66,8 @@ class Point:
                 raise JobError(f"{self._document.where}: {self._program.name} needs {name}: {parameter.describe}")
         if "cluster" in self._chosen:
             self._done["cluster"] = self._cluster(self._chosen["cluster"])
+        elif self._box.cluster not in ("", LOCALHOST):
+            raise JobError(f"{self._document.where}: testbox {self._box.name} is a cluster of two: say cluster: {self._box.cluster}")
         return dict(sorted(self._done.items()))
 
     def check(self, key: str) -> None:
@@ -86,9 +92,14 @@ class Point:
         return parameter.name in self._chosen or (parameter.default is not None and parameter.unless not in self._chosen)
 
     def _cluster(self, value: Value) -> str:
-        if value.text not in CLUSTERS:
-            raise _error(value, "cluster", f"only {CLUSTERS[0]} is supported")
-        return value.text
+        here, said = self._box.cluster, value.text or ""
+        if here == LOCALHOST != said:
+            raise _error(value, "cluster", f"testbox {self._box.name} is one box, where only {LOCALHOST} is; choose a testbox of the group {said[:60]}")
+        if here not in ("", said):
+            raise _error(value, "cluster", f"testbox {self._box.name} is a cluster of two, where it has to be {here}")
+        if said != LOCALHOST and not self._program.serves:
+            raise _error(value, "cluster", f"{self._program.name} has no server to put on another box; take {LOCALHOST}, or leave it out")
+        return said
 
     def _resolve(self, parameter: Parameter) -> str:
         name = parameter.name

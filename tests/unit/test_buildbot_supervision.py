@@ -25,7 +25,7 @@ def test_workers_stop_before_the_master_and_the_database_stops_last() -> None:
     order = {program.name: program.order for program in programs}
     workers = [order[name] for name in order if name.startswith("worker-")]
     assert min(workers) > order["buildbot-master"] > order["web"] > order["postgres"] == min(order.values())
-    assert len(workers) == 3  # builds and two testboxes
+    assert len(workers) == 4  # builds and three testboxes
 
 
 def test_an_external_database_or_mail_server_is_not_started() -> None:

@@ -23,10 +23,11 @@ class Box:
     name: str = "box"
     nr_cpu: int = 8
     memory_mb: int = 1000
+    cluster: str = "cs-localhost"
 
 
 SIX_HUNDRED, SIX_HUNDRED_MORE = [*range(1001, 1601)], [*range(2001, 2601)]
-ONE, TWO = Box("one", 1), Box("two", 2)
+ONE, TWO, WIRED = Box("one", 1), Box("two", 2), Box("wired", 2, cluster="cs-vm")
 
 
 def jobs(text: str, box: Box | None = None, overrides: Mapping[str, str] | None = None) -> list[UnitJob]:
@@ -282,7 +283,7 @@ def test_an_empty_override_brings_the_default_back() -> None:
         ("nr_thread", "1", "jobs/j.yaml:1: nr_thread=1: hackbench has no parameter 'nr_thread'; did you mean 'nr_threads'?"),
         ("netperf.test", "TCP_RR", "jobs/j.yaml:1: netperf.test=TCP_RR: this job runs hackbench, not 'netperf'"),
         ("ipc", "sockets", "jobs/j.yaml:1: ipc 'sockets': must be one of"),
-        ("cluster", "cs-2", "cluster 'cs-2': only cs-localhost"),
+        ("cluster", "cs-2", "cluster 'cs-2': testbox box is one box, where only cs-localhost is; choose a testbox of the group cs-2"),
         ("runs", "x", "runs must be a number"),
     ],
 )
@@ -294,7 +295,8 @@ def test_an_override_that_can_not_be_is_refused(key: str, value: str, message: s
 def test_every_job_file_says_what_it_is_for_and_expands_on_two_cpus_and_on_the_nominal_box(path: Path) -> None:
     assert path.read_text().startswith("# ")
     assert expand(read_job(path), f"jobs/{path.name}", NominalBox(), PROGRAMS)
-    assert expand(read_job(path), f"jobs/{path.name}", TWO, PROGRAMS)
+    wired = "cluster: cs-vm" in path.read_text()
+    assert expand(read_job(path), f"jobs/{path.name}", WIRED if wired else TWO, PROGRAMS)
 
 
 def test_the_example_of_the_documentation_expands() -> None:
@@ -323,7 +325,8 @@ HACKBENCH = [(mode, ipc) for mode in ("process", "threads") for ipc in ("pipe", 
 
 @pytest.mark.parametrize("prefix", ["", "vm-"])
 def test_the_usual_benchmarks_are_shipped_for_machines_and_for_virtual_ones(prefix: str) -> None:
-    shipped = [job for path in JOBS.glob("*.yaml") if path.name.startswith("vm-") == bool(prefix) for job in expand(read_job(path), path.name, TWO, PROGRAMS)]
+    files = [path for path in JOBS.glob("*.yaml") if path.name.startswith("vm-") == bool(prefix) and not path.name.startswith("wire-")]
+    shipped = [job for path in files for job in expand(read_job(path), path.name, TWO, PROGRAMS)]
     params = [job.params for job in shipped]
     for test in TESTS:
         assert {given["mode"] for given in params if given.get("test") == test} == {"process", "thread"}

@@ -171,7 +171,7 @@ def test_comments_remarks_and_switched_off_keys_change_nothing() -> None:
         ("hackbench: x\nhackbench.ipc: pipe\n", "jobs/j.yaml:2: 'hackbench.ipc' sets a key inside 'hackbench', which is a plain value in line 1"),
         ("hackbench: 3\n", "jobs/j.yaml:1: hackbench must be empty or a table of its parameters"),
         ("hackbench:\n  loops: {a: 1}\n", "jobs/j.yaml:2: loops must be a value or a list of values"),
-        ("netperf:\n  test: TCP_RR\ncluster: cs-s100\n", "jobs/j.yaml:3: cluster 'cs-s100' needs several machines"),
+        ("netperf:\n  test: TCP_RR\ncluster: two boxes\n", "jobs/j.yaml:3: cluster 'two boxes' must be cs-localhost"),
         ("hackbench: [\n", "jobs/j.yaml:2: not valid YAML"),
         ("- a\n", "jobs/j.yaml:1: a job must be a table"),
         ("hackbench:\n  loops: [{{ nr_cpu }}]\n", "jobs/j.yaml:2: a key must be plain text; put quotes around values with {{ }}"),

@@ -14,7 +14,7 @@ from swingbot_worker.testbox.limits import estimate, limits
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "testbox"
-BOXES = load_all(ROOT / "workers" / "testboxes")
+BOXES = {name: box for name, box in load_all(ROOT / "workers" / "testboxes").items() if not box.nodes}
 FILES = qemu.Files(image=Path("/b/bzImage"), initrd=Path("/b/initrd"), console=Path("/o/console.log"), results=Path("/o/results.tar"))
 
 

@@ -109,3 +109,13 @@ def test_many_differences_are_counted_and_long_values_cut() -> None:
 def test_any_facts_compare_equal_with_themselves_and_never_fail(facts: dict[str, object], paired: bool) -> None:
     assert differing({0: facts}, {0: facts}, paired=paired) == (None, None)
     differing({0: facts}, {0: FACTS, 1: {}}, paired=paired)
+
+
+def test_facts_of_a_clusters_server_count_as_those_of_the_client() -> None:
+    def boots(**facts: object) -> dict[int, dict[str, object]]:
+        return {0: {f"server.{name}": value for name, value in facts.items()}}
+
+    cpu = differing(boots(cpu_model="one"), boots(cpu_model="two"), paired=False)
+    assert cpu[0] == "the CPU model of the server differs: one in base, two in head"
+    assert differing(boots(memory_kb=1_000_000), boots(memory_kb=1_001_000), paired=False) == (None, None)
+    assert differing(boots(cmdline="a swingbot.delay_us=1"), boots(cmdline="a swingbot.delay_us=2"), paired=False) == (None, None)

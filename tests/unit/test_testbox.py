@@ -25,7 +25,8 @@ qemu:
 
 def test_shipped_testboxes_load_and_say_what_their_numbers_are_worth() -> None:
     boxes = load_all(SHIPPED)
-    assert set(boxes) == {"vm-icount", "vm-tcg"}
+    assert set(boxes) == {"cs-vm", "vm-icount", "vm-tcg"}
+    assert boxes["cs-vm"].nodes == ("vm-tcg",)
     assert boxes["vm-icount"].label == "emulated; instruction-count clock; 1 vCPU: path length only"
     assert boxes["vm-icount"].repeatable and not boxes["vm-tcg"].repeatable
     assert boxes["vm-icount"].driver == QemuDriver(accel="icount", icount_shift=3)

@@ -12,7 +12,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from swingbot_worker import InfraError
@@ -54,8 +54,43 @@ def _host(cache: Path, how: int, why: str, tell: Tell, patience: float) -> Itera
 @contextlib.contextmanager
 def one_boot(cache: Path, name: str, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
     """Have testbox `name` alone, for one boot."""
-    with _held(cache / "testboxes" / f"{name}.lease", fcntl.LOCK_EX, f"testbox {name} is busy with another boot", tell, patience) as fd:
+    with _held(_box(cache, name), fcntl.LOCK_EX, f"testbox {name} is busy with another boot", tell, patience) as fd:
         yield fd
+
+
+@contextlib.contextmanager
+def together(cache: Path, names: Sequence[str], *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[list[int]]:
+    """Have all testboxes of `names` alone, for one boot of all of them: all at once or none, so that nobody holds one while he waits for another."""
+    names = sorted(set(names))
+    give_up, told = time.monotonic() + patience, False
+    while True:
+        with contextlib.ExitStack() as stack:
+            held, busy = _all_or_busy(stack, cache, names)
+            if busy is None:
+                yield held
+                return
+        why = f"{' and '.join(names)} are needed together, and testbox {busy} is busy with another boot"
+        if time.monotonic() > give_up:
+            raise InfraError(f"Gave up after {patience:.0f} s: {why}; see who holds {_box(cache, busy)} (fuser {_box(cache, busy)}).")
+        if not told:
+            tell(f"Waiting: {why}.")
+            told = True
+        time.sleep(_POLL_SECONDS)
+
+
+def _all_or_busy(stack: contextlib.ExitStack, cache: Path, names: Sequence[str]) -> tuple[list[int], str | None]:
+    """The leases of all, or some of them and the first testbox that is busy."""
+    held: list[int] = []
+    for name in names:
+        try:
+            held.append(stack.enter_context(one_boot(cache, name, patience=-1.0)))
+        except InfraError:
+            return held, name
+    return held, None
+
+
+def _box(cache: Path, name: str) -> Path:
+    return cache / "testboxes" / f"{name}.lease"
 
 
 @contextlib.contextmanager

@@ -13,6 +13,9 @@ from swingbot_jobs.testbox import Testbox
 PLAIN_FACTS = ("tbox_group", "model", "nr_cpu", "memory_mb", "repeatable", "boot_seconds", "label")
 
 
+_FILE_LOCK = "file lock on the worker's host: one boot at a time"
+
+
 def describe(settings: Settings) -> str:
     """Builders, schedulers, workers, locks and testboxes in force. Raises TestboxError for a testbox file that is wrong."""
     boxes = buildmaster.testboxes(settings)
@@ -35,8 +38,10 @@ def _builders(settings: Settings) -> dict[str, Any]:
 
 def _locks(box: Testbox) -> list[str]:
     """What a boot of `box` holds while it runs."""
-    host = [] if box.repeatable else ["host alone: no kernel build and no other such boot beside it"]
-    return ["row in table lease: one attempt at a time", "file lock on the worker's host: one boot at a time", *host]
+    host = ["host alone: no kernel build and no other such boot beside it"] if box.virtual and not box.repeatable else []
+    row = f"row in table lease, together with {' and '.join(box.nodes)}: one attempt at a time" if box.nodes else "row in table lease: one attempt at a time"
+    file = f"file lock of {' and '.join(box.nodes)} on the worker's host, all or none: one boot at a time" if box.nodes else _FILE_LOCK
+    return [row, file, *host]
 
 
 def _facts(box: Testbox) -> dict[str, Any]:

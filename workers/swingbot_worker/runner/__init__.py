@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker.runner.facts import demanded, functions, held
@@ -37,7 +38,7 @@ def script(unit_jobs: Sequence[UnitJob], *, alone: bool) -> str:
 
     `alone`: it runs in a guest of its own, where after each run every process may be killed.
     """
-    runs = "\n".join(line for job in unit_jobs for line in lines(job, _run_of(job)))
+    runs = "\n".join(line for job in unit_jobs for line in lines(job, run_of(job)))
     return framed(unit_jobs, "", f"probe_monitors\n{runs}", alone=alone)
 
 
@@ -88,10 +89,10 @@ def _number(job: UnitJob, name: str) -> float | None:
     return float(said) if said.isascii() and said.isdecimal() and len(said) < 16 else None
 
 
-def lines(job: UnitJob, run_of: Callable[[int], str]) -> list[str]:
-    """The lines of all runs of `job`, in sequence, with what it demands around them; `run_of` gives that of one run by its number."""
+def lines(job: UnitJob, line_of: Callable[[int], str]) -> list[str]:
+    """The lines of all runs of `job`, in sequence, with what it demands around them; `line_of` gives that of one run by its number."""
     setting = held(job)
-    runs = [line for number in job.numbers for line in demanded(job, number, run_of(number))]
+    runs = [line for number in job.numbers for line in demanded(job, number, line_of(number))]
     return [*setting, *runs, *(["put_back"] if setting else [])]
 
 
@@ -100,13 +101,14 @@ def _watched(job: UnitJob, monitor: str) -> list[str]:
     return [shlex.quote(f"sb_functions={' '.join(job.functions)}")] if monitor == PROFILER and job.functions else []
 
 
-def _run_of(job: UnitJob) -> Callable[[int], str]:
-    params = [shlex.quote(f"{name}={value}") for name, value in sorted(job.params.items())]
+def run_of(job: UnitJob, more: Mapping[str, str] = MappingProxyType({})) -> Callable[[int], str]:
+    """The line of one run of `job` by its number; `more` goes into its environment beside the parameters."""
+    params = [shlex.quote(f"{name}={value}") for name, value in sorted({**job.params, **more}.items())]
 
-    def run_of(number: int) -> str:
+    def line(number: int) -> str:
         monitor = job.monitor_of(number)
-        more = _watched(job, monitor) if monitor else []
-        run = " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params, *more))
+        watched = _watched(job, monitor) if monitor else []
+        run = " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params, *watched))
         return f"{run}\n{_PROFILER_OFF}" if monitor == PROFILER else run
 
-    return run_of
+    return line

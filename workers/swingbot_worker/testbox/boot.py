@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from swingbot_jobs.cluster import ClusterDriver
 from swingbot_jobs.parse import read_results
 from swingbot_jobs.printable import printable
 from swingbot_jobs.result import Results
@@ -19,11 +20,11 @@ from swingbot_jobs.trust import accepted, trust_of
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import InfraError, OrderError, engine, lease
 from swingbot_worker.site import Site
-from swingbot_worker.testbox import command, host, ssh, virtual
+from swingbot_worker.testbox import cluster, command, host, ssh, virtual
 from swingbot_worker.testbox.limits import limits
 from swingbot_worker.testbox.request import Boot, Fact, Request, TellPhase, tell_nobody
 
-FILES = ("console.log", "results.tar", "qemu.log", "driver.log", "job.sh", "job.cpio", "qemu.json", "rootfs.json")
+FILES = ("console.log", "results.tar", "qemu.log", "driver.log", "job.sh", "job.cpio", "qemu.json", "rootfs.json", *cluster.FILES)
 REASON_LENGTH = 2000
 
 
@@ -54,6 +55,8 @@ def boot(order: dict[str, Any], out: Path, site: Site, tell_phase: TellPhase = t
 
 def _boot(request: Request) -> Boot:
     (request.out / "job.sh").write_bytes(_job_script(request))
+    if isinstance(request.box.driver, ClusterDriver):
+        return cluster.boot(request)
     if isinstance(request.box.driver, CommandDriver):
         return command.boot(request)
     return virtual.boot(request) if isinstance(request.box.driver, QemuDriver) else ssh.boot(request)
@@ -68,6 +71,8 @@ def _check_engine(request: Request, results: Results) -> None:
 
 def _job_script(request: Request) -> bytes:
     """What runs on the box, to be kept with the results: the generated script, and behind it, as comments, the `run` of each program."""
+    if isinstance(request.box.driver, ClusterDriver):
+        return cluster.job_script(request)
     script, *runs = request.job_entries(alone=not isinstance(request.box.driver, CommandDriver))
     return script.content + b"".join(b"\n# " + b"\n# ".join([run.path.encode(), *run.content.splitlines()]) + b"\n" for run in runs)
 

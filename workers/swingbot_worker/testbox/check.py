@@ -8,16 +8,19 @@ import sys
 import click
 
 from swingbot_jobs import tuning
+from swingbot_jobs.cluster import ClusterDriver
 from swingbot_jobs.iron import SshDriver
 from swingbot_jobs.testbox import CommandDriver, Testbox, TestboxError, load_file
 from swingbot_jobs.tuning import Finding
 from swingbot_worker import InfraError, process
 from swingbot_worker.site import from_environment
-from swingbot_worker.testbox import qemu, ssh
+from swingbot_worker.testbox import cluster, qemu, ssh
 
 
 def check(box: Testbox) -> list[Finding]:
     """What was looked at; a virtual testbox needs little, one that an operator's program drives is known to that program alone."""
+    if isinstance(box.driver, ClusterDriver):
+        return cluster.check(box, check)
     if isinstance(box.driver, SshDriver):
         return ssh.check(box)
     program = box.driver.argv[0] if isinstance(box.driver, CommandDriver) else qemu.PROGRAM

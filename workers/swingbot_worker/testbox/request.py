@@ -24,6 +24,21 @@ def tell_nobody(phase: str, why: str) -> None:
     """For boots by hand: there is no service that keeps the state of the box."""
 
 
+def alone() -> None:
+    """A box that has no other one to wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What is different for a box that is booted together with another one, as a node of a cluster."""
+
+    entries: Sequence[Entry]  # its own job files
+    locks: Sequence[int]  # the leases, which the cluster holds for both
+    devices: Sequence[str] = ()  # of a virtual machine: more arguments for QEMU
+    ready: Callable[[], None] = alone  # called when all is looked at and nothing has begun: waits for the other; raises InfraError if that one cannot begin
+    given_up: Callable[[], str | None] = lambda: None  # why nobody waits for this box any more
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One boot, everything looked up and checked. The driver writes `console` and `results`, and what else it has into `out`."""
@@ -39,9 +54,12 @@ class Request:
     order: Mapping[str, object]
     tell: Callable[[str], None]
     tell_phase: TellPhase = tell_nobody  # outside of the measured window only
+    node: Node | None = None
 
     def job_entries(self, *, alone: bool) -> list[Entry]:
         """What the job adds to the root file system, or what is laid before the operator's driver. `alone`: in a guest of its own."""
+        if self.node is not None:
+            return list(self.node.entries)
         kernel = cast("Mapping[str, object]", self.order.get("kernel", {}))
         return engine.job_entries(self.box, self.unit_jobs, self.site, kernel, alone=alone)
 

@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from swingbot_jobs.testbox import QemuDriver
@@ -42,8 +42,10 @@ def boot(request: Request) -> Boot:
         with _leases(request) as locks:
             if box.driver.accel == "kvm":
                 kvm.check(box, request.image, site)
+            if request.node is not None:
+                request.node.ready()
             request.tell_phase("booting", "QEMU starts")  # and no other phase: while the guest runs, its host is left alone
-            verdict, stale = _sound_run(request, qemu.qemu_argv(box, files, delay), locks)
+            verdict, stale = _sound_run(request, [*qemu.qemu_argv(box, files, delay), *(request.node.devices if request.node else ())], locks)
     facts = {**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key, "boots_spoilt_by_qemu": stale}
     return Boot(verdict=verdict, facts=facts)
 
@@ -51,7 +53,7 @@ def boot(request: Request) -> Boot:
 def _note(request: Request, made: rootfs.Rootfs, delay: int) -> None:
     """What makes this boot repeatable elsewhere: QEMU's arguments (files by name alone), the job's archive, what the root file system holds."""
     files = qemu.Files(image=Path("bzImage"), initrd=Path("initrd"), console=Path("console.log"), results=Path("results.tar"))
-    argv = qemu.qemu_argv(request.box, files, delay)
+    argv = [*qemu.qemu_argv(request.box, files, delay), *(request.node.devices if request.node else ())]
     (request.out / "qemu.json").write_text(json.dumps(argv, indent=1) + "\n")
     entries = request.job_entries(alone=True)
     (request.out / "job.cpio").write_bytes(cpio.archive(cpio.with_parents(entries)))
@@ -61,6 +63,9 @@ def _note(request: Request, made: rootfs.Rootfs, delay: int) -> None:
 @contextlib.contextmanager
 def _leases(request: Request) -> Iterator[list[int]]:
     cache = request.site.cache
+    if request.node is not None:
+        yield list(request.node.locks)
+        return
     with contextlib.ExitStack() as stack:
         locks = [stack.enter_context(lease.one_boot(cache, request.box.name, tell=request.tell, patience=request.patience))]
         if not request.box.repeatable:
@@ -70,12 +75,14 @@ def _leases(request: Request) -> Iterator[list[int]]:
 
 def _sound_run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> tuple[Verdict, int]:
     """Run until a boot is not spoilt by QEMU itself; its verdict, and how many were."""
-    for stale in range(STALE_BOOTS):
+    boots = STALE_BOOTS if request.node is None else 1  # a node of a cluster does not boot again by itself
+    for stale in range(boots):
         verdict = _run(request, argv, locks)
         if not console.trapped_on_stale_code(request.console.read_text(errors="replace")):
             return verdict, stale
-        request.tell(f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again")
-    raise InfraError(f"QEMU ran breakpoints that the kernel had taken away, {STALE_BOOTS} boots in a row; QEMU 8.1 and later do not.")
+        if stale + 1 < boots:
+            request.tell(f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again")
+    raise InfraError(f"QEMU ran breakpoints that the kernel had taken away, {boots} boots in a row; QEMU 8.1 and later do not.")
 
 
 def _run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> Verdict:
@@ -87,11 +94,23 @@ def _run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> Verdict
     stopped: Stop | None = None
     done: process.Completed | None = None
     try:
-        done = process.run(argv, timeout=request.limits.wall, log=log, pass_fds=locks, watch=watch, watch_seconds=LOOK_SECONDS)
+        done = process.run(argv, timeout=request.limits.wall, log=log, pass_fds=locks, watch=_watching(request, watch), watch_seconds=LOOK_SECONDS)
     except Stop as stop:
         stopped = stop
     _cut(request.console)
     return _judge(request, log, done, stopped)
+
+
+def _watching(request: Request, watch: Watch) -> Callable[[float], None]:
+    if (node := request.node) is None:
+        return watch
+
+    def look(elapsed: float) -> None:
+        if why := node.given_up():
+            raise Stop(Verdict(status=BootStatus.TIMED_OUT, reason=why))
+        watch(elapsed)
+
+    return look
 
 
 def _judge(request: Request, log: Path, done: process.Completed | None, stopped: Stop | None) -> Verdict:

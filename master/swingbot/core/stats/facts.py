@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from swingbot_jobs.facts import END, fact_of, known
+from swingbot_jobs.facts import END, OF_SERVER, fact_of, known
 
 Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k
@@ -113,20 +113,21 @@ def _difference(name: str, base: Boots, head: Boots, paired: bool, kind: Kind | 
 
 
 def _words(name: str, base: Sequence[str], head: Sequence[str]) -> str:
-    named = _NAMES.get(name, name)
+    bare = name.removeprefix(OF_SERVER)
+    named = _NAMES.get(bare, bare) + (" of the server" if bare != name else "")
     if base == head:
         return f"{named} changed during the comparison: {_listed(base)}"
-    a, b = (_only(base, head), _only(head, base)) if name == "cmdline" else (base, head)
+    a, b = (_only(base, head), _only(head, base)) if bare == "cmdline" else (base, head)
     return f"{named} differs: {_listed(a)} in base, {_listed(b)} in head"
 
 
 def _plain(name: str, value: Any) -> str:
     text = str(value).strip()
-    return " ".join(word for word in text.split() if not _OF_THE_BOOT.match(word)) if name == "cmdline" else text
+    return " ".join(word for word in text.split() if not _OF_THE_BOOT.match(word)) if name.removeprefix(OF_SERVER) == "cmdline" else text
 
 
 def _equal(name: str, a: str, b: str) -> bool:
-    if name == "memory_kb":
+    if name.removeprefix(OF_SERVER) == "memory_kb":
         try:
             return abs(float(a) - float(b)) <= MEMORY_SLACK * max(abs(float(a)), abs(float(b)))
         except ValueError:

@@ -42,7 +42,7 @@ def boot(request: Request) -> Boot:
     shutil.copyfile(made.record, request.out / rootfs.RECORD)
     request.results.write_bytes(b"")
     with (
-        lease.one_boot(request.site.cache, request.box.name, tell=request.tell, patience=request.patience),
+        _lease(request),
         tempfile.TemporaryDirectory(prefix="swingbot-iron-") as work,
         _console(request.box.driver, Path(work, "console")) as raw,
     ):
@@ -52,6 +52,15 @@ def boot(request: Request) -> Boot:
         finally:
             request.console.write_text(drive.kernel_text())
     return _boot(request, drive, way, made)
+
+
+@contextlib.contextmanager
+def _lease(request: Request) -> Iterator[None]:
+    if request.node is not None:  # its cluster holds it
+        yield
+        return
+    with lease.one_boot(request.site.cache, request.box.name, tell=request.tell, patience=request.patience):
+        yield
 
 
 def _drive(request: Request, driver: SshDriver, link: Link, made: rootfs.Rootfs, entries: list[cpio.Entry], raw: Path) -> Drive:

@@ -148,6 +148,8 @@ class Drive:
         began = time.monotonic()
         self._stage(kernel, initrd, cmdline)
         self.facts |= {"sending_seconds": round(time.monotonic() - began, 1), "entered_by": self.driver.enter, "idle_release": self.home["release"]}
+        if self.request.node is not None:
+            self.request.node.ready()
         self._from, self._left = self._changed_size(), True
         with contextlib.suppress(Unreachable):  # it may be gone before SSH has said good-bye
             self.link.run(enter.kexec_go(self.driver.workspace) if self.driver.enter == "kexec" else enter.reboot())
@@ -196,6 +198,9 @@ class Drive:
                 knocked = now
                 if (found := self._home_without_a_word(way)) is not None:
                     return found
+            if self.driver.power is not None and self.request.node is not None and (why := self.request.node.given_up()):
+                self.verdict = Verdict(status=BootStatus.TIMED_OUT, reason=why)
+                return Event.DEADLINE
             if now > deadline(way, self._times()):
                 self.verdict = self._late(said)
                 return Event.DEADLINE

@@ -1,0 +1,53 @@
+"""A cluster for tests: the shipped one, a kernel with the driver of its cards, and programs that provoke one of its ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from swingbot_worker import InfraError, kbuild, lease
+from swingbot_worker.site import Site
+from tests.boot.lab import virtual_lab
+from tests.contract.test_testbox import PROGRAMS, ROOT, Lab, a_job
+
+RR: dict[str, Any] = a_job("netperf", runs=2, cluster="cs-vm", test="TCP_RR", ip="ipv4", nr_threads="1", runtime="1")
+PANIC = PROGRAMS["panics"]
+# `serve` and `client` of programs that provoke one of the two kernels, or the wire.
+PROVOKING = {
+    "server-panics": (PANIC + " &\n", "sleep 60\n"),
+    "client-panics": ("exit 0\n", PANIC),
+    "unplugs": ("exit 0\n", "for card in /sys/class/net/e*; do ip link set ${card##*/} down; done; echo unplugged\n"),
+    "refuses": ("echo no port is free; exit 1\n", "echo never\n"),
+}
+
+
+def wired_image(kernel_repo: tuple[Path, str], site: Site, out: Path) -> Path:
+    """The base commit with the driver of a network card: nearly all of it comes out of ccache, or it is kept from before."""
+    repo, base = kernel_repo
+    order = kbuild.order_by_hand(site, repo=str(repo), commit=base, kconfig="vm-x86_64+net-virtio", compiler="gcc", layout=0)
+    outcome = kbuild.build(order, out, site)
+    assert outcome["status"] == "built", outcome["reason"]
+    return out / "bzImage"
+
+
+def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:
+    """The shipped cluster, and programs with a part for each of its ends."""
+    lab = virtual_lab(folder, image, box="vm-tcg")
+    shipped = (ROOT / "workers" / "testboxes" / "cs-vm.yaml").read_text()
+    (lab.site.workers / "testboxes" / "cs-vm.yaml").write_text(shipped.replace("boot_seconds: 10", f"boot_seconds: {boot_seconds}"))
+    for name, parts in PROVOKING.items():
+        program = lab.site.jobs / "programs" / name
+        program.mkdir()
+        for part, text in zip(("run", "serve", "client"), ("exit 1\n", *parts), strict=True):
+            (program / part).write_text(f"#!/bin/sh\n{text}")
+            (program / part).chmod(0o755)
+    return Lab(site=lab.site, box="cs-vm", image=image, out=lab.out)
+
+
+def leased(site: Site, name: str) -> bool:
+    """Whether somebody boots it now."""
+    try:
+        with lease.one_boot(site.cache, name, patience=-1.0):
+            return False
+    except InfraError:
+        return True

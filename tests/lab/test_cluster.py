@@ -1,0 +1,54 @@
+"""What can go wrong with a wire and takes longer to tell; the panics are in tests/boot."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from swingbot_jobs.cluster import ClusterDriver
+from swingbot_worker.site import Site
+from swingbot_worker.testbox.cluster import wire
+from tests.boot.wired import RR, leased, wired_image, wired_lab
+from tests.contract.test_testbox import a_job
+
+
+@pytest.fixture(scope="module")
+def wired_kernel(kernel_repo: tuple[Path, str], site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wired_image(kernel_repo, site, tmp_path_factory.mktemp("wired"))
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "says"),
+    [
+        ("unplugs", "infra", "The wire of cluster cs-vm has no carrier at client vm-tcg (eth0); see to the cable"),
+        ("refuses", "hung", "server: cannot serve: no port is free"),
+    ],
+)
+def test_what_goes_wrong_is_told_with_the_box_that_it_went_wrong_on(tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str) -> None:
+    lab = wired_lab(tmp_path, wired_kernel)
+    outcome = lab.boot([a_job(program, cluster="cs-vm")])
+    assert (outcome["status"], says in str(outcome["reason"])) == (status, True), outcome["reason"]
+    assert not leased(lab.site, "vm-tcg")
+
+
+def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client's end is in another socket: it has a carrier, and nobody answers."""
+    lab, elsewhere, real = wired_lab(tmp_path, wired_kernel, boot_seconds=1), tmp_path / "elsewhere", wire.devices
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(elsewhere))
+        listening.listen(1)
+        threading.Thread(target=lambda: listening.accept()[0].recv(1), daemon=True).start()
+
+        def crossed(driver: ClusterDriver, role: str, folder: Path) -> wire.Devices:
+            made = real(driver, role, folder)
+            return wire.Devices(
+                argv=[word.replace(str(folder / "wire"), str(elsewhere)) if role == "client" else word for word in made.argv], socket=made.socket
+            )
+
+        monkeypatch.setattr(wire, "devices", crossed)
+        outcome = lab.boot([RR])
+    assert outcome["status"] == "hung"
+    assert "client vm-tcg: the server did not answer at 198.18.0.1, although the wire has a carrier here" in outcome["reason"]

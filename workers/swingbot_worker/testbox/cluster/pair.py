@@ -1,0 +1,131 @@
+"""Two boots beside each other: each in a thread of its own, through its own driver, with what one has to know of the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from swingbot_jobs.cluster import CLIENT, ROLES, SERVER, ClusterDriver
+from swingbot_jobs.parse import read_results
+from swingbot_worker import InfraError
+from swingbot_worker.rootfs.cpio import Entry
+from swingbot_worker.testbox import ssh, virtual
+from swingbot_worker.testbox.cluster.judge import Ending
+from swingbot_worker.testbox.cluster.script import TROUBLE
+from swingbot_worker.testbox.request import Boot, Fact, Node, Request, TellPhase
+
+# A server that the client said farewell to is off within this.
+LATE_SECONDS = 60.0
+# From one box being ready to leave its own system until the other one is: that one may have to be brought home first.
+READY_SECONDS = 3600.0
+# What a cluster does is what the one does that has come least far; home again are both or none.
+_ORDER = ("booting", "running", "returning", "idle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One node's part: how it ended, and the facts that its driver knows."""
+
+    ending: Ending
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+
+def together(phases: Mapping[str, str]) -> str | None:
+    """What both are doing, as one testbox; None while one of them has not said anything. Lost is lost."""
+    if "lost" in phases.values():
+        return "lost"
+    return min(phases.values(), key=_ORDER.index) if len(phases) == len(ROLES) else None
+
+
+class Pair:
+    """Both nodes of one order."""
+
+    def __init__(self, request: Request, driver: ClusterDriver) -> None:
+        self._request, self._driver = request, driver
+        self._barrier = threading.Barrier(len(ROLES))
+        self._lock = threading.Lock()
+        self._phases: dict[str, str] = {}
+        self._told: str | None = None
+        self._played: dict[str, Played] = {}
+        self._ended: dict[str, float] = {}
+        self._given_up: set[str] = set()
+        self._stopped = False
+
+    def play(self, requests: Mapping[str, Request]) -> Mapping[str, Played]:
+        """Boot both and wait for both. An exception here, as SIGTERM's, ends both."""
+        threads = [threading.Thread(target=self._play, args=(role, requests[role]), daemon=True, name=role) for role in ROLES]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(0.2)
+        finally:
+            self._stopped = True
+            self._barrier.abort()
+        return self._played
+
+    def _play(self, role: str, request: Request) -> None:
+        made: Boot | None = None
+        fault: InfraError | None = None
+        try:
+            made = virtual.boot(request) if request.box.virtual else ssh.boot(request)
+        except InfraError as error:
+            fault = error
+        except Exception as error:
+            fault = InfraError(f"the driver failed: {type(error).__name__}: {error}")
+        told = read_results(request.results).facts.get(TROUBLE, "") if request.results.is_file() else ""
+        name, given_up = request.box.name, role in self._given_up
+        ending = Ending(role=role, box=name, verdict=made.verdict if made else None, fault=fault, given_up=given_up, trouble=told.strip())
+        with self._lock:
+            self._played[role] = Played(ending=ending, facts=made.facts if made else {})
+            self._ended[role] = time.monotonic()
+        if fault is not None:
+            self._barrier.abort()
+
+    def node(self, role: str, *, entries: Sequence[Entry], locks: Sequence[int], devices: Sequence[str], ready: Callable[[], None]) -> Node:
+        return Node(entries=entries, locks=locks, devices=devices, ready=ready, given_up=lambda: self._why_give_up(role))
+
+    def ready(self, role: str) -> None:
+        """Wait until the other one is ready too. Raises InfraError if it will not be."""
+        try:
+            self._barrier.wait(READY_SECONDS)
+        except threading.BrokenBarrierError:
+            other = self._driver.nodes[_other(role)].name
+            self._given_up.add(role)
+            raise InfraError(f"Nothing was booted on it, because its {_other(role)} {other} could not begin.") from None
+
+    def _why_give_up(self, role: str) -> str | None:
+        """Why nobody waits for this one any more: the other one is through, and has not come to a good end, or long ago."""
+        if self._stopped:
+            return "it was ended"
+        with self._lock:
+            played, ended = self._played.get(_other(role)), self._ended.get(_other(role), 0.0)
+        if played is None:
+            return None
+        late = role == SERVER and time.monotonic() - ended > LATE_SECONDS
+        if played.ending.well and not late:
+            return None
+        self._given_up.add(role)
+        if played.ending.well:
+            return f"{role} {self._driver.nodes[role].name}: not done {LATE_SECONDS:.0f} s after the client was"
+        return f"ended, because its {_other(role)} had ended"
+
+    def phase(self, role: str) -> TellPhase:
+        def tell(phase: str, why: str) -> None:
+            with self._lock:
+                self._phases[role] = phase
+                now = together(self._phases)
+                if now is None or now == self._told:
+                    return
+                self._told = now
+            name = self._driver.nodes[role].name
+            self._request.tell_phase(now, f"{role} {name}: {why}"[:2000])
+
+        return tell
+
+
+def _other(role: str) -> str:
+    return CLIENT if role == SERVER else SERVER
