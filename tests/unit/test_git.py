@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -38,6 +39,20 @@ def test_a_branch_is_fetched_and_its_history_read(mirror: Mirror, linux: tuple[P
     assert mirror.facts(ids[1]).subject == "1"
     assert mirror.facts(ids[1]).parents == (ids[0],)
     assert "state.json" in mirror.changed_paths(ids[1])
+
+
+def test_a_repository_that_belongs_to_somebody_else_is_read(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+    path, ids = linux
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a repository away")
+    subprocess.run(["chown", "-R", "12345", path], check=True)
+    assert mirror.remote_tip(str(path), "main") == ids[-1]
+    assert mirror.fetch_branch("t", str(path), "main") == ids[-1]
+
+
+def test_a_repository_that_is_not_there_is_told_by_its_reason(mirror: Mirror, tmp_path: Path) -> None:
+    with pytest.raises(GitError, match="does not appear to be a git repository"):
+        mirror.remote_tip(str(tmp_path / "nowhere"), "main")
 
 
 def test_prefixes_tags_and_branches_resolve(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:

@@ -43,6 +43,9 @@ FETCH_BYTES: Final = 20 << 30  # of one fetch; a whole kernel history has 5 GiB
 # For every command that reaches a remote, beside the one protocol that is allowed: no other server than the one named, and no waiting for a silent one.
 _CAREFUL: Final = ("-c", "http.followRedirects=false", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "core.hooksPath=/dev/null")
 
+# What git says below its reason.
+_WHATEVER_IT_WAS: Final = ("Could not read from remote repository.", "Please make sure you have the correct access rights", "and the repository exists.")
+
 
 class Mirror:
     """The bare repository at `path`, made on first use. `listed` are globs of paths on this host that may be fetched from."""
@@ -80,7 +83,7 @@ class Mirror:
     def remote_tip(self, url: str, branch: str) -> str:
         """Ask `url` where `branch` is, without fetching."""
         found = self._allowed(url, branch)
-        question = (*_CAREFUL, "ls-remote", "--exit-code", "--", found.url, f"refs/heads/{branch}")
+        question = (*_CAREFUL, "ls-remote", "--exit-code", *_server(found), "--", found.url, f"refs/heads/{branch}")
         answer = self._git(*question, what=f"branch {branch!r} of {url}", timeout=300, protocol=found.protocol)
         return answer.split()[0]
 
@@ -276,7 +279,7 @@ class Mirror:
 
     def _fetch(self, found: Remote, refspec: str, *, what: str) -> None:
         """One at a time, so that whatever is left of one that failed can be removed; no file larger than `fetch_bytes`."""
-        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", found.url, refspec)
+        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", *_server(found), "--", found.url, refspec)
         with self._fetching():
             checkpoint("git fetch: before")
             try:
@@ -349,6 +352,11 @@ def _why(done: process.Completed, file_bytes: int | None) -> str:
     return _last_line(done.err) or f"git exited with status {done.rc}"
 
 
+def _server(found: Remote) -> tuple[str, ...]:
+    """A path that the operator lists may be anybody's. The git that serves it takes no configuration from ours, and refuses what is not its user's."""
+    return ("--upload-pack=git -c safe.directory=* upload-pack",) if found.protocol == "file" else ()
+
+
 def _forget(known: dict[Any, Any]) -> None:
     """Drop what was asked first once there is much."""
     if len(known) > REMEMBERED:
@@ -368,4 +376,5 @@ def _is_diff(path: Path) -> bool:
 
 def _last_line(text: str) -> str:
     lines = [line.removeprefix("fatal: ").removeprefix("error: ") for line in text.splitlines() if line.strip() and not line.startswith("hint:")]
-    return lines[-1] if lines else ""
+    telling = [line for line in lines if line not in _WHATEVER_IT_WAS]
+    return (telling or lines or [""])[-1]
