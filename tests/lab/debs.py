@@ -1,0 +1,71 @@
+"""Debian packages in a folder that apt takes as a source: what a server of the tests can install without a network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from swingbot_worker import lease
+from swingbot_worker.rootfs.debian import system_sources
+from swingbot_worker.site import from_environment
+
+SUITE = "bookworm"
+
+
+def sources_list() -> str:
+    """This host's own sources of Debian 12, one a line."""
+    mine = [one for one in system_sources() if one.suite in (SUITE, f"{SUITE}-updates", f"{SUITE}-security")]
+    return "".join(f"deb {f'[{one.options}] ' if one.options else ''}{one.uri} {one.suite} {' '.join(one.components)}\n" for one in mine)
+
+
+def debs(packages: Sequence[str], root: Path) -> Path:
+    """A folder with `packages` and all that they need beyond what `root` has; `Packages` in it is its index. Made once a set."""
+    status = root / "var/lib/dpkg/status"
+    key = hashlib.sha256(json.dumps([sorted(packages), status.read_text()]).encode()).hexdigest()[:16]
+    folder = from_environment().cache / "debs" / key
+    with lease.cache_entry(folder, patience=1800.0):
+        if not (folder / "Packages").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _fetch(packages, status, folder)
+            (folder / "Packages.part").write_text("\n".join(_entry(deb) for deb in sorted(folder.glob("*.deb"))))
+            (folder / "Packages.part").rename(folder / "Packages")
+    return folder
+
+
+def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
+    """apt-get with a state of its own: nothing of this host's apt changes."""
+    state = folder / "state"
+    for name in ("lists/partial", "archives/partial"):
+        (state / name).mkdir(parents=True)
+    (state / "sources.list").write_text(sources_list())
+    settings = {
+        "Dir::State": state,
+        "Dir::Cache": state,
+        "Dir::Cache::archives": state / "archives",
+        "Dir::Etc::SourceList": state / "sources.list",
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::State::status": status,
+        "APT::Sandbox::User": "root",
+        "APT::Install-Recommends": "false",
+        "Debug::NoLocking": "true",
+    }
+    apt = ["apt-get", "-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
+    for argv in ([*apt, "update"], [*apt, "--yes", "--download-only", "install", *packages]):
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+        if done.returncode != 0:
+            raise RuntimeError(f"apt-get: {(done.stdout + done.stderr)[-1500:]}")
+    for deb in (state / "archives").glob("*.deb"):
+        deb.rename(folder / deb.name.replace("%3a", ":"))
+    shutil.rmtree(state)
+
+
+def _entry(deb: Path) -> str:
+    """A package in the index: its control file, and where it lies (Debian policy, and apt's own format of `Packages`)."""
+    control = subprocess.run(["dpkg-deb", "--field", str(deb)], capture_output=True, text=True, check=True).stdout
+    data = deb.read_bytes()
+    return f"{control.rstrip()}\nFilename: ./{deb.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"
