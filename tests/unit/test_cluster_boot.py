@@ -16,6 +16,7 @@ from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import InfraError, OrderError, lease
 from swingbot_worker.site import CHECKOUT
 from swingbot_worker.testbox.cluster import pair, script, wire
+from swingbot_worker.testbox.cluster.check import card_in
 from swingbot_worker.testbox.cluster.judge import Ending, judge
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
@@ -212,3 +213,23 @@ def test_while_one_waits_for_both_the_free_one_can_be_used(tmp_path: Path) -> No
             assert not got.is_set()
     thread.join(30)
     assert got.is_set()
+
+
+# --- the check
+
+
+@pytest.mark.parametrize(
+    ("card", "ok", "found"),
+    [
+        ("3c:ec:ef:00:00:01", True, "enp2s0, with a carrier"),
+        ("3c:ec:ef:00:00:02", False, "enp3s0, without a carrier"),
+        ("3c:ec:ef:00:00:03", True, "enp4s0, down in the idle system"),
+        ("3c:ec:ef:00:00:04", False, "no; there are lo 00:00:00:00:00:00, enp2s0"),
+        ("eth1", True, "a name of the kernel under test"),
+        ("enp3s0", False, "enp3s0, without a carrier"),
+    ],
+)
+def test_a_card_is_looked_for_in_the_idle_system(card: str, ok: bool, found: str) -> None:
+    cards = "lo 00:00:00:00:00:00 1\nenp2s0 3c:ec:ef:00:00:01 1\nenp3s0 3c:ec:ef:00:00:02 0\nenp4s0 3c:ec:ef:00:00:03 \n"
+    finding = card_in("it is there", card, cards)
+    assert (finding.ok, found in finding.found) == (ok, True), finding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -110,3 +111,30 @@ def test_ids_carry_their_letter_and_say_what_was_expected() -> None:
     for nonsense in ("", "5", "c", "c5x", "z5", "c-5", "c" + "9" * 30):
         with pytest.raises(ids.BadId):
             ids.read(nonsense)
+
+
+PAIRS = {"cs-ab": ("a", "b"), "cs-ba": ("a", "b")}
+ALL = {"a", "b", "cs-ab", "cs-ba", "c"}
+
+
+def handed(*orders: Order, leased: Collection[str] = ()) -> list[int]:
+    return [o.id for o in choose(orders, busy={}, leased=leased, usable=ALL, nodes=PAIRS)]
+
+
+def test_a_cluster_and_its_nodes_never_work_beside_each_other() -> None:
+    on_a, both, on_b, on_c = order(1, testbox="a"), order(2, testbox="cs-ab"), order(3, testbox="b"), order(4, testbox="c")
+    assert handed(both, on_a, on_b, on_c) == [2, 4]
+    assert handed(on_c, both, order(5, testbox="cs-ba")) == [4, 2]
+    assert handed(both, leased={"a"}) == []
+
+
+def test_a_cluster_that_waits_for_one_node_keeps_the_other_from_less_dear_work_only() -> None:
+    on_b, both = order(1, testbox="b"), order(2, testbox="cs-ab")
+    assert handed(on_b, both, leased={"a"}) == [1]
+    assert handed(both, on_b, leased={"a"}) == []
+    assert handed(both, on_b) == [2]
+
+
+def test_a_cluster_that_may_not_work_keeps_nobody_waiting() -> None:
+    picked = choose([order(1, testbox="cs-ab"), order(2, testbox="a")], busy={}, leased=(), usable={"a", "b"}, nodes=PAIRS)
+    assert [o.id for o in picked] == [2]

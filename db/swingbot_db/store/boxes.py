@@ -21,6 +21,10 @@ RENEW_SECONDS: Final = 15.0
 LATEST_BOOTS: Final = 20  # of a testbox, whose invalid runs are counted
 
 _ALERT = "id, kind, testbox, reason, began_at, ended_at"
+# Of an attempt on a cluster several rows: the one of the testbox that its order names comes first.
+_OWN_FIRST = (
+    "FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id WHERE l.attempt = :a ORDER BY l.testbox <> o.testbox, l.testbox"
+)
 _BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
 
 
@@ -79,8 +83,8 @@ class BoxRows(Rows):
     def hold(self, attempt: int, controller: str, seconds: float) -> str | None:
         """Take or renew the lease of the attempt's testbox for `controller`; why not, while another one holds it. A build has none: nothing is refused."""
         row = self.first(
-            "SELECT testbox, holder, until, until > clock_timestamp() AS live, extract(epoch FROM until - clock_timestamp())::float AS rest"
-            " FROM lease WHERE attempt = :a FOR UPDATE",
+            "SELECT l.testbox, l.holder, l.until, l.until > clock_timestamp() AS live, extract(epoch FROM l.until - clock_timestamp())::float AS rest"
+            f" {_OWN_FIRST} FOR UPDATE OF l",
             a=attempt,
         )
         if row is None:
@@ -97,17 +101,18 @@ class BoxRows(Rows):
         return None
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
-        """What the worker says that its testbox does; False if the attempt has it no more."""
-        testbox = self.value("SELECT testbox FROM lease WHERE attempt = :a FOR UPDATE", a=attempt)
-        if testbox is None:
-            return False
-        self.move_box(testbox, Told(phase, why, attempt))
-        return True
+        """What the worker says that its testbox does; False if the attempt has it no more. The nodes of a cluster do the same, but who is lost is named."""
+        testboxes = [row.testbox for row in self.all(f"SELECT l.testbox {_OWN_FIRST} FOR UPDATE OF l", a=attempt)]
+        for number, testbox in enumerate(testboxes):
+            if number == 0 or phase != "lost" or f" {testbox}:" in why:
+                self.move_box(testbox, Told(phase, why, attempt))
+        return bool(testboxes)
 
     def lapsed_leases(self) -> list[Lapse]:
         rows = self.all(
             "SELECT l.testbox, l.attempt, a.order_id AS order, l.holder, extract(epoch FROM clock_timestamp() - l.until)::float AS silent_seconds"
-            " FROM lease l JOIN attempt a ON a.id = l.attempt WHERE l.until < clock_timestamp() AND a.state = 'running' ORDER BY l.testbox"
+            " FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id AND o.testbox = l.testbox"
+            " WHERE l.until < clock_timestamp() AND a.state = 'running' ORDER BY l.testbox"
         )
         return [Lapse(**row._mapping) for row in rows]
 

@@ -42,16 +42,19 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
         elif ago >= patience(made):
             made_by[order.id] = made
             ready.append(order)
-    for order in choose(ready, busy=store.open_dispatches(), leased=store.leased(), usable=usable | quarantined):
-        _hand_out(store, order, made_by[order.id] + 1)
+    fit = {name for name in usable | quarantined if set(lab.testboxes[name].nodes) <= usable}  # a cluster is as fit as its nodes
+    nodes = {name: box.nodes for name, box in lab.testboxes.items() if box.nodes}
+    for order in choose(ready, busy=store.open_dispatches(), leased=store.leased(), usable=fit, nodes=nodes):
+        _hand_out(lab, store, order, made_by[order.id] + 1)
 
 
-def _hand_out(store: Store, order: Order, number: int) -> None:
+def _hand_out(lab: Lab, store: Store, order: Order, number: int) -> None:
     attempt = store.add_attempt(order.id, number)
     if order.testbox is not None:
-        if not store.take_lease(order.testbox, attempt):
-            raise AssertionError(f"testbox {order.testbox} is leased twice")  # rolls this tick back; the next one sees the lease
-        hand_out(store, order.testbox, attempt)
+        for testbox in (order.testbox, *lab.testboxes[order.testbox].nodes):
+            if not store.take_lease(testbox, attempt):
+                raise AssertionError(f"testbox {testbox} is leased twice")  # rolls this tick back; the next one sees the lease
+        hand_out(lab, store, order.testbox, attempt)
     store.set_order(order.id, "running")
     store.add_dispatch(order.id, attempt, number, 1, builder_of(order))
 
@@ -64,7 +67,7 @@ def follow_dispatches(lab: Lab, store: Store) -> None:
         limit = GRACE + 2 * (lab.policies.deadline_build if order.kind == "build" else lab.policies.deadline_boot)
         if order.state == "cancelled":
             store.bury_attempt(attempt.id, "the order was cancelled")
-            withdrew(store, order, "the order was cancelled")
+            withdrew(lab, store, order, "the order was cancelled")
         elif attempt.age_seconds > limit:
             _give_up(lab, store, order, attempt, f"nothing was heard of it for {attempt.age_seconds:.0f} s", silent=True)
         elif attempt.dispatch_state == "over":

@@ -40,7 +40,7 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
     store.release_lease(attempt.id)
     reason, unfit = outcome.get("reason") or "no reason was given", outcome["status"] == "infra" and outcome.get("fault") == "order"
     if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
-        withdrew(store, order, reason)  # no failure of its testbox
+        withdrew(lab, store, order, reason)  # no failure of its testbox
     else:
         outcome_came(lab, store, order, outcome["status"], outcome.get("reason"))
     if unfit and order.state == "running":

@@ -13,14 +13,17 @@ from swingbot.service.ports import Lab, Store
 MORE_ATTEMPTS: Final = 3  # that the orders of a quarantined testbox may make once it is back
 
 
-def hand_out(store: Store, testbox: str, attempt: int) -> None:
-    store.move_box(testbox, HandedOut(attempt))
+def hand_out(lab: Lab, store: Store, testbox: str, attempt: int) -> None:
+    """The testbox, and where it is a cluster its nodes, are an attempt's."""
+    for name in (testbox, *_nodes(lab, testbox)):
+        store.move_box(name, HandedOut(attempt))
 
 
 def outcome_came(lab: Lab, store: Store, order: Order, status: str, reason: str | None) -> None:
     """An attempt has ended by itself: the testbox is back, or its driver said that it is not."""
     if order.testbox is None:
         return
+    _give_nodes_back(lab, store, order.testbox, status)
     if status == "infra":
         _fail(lab, store, order.testbox, Failed(reason or "no reason was given"))
         return
@@ -34,13 +37,25 @@ def outcome_came(lab: Lab, store: Store, order: Order, status: str, reason: str 
 def gave_up(lab: Lab, store: Store, order: Order, reason: str, *, silent: bool) -> None:
     """The brain gave an attempt up. `silent`: nothing was heard of it, so nobody knows where the testbox is."""
     if order.testbox is not None:
+        _give_nodes_back(lab, store, order.testbox, reason)
         _fail(lab, store, order.testbox, Silent(reason) if silent else Failed(reason))
 
 
-def withdrew(store: Store, order: Order, reason: str) -> None:
+def withdrew(lab: Lab, store: Store, order: Order, reason: str) -> None:
     """Nobody wants the order any more; its executor ends itself."""
     if order.testbox is not None:
+        _give_nodes_back(lab, store, order.testbox, reason)
         store.move_box(order.testbox, Withdrawn(reason))
+
+
+def _give_nodes_back(lab: Lab, store: Store, testbox: str, why: str) -> None:
+    """The nodes of a cluster are free again, each as it is. What failed counts for the cluster: which of them it was is not for sure."""
+    for name in _nodes(lab, testbox):
+        store.move_box(name, Withdrawn(f"given back by cluster {testbox}: {why}"))
+
+
+def _nodes(lab: Lab, testbox: str) -> tuple[str, ...]:
+    return lab.testboxes[testbox].nodes if testbox in lab.testboxes else ()
 
 
 def bar(store: Store, testbox: str, reason: str) -> None:

@@ -59,6 +59,8 @@ def show(session: Session, name: str, json_: bool) -> None:
         return
     click.echo(f"{facts['name']}  {facts['state']}" + (f": {facts['reason']}" if facts["reason"] else "") + (f"  [{facts['label']}]" if facts["label"] else ""))
     click.echo(_now(facts))
+    if nodes := (facts["facts"].get("cluster") or {}).get("nodes"):
+        click.echo(f"cluster of {', '.join(f'{role} {node}' for role, node in sorted(nodes.items(), reverse=True))}; leased and booted together")
     click.echo(f"{facts['boots']} boots, {facts['boots_not_up']} of them did not come up; {facts['queued']} in the queue\n")
     parts = ("run", "boot", "boot_mean", "pair", "day", "layout")
     rows = [(r["metric"], r["unit_job"], *(_part(r[p]) for p in parts), r["boots"], r["wild_boots"]) for r in facts["noise"]]

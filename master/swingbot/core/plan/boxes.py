@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from swingbot.core.model.box import Box
-from swingbot_jobs.testbox import QemuDriver, Testbox
+from swingbot_jobs.testbox import Testbox
 
 FAILED: Final = "failed: "  # begins the reason of a quarantine that failures in a row led to
 UNFIT: Final = "screening: "  # begins the reason of a quarantine that its screening led to
@@ -74,12 +74,12 @@ def why_bar(box: Box, most: int) -> str | None:
 
 def failures_borne(box: Testbox, policy: BoxPolicy) -> int:
     """Failures in a row that lead to quarantine; 0, never, for a program on its host: what fails it is the host, and another try costs nothing."""
-    return 0 if isinstance(box.driver, QemuDriver) else policy.failures
+    return 0 if box.virtual else policy.failures
 
 
 def screening_boots(box: Testbox, policy: BoxPolicy) -> int:
     """How many boots of an anchor the testbox has to make before it may vote; 0 for one that is a program on its host."""
-    return 0 if isinstance(box.driver, QemuDriver) else policy.screening_boots
+    return 0 if box.virtual else policy.screening_boots
 
 
 def hardware(box: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,6 +109,6 @@ def interchangeable(one: Testbox, other: Testbox) -> bool:
     """Whether unit jobs made for `one` are those that would have been made for `other`."""
 
     def asked(box: Testbox) -> tuple[object, ...]:
-        return box.tbox_group, box.nr_cpu, box.memory_mb, dict(box.demand), box.lkp, box.repeatable, box.accepts
+        return box.tbox_group, box.nr_cpu, box.memory_mb, dict(box.demand), box.lkp, box.repeatable, box.accepts, box.cluster
 
     return asked(one) == asked(other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from swingbot.core.model.records import Order
@@ -26,19 +27,33 @@ def patience(attempts_made: int) -> float:
     return _BACKOFF[min(attempts_made, len(_BACKOFF) - 1)]
 
 
-def choose(ready: Sequence[Order], *, busy: Mapping[str, int], leased: Collection[str], usable: Collection[str]) -> list[Order]:
+def choose(
+    ready: Sequence[Order],
+    *,
+    busy: Mapping[str, int],
+    leased: Collection[str],
+    usable: Collection[str],
+    nodes: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> list[Order]:
     """Pick what to hand out now from `ready` (dearest first).
 
-    `busy` counts open dispatches per builder, `leased` names testboxes at work, `usable` those that may take work.
+    `busy` counts open dispatches per builder, `leased` names testboxes at work, `usable` those that may take work, `nodes` what each cluster is made
+    of. A cluster begins when all of its nodes are free; while it waits for one of them, none of them begins anything that is less dear.
     """
-    room = dict(busy)
+    room, taken = dict(busy), set(leased)
     picked: list[Order] = []
     for order in ready:
-        builder = builder_of(order)
-        if order.kind == "boot" and (order.testbox in leased or order.testbox not in usable):
+        builder, limit = builder_of(order), KERNELS_AHEAD if order.kind == "build" and order.priority > AHEAD else 1
+        if room.get(builder, 0) >= limit:
             continue
-        if room.get(builder, 0) >= (KERNELS_AHEAD if order.kind == "build" and order.priority > AHEAD else 1):
-            continue
+        if order.testbox is not None:
+            together = {order.testbox, *nodes.get(order.testbox, ())}
+            if order.testbox in taken or order.testbox not in usable:
+                continue
+            waits = bool(together & taken)
+            taken |= together
+            if waits:
+                continue
         room[builder] = room.get(builder, 0) + 1
         picked.append(order)
     return picked

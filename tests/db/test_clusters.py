@@ -1,0 +1,183 @@
+"""Clusters in the database: an attempt on one has its nodes too, all or none, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from swingbot.app.settings import load
+from swingbot.core.model.records import JobFile
+from swingbot.service.boot_anchors import drain, quarantine, resume
+from swingbot.service.ports import RequestError
+from swingbot.service.request_comparison import request_comparison
+from swingbot.service.tick import tick
+from swingbot.service.watch_testboxes import SETTLE_SECONDS
+from swingbot_db.attempts import Attempts
+from swingbot_db.migrate import upgrade
+from tests import builders as make
+from tests.db.racks import attempt_of, box, environment, fail, lapse, rows, state, turn
+from tests.db.test_migrations import upgrade_to
+from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.brain import JOB, Brain, make_brain
+from tests.fakes.mail import running_smtpd
+
+IRON = """\
+name: {name}
+tbox_group: {name}
+driver: ssh
+model: iron
+nr_cpu: 1
+memory_mb: 1024
+ssh: {{host: {name}.example, key: /k, known_hosts: /h, enter: kexec, console: {{device: /dev/ttyS0}}, power: none}}
+"""
+CLUSTER = """\
+name: {name}
+tbox_group: cs-pair
+driver: cluster
+model: two of iron
+nr_cpu: 1
+memory_mb: 1024
+cluster:
+  nodes: {{server: {server}, client: {client}}}
+  wire: {{cards: {{server: eth1, client: eth1}}}}
+"""
+WIRE = JobFile(name="wire.yaml", text="cluster: cs-pair\nnetperf:\n  test: TCP_RR\n  runtime: 1s\n")
+
+
+@pytest.fixture
+def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
+    """Boxes a and b, and two clusters of them that differ in who serves."""
+    told = environment(tmp_path, db_url)
+    boxes = tmp_path / "workers" / "testboxes"
+    for name in ("a", "b"):
+        (boxes / f"{name}.yaml").write_text(IRON.format(name=name))
+    for name, server, client in (("cs-ab", "a", "b"), ("cs-ba", "b", "a")):
+        (boxes / f"{name}.yaml").write_text(CLUSTER.format(name=name, server=server, client=client))
+    settings = load(environ=told)
+    make_fakelinux(tmp_path / "linux", [FakeCommit()])
+    with running_smtpd(settings):
+        made = make_brain(settings, engine, tmp_path / "linux")
+        yield dataclasses.replace(made, lab=dataclasses.replace(made.lab, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9))
+
+
+def asked(brain: Brain, *testboxes: str, boots: int = 1, job: JobFile = WIRE) -> None:
+    """A comparison of the tip with its parent, whose kernels are built."""
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    if not rows(brain, "SELECT FROM tree"):
+        brain.watch(base, testboxes=["vm-icount"])
+    request_comparison(brain.lab, tree_name="fake", base=f"{base}~1", head=base, job_files=[job], overrides={}, testboxes=testboxes, boots=boots, patches=[])
+
+
+def at_work(brain: Brain) -> dict[str, int]:
+    """The attempt that each leased testbox works for."""
+    return {row["testbox"]: row["attempt"] for row in rows(brain, "SELECT testbox, attempt FROM lease ORDER BY testbox")}
+
+
+def came_home(brain: Brain, name: str) -> str:
+    """The change of a node's state when its cluster gave it back."""
+    told = [event for event in box(brain, name)["events"] if event["why"].startswith("given back by cluster cs-ab")]
+    return " ".join(f"{event['was']} -> {event['state']}" for event in told)
+
+
+def built(brain: Brain) -> None:
+    """Both kernels."""
+    asked(brain, "vm-icount", job=JOB)
+    brain.run()
+
+
+def test_an_attempt_on_a_cluster_has_all_three_until_it_ends(brain: Brain) -> None:
+    built(brain)
+    asked(brain, "cs-ab")
+    turn(brain)
+    number, attempts = attempt_of(brain, "cs-ab"), Attempts(brain.engine)
+    assert at_work(brain) == {"a": number, "b": number, "cs-ab": number}
+    assert attempts.hold(number, "lab1") is None
+    assert {row["holder"] for row in rows(brain, "SELECT holder FROM lease")} == {"lab1"}
+    assert str(attempts.hold(number, "lab2")).startswith("testbox cs-ab is held by controller lab1")
+    assert attempts.tell_phase(number, "running", "server a: the job runs")
+    assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["running"] * 3
+    fail(brain, "the wire is out")
+    assert number not in at_work(brain).values()
+    assert [box(brain, name)["now"]["failures"] for name in ("cs-ab", "a", "b")] == [1, 0, 0]
+    for name in ("a", "b"):
+        assert came_home(brain, name) == "running -> idle"
+
+
+def test_the_node_that_is_lost_is_named_and_the_other_is_home(brain: Brain) -> None:
+    built(brain)
+    asked(brain, "cs-ab")
+    turn(brain)
+    assert Attempts(brain.engine).tell_phase(attempt_of(brain, "cs-ab"), "lost", "client b: it does not come back")
+    assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["lost", "leased", "lost"]
+    fail(brain, "client b does not come back")
+    assert (came_home(brain, "a"), came_home(brain, "b")) == ("leased -> idle", "lost -> lost")
+
+
+def test_clusters_of_the_same_boxes_and_the_boxes_themselves_take_turns_to_the_end(brain: Brain) -> None:
+    """Two that want the same boxes in opposite roles, and both boxes alone: each attempt has all that it needs, nobody shares, and all of it ends."""
+    built(brain)
+    asked(brain, "cs-ab", "cs-ba", boots=2)
+    asked(brain, "a", "b", boots=3, job=JOB)
+    seen: set[tuple[str, ...]] = set()
+    for _ in range(100):
+        tick(brain.lab)
+        working = at_work(brain)
+        for attempt in set(working.values()):
+            seen.add(tuple(name for name in working if working[name] == attempt))
+        brain.fake.work()
+        if not rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')"):
+            break
+    else:
+        raise AssertionError(f"somebody waits for ever: {rows(brain, 'SELECT testbox, state FROM orders')}")
+    assert seen == {("a",), ("b",), ("a", "b", "cs-ab"), ("a", "b", "cs-ba")}
+
+
+@pytest.mark.parametrize("take_out", [drain, quarantine])
+def test_a_cluster_does_not_work_while_one_of_its_boxes_may_not(brain: Brain, take_out: object) -> None:
+    built(brain)
+    take_out(brain.lab, "b", "new fans")  # type: ignore[operator]
+    asked(brain, "cs-ab")
+    turn(brain, 2)
+    assert at_work(brain) == {}
+    resume(brain.lab, "b")
+    turn(brain)
+    assert set(at_work(brain)) == {"a", "b", "cs-ab"}
+
+
+def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_boxes(brain: Brain) -> None:
+    built(brain)
+    asked(brain, "cs-ab")
+    turn(brain)
+    assert Attempts(brain.engine).hold(attempt_of(brain, "cs-ab"), "lab1") is None
+    for name in ("a", "b", "cs-ab"):
+        lapse(brain, name)
+    number = attempt_of(brain, "cs-ab")
+    turn(brain)
+    assert number not in at_work(brain).values()
+    assert box(brain, "cs-ab")["now"]["failures"] == 1
+    assert [event["state"] for event in box(brain, "cs-ab")["events"] if "was not heard of" in event["why"]] == ["lost"]
+    assert came_home(brain, "a") == came_home(brain, "b") == "leased -> idle"
+
+
+def test_a_job_for_one_box_is_refused_for_a_cluster_when_it_is_asked_for(brain: Brain) -> None:
+    built(brain)
+    with pytest.raises(RequestError, match="testbox cs-ab is a cluster of two: say cluster: cs-pair"):
+        asked(brain, "cs-ab", job=dataclasses.replace(WIRE, text=WIRE.text.partition("\n")[2]))
+
+
+def test_leases_of_before_clusters_stay_and_an_attempt_may_then_have_several(old: sa.Engine) -> None:
+    upgrade_to(old, "0015")
+    with old.begin() as conn:
+        tree, one, two = make.a_tree(conn), make.a_testbox(conn, "one"), make.a_testbox(conn, "two")
+        kernel = make.a_kernel(conn, tree, 0)
+        attempt = make.an_attempt(conn, make.an_order(conn, kernel, one))
+        conn.execute(sa.text("INSERT INTO lease (testbox, attempt) VALUES ('one', :a)"), {"a": attempt})
+    upgrade(old)
+    with old.begin() as conn:
+        conn.execute(sa.text("INSERT INTO lease (testbox, attempt) VALUES ('two', :a)"), {"a": attempt})
+        assert conn.execute(sa.text("SELECT testbox, attempt FROM lease ORDER BY testbox")).all() == [("one", attempt), ("two", attempt)]
+    assert two
