@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from swingbot.core.bisect.case import Case, look
-from swingbot.core.bisect.choice import information
-from swingbot.core.bisect.foresee import foreseen, on_testbox
+from swingbot.core.bisect.choice import choose, information
+from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses
 from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, PointState, Policy
 
@@ -92,3 +93,37 @@ def test_nothing_is_foreseen_on_a_testbox_that_booted_nothing() -> None:
     assert case.post is not None
     told = on_testbox(case.ev, case.post, 2, POLICY.prior_effect)
     assert foreseen(case.ev, case.post, told, np.array([4, 8]), new_layout=False) == pytest.approx([0.0, 0.0], abs=1e-3)
+
+
+def test_cutting_gaps_changes_nothing_that_is_foreseen() -> None:
+    case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 97.0, 0))
+    assert case.post is not None
+    whole, positions = two_levels(0.3, 0.05, none=0.1), np.arange(17)
+    cut = divided(whole, case.ev.mass, [0, 2, 8, 12, 16])
+    assert cut.at.tolist() == [0, 2, 8, 12, 16]
+    assert cut.weight == pytest.approx([0.3 / 4, 0.3 * 3 / 4, 0.3, 0.3, 0.1])
+    told = [foreseen(case.ev, case.post, which, positions, new_layout=False) for which in (whole, cut)]
+    assert told[0] == pytest.approx(told[1], abs=1e-6)
+
+
+def test_a_boot_under_way_that_settles_it_leaves_one_side_in_each_way_it_may_answer() -> None:
+    ways = answered({0: two_levels(0.25, 1.0)}, [(8, 0)], noise=0.02**2)
+    before = [weight[0] for weight in ways]
+    assert all(weight[0] < 1e-6 or weight[0] > 1 - 1e-6 for weight in ways)
+    assert np.mean(before) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("apart", [0.01, 0.03])
+def test_answers_that_may_come_leave_the_belief_where_it_is_on_average(apart: float) -> None:
+    ways = answered({0: two_levels(0.25, apart), 1: two_levels(0.25, apart)}, [(8, 0), (8, 1)], noise=0.02**2)
+    assert np.mean([weight[0] for weight in ways]) == pytest.approx(0.25, abs=0.06)
+    assert np.std([weight[0] for weight in ways]) > 0.02
+
+
+def test_in_a_group_a_boot_that_is_asked_elsewhere_is_not_asked_again() -> None:
+    """Ten sd apart, one boot at the middle is as good as an answer: the next ones split what is left on either side."""
+    ends = [(end, value, box) for box in (0, 1, 2) for end, value in ((0, 100.0), (16, 80.0), (0, 100.4), (16, 80.2))]
+    case = seen(*ends)
+    assert case.post is not None
+    plan = choose(case.ev, case.post, replace(POLICY, parallel=3, worth=0.3), boxes=3)
+    assert [c.position for c in plan.chosen] == [8, 4, 12] or [c.position for c in plan.chosen] == [8, 12, 4]

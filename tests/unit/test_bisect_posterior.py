@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +14,7 @@ from swingbot.core.bisect.choice import information
 from swingbot.core.bisect.evidence import gather
 from swingbot.core.bisect.gaussian import _layouts, _pooled_noise, posterior, summarise
 from swingbot.core.bisect.posterior import FLOOR, Posterior
-from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, PointState, Policy
-from swingbot.core.bisect.step import step
+from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, Policy
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy(prior_two=0.0)
@@ -101,18 +99,3 @@ def test_information_of_a_coin() -> None:
     assert information(half, np.array([1.0]))[0] == pytest.approx(0.161, abs=0.01)
     assert information(half, np.array([6.25]))[0] == pytest.approx(0.637, abs=0.01)
     assert information(np.array([0.0, 1.0]), np.array([9.0, 9.0])) == pytest.approx([0, 0])
-
-
-def test_a_step_takes_milliseconds_for_a_thousand_commits() -> None:
-    bench = SimulatedBench(commits=1000, culprit=613, effect=-0.05, boot_noise=0.02, run_noise=0.02)
-    rng = np.random.default_rng(1)
-    asked = [(0, k) for k in range(5)] + [(1000, k) for k in range(5)] + [(int(i), 0) for i in rng.choice(np.arange(1, 1000), 30, replace=False)]
-    points = tuple(PointState(idx=i, build_cost_seconds=10) for i in range(1001))
-    state = BisectionState(points=points, observations=tuple(Observation(idx=i, k=k, values=bench.boot(i, k)[0], phase="search") for i, k in asked))
-    step(state, Policy())
-    times = []
-    for _ in range(5):
-        begun = time.perf_counter()
-        step(state, Policy())
-        times.append(time.perf_counter() - begun)
-    assert min(times) < 0.2

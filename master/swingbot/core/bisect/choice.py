@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Evidence, Floats
-from swingbot.core.bisect.foresee import foreseen, on_testbox
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
+from swingbot.core.bisect.posterior import Hypotheses, Posterior
 from swingbot.core.bisect.state import Policy
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
@@ -137,34 +137,53 @@ class _Look:
         return _gains(self.ev, self.post, self.kernels, under_way, self.policy.decisive, box)
 
     def bits(self, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
-        """The same, from what each hypothesis foresees where that is known. What is under way takes the share off that it takes off by rule."""
-        rule = self.by_rule(under_way, box)
-        if self.post.told is None and not self.kernels.group:
-            return rule
-        alone = self.by_rule([], box) if under_way else rule
-        if box not in self.closer:
-            self.closer[box] = self._closer(alone, box)
-        closer = self.closer[box] if self.closer[box].any() else alone
-        return closer * np.clip(rule / np.maximum(alone, 1e-300), 0.0, 1.0) if under_way else closer
+        """The same, from what each hypothesis foresees where that is known.
 
-    def _closer(self, rule: Floats, box: int) -> Floats:
-        """Of the positions that are worth a closer look: by the rule, by where the step may be, and where it was looked for already."""
-        ev, upto = self.ev, np.cumsum(self.post.commit)
-        told = on_testbox(ev, self.post, box, self.policy.prior_effect) if self.kernels.group else self.post.told
+        What is under way takes the share off that it takes off by rule; in a group, where it is a boot on each of the other testboxes, its
+        answers are gone through.
+        """
+        alone = self.by_rule([], box)
+        if self.post.told is None and not self.kernels.group:
+            return self.by_rule(under_way, box) if under_way else alone
+        if self.kernels.group and under_way:
+            return self._when_answered(alone, under_way, box)
+        if box not in self.closer:
+            self.closer[box] = self._foreseen(alone, [self._told(box)])
+        closer = self.closer[box] if self.closer[box].any() else alone
+        return closer * np.clip(self.by_rule(under_way, box) / np.maximum(alone, 1e-300), 0.0, 1.0) if under_way else closer
+
+    def _told(self, box: int) -> Hypotheses:
+        told = on_testbox(self.ev, self.post, box, self.policy.prior_effect) if self.kernels.group else self.post.told
         assert told is not None
+        return told
+
+    def _when_answered(self, rule: Floats, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
+        asked = [(position, b) for position, _, b in under_way]
+        on = {b: divided(self._told(b), self.ev.mass, [position for position, _ in asked]) for b in {box, *(b for _, b in asked)}}
+        believed = answered(on, asked, self.post.sd_layout**2 + self.post.boot_var)
+        return self._foreseen(rule, [replace(on[box], weight=weight) for weight in believed])
+
+    def _foreseen(self, rule: Floats, told: Sequence[Hypotheses]) -> Floats:
+        """Bits of the positions that are worth a closer look, the mean over `told`."""
+        positions = self._worth_a_look(rule)
+        measured = np.array([p for p in positions if self.ev.layout_cost is not None and self.ev.at(int(p))], np.intp)
+        bits = np.zeros((2, self.ev.last + 1))
+        for each in told:
+            bits[0, positions] += foreseen(self.ev, self.post, each, positions, new_layout=False) / len(told)
+            if len(measured):
+                bits[1, measured] += foreseen(self.ev, self.post, each, measured, new_layout=True) / len(told)
+        return bits
+
+    def _worth_a_look(self, rule: Floats) -> Indices:
+        """The ends, the best by the rule, where the step may be, and where it was looked for already."""
+        ev, upto = self.ev, np.cumsum(self.post.commit)
         rate = np.where(np.array(ev.measurable), rule / _costs(ev), 0.0)[0]
         likely = np.flatnonzero(self.post.commit > _LIKELY * upto[-1])
         share = upto / max(float(upto[-1]), 1e-300)
         seen = [p for p in {b.position for b in ev.boots} if _SETTLED < share[p] < 1.0 - _SETTLED]
         quantiles = np.searchsorted(upto, upto[-1] * np.arange(1, _PARTS) / _PARTS)
         wanted = {0, ev.last, *seen, *np.argsort(-rate, kind="stable")[:_PARTS].tolist(), *quantiles.tolist(), *likely.tolist(), *(likely - 1).tolist()}
-        positions = np.array(sorted(p for p in wanted if 0 <= p <= ev.last and ev.measurable[p]), np.intp)
-        bits = np.zeros((2, ev.last + 1))
-        bits[0, positions] = foreseen(ev, self.post, told, positions, new_layout=False)
-        measured = np.array([p for p in positions if ev.layout_cost is not None and ev.at(int(p))], np.intp)
-        if len(measured):
-            bits[1, measured] = foreseen(ev, self.post, told, measured, new_layout=True)
-        return bits
+        return np.array(sorted(p for p in wanted if 0 <= p <= ev.last and ev.measurable[p]), np.intp)
 
 
 def least_busy(busy: Mapping[int, int], done: Mapping[int, int], boxes: int) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from scipy.special import ndtri
 
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
@@ -15,6 +17,8 @@ _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
 _REACH: Final = 5.0  # sd
 _PLACES: Final = (64, 1500)  # fewest and most; with more between the levels, one boot tells all there is
 _LITTLE_LAYOUT: Final = 0.05  # share of a boot's variance below which layout is no reason to remember what a kernel showed before
+_ANSWERS: Final = 12  # of boots under way that are gone through
+_PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
 _WIDE: Final = 1e6  # variance of a level that nothing is known of, in variances of a boot
 
 
@@ -72,6 +76,38 @@ def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> 
         np.append(level + (1.0 - behind) * effect, level),
         np.append(base + (1.0 - behind) ** 2 * effect_var, base),
     )
+
+
+def divided(told: Hypotheses, mass: Floats, positions: Sequence[int]) -> Hypotheses:
+    """The same hypotheses, each gap cut at those of `positions` inside it: its parts say the same of the levels and share its probability by
+    the prior of their commits. Positions outside of what was measured cut nothing."""
+    at = np.array(sorted({*told.at.tolist(), *(p for p in positions if told.at[0] < p < told.at[-1])}), np.intp)
+    whole, upto = np.searchsorted(told.at, at[1:]) - 1, np.cumsum(mass)
+    share = (upto[at[1:]] - upto[at[:-1]]) / np.maximum((upto[told.at[1:]] - upto[told.at[:-1]])[whole], 1e-300)
+    of = np.append(whole, len(told.weight) - 1)  # the last one: there is no step
+    return Hypotheses(at, told.weight[of] * np.append(share, 1.0), told.low[of], told.low_var[of], told.high[of], told.high_var[of])
+
+
+def answered(on: Mapping[int, Hypotheses], asked: Sequence[tuple[int, int]], noise: float) -> list[Floats]:
+    """Weights of the hypotheses after boots whose outcome is not known yet, for `_ANSWERS` equally likely ways in which they may answer.
+
+    `on`: testbox -> the hypotheses there, divided alike; `asked`: (position, testbox) of each boot; `noise`: variance of a boot and its layout.
+    The ways are systematic: hypotheses by quantiles of their weights, values by quantiles of a Kronecker sequence.
+    """
+    first = next(iter(on.values()))
+    weight = np.maximum(first.weight, 0.0) / max(float(np.maximum(first.weight, 0.0).sum()), 1e-300)
+    ways = (np.arange(_ANSWERS) + 0.5) / _ANSWERS
+    true = np.minimum(np.searchsorted(np.cumsum(weight), ways), len(weight) - 1)
+    ln = np.tile(np.log(np.maximum(weight, 1e-300)), (_ANSWERS, 1))
+    for i, (position, box) in enumerate(asked):
+        told = on[box]
+        behind = np.append(told.at[1:] <= position, False)
+        mean, var = np.where(behind, told.high, told.low), np.where(behind, told.high_var, told.low_var) + noise
+        quantile = (np.arange(1, _ANSWERS + 1) * math.sqrt(_PRIMES[i % len(_PRIMES)])) % 1.0
+        value = mean[true] + np.sqrt(var[true]) * ndtri(quantile)
+        ln -= 0.5 * np.log(var) + 0.5 * (value[:, None] - mean) ** 2 / var
+    after = np.exp(ln - ln.max(axis=1, keepdims=True))
+    return list(after / after.sum(axis=1, keepdims=True))
 
 
 def _running(place: Indices, boxes: Indices, what: Floats, places: int) -> tuple[Floats, Floats]:
