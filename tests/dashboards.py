@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +79,19 @@ def make_reader(conn: sa.Connection) -> None:
 
 
 def asked_all(conn: sa.Connection, dashboard: dict[str, Any], start: datetime, end: datetime) -> dict[str, tuple[str, list[str], list[Any]]]:
-    """Where -> format, columns and rows of every query; each variable takes what its own query gives, as a viewer's first look does."""
+    """Where -> format, columns and rows of every query, asked on `conn` as Grafana's role."""
+    return answered(partial(run, conn), dashboard, start, end)
+
+
+def answered(
+    asking: Callable[[str], tuple[list[str], list[Any]]], dashboard: dict[str, Any], start: datetime, end: datetime
+) -> dict[str, tuple[str, list[str], list[Any]]]:
+    """The same by whatever takes SQL and gives columns and rows; each variable takes what its own query gives, as a viewer's first look does."""
     variables: dict[str, list[str]] = {}
     multi = {variable["name"]: variable.get("multi", False) for variable in dashboard["templating"]["list"]}
     answers = {}
     for where, sql, form in queries(dashboard):
-        columns, rows = run(conn, expand(sql, variables, start, end))
+        columns, rows = asking(expand(sql, variables, start, end))
         if form == "variable":
             name = where.removeprefix("variable ")
             variables[name] = [str(row[0]) for row in rows] if multi[name] else [str(row[0]) for row in rows][:1]

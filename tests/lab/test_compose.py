@@ -1,29 +1,36 @@
-"""docker-compose.yml really brought up, with podman as the engine: a comparison from outside, every part killed, everything down and up again."""
+"""docker-compose.yml really brought up, with podman as the engine: comparisons from outside, every part stopped and killed, all down and up again.
+
+The tests stand in the order in which they run: each goes on with what those before it have left.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from swingbot.core.plan.boxes import FAILED
 from swingbot_worker import lease
 from swingbot_worker.site import Site, from_environment
+from tests.dashboards import answered, dashboards
 from tests.kernels import kernel_repository
+from tests.lab import made_root
 from tests.lab.compose.engine import BASE, ROOT, Engine, until
+from tests.lab.compose.project import JOB, ONCE, PARTS, Project, a_patch
+from tests.lab.machine import free_port
 
-PORT = 8201
-PARTS = ("postgres", "mail", "git", "web", "loop", "master", "build-worker", "testbox-worker")  # all that stay
-JOB = "vm-hackbench.yaml"
-HEALTHY_SECONDS = 400.0  # on two busy cores; each Python of ours takes seconds to start there
+NAME = "swingbotlab"
+pytestmark = pytest.mark.timeout(3600)
+METRIC = "hackbench.throughput"
 if os.geteuid() != 0 or shutil.which("podman") is None or shutil.which("docker-compose") is None:
     pytest.skip("podman as root and docker-compose are needed: .ci/lab installs them", allow_module_level=True)
 
@@ -39,36 +46,38 @@ def trees() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def engine(trees: Path) -> Iterator[Engine]:
-    """The whole project, up and healthy, with what users do: prepare, build, up."""
-    site = from_environment()
+def project(trees: Path) -> Iterator[Project]:
+    """The whole of it, up and well, by what users do: prepare, build, up."""
+    site, port, grafana_port = from_environment(), free_port(), free_port()
     place = Path(tempfile.mkdtemp(prefix="swc-"))  # short: a socket's path holds 107 characters
     variables = {
         "SWINGBOT_SECRETS": str(place / "secrets"),
         "SWINGBOT_BASE": BASE,
-        "SWINGBOT_WEB_PORT": str(PORT),
-        "SWINGBOT_PUBLIC_URL": f"http://localhost:{PORT}",
+        "SWINGBOT_WEB_PORT": str(port),
+        "SWINGBOT_GRAFANA_PORT": str(grafana_port),
+        "SWINGBOT_PUBLIC_URL": f"http://localhost:{port}",
         "SWINGBOT_WALLS_PROC": "unmask=ALL",
         "SWINGBOT_WALLS_SECCOMP": "seccomp=unconfined",  # podman's socket takes no profile as text; it is tried by hand below
         "SWINGBOT_TREES": str(trees),
         "SWINGBOT_POLICY_IDLE_AA_MINUTES": "0",
+        "SWINGBOT_TEST_CCACHE": str(place / "ccache"),
         "SWINGBOT_BUILD_MEMORY_MB": "3000",
         "SWINGBOT_BUILD_CONTAINER_MEMORY": "4g",
     }
     with lease.cache_entry(site.cache / "compose"):
-        made = Engine(site.cache / "compose", place, "swingbotlab", variables)
+        engine = Engine(site.cache / "compose", place, NAME, variables)
+        made = Project(engine, port, grafana_port)
         try:
-            made.start()
-            made.make_base()
+            engine.start()
+            engine.make_base()
             _secrets(place)
-            made.compose("build", "postgres", "keys", "build-worker", seconds=3000)
-            _warm(made, site)
-            made.compose("up", "--detach", seconds=1200)
-            _wait_until_healthy(made)
+            engine.compose("build", "postgres", "grafana", "keys", "build-worker", seconds=3000)
+            _warm(place, site)
+            made.up()
             yield made
         finally:
-            made.close()
-            shutil.rmtree(place, ignore_errors=True)
+            engine.close()
+            made_root.remove(place)
 
 
 def _secrets(place: Path) -> None:
@@ -80,144 +89,206 @@ def _secrets(place: Path) -> None:
     (place / "copy" / "secrets").rename(place / "secrets")
 
 
-def _warm(engine: Engine, site: Site) -> None:
+def _warm(place: Path, site: Site) -> None:
     """This host's ccache for the builder, so that a kernel takes minutes: what is in it has proved itself by its key."""
-    engine.compose("up", "--no-start", "build-worker", seconds=300)
-    volume = Path(engine.podman("volume", "inspect", "--format={{.Mountpoint}}", f"{engine.project}_builder-cache").strip())
-    subprocess.run(["cp", "--archive", site.cache / "ccache", volume / "ccache"], check=True)
-    subprocess.run(["chown", "--recursive", "10001:10001", volume], check=True)
+    (place / "ccache").mkdir()
+    if (site.cache / "ccache").is_dir():
+        subprocess.run(["cp", "--archive", f"{site.cache}/ccache/.", place / "ccache"], check=True)
+    subprocess.run(["chown", "--recursive", "10001:10001", place / "ccache"], check=True)
 
 
-def _wait_until_healthy(engine: Engine) -> None:
-    def healthy() -> bool:
-        return all(engine.state(part) == ("running", "healthy") for part in PARTS)
-
-    try:
-        until("every part is healthy", healthy, HEALTHY_SECONDS)
-    except AssertionError as error:
-        said = "\n".join(f"{part} {engine.state(part)}\n{engine.logs(part)}" for part in PARTS if engine.state(part) != ("running", "healthy"))
-        raise AssertionError(f"{error}\n{said}") from None
+# -- what is up
 
 
-def _page(path: str) -> str:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://localhost:{PORT}{path}", timeout=30) as answer:
-        return str(answer.read().decode())
+def test_every_service_of_the_file_is_up_and_well(project: Project) -> None:
+    assert set(project.engine.compose("config", "--services").split()) == {*PARTS, *ONCE}
+    states = [(found["State"]["Status"], found["State"]["ExitCode"]) for found in project.engine.inspect(*PARTS, *ONCE)]
+    assert states == [("running", 0)] * len(PARTS) + [("exited", 0)] * len(ONCE)
+    assert "swingbot" in project.page("/")
+    assert "ok" in project.page("/healthz")
 
 
-def _swingbot(engine: Engine, *words: str, seconds: float = 300, text: str | None = None) -> str:
-    return engine.exec("loop", "swingbot", *words, seconds=seconds, text=text)
+@pytest.fixture(scope="module")
+def containers(project: Project) -> dict[str, dict[str, Any]]:
+    """What `podman inspect` says of each."""
+    return dict(zip((*PARTS, *ONCE), project.engine.inspect(*PARTS, *ONCE), strict=True))
 
 
-def _rows(engine: Engine, query: str) -> list[str]:
-    return engine.exec("postgres", "psql", "-qtA", "-h", "/run/postgresql", "-U", "postgres", "swingbot", "-c", query).split()
-
-
-# -- in the order in which they stand
-
-
-def test_what_users_type_is_what_the_engine_takes(engine: Engine) -> None:
-    assert set(PARTS) <= set(engine.compose("config", "--services").split())
-    assert "swingbot" in _page("/")
-    assert "ok" in _page("/healthz")
-
-
-def test_workers_reach_neither_the_database_nor_the_world(engine: Engine) -> None:
-    try_it = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=4)"
-    reached = "print('reached')"
-    for worker in ("build-worker", "testbox-worker"):
-        address = engine.podman(
-            "inspect", "--format", '{{(index .NetworkSettings.Networks "swingbotlab_back").IPAddress}}', engine.container("postgres")
-        ).strip()
-        assert "reached" not in engine.exec(worker, "python3", "-c", f"{try_it}; {reached}", address, "5432", check=False)
-        assert "reached" not in engine.exec(worker, "python3", "-c", f"{try_it}; {reached}", "192.0.2.1", "80", check=False)
-        assert "reached" in engine.exec(worker, "python3", "-c", f"{try_it}; {reached}", "web", "8010")
-        assert "PASSWORD" not in engine.exec(worker, "env")
-
-
-def test_nobody_can_write_to_an_image_or_become_root(engine: Engine) -> None:
-    for part in PARTS:
-        status = engine.exec(part, "cat", "/proc/self/status")
-        assert "\nCapEff:\t0000000000000000\n" in status, part
-        assert "\nNoNewPrivs:\t1\n" in status, part
-        assert "\nUid:\t0\t" not in status, part
-        assert "no" in engine.exec(part, "sh", "-c", "touch /etc/x 2>/dev/null && echo yes || echo no"), part
-
-
-def test_walls_around_builds_stand_in_the_container(engine: Engine) -> None:
-    code = "from swingbot_worker.walls import probe, missing; print(missing(probe().walls) or 'all walls stand')"
-    assert engine.exec("build-worker", "/opt/swingbot/.venv/bin/python", "-c", code).strip() == "all walls stand"
-    profile = [f"--security-opt={option}" for option in ("no-new-privileges", "unmask=ALL", f"seccomp={ROOT}/docker/seccomp-walls.json")]
-    walled = ["--rm", "--init", "--read-only", "--cap-drop=all", "--network=none", "--tmpfs=/tmp:mode=1777", *profile]
-    assert engine.podman("run", *walled, "swingbot-worker:local", "python", "-c", code).strip() == "all walls stand"
-
-
-def test_a_comparison_from_outside_is_built_booted_and_shown(engine: Engine, trees: Path) -> None:
-    """The head is the base with a patch: two kernels that nobody has built yet, booted once each."""
-    _swingbot(engine, "tree", "add", "demo", "/srv/trees/linux.git", "--branch", "base", "--base", "base", "--job", JOB, seconds=900)
-    engine.exec("loop", "sh", "-c", "cat >/tmp/my.patch", text=_patch(trees))
-    number = _compare(engine, "--patch", "/tmp/my.patch", "--trusted", "--boots", "1")
-    until("the comparison is over", lambda: _status(engine, number) not in ("waiting", "running"), 3600, pause=10)
-    assert _status(engine, number) == "done", engine.logs("build-worker") + engine.logs("testbox-worker")
-    assert "hackbench.throughput" in _page(f"/comparison/c{number}")
-    assert int(_rows(engine, "SELECT count(*) FROM swingbot.boot WHERE outcome = 'up'")[0]) >= 2
-
-
-def _compare(engine: Engine, *words: str) -> int:
-    """Queue a comparison of the base with itself; says its number."""
-    said = _swingbot(engine, "compare", "base", "base", "--tree", "demo", "--job", JOB, *words, seconds=900)
-    match = re.search(r"\bc(\d+) is ", said)
-    assert match is not None, said
-    return int(match[1])
-
-
-def _status(engine: Engine, comparison: int) -> str:
-    return _rows(engine, f"SELECT status FROM swingbot.comparison WHERE id = {comparison}")[0]
-
-
-def _patch(trees: Path) -> str:
-    """A patch of the tree that changes one file and no more."""
-    with tempfile.TemporaryDirectory() as name:
-        git = ["git", "-C", name, "-c", "user.name=Demo Author", "-c", "user.email=author@demo.invalid"]
-        subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{trees}/linux.git", name], check=True)
-        file = Path(name) / "init" / "version.c"
-        file.write_text(file.read_text() + '\nconst char swingbot_was_here[] = "yes";\n')
-        subprocess.run([*git, "commit", "--quiet", "--all", "--message", "init: say so"], check=True)
-        return subprocess.run([*git, "format-patch", "-1", "--stdout"], check=True, capture_output=True, text=True).stdout
+@pytest.mark.parametrize("part", [*PARTS, *ONCE])
+def test_a_container_has_nothing_to_spare(containers: dict[str, dict[str, Any]], part: str) -> None:
+    found = containers[part]
+    host = found["HostConfig"]
+    assert host["ReadonlyRootfs"] is True
+    assert not found["EffectiveCaps"]
+    assert not found["BoundingCaps"]
+    assert host["Privileged"] is False
+    assert not host["Devices"]
+    assert "no-new-privileges" in host["SecurityOpt"]
+    assert 0 < host["PidsLimit"] <= 4096
+    assert 0 < host["Memory"] <= 4 << 30
+    assert found["Config"]["User"].split(":")[0] not in ("", "0", "root")
+    assert not [mount for mount in found["Mounts"] if Path(mount["Source"]).is_socket()]
+    files = [mount["Destination"] for mount in found["Mounts"] if mount["Type"] == "bind"]
+    assert all(place.startswith(("/run/secrets/", "/srv/trees", "/etc/grafana/", "/var/cache/swingbot/ccache")) for place in files)
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_that_is_killed_is_back_and_well(engine: Engine, part: str) -> None:
-    before = engine.started(part)
-    os.kill(int(before.split()[-1]), signal.SIGKILL)  # its first process, from outside, as a host out of memory does
-    until(f"{part} was started again", lambda: engine.started(part) not in ("", before), 120)
-    _wait_until_healthy(engine)
+def test_nobody_can_write_to_an_image_or_become_root(project: Project, part: str) -> None:
+    said = project.engine.exec(part, "sh", "-c", "cat /proc/self/status; touch /etc/x 2>/dev/null && echo written; true")
+    assert "\nCapEff:\t0000000000000000\n" in said
+    assert "\nCapBnd:\t0000000000000000\n" in said
+    assert "\nNoNewPrivs:\t1\n" in said
+    assert "\nUid:\t0\t" not in said
+    assert "written" not in said
 
 
-def test_a_boot_whose_container_is_killed_is_made_again(engine: Engine) -> None:
-    number = _compare(engine, "--boots", "3")
-    until("a boot is under way", lambda: "qemu-system" in engine.exec("testbox-worker", "ps", "-eo", "comm", check=False), 600, pause=0.5)
-    os.kill(int(engine.started("testbox-worker").split()[-1]), signal.SIGKILL)
-    until("the comparison is over", lambda: _status(engine, number) not in ("waiting", "running"), 1800, pause=5)
-    assert _status(engine, number) == "done"
-    spoilt = "SELECT count(*) FROM swingbot.attempt WHERE state = 'dead' OR outcome->>'status' = 'infra'"
-    assert int(_rows(engine, spoilt)[0]) >= 1
+@pytest.mark.parametrize("worker", ["build-worker", "testbox-worker"])
+def test_workers_reach_neither_the_database_nor_the_world(project: Project, worker: str) -> None:
+    address = project.engine.inspect("postgres")[0]["NetworkSettings"]["Networks"][f"{NAME}_back"]["IPAddress"]
+    code = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=4); print('reached')"
+
+    def reached(*where: str) -> bool:
+        return "reached" in project.engine.exec(worker, "python3", "-c", code, *where, check=False)
+
+    assert reached("web", "8010")
+    assert not reached(address, "5432")
+    assert not reached("192.0.2.1", "80")
+    assert "PASSWORD" not in project.engine.exec(worker, "env")
 
 
-def test_down_and_up_lose_nothing(engine: Engine) -> None:
+def test_walls_around_builds_stand_in_the_container(project: Project) -> None:
+    assert "Kernels of any trust are built here." in project.engine.exec("build-worker", "swingbot-worker", "walls")
+    # podman's command line takes the filter that Docker takes from docker-compose.yml.
+    profile = [f"--security-opt={option}" for option in ("no-new-privileges", "unmask=ALL", f"seccomp={ROOT}/docker/seccomp-walls.json")]
+    walled = ["--rm", "--init", "--read-only", "--cap-drop=all", "--network=none", "--tmpfs=/tmp:mode=1777", *profile]
+    assert "Kernels of any trust are built here." in project.engine.podman("run", *walled, "swingbot-worker:local", "swingbot-worker", "walls")
+
+
+# -- what it does
+
+
+def test_a_comparison_from_the_command_line_is_built_booted_and_shown(project: Project, trees: Path) -> None:
+    """The head is the base with a stranger's patch: both kernels are compiled in the builder's container, this one behind walls."""
+    project.swingbot("tree", "add", "demo", "/srv/trees/linux.git", "--branch", "base", "--base", "base", "--job", JOB)
+    number = project.compare("--boots", "1", patch=a_patch(trees, "cli"))
+    project.see_done(number)
+    assert project.outcomes(number, "build") == ["built", "built"]
+    assert project.outcomes(number, "boot") == ["up", "up"]
+    built = "outcome->'kernel_build'"
+    assert project.rows(f"SELECT {built}->>'trust' FROM swingbot.attempt WHERE {built}->>'cached' = 'false' ORDER BY id") == ["trusted", "untrusted"]
+    assert project.engine.exec("build-worker", "sh", "-c", "ls /var/cache/swingbot/kernels/*/bzImage").count("bzImage") == 2
+    assert METRIC in project.swingbot("show", f"c{number}")
+    assert METRIC in project.page(f"/comparison/c{number}")
+
+
+def test_a_comparison_by_http_needs_a_token_and_is_built_booted_and_shown(project: Project, trees: Path) -> None:
+    wish = {"tree": "demo", "base": "base", "head": "base", "job": JOB, "boots": 1, "patch": a_patch(trees, "http")}
+    assert project.post("/compare", wish)[0] == 403
+    token = project.swingbot("token", "create", "Ada Example", "--role", "submitter").split()[0]
+    status, said = project.post("/compare", wish, token)
+    assert (status, said["new"]) == (201, True), said
+    number = int(said["id"].removeprefix("c"))
+    project.see_done(number)
+    assert project.outcomes(number, "build")[-1] == "built"
+    assert METRIC in project.page(f"/comparison/c{number}.json")
+
+
+def test_the_dashboards_have_what_they_need_and_no_more(project: Project) -> None:
+    """Provisioning files, variables, password, role and network; a real Grafana would draw what comes back."""
+    status, shown = project.grafana("/api/provisioned")
+    assert status == 200, shown
+    assert len(shown["dashboards"]) == len(dashboards())
+    assert shown["admin"] is True
+
+    def ask(sql: str) -> tuple[list[str], list[Any]]:
+        status, said = project.grafana("/api/query", sql)
+        assert status == 200, said
+        return said["columns"], said["rows"]
+
+    now = datetime.now(UTC)
+    counts = {
+        where: len(rows)
+        for dashboard in dashboards()
+        for where, (_, _, rows) in answered(ask, dashboard, now - timedelta(days=1), now + timedelta(minutes=1)).items()
+    }
+    assert len(counts) > 20
+    assert sum(count > 0 for count in counts.values()) > 10, counts
+    rules = yaml.safe_load((ROOT / "dashboards/provisioning/alerting/swingbot.yaml").read_text())["groups"][0]["rules"]
+    assert [rule["uid"] for rule in rules] == shown["rules"]
+    for rule in rules:
+        ask(rule["data"][0]["model"]["rawSql"])
+    assert "read-only" in project.grafana("/api/query", "CREATE TABLE swingbot.mine (x int)")[1]["error"]
+    assert "permission denied" in project.grafana("/api/query", "SELECT * FROM swingbot.access_token")[1]["error"]
+
+
+def test_the_mail_catcher_shows_what_the_service_sends(project: Project) -> None:
+    """The mail is the one that says that a testbox was taken out of service, as the service does after failures in a row."""
+    project.swingbot("testbox", "quarantine", "vm-icount", "--reason", f"{FAILED}a cable is loose")
+    until("the operator's mail is in the mailbox", lambda: "a cable is loose" in project.page("/mailbox"), 300)
+    project.swingbot("testbox", "resume", "vm-icount")
+
+
+# -- stopped, killed, down
+
+
+def test_a_stop_in_the_middle_of_a_build_loses_nothing(project: Project, trees: Path) -> None:
+    number = project.compare("--boots", "1", patch=a_patch(trees, "stop"))
+    until("a build is under way", lambda: project.runs("build-worker", "make"), 600, pause=0.2)
+    _stop_and_start(project)
+    project.see_done(number)
+    assert project.outcomes(number, "build")[-1] == "built"
+
+
+def test_a_stop_in_the_middle_of_a_boot_loses_nothing(project: Project) -> None:
+    number = project.compare("--boots", "4")
+    until("a boot is under way", lambda: project.runs("testbox-worker", "qemu-system-x86"), 600, pause=0.2)
+    _stop_and_start(project)
+    project.see_done(number)
+    assert project.outcomes(number, "boot").count("up") == 4
+
+
+def _stop_and_start(project: Project) -> None:
+    """Each part ends by itself within its grace period: 137 would be the engine's SIGKILL."""
+    project.engine.compose("stop", seconds=300)
+    codes = {found["Name"]: found["State"]["ExitCode"] for found in project.engine.inspect(*PARTS)}
+    assert 137 not in codes.values(), codes
+    assert project.engine.podman("ps", "--quiet") == ""
+    project.up()
+
+
+def test_a_build_and_a_boot_whose_containers_are_killed_are_made_again(project: Project, trees: Path) -> None:
+    number = project.compare("--boots", "5", patch=a_patch(trees, "kill"))
+    until("a build is under way", lambda: project.runs("build-worker", "make"), 600, pause=0.2)
+    project.kill("build-worker")
+    until("a boot is under way", lambda: project.runs("testbox-worker", "qemu-system-x86"), 900, pause=0.2)
+    project.kill("testbox-worker")
+    project.see_done(number)
+    assert project.outcomes(number, "build")[-1] == "built"
+    assert project.outcomes(number, "boot").count("up") == 10
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_is_killed_is_back_and_well(project: Project, part: str) -> None:
+    project.kill(part)
+    project.see_well()
+
+
+def test_down_and_up_lose_nothing(project: Project) -> None:
     kept = (
         "SELECT 'c' || id FROM swingbot.comparison WHERE status = 'done' UNION SELECT 'x' || id FROM swingbot.boot UNION SELECT 's' || run FROM swingbot.sample"
+        " UNION SELECT 'k' || build_key FROM swingbot.kernel_build UNION SELECT 't' || id FROM swingbot.access_token"
     )
-    before, secret = set(_rows(engine, kept)), engine.exec("build-worker", "cat", "/keys/secret")
-    assert before
+    before, secret = set(project.rows(kept)), project.engine.exec("build-worker", "cat", "/keys/secret")
+    assert {row[0] for row in before} == set("cxskt")
     began = time.monotonic()
-    engine.compose("down", seconds=600)
+    project.engine.compose("down", seconds=600)
     assert time.monotonic() - began < 300
-    assert engine.podman("ps", "--all", "--quiet") == ""
-    engine.forget_names()
-    engine.compose("up", "--detach", seconds=1800)
-    _wait_until_healthy(engine)
-    assert before <= set(_rows(engine, kept))
-    assert engine.exec("build-worker", "cat", "/keys/secret") == secret
+    assert project.engine.podman("ps", "--all", "--quiet") == ""
+    project.engine.forget_names()
+    project.up()
+    assert before <= set(project.rows(kept))
+    assert project.engine.exec("build-worker", "cat", "/keys/secret") == secret
     done = min(int(row[1:]) for row in before if row.startswith("c"))
-    assert "hackbench.throughput" in _page(f"/comparison/c{done}")
+    assert METRIC in project.page(f"/comparison/c{done}")
+    assert "a cable is loose" in project.page("/mailbox")
+    project.see_done(project.compare("--boots", "6"))

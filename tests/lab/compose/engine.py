@@ -6,7 +6,9 @@ Nothing of the host's own engine is touched: storage, networks, settings and soc
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,9 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from swingbot_worker.rootfs.debian import system_sources
+from tests.lab import made_root
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 BASE: Final = "localhost/swingbot-test-base"
@@ -31,6 +34,8 @@ default_ulimits = ["nofile=20000:20000", "nproc=10000:10000"]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+[network]
+network_config_dir = "{networks}"
 """
 
 
@@ -43,7 +48,7 @@ class Engine:
         self._run = Path(tempfile.gettempdir()) / f"swingbot-{hashlib.sha256(str(keep).encode()).hexdigest()[:8]}"
         keep.mkdir(parents=True, exist_ok=True)
         place.mkdir(parents=True, exist_ok=True)
-        (place / "containers.conf").write_text(_CONTAINERS_CONF)
+        (place / "containers.conf").write_text(_CONTAINERS_CONF.format(networks=keep / "networks"))
         self._env_file = place / "env"
         self._env_file.write_text("".join(f"{name}={value}\n" for name, value in {"COMPOSE_PROJECT_NAME": project, **variables}.items()))
         self._driver = _driver(keep)
@@ -64,19 +69,23 @@ class Engine:
             self._service = subprocess.Popen(argv, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         until("the engine answers", lambda: (self._place / "socket").exists(), seconds=30)
         self._checks.start()
+        self._clear()  # what a test that was killed has left
 
     def close(self) -> None:
         """Nothing is left but images: containers, networks, volumes and the engine go."""
         self._over.set()
         if self._checks.is_alive():
             self._checks.join(timeout=120)
-        self.compose("down", "--volumes", "--timeout=5", check=False, seconds=300)
-        self.podman("rm", "--all", "--force", "--time=1", check=False)
-        self.podman("volume", "prune", "--force", check=False)
-        self.podman("network", "prune", "--force", check=False)
+        self._clear()
         if self._service is not None:
             self._service.terminate()
             self._service.wait(timeout=30)
+
+    def _clear(self) -> None:
+        self.podman("rm", "--all", "--force", "--time=1", check=False)
+        self.podman("volume", "prune", "--force", check=False)
+        self.podman("network", "prune", "--force", check=False)
+        self.forget_names()
 
     def podman(self, *words: str, check: bool = True, seconds: float = 120, text: str | None = None) -> str:
         return _run(self._podman(*words), self._environment, check=check, seconds=seconds, text=text)
@@ -99,7 +108,7 @@ class Engine:
         if _CERTIFICATES.exists():
             hooks.append(f"--customize-hook=copy-in {_CERTIFICATES} {_CERTIFICATES.parent}")
         argv = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=ca-certificates", *hooks, _SUITE, str(tar), *sources]
-        _run(argv, self._environment, check=True, seconds=900)
+        _run(made_root.apart(argv), self._environment, check=True, seconds=900)
         self.podman("import", str(tar), BASE, seconds=300)
         tar.unlink()
 
@@ -114,20 +123,27 @@ class Engine:
         """Name of the one container of a service, as docker-compose 1.29 gives it."""
         return f"{self.project}_{service}_1"
 
-    def state(self, service: str) -> tuple[str, str]:
-        """(status, health) of a service's container; ("gone", "") if there is none."""
-        said = self.podman("inspect", "--format", "{{.State.Status}} {{.State.Healthcheck.Status}}", self.container(service), check=False)
-        status, _, health = said.strip().partition(" ")
-        return (status, health) if status else ("gone", "")
+    def inspect(self, *services: str) -> list[dict[str, Any]]:
+        """All that podman knows of the container of each."""
+        found: list[dict[str, Any]] = json.loads(self.podman("inspect", "--type=container", *map(self.container, services)))
+        return found
 
-    def started(self, service: str) -> str:
-        return self.podman("inspect", "--format", "{{.State.StartedAt}} {{.State.Pid}}", self.container(service), check=False).strip()
+    def is_well(self, service: str) -> bool:
+        """Whether its health check passes now; what was noted of the last one may be from before a kill."""
+        return _tried(self._podman("healthcheck", "run", self.container(service)), self._environment, 60).returncode == 0
+
+    def pid(self, service: str) -> int:
+        """Its first process, as the host sees it; 0 if it does not run."""
+        said = self.podman("inspect", "--format={{.State.Pid}}", self.container(service), check=False).strip()
+        return int(said or 0)
 
     def exec(self, service: str, *words: str, check: bool = True, seconds: float = 120, text: str | None = None) -> str:
-        return self.compose("exec", "-T", service, *words, check=check, seconds=seconds, text=text)
+        """By podman itself, which is ten times as quick as docker-compose."""
+        return self.podman("exec", "--interactive", self.container(service), *words, check=check, seconds=seconds, text=text)
 
-    def logs(self, service: str) -> str:
-        return self.podman("logs", "--tail=30", self.container(service), check=False)
+    def logs(self, *services: str) -> str:
+        """The last words of each, for a test that has failed."""
+        return "\n".join(f"-- {one}\n" + self.podman("logs", "--tail=30", self.container(one), check=False) for one in services)
 
     def _podman(self, *words: str) -> list[str]:
         return ["podman", "--root", str(self._keep / "storage"), "--runroot", str(self._run), "--storage-driver", self._driver, *words]
@@ -141,7 +157,8 @@ class Engine:
                 if "(healthy)" not in status or time.monotonic() - asked.get(name, 0.0) > 60:
                     asked[name] = time.monotonic()
                     if not self._over.is_set():
-                        self.podman("healthcheck", "run", name, check=False)
+                        with contextlib.suppress(subprocess.TimeoutExpired):
+                            _tried(self._podman("healthcheck", "run", name), self._environment, 60)
 
 
 def until(what: str, true: Callable[[], bool], seconds: float, pause: float = 1.0) -> float:
@@ -167,6 +184,10 @@ def _driver(keep: Path) -> str:
 
 
 def _run(argv: list[str], environment: Mapping[str, str], *, check: bool, seconds: float, text: str | None = None) -> str:
-    done = subprocess.run(argv, env=dict(environment), capture_output=True, text=True, timeout=seconds, input=text or "")
+    done = _tried(argv, environment, seconds, text)
     assert done.returncode == 0 or not check, f"{' '.join(argv[-6:])}: exit status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
+
+
+def _tried(argv: list[str], environment: Mapping[str, str], seconds: float, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, env=dict(environment), capture_output=True, text=True, errors="replace", timeout=seconds, input=text or "")
