@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -37,6 +38,7 @@ JOBS: Final = ("vm-netperf-udp.yaml", "vm-page-fault.yaml", "vm-hackbench.yaml")
 PROOF: Final = "reproduced,tip,series,revert,code,facts,elsewhere"
 TREE_NAME: Final = "demo"
 UP_SECONDS: Final = 180.0
+BUSY_SECONDS: Final = 120.0
 GIVE_UP_SECONDS: Final = 5400.0
 SWINGBOT: Final = [sys.executable, "-m", "swingbot.app.cli"]
 
@@ -98,9 +100,16 @@ class Service:
         return done.stdout
 
     def facts(self, page: str) -> Any:
-        """The JSON of a page: what `--json` prints, without a process for each look."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}.json", timeout=60) as answer:
-            return json.load(answer)
+        """The JSON of a page: what `--json` prints, without a process for each look. A service that is busy (503) is asked again for a while."""
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}.json", timeout=60) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code != 503 or time.monotonic() > end:
+                    raise
+                time.sleep(2)
 
 
 def main() -> int:
