@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -52,3 +54,26 @@ def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(tmp_path
         outcome = lab.boot([RR])
     assert outcome["status"] == "hung"
     assert "client vm-tcg: the server did not answer at 198.18.0.1, although the wire has a carrier here" in outcome["reason"]
+
+
+STALE = "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code: 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
+
+
+def test_when_qemu_spoils_one_boot_both_are_made_again(tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first QEMU that is to be a client trips over its own translation; its server cannot know."""
+    real, shim = shutil.which("qemu-system-x86_64"), tmp_path / "bin" / "qemu-system-x86_64"
+    shim.parent.mkdir()
+    shim.write_text(
+        f"""#!/bin/sh
+        case "$*" in *server=off*) ;; *) exec {real} "$@" ;; esac
+        [ -e {tmp_path}/spoilt ] && exec {real} "$@"
+        : >{tmp_path}/spoilt
+        for word; do case $word in file,id=console,path=*) console=${{word##*=}} ;; esac; done
+        printf '%s' '{STALE}' >"$console"
+        """
+    )
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    outcome = wired_lab(tmp_path, wired_kernel).boot([RR])
+    assert (outcome["status"], outcome["reason"]) == ("up", None)
+    assert outcome["facts"]["boots_spoilt_by_qemu"] == 1

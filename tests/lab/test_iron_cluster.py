@@ -22,7 +22,7 @@ from swingbot_worker.testbox.check import check
 from tests.boot.wired import wired_image, wired_lab
 from tests.contract.test_testbox import ROOT, a_job
 from tests.lab.iron import RETURN_SECONDS, iron
-from tests.lab.machine import Machine
+from tests.lab.machine import Machine, power
 
 pytestmark = pytest.mark.timeout(3600)
 CARDS = {"server": "52:54:00:77:00:01", "client": "52:54:00:77:00:02"}
@@ -59,7 +59,9 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Mac
         made[role] = Machine.create(folder / role, extra=("-netdev", cable, "-device", f"virtio-net-pci,netdev=wire,mac={CARDS[role]},romfile="))
     try:
         for machine in made.values():
-            machine.start()
+            power(machine.folder, "on")
+        for machine in made.values():
+            machine.wait_for_ssh(RETURN_SECONDS)
         yield made
     finally:
         for machine in made.values():

@@ -180,6 +180,8 @@ def _boot(found: _Gathering, row: Row, programs: Mapping[str, str]) -> Boot:
     argv: object = []
     if "qemu.json" in (row["files"] or {}):
         argv = found.document(found.stored(row["files"], "qemu.json", f"boot {row['id']}"), f"qemu.json of boot {row['id']}")
+    elif row["facts"].get("server_testbox"):
+        found.missing.append(f"QEMU's arguments of boot {row['id']}: it was of two machines with a wire, which these scripts do not make")
     elif row["facts"].get("qemu_version"):
         found.missing.append(f"QEMU's arguments of boot {row['id']}: it was made before they were kept")
     runs = [

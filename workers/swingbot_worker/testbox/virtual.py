@@ -29,6 +29,10 @@ SCRATCH_SECONDS = 24 * 3600.0
 STALE_BOOTS = 3
 
 
+class StaleCode(InfraError):
+    """QEMU tripped over its own translation, as often as it may."""
+
+
 def boot(request: Request) -> Boot:
     """Boot once in QEMU. Raises InfraError if a program is missing or QEMU itself fails."""
     box, site = request.box, request.site
@@ -75,14 +79,14 @@ def _leases(request: Request) -> Iterator[list[int]]:
 
 def _sound_run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> tuple[Verdict, int]:
     """Run until a boot is not spoilt by QEMU itself; its verdict, and how many were."""
-    boots = STALE_BOOTS if request.node is None else 1  # a node of a cluster does not boot again by itself
+    boots = STALE_BOOTS if request.node is None else 1  # a node of a cluster does not boot again alone
     for stale in range(boots):
         verdict = _run(request, argv, locks)
         if not console.trapped_on_stale_code(request.console.read_text(errors="replace")):
             return verdict, stale
         if stale + 1 < boots:
             request.tell(f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again")
-    raise InfraError(f"QEMU ran breakpoints that the kernel had taken away, {boots} boots in a row; QEMU 8.1 and later do not.")
+    raise StaleCode(f"QEMU ran breakpoints that the kernel had taken away, {STALE_BOOTS} boots in a row; QEMU 8.1 and later do not.")
 
 
 def _run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> Verdict:

@@ -81,7 +81,7 @@ class Total:
 
 
 def class_of(name: str) -> str:
-    return _BY_NAME.get(name, "records")
+    return _BY_NAME.get(name.removeprefix("server."), "records")  # of a cluster's server too
 
 
 def merged(named: Iterable[Named]) -> dict[str, list[Named]]:
