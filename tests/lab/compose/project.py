@@ -55,12 +55,10 @@ class Project:
 
     # -- comparisons
 
-    def compare(self, *words: str, patch: str | None = None) -> int:
-        """Queue a comparison of the base with itself, or with itself and a patch; says its number."""
-        if patch is not None:
-            self.engine.exec("loop", "sh", "-c", "cat >/tmp/my.patch", text=patch)
-            words = (*words, "--patch", "/tmp/my.patch")
-        said = self.swingbot("compare", "base", "base", "--tree", "demo", "--job", JOB, *words)
+    def compare(self, *words: str, patch: str) -> int:
+        """Queue a comparison of the base and the base with a patch; says its number."""
+        self.engine.exec("loop", "sh", "-c", "cat >/tmp/my.patch", text=patch)
+        said = self.swingbot("compare", "base", "base", "--tree", "demo", "--job", JOB, "--patch", "/tmp/my.patch", *words)
         match = re.search(r"\bc(\d+) is ", said)
         assert match is not None, said
         return int(match[1])
