@@ -148,11 +148,20 @@ class BareHost:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        with contextlib.suppress(OSError):
-            for kind in ("systemd", ""):
-                for folder, _, _ in os.walk(Path("/sys/fs/cgroup", kind, self.group), topdown=False):
-                    os.rmdir(folder)
+        _forget_group(self.group)
         remove(self.folder / "root")
+
+
+def _forget_group(name: str) -> None:
+    """Remove a control group as soon as its last process is gone, 10 s at most."""
+    give_up = time.monotonic() + 10
+    groups = [path for kind in ("systemd", "") if (path := Path("/sys/fs/cgroup", kind, name)).exists()]
+    while any(group.exists() for group in groups) and time.monotonic() < give_up:
+        for group in groups:
+            for folder, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+        time.sleep(0.1)
 
 
 def remove(root: Path) -> None:
