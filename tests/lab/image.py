@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from swingbot_worker import lease
 from swingbot_worker.rootfs.debian import Source, system_sources
 from swingbot_worker.site import from_environment
+from tests.lab import made_root
 
 SUITE = "bookworm"
 PACKAGES = (
@@ -87,17 +87,20 @@ def image(packages: Sequence[str] = (), cache: Path | None = None) -> Image:
 
 
 def _make(made: Image, packages: Sequence[str]) -> None:
-    shutil.rmtree(made.folder, ignore_errors=True)
+    """Raises RuntimeError also where one that was killed has left something mounted."""
+    made_root.remove(made.folder)
     made.folder.mkdir(parents=True)
     _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(made.key))
-    with tempfile.TemporaryDirectory(dir=made.folder, prefix="root-") as scratch:
-        root = Path(scratch, "root")
-        _bootstrap(root, packages, Path(scratch, "apt.list"))
+    root = made.folder / "root"
+    try:
+        _bootstrap(root, packages, made.folder / "apt.list")
         _set_up(root, made.key.with_suffix(".pub").read_text())
         for name, target in (("vmlinuz", made.kernel), ("initrd.img", made.initrd)):
             shutil.copyfile(next(iter(sorted((root / "boot").glob(f"{name}-*")))), target)
         shutil.copyfile(root / "etc/ssh/ssh_host_ed25519_key.pub", made.folder / "host_key.pub")
         _run("mke2fs", "-q", "-t", "ext4", "-L", "root", "-d", str(root), str(made.disk), f"{DISK_MB}M")
+    finally:
+        made_root.remove(root)
     (made.folder / "ready").touch()
 
 
@@ -105,7 +108,7 @@ def _bootstrap(root: Path, packages: Sequence[str], sources: Path) -> None:
     sources.write_text("".join(_line(source) for source in system_sources() if source.suite in (SUITE, f"{SUITE}-updates", f"{SUITE}-security")))
     leave_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
     argv = ["mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--include={','.join(packages)}", *leave_out, SUITE, str(root), str(sources)]
-    _run(*(argv if sources.read_text() else argv[:-1]), env={"SOURCE_DATE_EPOCH": "0"})
+    _run(*made_root.apart(argv if sources.read_text() else argv[:-1]), env={"SOURCE_DATE_EPOCH": "0"})
 
 
 def _line(source: Source) -> str:
