@@ -31,3 +31,9 @@ def kernel_repo(site: Site) -> tuple[Path, str]:
 def base_kernel(site: Site) -> Path:
     """A bootable bzImage: the base commit with the embedded testbox's configuration."""
     return kernels.base_image(site)
+
+
+@pytest.fixture(scope="session")
+def wired_kernel(site: Site) -> Path:
+    """The same with the driver of a network card: nearly all of it comes out of ccache."""
+    return kernels.base_image(site, kernels.WIRED)

@@ -18,6 +18,7 @@ from swingbot_worker.site import Site, from_environment
 from tests.demo.tree import TreeError, make_base
 
 KCONFIG, COMPILER = "vm-x86_64", "gcc"
+WIRED = f"{KCONFIG}+net-virtio"  # with the driver of a QEMU machine's network card
 
 
 def demo_repository(site: Site) -> Path:
@@ -30,13 +31,13 @@ def kernel_repository(site: Site, progress: bool = False) -> tuple[Path, str]:
     return repo, make_base(repo, site.cache, (lambda line: print(line, flush=True)) if progress else lambda line: None)
 
 
-def base_image(site: Site) -> Path:
+def base_image(site: Site, kconfig: str = KCONFIG) -> Path:
     """The bzImage of the base commit, built if it is not in the cache. Raises SystemExit with the reason if it cannot be."""
     repo, base = kernel_repository(site, progress=True)
     # bzImage and what belongs to it stay where the caller can find them again; the build itself comes from the worker's cache.
     out = site.cache / "demo-tree" / "base"
     out.mkdir(parents=True, exist_ok=True)
-    order = kbuild.order_by_hand(site, repo=str(repo), commit=base, kconfig=KCONFIG, compiler=COMPILER, layout=0)
+    order = kbuild.order_by_hand(site, repo=str(repo), commit=base, kconfig=kconfig, compiler=COMPILER, layout=0)
     with tempfile.TemporaryDirectory(dir=out.parent) as scratch:
         began = time.monotonic()
         outcome = kbuild.build(order, Path(scratch), site)
@@ -44,7 +45,10 @@ def base_image(site: Site) -> Path:
             sys.exit(f"the base kernel could not be built: {outcome.get('reason')}\n{json.dumps(outcome.get('kernel_build', {}), indent=1)}")
         image = out / f"{outcome['kernel_build']['image_sha256']}.bzImage"
         os.replace(Path(scratch) / "bzImage", image)
-    print(f"base kernel {base[:12]}: {'kept from before' if outcome['kernel_build']['cached'] else 'built'} in {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"base kernel {base[:12]}, {kconfig}: {'kept from before' if outcome['kernel_build']['cached'] else 'built'} in {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     return image
 
 

@@ -13,16 +13,10 @@ from swingbot_jobs.parse import parse_results
 from swingbot_jobs.program import load_programs
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import testbox
-from swingbot_worker.site import Site
-from tests.boot.wired import RR, leased, wired_image, wired_lab
+from tests.boot.wired import RR, leased, wired_lab
 from tests.contract.test_testbox import ROOT, a_job
 
 UDP6: dict[str, Any] = {**a_job("netperf", cluster="cs-vm", test="UDP_STREAM", ip="ipv6", nr_threads="2", runtime="1"), "name": "udp6"}
-
-
-@pytest.fixture(scope="module")
-def wired_kernel(kernel_repo: tuple[Path, str], site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return wired_image(kernel_repo, site, tmp_path_factory.mktemp("wired"))
 
 
 def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(tmp_path: Path, wired_kernel: Path) -> None:

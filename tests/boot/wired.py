@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from swingbot_worker import InfraError, kbuild, lease
+from swingbot_worker import InfraError, lease
 from swingbot_worker.site import Site
 from tests.boot.lab import virtual_lab
 from tests.contract.test_testbox import PROGRAMS, ROOT, Lab, a_job
@@ -19,15 +19,6 @@ PROVOKING = {
     "unplugs": ("exit 0\n", "for card in /sys/class/net/e*; do ip link set ${card##*/} down; done; echo unplugged\n"),
     "refuses": ("echo no port is free; exit 1\n", "echo never\n"),
 }
-
-
-def wired_image(kernel_repo: tuple[Path, str], site: Site, out: Path) -> Path:
-    """The base commit with the driver of a network card: nearly all of it comes out of ccache, or it is kept from before."""
-    repo, base = kernel_repo
-    order = kbuild.order_by_hand(site, repo=str(repo), commit=base, kconfig="vm-x86_64+net-virtio", compiler="gcc", layout=0)
-    outcome = kbuild.build(order, out, site)
-    assert outcome["status"] == "built", outcome["reason"]
-    return out / "bzImage"
 
 
 def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:

@@ -11,15 +11,9 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.cluster import ClusterDriver
-from swingbot_worker.site import Site
 from swingbot_worker.testbox.cluster import wire
-from tests.boot.wired import RR, leased, wired_image, wired_lab
+from tests.boot.wired import RR, leased, wired_lab
 from tests.contract.test_testbox import a_job
-
-
-@pytest.fixture(scope="module")
-def wired_kernel(kernel_repo: tuple[Path, str], site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return wired_image(kernel_repo, site, tmp_path_factory.mktemp("wired"))
 
 
 @pytest.mark.parametrize(

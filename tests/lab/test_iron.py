@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from swingbot_jobs.parse import read_results
 from swingbot_jobs.testbox import load_file
 from swingbot_worker.testbox.check import check
 from tests.boot.lab import virtual_lab
@@ -142,6 +143,15 @@ def test_a_whole_reboot_gives_what_the_virtual_testbox_gives(box: Iron, tmp_path
     assert here["status"] == "up"
     ours = {"accel", "qemu_cpu", "qemu_version", "boots_spoilt_by_qemu", "host_stolen_ticks"}
     assert set(here["facts"]) - set(there["facts"]) <= ours
+
+
+def test_results_leave_over_the_network_where_the_testbox_says_so(box: Iron, wired_kernel: Path) -> None:
+    box.image = wired_kernel
+    box.describe(results="network", kconfig_needed=["VIRTIO_NET", "PACKET"])
+    outcome = box.boot(a_job("prints", runs=2, word="7"))
+    assert (outcome["status"], outcome["reason"]) == ("up", None), box.log()
+    assert read_results(box.out / "results.tar").runs["prints-job", 1]["stdout"] == "result: 7\n"
+    assert " serving eth0" in (box.out / "console.log").read_text()
 
 
 def test_a_hang_is_ended_by_the_power_switch(box: Iron) -> None:
