@@ -19,6 +19,7 @@ from tests.lab.machine import Machine
 SHIPPED = ("hackbench", "netperf", "page-fault")
 # A whole boot of Debian, beside whatever else runs on the host.
 RETURN_SECONDS = 1500
+CMDLINE = "console=ttyS0 norandmaps mitigations=off"
 MORE = {"sleeps": "sleep 20; echo slept\n"}
 
 
@@ -58,7 +59,7 @@ class Iron:
             **ssh,
         }
         box = {"name": self.name, "tbox_group": "iron", "driver": "ssh", "model": "a Debian machine in QEMU", "nr_cpu": 2, "memory_mb": 2048}
-        box |= {"boot_seconds": 120, "cmdline": "console=ttyS0 norandmaps mitigations=off", "ssh": how, **(more or {})}
+        box |= {"boot_seconds": 120, "cmdline": CMDLINE, "ssh": how, **(more or {})}
         self.file.write_text(json.dumps(box))
 
     def by_reboot(self) -> None:

@@ -1,0 +1,108 @@
+"""A bisection whose boots are those of a machine of iron, once by kexec and once by whole reboots, with a panic in the middle.
+
+What it prints is the transcript: `pytest -s tests/lab/test_iron_bisection.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.test_testbox import ROOT
+from tests.demo.demo import Clock, Service, follow
+from tests.demo.ports import free_ports
+from tests.demo.tree import Series, make_series
+from tests.kernels import demo_repository
+from tests.lab.iron import CMDLINE, Iron
+from tests.lab.machine import tell_qemu
+
+pytestmark = pytest.mark.timeout(7200)
+TREE = "iron"
+# The tree itself is watched on a virtual testbox: only what is asked for here takes the machine's time.
+WATCHED_ON = "vm-icount"
+SEED, COMMITS = 2, 8
+PANICS_AFTER = 3  # boots
+
+
+@dataclass(frozen=True)
+class Lab:
+    service: Service
+    series: Series
+    clock: Clock
+    box: Iron
+
+    def bisect(self, testbox: str) -> Any:
+        """The bisection of the whole series on this testbox, when it is over; it, and what was asked about it, is printed."""
+        job = ("--job", "vm-page-fault.yaml", "--metric", str(self.series.metric), "--testbox", testbox)
+        started = json.loads(self.service.ask("bisect", "start", f"{self.series.base}..{self.series.branch}", "--tree", TREE, *job, "--json"))
+        panicked: list[object] = []
+
+        def over() -> bool:
+            shown = self.shown(started["id"])
+            if shown["boots"] >= PANICS_AFTER and not panicked:
+                panicked.append(self.box.meanwhile(" up\r", lambda: tell_qemu(self.box.machine.folder, "inject-nmi")))
+            return bool(shown["status"] != "running")
+
+        follow(self.clock, self.service, testbox, over)
+        for words in (("show", started["id"]), ("bisect", "explain", started["id"]), ("testbox", "show", testbox)):
+            print(f"$ swingbot {' '.join(words)}\n{self.service.ask(*words)}")
+        return self.shown(started["id"])
+
+    def shown(self, number: str) -> Any:
+        return self.service.facts(f"bisection/{number}")
+
+
+def names_of(box: Iron) -> tuple[str, str]:
+    """Entered by kexec, and by whole reboots; names of this machine's own, for a boot outlives a service that is killed."""
+    return f"{box.name}-kexec", f"{box.name}-reboot"
+
+
+def as_testboxes(box: Iron) -> Path:
+    """The machine twice, entered by kexec and by whole reboots: the directory that is the service's `paths.workers`."""
+    box.describe({"cmdline": f"{CMDLINE} unknown_nmi_panic"})
+    by_kexec = json.loads(box.file.read_text())
+    box.by_reboot()
+    by_reboot = json.loads(box.file.read_text())
+    box.file.unlink()
+    for name, described in zip(names_of(box), (by_kexec, by_reboot), strict=True):
+        (box.file.parent / f"{name}.yaml").write_text(json.dumps(described | {"name": name, "tbox_group": name, "cmdline": by_kexec["cmdline"]}))
+    (box.file.parent / f"{WATCHED_ON}.yaml").symlink_to(ROOT / "workers" / "testboxes" / f"{WATCHED_ON}.yaml")
+    (box.site.workers / "kconfig").symlink_to(ROOT / "workers" / "kconfig")
+    return box.site.workers
+
+
+@pytest.fixture
+def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
+    """A service whose testboxes are that machine, and whose tree has the series."""
+    repo, clock = demo_repository(box.site), Clock()
+    series = make_series(repo, SEED, "delay", count=COMMITS, progress=clock.say)
+    watched = f"{series.branch}-base"
+    subprocess.run(["git", "-c", "safe.directory=*", "-C", str(repo), "update-ref", f"refs/heads/{watched}", series.base], check=True)
+    state, port = tmp_path / "state", free_ports(8600, 4)
+    state.mkdir()
+    settings = {"PATHS_STATE": state, "PATHS_WORKERS": as_testboxes(box), "WEB_PORT": port, "BOXES_SCREENING_BOOTS": 0, "POLICY_IDLE_AA_MINUTES": 0}
+    service = Service(state=state, port=port, environment={**os.environ, **{f"SWINGBOT_{name}": str(value) for name, value in settings.items()}})
+    try:
+        service.start()
+        service.ask("tree", "add", TREE, str(repo), "--branch", watched, "--base", series.base, "--testbox", WATCHED_ON, "--job", "vm-page-fault.yaml")
+        yield Lab(service, series, clock, box)
+    finally:
+        service.stop()
+
+
+def test_a_bisection_by_kexec_and_by_reboot_goes_on_after_a_panic_and_names_the_culprit(lab: Lab, box: Iron) -> None:
+    for testbox in names_of(box):
+        said = lab.bisect(testbox)
+        assert said["status"] == "culprit", said
+        assert said["culprit"]["commit"] == lab.series.culprit
+        assert said["probability"] >= 0.99
+        assert "panicked" in [boot["outcome"] for point in said["points"] for boot in point["observations"]]
+        assert lab.service.facts(f"testbox/{testbox}")["state"] == "active", "a kernel that panics counts as a box that fails"
+    assert "swingbot=" not in box.machine.ssh("cat /proc/cmdline")
