@@ -115,3 +115,14 @@ def test_what_testboxes_of_a_group_differ_by_tells_nothing_of_the_step() -> None
     apart = belief(replace(state, observations=far, boxes=2), POLICY)
     near = belief(replace(state, observations=tuple(replace(o, box=o.k % 2) for o in state.observations), boxes=2), POLICY)
     assert [c.probability for c in apart.candidates] == pytest.approx([c.probability for c in near.candidates], abs=0.06)
+
+
+def test_a_step_to_a_twentieth_is_believed_although_boots_differ_by_half() -> None:
+    """Recorded on a starved host: eight boots of two kernels, two runs each; the second kernel waits 200 us in every page fault."""
+    good = [(79102, 52387), (27884, 199202), (24854, 155131)]
+    bad = [(5240, 6528), (3560, 3012), (2254, 2421), (3149, 6532)]
+    seen = tuple(Observation(idx=i, k=k, values=runs, phase="ends") for i, boots in ((0, good), (8, bad)) for k, runs in enumerate(boots))
+    noise = NoisePrior(sd_run=0.05, sd_boot=0.03, sd_layout=0.005, certainty=0.75)
+    _, post = believed(replace(a_state(SimulatedBench(commits=8), noise=noise), observations=seen))
+    assert post.none_or_small < 1e-3
+    assert post.effect == pytest.approx(-2.9, abs=0.5)

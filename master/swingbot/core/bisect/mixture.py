@@ -27,7 +27,7 @@ from swingbot.core.bisect.state import NoisePrior, Policy
 _SHAPES: Final = ((0.01, 8.0, 0.75), (0.1, 8.0, 0.18), (0.3, 4.0, 0.07))
 _LAYOUTS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))  # factors of the layout spread that is known, and their prior
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
-_EFFECTS: Final = ((0.5, 0.7), (3.0, 0.3))  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
+_EFFECTS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
 _SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
 _FINE: Final = 8  # places of a boot between two levels of the grid
 _MOST_LEVELS: Final = 400  # beyond, spreads get a floor: only where the step is a hundred times the noise
