@@ -13,7 +13,7 @@ from swingbot_jobs.parse import parse_results
 from swingbot_jobs.program import load_programs
 from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker import testbox
-from tests.boot.wired import RR, leased, wired_lab
+from tests.boot.wired import RR, ends_both, leased, wired_lab
 from tests.contract.test_testbox import ROOT, a_job
 
 UDP6: dict[str, Any] = {**a_job("netperf", cluster="cs-vm", test="UDP_STREAM", ip="ipv6", nr_threads="2", runtime="1"), "name": "udp6"}
@@ -52,10 +52,7 @@ def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(tmp_path: Path, 
     ],
 )
 def test_a_panic_is_told_with_the_box_that_it_was_on_and_ends_both(tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str) -> None:
-    lab = wired_lab(tmp_path, wired_kernel)
-    outcome = lab.boot([a_job(program, cluster="cs-vm")])
-    assert (outcome["status"], says in str(outcome["reason"])) == (status, True), outcome["reason"]
-    assert not leased(lab.site, "vm-tcg")
+    ends_both(wired_lab(tmp_path, wired_kernel), program, status, says)
 
 
 def test_a_server_that_never_comes_up_ends_the_client_too(tmp_path: Path, wired_kernel: Path) -> None:

@@ -42,3 +42,10 @@ def leased(site: Site, name: str) -> bool:
             return False
     except InfraError:
         return True
+
+
+def ends_both(lab: Lab, program: str, status: str, says: str) -> None:
+    """A boot with this provoking program ends with `status` and a reason that has `says` in it, and both testboxes are free again."""
+    outcome = lab.boot([a_job(program, cluster="cs-vm")])
+    assert (outcome["status"], says in str(outcome["reason"])) == (status, True), outcome["reason"]
+    assert not leased(lab.site, "vm-tcg")

@@ -172,13 +172,13 @@ def make_service(clock: Clock) -> Service:
 
 def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
     branch = f"mm-demo-{series.seed}"
-    _set_branch(repo, branch, series.base)
+    set_branch(repo, branch, series.base)
     clock.say("registering the tree, with its branch still at the base")
     jobs = [word for job in JOBS for word in ("--job", job)]
     service.ask("tree", "add", TREE_NAME, str(repo), "--branch", branch, "--base", series.base, *jobs)
     follow(clock, service, "base", lambda: _comparison_over(service, 0))
     clock.stage("base: build and boots")
-    _set_branch(repo, branch, series.tip)
+    set_branch(repo, branch, series.tip)
     clock.say(f"the branch moves to {series.tip[:12]}, {len(series.commits)} commits further")
     service.ask("tree", "poll", TREE_NAME)
     follow(clock, service, "tip", lambda: _comparison_over(service, 1))
@@ -188,7 +188,7 @@ def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
     return judge(clock, service, series)
 
 
-def _set_branch(repo: Path, branch: str, commit: str) -> None:
+def set_branch(repo: Path, branch: str, commit: str) -> None:
     subprocess.run(["git", "-c", "safe.directory=*", "-C", str(repo), "update-ref", f"refs/heads/{branch}", commit], check=True)
 
 

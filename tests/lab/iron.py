@@ -62,9 +62,9 @@ class Iron:
         box |= {"boot_seconds": 120, "cmdline": CMDLINE, "ssh": how, **(more or {})}
         self.file.write_text(json.dumps(box))
 
-    def by_reboot(self) -> None:
+    def by_reboot(self, more: Mapping[str, Any] | None = None) -> None:
         """The same, but entered by a whole reboot: the boot server is given the kernel once, and the machine takes it at its next start."""
-        self.describe(enter="reboot", reboot_where="controller", reboot_command=self.machine.command("netboot", "{kernel}", "{initrd}", "{cmdline}"))
+        self.describe(more, enter="reboot", reboot_where="controller", reboot_command=self.machine.command("netboot", "{kernel}", "{initrd}", "{cmdline}"))
 
     def boot(self, *jobs: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The outcome of an order with these unit jobs."""

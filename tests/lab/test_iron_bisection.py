@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.contract.test_testbox import ROOT
-from tests.demo.demo import Clock, Service, follow
+from tests.demo.demo import Clock, Service, follow, set_branch
 from tests.demo.ports import free_ports
 from tests.demo.tree import Series, make_series
 from tests.kernels import demo_repository
@@ -66,13 +65,14 @@ def names_of(box: Iron) -> tuple[str, str]:
 
 def as_testboxes(box: Iron) -> Path:
     """The machine twice, entered by kexec and by whole reboots: the directory that is the service's `paths.workers`."""
-    box.describe({"cmdline": f"{CMDLINE} unknown_nmi_panic"})
+    panics = {"cmdline": f"{CMDLINE} unknown_nmi_panic"}
+    box.describe(panics)
     by_kexec = json.loads(box.file.read_text())
-    box.by_reboot()
+    box.by_reboot(panics)
     by_reboot = json.loads(box.file.read_text())
     box.file.unlink()
     for name, described in zip(names_of(box), (by_kexec, by_reboot), strict=True):
-        (box.file.parent / f"{name}.yaml").write_text(json.dumps(described | {"name": name, "tbox_group": name, "cmdline": by_kexec["cmdline"]}))
+        (box.file.parent / f"{name}.yaml").write_text(json.dumps(described | {"name": name, "tbox_group": name}))
     (box.file.parent / f"{WATCHED_ON}.yaml").symlink_to(ROOT / "workers" / "testboxes" / f"{WATCHED_ON}.yaml")
     (box.site.workers / "kconfig").symlink_to(ROOT / "workers" / "kconfig")
     return box.site.workers
@@ -84,7 +84,7 @@ def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
     repo, clock = demo_repository(box.site), Clock()
     series = make_series(repo, SEED, "delay", count=COMMITS, progress=clock.say)
     watched = f"{series.branch}-base"
-    subprocess.run(["git", "-c", "safe.directory=*", "-C", str(repo), "update-ref", f"refs/heads/{watched}", series.base], check=True)
+    set_branch(repo, watched, series.base)
     state, port = tmp_path / "state", free_ports(8600, 4)
     state.mkdir()
     settings = {"PATHS_STATE": state, "PATHS_WORKERS": as_testboxes(box), "WEB_PORT": port, "BOXES_SCREENING_BOOTS": 0, "POLICY_IDLE_AA_MINUTES": 0}

@@ -142,9 +142,9 @@ class _Look:
         What is under way takes the share off that it takes off by rule; in a group, where it is a boot on each of the other testboxes, its
         answers are gone through.
         """
-        alone = self.by_rule([], box)
         if self.post.told is None and not self.kernels.group:
-            return self.by_rule(under_way, box) if under_way else alone
+            return self.by_rule(under_way, box)
+        alone = self.by_rule([], box)
         if self.kernels.group and under_way:
             return self._when_answered(alone, under_way, box)
         if box not in self.closer:
