@@ -75,6 +75,12 @@ class Browser:
         return self.ask("/auth/login", Authorization="Basic " + base64.b64encode(f"anybody:{token}".encode()).decode())
 
 
+def force(browser: Browser) -> int:
+    """Start a build of the one builder that takes commands, Buildbot's own caretaker."""
+    command = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "force", "params": {"reason": "by hand"}}).encode()
+    return browser.ask("/api/v2/forceschedulers/__Janitor_force", command, **{"Content-Type": "application/json"})
+
+
 def check_pages(fleet: Fleet) -> None:
     """With `buildbot.pages = "operator"` only operators read, and nobody gives commands."""
     stranger, reader, operator = Browser(fleet), Browser(fleet), Browser(fleet)
@@ -82,8 +88,15 @@ def check_pages(fleet: Fleet) -> None:
     assert (stranger.ask("/api/v2/workers"), stranger.ask("/sse/listen/workers/*/*"), stranger.sign_in("no token")) == (403, 404, 401)
     assert (reader.sign_in(tokens["moderator"]), reader.ask("/api/v2/workers")) == (401, 403)
     assert (operator.sign_in(tokens["operator"]), operator.ask("/api/v2/workers")) == (200, 200)
-    command = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "force", "params": {}}).encode()
-    assert operator.ask("/api/v2/forceschedulers/__Janitor_force", command, **{"Content-Type": "application/json"}) == 403
+    assert force(operator) == 403
+
+
+def check_commands(fleet: Fleet) -> None:
+    """With `buildbot.control = "operator"` too, operators give commands and nobody else does."""
+    stranger, operator = Browser(fleet), Browser(fleet)
+    assert (stranger.ask("/api/v2/workers"), force(stranger)) == (403, 403)
+    assert operator.sign_in(json.loads(fleet.run("token", "create", "commander", "--role", "operator", "--json"))["token"]) == 200
+    assert force(operator) == 200
 
 
 def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> None:
@@ -123,9 +136,11 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
 
     fleet.kill(BOX)
     fleet.kill("master")
+    fleet.config.write_text(fleet.config.read_text().replace('pages = "operator"', 'pages = "operator"\ncontrol = "operator"'))
     fleet.start(BOX)
     fleet.start("master")
     fleet.ready(BOX, times=2)
+    check_commands(fleet)
     fleet.box.let_go()
     eventually("the attempt has ended", lambda: fleet.sql("SELECT 1 FROM attempt WHERE id = :a AND state = 'ended'", a=attempt), SLOW)
     row = fleet.sql(
