@@ -13,11 +13,17 @@ from tests.lab.machine import Machine
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def threads() -> str:
+    """Of the machine's processors: "single" where nothing but the way of an order counts, "multi" in a file that looks at what was measured."""
+    return "single"
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory, threads: str) -> Iterator[Machine]:
     """A Debian machine that is up, for all tests of one file; each leaves it in its idle system."""
     if os.getuid() != 0:
         pytest.skip("the machine's disk is made by mmdebstrap and mke2fs as root")
-    made = Machine.create(tmp_path_factory.mktemp("machine") / "m")
+    made = Machine.create(tmp_path_factory.mktemp("machine") / "m", threads=threads)
     try:
         yield made.start()
     finally:

@@ -45,10 +45,8 @@ class MachineError(Exception):
 def qemu_argv(folder: Path, about: dict[str, Any], kernel: Path, initrd: Path, cmdline: str, state: Path | None) -> list[str]:
     """One run of QEMU from start to reset, power off or the pulled plug."""
     forward = f"hostfwd=tcp:127.0.0.1:{about['port']}-:22"
-    # One thread for all processors: with one each, QEMU before 8.1 can run code that the kernel has patched since, which real machines do not
-    # (see trapped_on_stale_code in workers/swingbot_worker/testbox/console.py). An order takes as long either way.
     return [
-        *(QEMU, "-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"),
+        *(QEMU, "-machine", "q35", "-accel", f"tcg,thread={about['threads']}", "-cpu", "max,-erms,-fsrm"),
         *("-smp", str(about["smp"]), "-m", f"{about['memory_mb']}M"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-qmp", f"unix:{folder}/events.sock,server=on,wait=off", "-qmp", f"unix:{folder}/control.sock,server=on,wait=off"),
@@ -231,16 +229,27 @@ class Machine:
 
     @classmethod
     def create(
-        cls, folder: Path, *, packages: Sequence[str] = (), warm: bool = True, cmdline: str = "", smp: int = 2, memory_mb: int = 2048, extra: Sequence[str] = ()
+        cls,
+        folder: Path,
+        *,
+        packages: Sequence[str] = (),
+        warm: bool = True,
+        cmdline: str = "",
+        smp: int = 2,
+        memory_mb: int = 2048,
+        threads: str = "single",
+        extra: Sequence[str] = (),
     ) -> Machine:
         """A new machine, powered off, from the image with these Debian `packages`. `extra`: more arguments for QEMU.
 
+        `threads`: with one for all processors ("single") they take turns of many milliseconds, so that what is measured differs fiftyfold; with one
+        each ("multi") QEMU before 8.1 now and then runs code that the kernel has patched since, and the kernel panics (`trapped_on_stale_code`).
         `warm`: its first start goes on from the memory of one that had just come up; all later starts are whole boots.
         """
         from tests.lab import warm as warmed
         from tests.lab.image import image
 
-        about = {"port": free_port(), "smp": smp, "memory_mb": memory_mb, "cmdline": cmdline, "extra": list(extra)}
+        about = {"port": free_port(), "smp": smp, "memory_mb": memory_mb, "threads": threads, "cmdline": cmdline, "extra": list(extra)}
         made = image(packages)
         if warm and (smp, memory_mb, cmdline, list(extra)) == (2, 2048, "", []):
             warmed.warm_up(made)

@@ -78,6 +78,11 @@ def as_testboxes(box: Iron) -> Path:
     return box.site.workers
 
 
+@pytest.fixture(scope="module")
+def threads() -> str:
+    return "multi"
+
+
 @pytest.fixture
 def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
     """A service whose testboxes are that machine, and whose tree has the series."""

@@ -26,7 +26,7 @@ def warm_up(made: Image) -> None:
 
 
 def _keep(made: Image, folder: Path) -> None:
-    about = {"port": free_port(), "smp": 2, "memory_mb": 2048, "cmdline": "", "extra": []}
+    about = {"port": free_port(), "smp": 2, "memory_mb": 2048, "threads": "single", "cmdline": "", "extra": []}
     machine = Machine.of_disk(folder, made, about, made.disk, None)
     try:
         machine.start()
