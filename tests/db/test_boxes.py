@@ -151,11 +151,16 @@ def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once
     assert {order["state"] for order in orders} == {"ready"}
     with brain.engine.connect() as conn:
         problems = [problem["text"] for problem in read.status(conn)["problems"]]
-    assert any("rack7 is quarantined: failed: 3 attempts in a row" in text for text in problems)
+        told = read.comparison(conn, name)
+    (waits,) = told["waits"]
+    assert waits.startswith("testbox rack7 is quarantined: failed: 3 attempts in a row")
+    assert waits in problems
+    assert told["eta_seconds"] is None
     resume(brain.lab, "rack7")
     brain.run()
     with brain.engine.connect() as conn:
-        assert read.comparison(conn, name)["status"] == "done"
+        told = read.comparison(conn, name)
+    assert (told["status"], told["waits"]) == ("done", [])
 
 
 def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failure_of_the_box(brain: Brain) -> None:

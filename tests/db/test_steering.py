@@ -17,6 +17,8 @@ from starlette.testclient import TestClient
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.service.advance_bisections import advance_bisections
+from swingbot.service.boot_anchors import drain
+from swingbot.service.boot_anchors import resume as let_work
 from swingbot.service.cancel_request import cancel_bisection
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.start_bisection import start_bisection
@@ -69,6 +71,25 @@ def rounds(brain: Brain, n: int) -> None:
 
 def measured(brain: Brain) -> set[str]:
     return {commit for kind, commit, _ in brain.fake.done if kind == "boot"}
+
+
+def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Brain) -> None:
+    number, _ = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
+    rounds(brain, 2)
+    testbox = brain.facts("b", number)["testbox"]
+    drain(brain.lab, testbox, "its fan is loud")
+    tick(brain.lab)
+    why = f"testbox {testbox} is drained: its fan is loud; `swingbot testbox resume {testbox}` when it is fit"
+    shown = json.loads(swingbot("show", f"b{number}", "--json").output)
+    assert (shown["status"], shown["waits"], shown["eta_seconds"]) == ("running", [why], None)
+    assert f"waits for a testbox\n  waits: {why}\n" in swingbot("show", f"b{number}").output
+    assert f"open      b{number}  running, waits for a testbox\n" in swingbot("status").output
+    page = TestClient(make_app(brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256)).get(f"/bisection/b{number}").text
+    assert "waits for a testbox" in page
+    assert "It waits: testbox" in page
+    let_work(brain.lab, testbox)
+    brain.run()
+    assert (brain.facts("b", number)["status"], brain.facts("b", number)["waits"]) == ("culprit", [])
 
 
 def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from swingbot.core.bisect.logbook import said
 from swingbot.core.bisect.tell import of_merge
 
-from . import estimate
+from . import boxes, estimate
 from .rows import Row, by_id, first, rows, shown, where
 
 _BISECTION = """
@@ -77,7 +77,8 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     More keys: `points` (each commit with its boots; 0 is the good end), `log` (what was asked, when, in which phase, what came),
     `phase`, `why`, `next`, `noise`, `levels`, `p_none`, `unit`, `better`, `swing`, `steers` (what people told it), `steps` (of its journal),
     `resumable`, `parent` and `merged` (it searches the branch of a merge), `branches` and `within` (its culprit is a merge, and what the
-    searches of the merged branches found) and, while it runs, `progress` and `eta_seconds`.
+    searches of the merged branches found), `waits` (sentences: testboxes that its orders wait for, and why) and, while it runs, `progress` and
+    `eta_seconds` (None while something waits, and before anything was timed here).
     """
     row = by_id(conn, _BISECTION, "bisection", id, plural="bisections")
     number = row["id"]
@@ -108,8 +109,11 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     found |= _context(conn, number, row)
     found |= _steering(conn, number, found)
     found["culprits"] = _shares(found["culprits"])
+    found["waits"] = boxes.waits(conn, "bisection", number) if running else []
     if running:
         found |= _progress(conn, row, points, log)
+    if found["waits"]:
+        found["eta_seconds"] = None
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import sqlalchemy as sa
 
@@ -26,6 +27,10 @@ _CONTROLLER = """
 SELECT coalesce((SELECT holder FROM lease WHERE testbox = :name),
   (SELECT a.outcome ->> 'worker' FROM attempt a JOIN orders o ON o.id = a.order_id
    WHERE o.testbox = :name AND a.outcome ->> 'worker' IS NOT NULL ORDER BY a.id DESC LIMIT 1))
+"""
+_WAITED_FOR = """
+SELECT DISTINCT t.name, t.state, t.reason FROM want w JOIN orders o ON o.id = w.order_id JOIN testbox t ON t.name = o.testbox
+WHERE {asker} = :id AND o.kind = 'boot' AND o.state IN ('waiting', 'ready') ORDER BY t.name
 """
 # A box that no attempt ever moved has no row yet: it idles.
 _NEVER = {"state": "idle", "since": None, "why": "", "attempt": None, "failures": 0, "holder": None, "until": None, "hardware": None, "screening": None}
@@ -61,6 +66,26 @@ def controller(conn: sa.Connection, name: str) -> str | None:
     """The host that drives the testbox: who holds it now, else whose outcome came last; None before the first."""
     found: str | None = conn.execute(sa.text(_CONTROLLER), {"name": name}).scalar()
     return found
+
+
+def trouble(found: Row) -> str | None:
+    """Why the orders of a testbox wait and what to do about it, from its row (`name`, `state`, `reason`, `now`); None if they do not."""
+    name, said = found["name"], found["now"]
+    if found["state"] in ("quarantined", "drained"):
+        return f"testbox {name} is {found['state']}: {found['reason'] or 'no reason was given'}; `swingbot testbox resume {name}` when it is fit"
+    if said["state"] == "lost":
+        return f"testbox {name} is lost: {said['why']}; `swingbot testbox check {name}` says what it needs, and its next order brings it home"
+    if said["screening"]:
+        made = f"{said['screening']['boots']} of {said['screening']['of']} boots of its anchor are made"
+        return f"testbox {name} shows its noise before it may vote: {made}, its other orders wait"
+    return None
+
+
+def waits(conn: sa.Connection, kind: Literal["comparison", "bisection"], number: int) -> list[str]:
+    """A sentence for each testbox that is not fit for orders now though this comparison or bisection has boots to make there."""
+    asked = rows(conn, _WAITED_FOR.format(asker=f"w.{kind}"), id=number)
+    at = now(conn, [row["name"] for row in asked])
+    return [said for row in asked if (said := trouble(row | {"now": at[row["name"]]}))]
 
 
 def words(found: Row) -> str:

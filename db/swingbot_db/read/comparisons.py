@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from . import estimate
+from . import boxes, estimate
 from .facts import facts_differ
 from .rows import Row, by_id, rows, shown, where
 from .variants import variants
@@ -90,7 +90,8 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
 
     More keys: `facts_differ` (how the fact sheets of the two sides differ, what blocks a verdict first), `base_variant`, `head_variant`, `parts`,
     `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed}
-    and `eta_seconds` (None when it is over or nothing comparable was ever timed here).
+    `waits` (sentences: testboxes that its orders wait for, and why) and `eta_seconds` (None when it is over, something waits, or nothing
+    comparable was ever timed here).
     """
     row = by_id(conn, _COMPARISON, "comparison", id, plural="comparisons")
     number = row["id"]
@@ -114,7 +115,9 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     row.pop("tree_id")
     row["orders"] = [order | {"id": shown("order", order["id"])} for order in rows(conn, _ORDERS, id=number)]
     row["progress"] = _progress(row, base, head)
-    row["eta_seconds"] = _eta(conn, row) if row["status"] in ("waiting", "running") else None
+    is_open = row["status"] in ("waiting", "running")
+    row["waits"] = boxes.waits(conn, "comparison", number) if is_open and row["kind"] != "anchor" else []
+    row["eta_seconds"] = _eta(conn, row) if is_open and not row["waits"] else None
     return row
 
 

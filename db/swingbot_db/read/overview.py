@@ -96,7 +96,7 @@ def _queue(conn: sa.Connection) -> dict[str, dict[str, int]]:
 
 def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> list[Row]:
     problems = [_problem(f"tree {row['name']}: {row['problem']}", f"/tree/{row['name']}") for row in trees if row["problem"]]
-    problems += [_problem(text, f"/testbox/{row['name']}") for row in testboxes if (text := _box_problem(row))]
+    problems += [_problem(text, f"/testbox/{row['name']}") for row in testboxes if (text := boxes.trouble(row))]
     problems += [_problem(f"{row['reason']}; see whether master, workers and loop are up", "/orders") for row in boxes.alerts(conn) if row["kind"] == "stuck"]
     for row in rows(conn, _FAILED_REQUESTS):
         id = shown(row["kind"], row["id"])
@@ -114,18 +114,6 @@ def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> li
         id = shown("report", row["id"])
         problems.append(_problem(_mail_problem(str(id), row), f"/report/{id}"))
     return problems
-
-
-def _box_problem(row: Row) -> str | None:
-    name, now = row["name"], row["now"]
-    if row["state"] in ("quarantined", "drained"):
-        return f"testbox {name} is {row['state']}: {row['reason'] or 'no reason was given'}; `swingbot testbox resume {name}` when it is fit"
-    if now["state"] == "lost":
-        return f"testbox {name} is lost: {now['why']}; `swingbot testbox check {name}` says what it needs, and its next order brings it home"
-    if now["screening"]:
-        made = f"{now['screening']['boots']} of {now['screening']['of']} boots of its anchor are made"
-        return f"testbox {name} shows its noise before it may vote: {made}, its other orders wait"
-    return None
 
 
 def _mail_problem(id: str, row: Row) -> str:

@@ -249,7 +249,7 @@ def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float
 
 
 def _progress(facts: Facts) -> str:
-    left = f"about {text.seconds(round(facts['eta_seconds'], -1))} left" if facts.get("eta_seconds") is not None else "time left unknown"
+    left = "; ".join(facts["waits"]) or text.left(facts)
     if facts["id"].startswith("b"):
         return f"{facts['id']} {facts.get('phase') or 'start'}: {facts['boots']} boots, {_belief(facts)}; {left}"
     done = facts["progress"]

@@ -24,6 +24,14 @@ def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid)
 
 
+def left(facts: Facts) -> str:
+    """How long a comparison or bisection that is under way will take, to ten seconds; or that it waits."""
+    if facts.get("waits"):
+        return "waits for a testbox"
+    eta = facts.get("eta_seconds")
+    return "time left unknown" if eta is None else f"about {seconds(round(eta, -1))} left"
+
+
 def seconds(value: float | None) -> str:
     """A duration as people say it: 45 s, 3 min 20 s, 2 h 5 min."""
     if value is None:
@@ -157,7 +165,8 @@ def bisection_head(facts: Facts) -> str:
         bounds = facts.get("interval_pct")
         lines.append(f"  change {facts['change_pct']:+.2f} %" + (f" (95 % interval {bounds[0]:+.2f} .. {bounds[1]:+.2f} %)" if bounds else ""))
     if facts["status"] == "running" and facts.get("why"):
-        lines.append(f"  {facts.get('phase') or 'start'}: {facts['why']}; about {seconds(facts.get('eta_seconds'))} left")
+        lines.append(f"  {facts.get('phase') or 'start'}: {facts['why']}; {left(facts)}")
+    lines += [f"  waits: {why}" for why in facts.get("waits", ())]
     lines += [f"  {branch['words']}" for branch in facts.get("branches", ())]
     if facts["status"] == "several":
         lines += [f"  culprit {c['commit'][:12]} ({c['subject']}): {_pct(c['change_pct'])}{_share(c)}, P = {c['probability']:.3f}" for c in facts["culprits"]]
@@ -189,7 +198,7 @@ def status(facts: Facts) -> str:
     for tree in facts["trees"]:
         lines.append(f"tree      {tree['name']}  {tree['branch']}  tip {(tree['tip_commit'] or 'not looked at yet')[:12]}")
     for open_ in [*facts["comparisons"], *facts["bisections"]]:
-        lines.append(f"open      {open_['id']}  {open_['status']}, about {seconds(open_.get('eta_seconds'))} left")
+        lines.append(f"open      {open_['id']}  {open_['status']}, {left(open_)}")
     for problem in facts["problems"]:
         lines.append(f"PROBLEM   {problem['text']}")
     if not facts["problems"]:
