@@ -54,8 +54,8 @@ SELECT s.comparison, s.change_pct FROM swing s JOIN up ON up.id = s.bisection OR
 _STEERS = "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE bisection = :id ORDER BY id"
 _BRANCHES = "SELECT id, merged FROM bisection WHERE parent = :id ORDER BY id"
 _BUILDS = """
-SELECT count(*) AS builds FROM want w JOIN orders o ON o.id = w.order_id JOIN attempt a ON a.order_id = o.id
-WHERE w.bisection = :id AND o.kind = 'build' AND a.state = 'ended' AND a.outcome->>'status' <> 'infra'
+SELECT count(*) AS builds FROM want w JOIN orders o ON o.id = w.order_id JOIN kernel_build kb ON kb.build_key = o.build_key
+WHERE w.bisection = :id AND o.kind = 'build' AND NOT kb.cached
 """
 _INCIDENT = "SELECT incident FROM incident_bisection WHERE bisection = :id"
 _LIST = """
