@@ -19,6 +19,7 @@ from swingbot_worker import lease
 from swingbot_worker.rootfs.debian import Source, system_sources
 from swingbot_worker.site import from_environment
 from tests.lab import made_root
+from tests.lab.machine import CARD
 
 SUITE = "bookworm"
 PACKAGES = (
@@ -33,7 +34,7 @@ LEFT_OUT = (
     *("/lib/modules/*/kernel/sound/*", "/lib/modules/*/kernel/drivers/hid/*", "/lib/modules/*/kernel/drivers/input/*"),
 )
 DISK_MB = 2048
-_NETWORK = "[Match]\nType=ether\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n"
+_NETWORK = f"[Match]\nMACAddress={CARD}\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.lab.image import Image
 
 QEMU = "qemu-system-x86_64"
+CARD = "52:54:00:12:34:56"  # the address of its network card; cards of other wires have others
 # Emulated processors have nothing to be protected from, and boot sooner without it.
 CMDLINE = "root=LABEL=root ro console=ttyS0 panic=10 mitigations=off nokaslr"
 # A whole boot of Debian takes 40 s on a quiet machine with emulated processors; other tests may run beside it.
@@ -52,7 +53,7 @@ def qemu_argv(folder: Path, about: dict[str, Any], kernel: Path, initrd: Path, c
         *("-qmp", f"unix:{folder}/events.sock,server=on,wait=off", "-qmp", f"unix:{folder}/control.sock,server=on,wait=off"),
         *("-chardev", f"file,id=console,path={folder}/console.log,append=on", "-serial", "chardev:console"),
         *("-drive", f"file={folder}/disk.raw,format=raw,if=virtio,cache=unsafe"),
-        *("-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,id=card"),
+        *("-netdev", f"user,id=net,restrict=on,{forward}", "-device", f"virtio-net-pci,netdev=net,id=card,mac={CARD}"),
         *("-device", "virtio-rng-pci"),
         *about["extra"],
         *("-kernel", str(kernel), "-initrd", str(initrd), "-append", cmdline),
