@@ -228,5 +228,5 @@ def _density(bench: SimulatedBench, y: Floats, sd: float) -> Floats:
         middle = len(y) // 2
         normal = (1 - share) * normal + share * np.maximum(both[middle : middle + len(y)], 0.0)
     if bench.bimodal:
-        normal = (1 - bench.bimodal) * normal + bench.bimodal * np.interp(y + 4 * sd, y, normal, left=0.0, right=0.0)
+        normal = (1 - bench.bimodal) * normal + bench.bimodal * np.interp(y + bench.apart * sd, y, normal, left=0.0, right=0.0)
     return np.asarray(normal, dtype=np.float64)

@@ -56,7 +56,8 @@ class SimulatedBench:
     pert_noise: float = 0.0  # shift that the k-th boot gives all kernels alike
     heavy: float = 0.0  # share of boots that lose an exponential of mean 6 boot or run spreads
     heavy_runs: float = 0.0  # share of runs that lose an exponential of mean 6 spreads of a run in a fresh boot
-    bimodal: float = 0.0  # share of boots that are 4 spreads of a run in a fresh boot low
+    bimodal: float = 0.0  # share of boots that fall into a second mode
+    apart: float = 4.0  # how far that mode lies low, in spreads of a run in a fresh boot; negative: high
     box_noise: float = 0.0  # testboxes of one group stand at levels of their own
     recorded: Sequence[Sequence[float]] = ()  # real boots: their residuals take the place of run and boot noise
     # time
@@ -139,7 +140,7 @@ class SimulatedBench:
         if rng.random() < self.heavy:
             boot -= float(rng.exponential(6.0 * max(self.boot_noise, self.run_noise)))
         if self.bimodal and rng.random() < self.bimodal:
-            boot -= 4.0 * self.sd
+            boot -= self.apart * self.sd
         noise: NDArray[np.float64] = boot + rng.normal(0.0, self.run_noise or 1e-300, self.runs)
         if self.heavy_runs:
             lost = rng.exponential(6.0 * self.sd, self.runs)

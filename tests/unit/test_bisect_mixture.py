@@ -58,7 +58,7 @@ def written_out(state: BisectionState) -> Floats:
                     if (b.position, b.layout) == kernel:
                         off = math.log(b.values[0]) - levels - z * theta.layout
                         clean = norm.pdf(off, scale=theta.spread)
-                        likely = likely * ((1 - theta.wild) * clean + theta.wild * norm.pdf(off, scale=theta.width * theta.spread))
+                        likely = likely * ((1 - theta.wild) * clean + theta.wild * norm.pdf(off, theta.apart * theta.spread, theta.width * theta.spread))
                 here += share * likely
             at_point[kernel[0]] = at_point[kernel[0]] * here
         for tau in range(1, ev.last + 1):
