@@ -36,7 +36,16 @@ class Case:
 
     def fresh(self, left: int, right: int) -> Fresh:
         assert self.post is not None
-        return fresh(self.ev, left, right, self.post, self.policy, paired=self.state.paired, min_effect_pct=self.state.min_effect_pct)
+        return fresh(
+            self.ev,
+            left,
+            right,
+            self.post,
+            self.policy,
+            certainty=self.state.noise.certainty,
+            paired=self.state.paired,
+            min_effect_pct=self.state.min_effect_pct,
+        )
 
     def name(self, position: int) -> int:
         return self.ev.points[position]
