@@ -163,6 +163,15 @@ def load_all(directory: Path) -> dict[str, Testbox]:
     return {box.name: box for box in boxes}
 
 
+def remembered(facts: Mapping[str, Any]) -> Testbox:
+    """A testbox as `to_json` told it: what comparisons and bisections need of it. Its driver is lost, so nobody can boot it.
+
+    Raises KeyError if these are not such facts.
+    """
+    kept = ("name", "tbox_group", "description", "model", "nr_cpu", "memory_mb", "label", "repeatable", "boot_seconds", "cmdline", "accepts", "demand")
+    return Testbox(driver=CommandDriver(argv=()), **{name: facts[name] for name in kept})
+
+
 def load_file(path: Path) -> Testbox:
     """Read `<workers>/testboxes/<name>.yaml` with the tuning list that it names, from `<workers>/tuning/`."""
     try:

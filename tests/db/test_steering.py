@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
+from swingbot.app.wiring import KnownTestboxes, sync_testboxes
 from swingbot.service.advance_bisections import advance_bisections
 from swingbot.service.boot_anchors import drain
 from swingbot.service.boot_anchors import resume as let_work
@@ -90,6 +91,25 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     let_work(brain.lab, testbox)
     brain.run()
     assert (brain.facts("b", number)["status"], brain.facts("b", number)["waits"]) == ("culprit", [])
+
+
+def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_else_from_working(brain: Brain) -> None:
+    number, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
+    rounds(brain, 2)
+    name = brain.facts("b", number)["testbox"]
+    others = KnownTestboxes({other: box for other, box in brain.lab.testboxes.items() if other != name}, brain.engine)
+    without = dataclasses.replace(brain.lab, testboxes=others)
+    sync_testboxes(without)
+    tick(without)
+    tick(without)
+    shown = swingbot("show", f"b{number}").output
+    assert f"waits: testbox {name} has no file in workers/testboxes any more; put it back, or `swingbot cancel` what waits for it\n" in shown
+    assert name not in others
+    with pytest.raises(KeyError):
+        others["never"]
+    sync_testboxes(brain.lab)
+    brain.run()
+    assert brain.facts("b", number)["culprit"]["commit"] == ids[5]
 
 
 def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_path: Path) -> None:

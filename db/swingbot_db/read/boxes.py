@@ -68,11 +68,19 @@ def controller(conn: sa.Connection, name: str) -> str | None:
     return found
 
 
+def facts(conn: sa.Connection, name: str) -> Row | None:
+    """What its file said, the last one that it had; None for a testbox that never had one."""
+    found: Row | None = conn.execute(sa.text("SELECT facts FROM testbox WHERE name = :name"), {"name": name}).scalar()
+    return found
+
+
 def trouble(found: Row) -> str | None:
     """Why the orders of a testbox wait and what to do about it, from its row (`name`, `state`, `reason`, `now`); None if they do not."""
     name, said = found["name"], found["now"]
     if found["state"] in ("quarantined", "drained"):
         return f"testbox {name} is {found['state']}: {found['reason'] or 'no reason was given'}; `swingbot testbox resume {name}` when it is fit"
+    if found["state"] == "gone":
+        return f"testbox {name} has no file in workers/testboxes any more; put it back, or `swingbot cancel` what waits for it"
     if said["state"] == "lost":
         return f"testbox {name} is lost: {said['why']}; `swingbot testbox check {name}` says what it needs, and its next order brings it home"
     if said["screening"]:

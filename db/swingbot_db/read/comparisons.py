@@ -89,7 +89,7 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     """One comparison as DESIGN section 8 words it; rows sorted: benchmark metrics before counters, worse first, larger first.
 
     More keys: `facts_differ` (how the fact sheets of the two sides differ, what blocks a verdict first), `base_variant`, `head_variant`, `parts`,
-    `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed}
+    `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed},
     `waits` (sentences: testboxes that its orders wait for, and why) and `eta_seconds` (None when it is over, something waits, or nothing
     comparable was ever timed here).
     """

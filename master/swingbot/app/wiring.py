@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -29,11 +29,13 @@ from swingbot.core.report import addresses
 from swingbot.service.ports import Lab, Policies, Store
 from swingbot.service.send_reports import Archive
 from swingbot_db.engine import make_engine, transaction
+from swingbot_db.read import boxes
 from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgStore
 from swingbot_jobs import testbox
 from swingbot_jobs.kconfig import load_kconfigs
 from swingbot_jobs.program import load_programs
+from swingbot_jobs.testbox import Testbox
 
 
 class NotRunning(Exception):
@@ -50,6 +52,22 @@ def connect(settings: Settings, url: str | None = None) -> sa.Engine:
         what = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
         where = "" if settings.db.url else f" on {settings.state}"
         raise NotRunning(f"no swingbot runs{where}: start it with `swingbot up`, or name its state directory with --state ({what})") from None
+
+
+class KnownTestboxes(dict[str, Testbox]):
+    """Those that have a file. By its name one whose file went is still found, as it was when it had one: what it measured, and what waits for it,
+    are looked at until they are over. It is not among the names, so nothing new is asked of it."""
+
+    def __init__(self, there: Mapping[str, Testbox], engine: sa.Engine) -> None:
+        super().__init__(there)
+        self._engine = engine
+
+    def __missing__(self, name: str) -> Testbox:
+        with self._engine.connect() as conn:
+            facts = boxes.facts(conn, name)
+        if facts is None:
+            raise KeyError(name)
+        return testbox.remembered(facts)
 
 
 def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
@@ -70,7 +88,7 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         transaction=begin,
         git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
         artifacts=Artifacts(settings.artifacts),
-        testboxes=testbox.load_all(workers / "testboxes"),
+        testboxes=KnownTestboxes(testbox.load_all(workers / "testboxes"), engine),
         programs=programs,
         parsers=parser_versions(programs),
         kconfigs=load_kconfigs(workers / "kconfig"),
