@@ -34,6 +34,10 @@ class Case:
         first, last = self.post.middle
         return self.part(0, last), self.part(first, self.ev.last)
 
+    def spread_df(self, post: Posterior) -> float:
+        """Degrees of freedom behind the spread of a boot: of the boots that were made, and of the noise record."""
+        return post.df + 2.0 * self.state.noise.certainty
+
     def fresh(self, left: int, right: int) -> Fresh:
         assert self.post is not None
         return fresh(
@@ -42,7 +46,7 @@ class Case:
             right,
             self.post,
             self.policy,
-            certainty=self.state.noise.certainty,
+            df=self.spread_df(self.post),
             paired=self.state.paired,
             min_effect_pct=self.state.min_effect_pct,
         )

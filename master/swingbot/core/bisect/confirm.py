@@ -27,8 +27,11 @@ class Fresh:
         return self.row.effect if self.row and self.row.effect is not None else 0.0
 
 
-def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, *, certainty: float, paired: bool, min_effect_pct: float) -> Fresh:
-    """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it."""
+def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, *, df: float, paired: bool, min_effect_pct: float) -> Fresh:
+    """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it.
+
+    `df`: degrees of freedom behind that spread.
+    """
     sides = [{b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)]
     both = sorted(sides[0].keys() & sides[1].keys())
     wild = wild_boots(ev, post)
@@ -44,7 +47,7 @@ def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, 
         paired=paired,
         alpha=policy.interval_alpha,
         prior_sd=math.sqrt(post.boot_var * (2.0 if paired else 1.0)),
-        prior_df=post.df + 2.0 * certainty,
+        prior_df=df,
         layout=post.sd_layout / math.sqrt(max(layouts, 1)),
         form="ratio" if ev.ratio else "difference",
     )

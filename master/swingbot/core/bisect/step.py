@@ -109,7 +109,7 @@ def _ends_alike(case: Case, post: Posterior) -> float:
     ev = case.ev
     good, bad = _end_boots(case)
     each = 1.0 / len(good) + 1.0 / len(bad)
-    sd, df = math.sqrt(post.boot_var * each), post.df + 2.0 * case.state.noise.certainty
+    sd, df = math.sqrt(post.boot_var * each), case.spread_df(post)
     effect, least = _end_effect(case), ev.threshold(case.state.min_effect_pct)
     return float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
 
