@@ -15,18 +15,21 @@ from click.testing import CliRunner, Result
 from starlette.testclient import TestClient
 
 from swingbot.app.cli import main
+from swingbot.app.loop import run
 from swingbot.app.settings import load
-from swingbot.app.wiring import KnownTestboxes, sync_testboxes
+from swingbot.app.wiring import KnownTestboxes, make_lab, sync_testboxes
 from swingbot.service.advance_bisections import advance_bisections
 from swingbot.service.boot_anchors import drain
 from swingbot.service.boot_anchors import resume as let_work
 from swingbot.service.cancel_request import cancel_bisection
+from swingbot.service.faults import Faults
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.start_bisection import start_bisection
 from swingbot.service.steer_bisection import hint, resume, skip
-from swingbot.service.tick import tick
+from swingbot.service.tick import look, tick
 from swingbot.web.app import make_app
 from swingbot_db import read
+from swingbot_db.engine import make_engine
 from tests import scenario
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
@@ -112,6 +115,35 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
     assert brain.facts("b", number)["culprit"]["commit"] == ids[5]
 
 
+def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(brain: Brain, capfd: pytest.CaptureFixture[str]) -> None:
+    other, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
+    broken = start_bisection(
+        brain.lab, tree_name="fake", good=ids[0], bad=ids[3], job_files=[], overrides={}, metric=METRIC, testbox=brain.facts("b", other)["testbox"]
+    )
+    with brain.engine.begin() as conn:
+        conn.execute(sa.text('UPDATE bisection SET policy = \'{"noise": {"sd": 1}}\' WHERE id = :id'), {"id": broken})
+    for _ in range(200):
+        with pytest.raises(ExceptionGroup, match=f"^bisection b{broken}: TypeError: .*'sd'") as told:
+            tick(brain.lab)
+        assert len(told.value.exceptions) == 1
+        if brain.facts("b", other)["status"] != "running":
+            break
+        brain.fake.work()
+    assert brain.facts("b", other)["culprit"]["commit"] == ids[5]
+    rounds_left = iter((False, False, True))
+    run(brain.settings, brain.engine, brain.lab, until=lambda: next(rounds_left))
+    assert capfd.readouterr().err.count("| TypeError: ") == 1  # twice the same is logged once
+    assert f"the loop's last round failed and is tried again: round: bisection b{broken}: TypeError: " in swingbot("status").output
+    swingbot("cancel", f"b{broken}")
+    tick(brain.lab)
+
+
+def test_a_round_without_a_database_ends_at_its_first_fault(brain: Brain) -> None:
+    away = make_engine("postgresql://nobody@127.0.0.1:9/nothing")
+    with pytest.raises(sa.exc.OperationalError, match="Connection refused"):
+        tick(make_lab(brain.settings, away))
+
+
 def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_path: Path) -> None:
     number, ids = asked(brain, *plain(4), FakeCommit(kind="comment"), FakeCommit(kind="broken"), FakeCommit(), FakeCommit(speed=88), *plain(4))
     rounds(brain, 3)
@@ -154,7 +186,7 @@ def test_a_step_that_is_shown_nothing_new_is_noted_once(brain: Brain) -> None:
     tick(brain.lab)
     before = brain.count("bisection_step")
     for _ in range(3):
-        advance_bisections(brain.lab)
+        advance_bisections(brain.lab, Faults(lambda: look(brain.lab)))
     assert brain.count("bisection_step") == before > 0
 
 
@@ -274,7 +306,7 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(brain: B
     assert "older than journals" in swingbot("bisect", "replay", old).output
     assert swingbot("bisect", "log", old).output.count("\n") > 20
     assert swingbot("bisect", "visualize", old, "--ascii", "--width", "90").exit_code == 0
-    advance_bisections(brain.lab)
+    advance_bisections(brain.lab, Faults(lambda: look(brain.lab)))
     log = swingbot("bisect", "log", running).output
     assert log.count("# came: ") == 4  # at once: what was there when the journal began
     done = swingbot("bisect", "replay", running)

@@ -19,9 +19,10 @@ from swingbot.app.keep.condition import beat_file
 from swingbot.app.keep.retain import due, retain
 from swingbot.app.settings import Settings
 from swingbot.app.wiring import mail_ways, make_outbox, sync_testboxes
+from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.send_reports import send_due
-from swingbot.service.tick import tick
+from swingbot.service.tick import look, tick
 from swingbot.service.watch_trees import poll_tree
 
 # After a round that failed (database away, disk full), wait this long: the reason is in the log, and work waits.
@@ -68,19 +69,25 @@ def run(settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], 
     polled: dict[int, float] = {}
     last_problem, heart = "", Heartbeat(beat_file(settings))
     while not stopped and not until():
+        faults = Faults(lambda: look(lab))
         try:
-            _poll_due(settings, lab, polled)
-            tick(lab)
-            send_due(outbox, mailer, archive, lab.now())
-            _prune_daily(settings, engine, lab.now())
+            with faults.of("poll trees"):
+                _poll_due(settings, lab, polled)
+            with faults.of("round"):
+                tick(lab)
+            with faults.of("send mail"):
+                send_due(outbox, mailer, archive, lab.now())
+            with faults.of("retention"):
+                _prune_daily(settings, engine, lab.now())
+            faults.tell()
             last_problem = ""
             heart.beat()
-        except Exception:
+        except Exception as fault:
             problem = traceback.format_exc()
             if problem != last_problem:  # a database that is away would fill the log
                 print(problem, file=sys.stderr, flush=True)  # noqa: T201 - the log of this process
             last_problem = problem
-            heart.beat(problem.strip().splitlines()[-1])
+            heart.beat(in_a_line(fault))
             time.sleep(PAUSE_SECONDS)
             continue
         alarm.sleep(settings.loop.tick_seconds)

@@ -31,6 +31,7 @@ from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord,
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.build_ahead import build_ahead
 from swingbot.service.enter_merges import NAMED, enter_merges, settle
+from swingbot.service.faults import Faults
 from swingbot.service.journal_bisections import note_step
 from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.keep_incidents import note_culprit
@@ -42,12 +43,12 @@ from swingbot.service.weigh_points import Weighed, weigh_points
 USUAL_BOOT_SECONDS = 10.0
 
 
-def advance_bisections(lab: Lab) -> None:
+def advance_bisections(lab: Lab, faults: Faults) -> None:
     """One step of every running bisection, each in a transaction of its own."""
     with lab.transaction("find bisections") as store:
         running = store.running_bisections()
     for bisection in running:
-        with lab.transaction("advance bisection") as store:
+        with faults.of(f"bisection b{bisection.id}"), lab.transaction("advance bisection") as store:
             advance_bisection(lab, store, bisection)
 
 

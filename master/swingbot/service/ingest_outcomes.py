@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.records import Attempt, Order
+from swingbot.service.faults import Faults
 from swingbot.service.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Lab, Store
 from swingbot_jobs.parse import parse_results
@@ -24,12 +25,12 @@ LARGEST_VALUE: Final = 1e300  # as the table demands
 DEMANDED_ATTEMPTS: Final = 2
 
 
-def ingest_outcomes(lab: Lab) -> None:
+def ingest_outcomes(lab: Lab, faults: Faults) -> None:
     """Ingest every ended attempt that has not been, each in a transaction of its own."""
     with lab.transaction("find outcomes") as store:
         waiting = store.attempts("ended", ingested=False)
     for attempt in waiting:
-        with lab.transaction("ingest outcome") as store:
+        with faults.of(f"attempt {attempt.id}"), lab.transaction("ingest outcome") as store:
             if store.mark_ingested(attempt.id):
                 _ingest(lab, store, attempt)
 

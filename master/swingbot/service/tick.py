@@ -12,6 +12,7 @@ from swingbot.service.check_fixes import check_fixes
 from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
 from swingbot.service.draft_followups import draft_followups
 from swingbot.service.draft_reports import draft_reports
+from swingbot.service.faults import Faults
 from swingbot.service.ingest_outcomes import ingest_outcomes
 from swingbot.service.judge_comparisons import judge_comparisons
 from swingbot.service.keep_incidents import fold_sightings, identify_sightings
@@ -60,11 +61,25 @@ STEPS: tuple[tuple[str, Step], ...] = (
 
 
 def tick(lab: Lab) -> None:
-    """Everything that can be decided now. Each step is a transaction of its own."""
-    ingest_outcomes(lab)
-    with lab.transaction("settle orders") as store:
+    """Everything that can be decided now. Each step is a transaction of its own, and so is each outcome and each bisection.
+
+    What fails leaves the rest of the round to be done. Raises ExceptionGroup at the end with all that failed; at once whatever a
+    transaction raises that cannot even be begun, since the database is away then.
+    """
+    faults = Faults(lambda: look(lab))
+    with faults.of("outcomes"):
+        ingest_outcomes(lab, faults)
+    with faults.of("settle orders"), lab.transaction("settle orders") as store:
         settle_orders(lab, store)
-    advance_bisections(lab)
+    with faults.of("bisections"):
+        advance_bisections(lab, faults)
     for name, step in STEPS:
-        with lab.transaction(name) as store:
+        with faults.of(name), lab.transaction(name) as store:
             step(lab, store)
+    faults.tell()
+
+
+def look(lab: Lab) -> None:
+    """Raises what the database says, if no transaction can be begun."""
+    with lab.transaction("look"):
+        pass

@@ -1,0 +1,39 @@
+"""What fails in a round is told at its end, and keeps nothing else from being done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Faults:
+    """Collects what went wrong, one part of the work at a time.
+
+    `alive` is called after each fault and raises when there is no use in going on (the database is away): then the rest of the
+    round is left alone, and what `alive` raised is what the caller sees.
+    """
+
+    def __init__(self, alive: Callable[[], None]) -> None:
+        self._alive = alive
+        self._found: list[tuple[str, Exception]] = []
+
+    @contextmanager
+    def of(self, what: str) -> Iterator[None]:
+        """Do one part of the work; a fault in it is kept under the name `what`."""
+        try:
+            yield
+        except Exception as fault:
+            self._alive()
+            self._found.append((what, fault))
+
+    def tell(self) -> None:
+        """Raises ExceptionGroup of all that was kept, if anything was. Its message names each part, with the fault it had."""
+        if self._found:
+            raise ExceptionGroup("; ".join(f"{what}: {in_a_line(fault)}" for what, fault in self._found), [fault for _, fault in self._found])
+
+
+def in_a_line(fault: Exception) -> str:
+    """A fault as its first line says it; a group as all of its faults, which its message names."""
+    if isinstance(fault, ExceptionGroup):
+        return fault.message
+    return next(iter(f"{type(fault).__name__}: {fault}".splitlines()))
