@@ -75,7 +75,8 @@ def test_the_model_tells_what_each_hypothesis_says_of_the_levels() -> None:
     assert told.weight.sum() == pytest.approx(1.0)
     assert told.weight[0] > told.weight[1]  # kernel 8 looks like the bad end
     good, bad = math.log(100.5), math.log(94.667)  # of the first hypothesis: boots of kernel 0, and of 8 and 16
-    assert told.low[0] == pytest.approx(good, abs=0.004) and told.high[0] == pytest.approx(bad, abs=0.004)
+    third = 0.02 / 3  # of the spread: boots may fall into two modes, a little
+    assert told.low[0] == pytest.approx(good, abs=third) and told.high[0] == pytest.approx(bad, abs=third)
     assert told.low_var[0] == pytest.approx(0.02**2 / 2, rel=0.2) and told.high_var[0] == pytest.approx(0.02**2 / 3, rel=0.2)
 
 

@@ -103,7 +103,8 @@ class Policy:
     max_boots: int = 200  # lower: small effects on noisy boxes end inconclusive; higher: a hopeless one holds the testbox for days
     boots_per_end: int = 2  # 1: no idea of the spread; more: boots spent where one often needs none
     max_end_boots: int = 30  # a side, before we admit that the ends cannot be told apart
-    no_change: float = 0.95  # P(no change that matters) at which the swing counts as not reproduced; lower: true small swings are dropped
+    no_change: float = 0.97  # P(no change that matters) at which the swing counts as not reproduced; lower: true small swings are dropped
+    no_change_at_last: float = 0.95  # the same once no more boots of the ends are allowed
     reproduced: float = 0.75  # P(a change that matters) at which the search begins; higher: more end boots, lower: searches for nothing
     prior_no_change: float = 0.1  # somebody saw a swing before we started; 0 would make "not reproduced" impossible
     prior_two: float = 0.05  # that two commits of the range changed the metric; 0: one is named and the other missed

@@ -72,12 +72,14 @@ def _ends(case: Case) -> Action | None:
     if pairs < policy.boots_per_end or post is None:
         return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
     same = _ends_alike(case, post)
-    if max(post.none_or_small, same) >= policy.no_change:
-        return _conclude(case, "not_reproduced", _no_change_reason(case, max(post.none_or_small, same)))
+    alike = max(post.none_or_small, same)
+    most = policy.max_end_boots + sum(b.phase == "history" for b in ev.at(0))
+    last = pairs >= most or ev.used + 2 > policy.max_boots
+    if alike >= (policy.no_change_at_last if last else policy.no_change):
+        return _conclude(case, "not_reproduced", _no_change_reason(case, alike))
     if set(phases(case.state)) - {"history", "ends"} or 1.0 - min(post.none_or_small, same) >= policy.reproduced:
         return None
-    most = policy.max_end_boots + sum(b.phase == "history" for b in ev.at(0))
-    if pairs >= most or ev.used + 2 > policy.max_boots:
+    if last:
         return _conclude(case, "inconclusive", f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %")
     return _ask_ends(case, min(pairs + max(1, pairs // 4), most), "the ends do not differ clearly yet")
 
@@ -316,10 +318,10 @@ def _layout_matters(ev: Evidence, post: Posterior) -> bool:
 
 
 def _denies(seen: Fresh, post: Posterior) -> bool:
-    """Two standard errors and the fresh boots still do not reach half of what the search believes."""
+    """Three standard errors and the fresh boots still do not reach half of what the search believes."""
     error = seen.row.stderr if seen.row and seen.row.stderr is not None else 0.0
     along = seen.effect * (1.0 if post.effect > 0 else -1.0)
-    return along + 2.0 * error < abs(post.effect) / 2
+    return along + 3.0 * error < abs(post.effect) / 2
 
 
 def _also_elsewhere(case: Case, post: Posterior, seen: Fresh) -> Action:
