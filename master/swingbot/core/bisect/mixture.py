@@ -350,7 +350,7 @@ def _collect(
     small = ndtr((min_effect - effect) / sd) - ndtr((-min_effect - effect) / sd)
     mean = float((given * effect).sum())
     per_theta = weight.sum(axis=1)
-    spread2 = np.array([t.spread**2 / (1.0 - t.wild) ** 2 for t in thetas])
+    spread2 = np.array([t.spread**2 / (1.0 - t.wild) for t in thetas])  # of one that tells as much of a level: wild boots tell next to nothing
     layout = math.sqrt(float((per_theta * np.array([t.layout**2 for t in thetas])).sum()))
     boot_var = float((per_theta * spread2).sum())
     return Posterior(
