@@ -16,9 +16,11 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
+from swingbot.app.wiring import KnownTestboxes, sync_testboxes
 from swingbot.service.ports import RequestError
 from swingbot.service.request_proof import foresee_gates, prove_again
 from swingbot.service.start_bisection import start_bisection
+from swingbot.service.tick import tick
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
@@ -121,6 +123,29 @@ def _asked_again(brain: Brain) -> None:
     assert [cost.answer for cost in foresee_gates(brain.lab, 1, ["facts"])] == [f"fail: {facts['reason']}"]
     (cost,) = foresee_gates(brain.lab, 1, ["layout"])
     assert (cost.builds, cost.boots) == (0, 6)
+
+
+def test_a_testbox_whose_file_goes_at_any_stage_fails_no_round(brain: Brain) -> None:
+    commit(brain, "mm: set the stage", note=0)
+    watched(brain, "vm-icount", "vm-tcg")
+    culprit = commit(brain, "mm: be slow", speed=88)
+    commit(brain, "mm: something else", note=2)
+    brain.poll()
+    for _ in range(100):
+        for gone in ("vm-icount", "vm-tcg"):
+            others = {name: box for name, box in brain.lab.testboxes.items() if name != gone}
+            without = replace(brain.lab, testboxes=KnownTestboxes(others, brain.engine))
+            sync_testboxes(without)
+            tick(without)
+            sync_testboxes(brain.lab)
+        tick(brain.lab)
+        if brain.fake.work() == 0 and brain.quiet():
+            break
+    assert brain.facts("i")["culprit"]["commit"] == culprit
+    found = gates(brain)
+    assert (found["tip"]["status"], found["tip"]["reason"]) == ("not run", "testbox vm-icount or configuration vm-x86_64 is gone")
+    assert found["code"]["status"] == "pass"
+    assert brain.facts("r")["state"] == "held"  # a person looks at what could not be proved
 
 
 def test_a_change_that_hangs_on_the_layout_is_held_after_more_boots(brain: Brain) -> None:

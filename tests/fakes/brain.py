@@ -44,11 +44,11 @@ class Brain:
         for _ in range(400):
             tick(self.lab)
             send_due(PostgresOutbox(self.engine), mailer, archive, self.lab.now())
-            if self.fake.work() == 0 and self._quiet():
+            if self.fake.work() == 0 and self.quiet():
                 return
         raise AssertionError("the brain does not come to rest")
 
-    def _quiet(self) -> bool:
+    def quiet(self) -> bool:
         with self.engine.connect() as conn:
             open_ = (
                 "SELECT (SELECT count(*) FROM comparison WHERE status IN ('waiting', 'running')) + (SELECT count(*) FROM bisection WHERE status = 'running')"
