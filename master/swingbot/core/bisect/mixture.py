@@ -256,7 +256,7 @@ def _smeared(ln: Floats, sigma: float) -> Floats:
 
 def _possible(before: Floats, ln_prior: Floats) -> Indices:
     """The thetas that can matter. What a theta fits best, over all gaps and both levels, is a bound of what it can weigh; what the best
-    one weighs is less than that by the logarithm of the number of gaps and of pairs of levels, which is less than half of `_FAR`."""
+    one weighs is less than that by logarithms of the number of gaps, of pairs of levels and of priors, together less than 40."""
     fits = (before[:, :-1].max(axis=2) + (before[:, -1:] - before[:, :-1]).max(axis=2)).max(axis=1) + ln_prior
     return np.flatnonzero(fits >= fits.max() - _FAR)
 
