@@ -89,13 +89,13 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     points = _points(columns, thetas, levels)
     before = np.cumsum(points, axis=1)
     kept = _possible(before, np.array([t.ln_prior for t in thetas]))
-    thetas, points = [thetas[i] for i in kept], points[kept]
+    thetas = [thetas[i] for i in kept]
     ln_prior = gap_prior(columns.at, ev.mass, policy)
     found = _hypotheses(before[kept], levels, policy)
     ln = found.ln + ln_prior + np.array([t.ln_prior for t in thetas])[:, None]
     one = float(logsumexp(ln))
     best = int(np.argmax(logsumexp(ln, axis=1)))
-    two = _two_steps(points[best], levels, policy, ln_prior, float(logsumexp(ln[best] - thetas[best].ln_prior)), columns.at)
+    two = _two_steps(points[kept[best]], levels, policy, ln_prior, float(logsumexp(ln[best] - thetas[best].ln_prior)), columns.at)
     still = _collect(columns, thetas, found, np.exp(ln - one), ev.mass, min_effect, two)
     return _moving(ev, columns, replace(still, wild=_wild(columns, thetas[best], still)), noise, policy, min_effect)
 
