@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
-from swingbot.app.wiring import KnownTestboxes, sync_testboxes
+from swingbot.app.wiring import sync_testboxes
 from swingbot.service.ports import RequestError
 from swingbot.service.request_proof import foresee_gates, prove_again
 from swingbot.service.start_bisection import start_bisection
@@ -133,8 +133,7 @@ def test_a_testbox_whose_file_goes_at_any_stage_fails_no_round(brain: Brain) -> 
     brain.poll()
     for _ in range(100):
         for gone in ("vm-icount", "vm-tcg"):
-            others = {name: box for name, box in brain.lab.testboxes.items() if name != gone}
-            without = replace(brain.lab, testboxes=KnownTestboxes(others, brain.engine))
+            without = brain.without(gone)
             sync_testboxes(without)
             tick(without)
             sync_testboxes(brain.lab)

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from swingbot.app.cli import main
 from swingbot.app.loop import run
 from swingbot.app.settings import load
-from swingbot.app.wiring import KnownTestboxes, make_lab, sync_testboxes
+from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.service.advance_bisections import advance_bisections
 from swingbot.service.boot_anchors import drain
 from swingbot.service.boot_anchors import resume as let_work
@@ -26,7 +26,7 @@ from swingbot.service.faults import Faults
 from swingbot.service.ports import Lab, RequestError
 from swingbot.service.start_bisection import start_bisection
 from swingbot.service.steer_bisection import hint, resume, skip
-from swingbot.service.tick import look, tick
+from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
@@ -100,16 +100,15 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
     number, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
     rounds(brain, 2)
     name = brain.facts("b", number)["testbox"]
-    others = KnownTestboxes({other: box for other, box in brain.lab.testboxes.items() if other != name}, brain.engine)
-    without = dataclasses.replace(brain.lab, testboxes=others)
+    without = brain.without(name)
     sync_testboxes(without)
     tick(without)
     tick(without)
     shown = swingbot("show", f"b{number}").output
     assert f"waits: testbox {name} has no file in workers/testboxes any more; put it back, or `swingbot cancel` what waits for it\n" in shown
-    assert name not in others
+    assert name not in without.testboxes
     with pytest.raises(KeyError):
-        others["never"]
+        without.testboxes["never"]
     sync_testboxes(brain.lab)
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == ids[5]
@@ -186,7 +185,7 @@ def test_a_step_that_is_shown_nothing_new_is_noted_once(brain: Brain) -> None:
     tick(brain.lab)
     before = brain.count("bisection_step")
     for _ in range(3):
-        advance_bisections(brain.lab, Faults(lambda: look(brain.lab)))
+        advance_bisections(brain.lab, Faults(brain.lab))
     assert brain.count("bisection_step") == before > 0
 
 
@@ -306,7 +305,7 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(brain: B
     assert "older than journals" in swingbot("bisect", "replay", old).output
     assert swingbot("bisect", "log", old).output.count("\n") > 20
     assert swingbot("bisect", "visualize", old, "--ascii", "--width", "90").exit_code == 0
-    advance_bisections(brain.lab, Faults(lambda: look(brain.lab)))
+    advance_bisections(brain.lab, Faults(brain.lab))
     log = swingbot("bisect", "log", running).output
     assert log.count("# came: ") == 4  # at once: what was there when the journal began
     done = swingbot("bisect", "replay", running)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import Settings, load
-from swingbot.app.wiring import connect, mail_ways, make_lab, sync_testboxes
+from swingbot.app.wiring import KnownTestboxes, connect, mail_ways, make_lab, sync_testboxes
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab
 from swingbot.service.send_reports import send_due
@@ -47,6 +47,11 @@ class Brain:
             if self.fake.work() == 0 and self.quiet():
                 return
         raise AssertionError("the brain does not come to rest")
+
+    def without(self, testbox: str) -> Lab:
+        """The lab as it is once the file of this testbox is gone."""
+        others = {name: box for name, box in self.lab.testboxes.items() if name != testbox}
+        return dataclasses.replace(self.lab, testboxes=KnownTestboxes(others, self.engine))
 
     def quiet(self) -> bool:
         with self.engine.connect() as conn:

@@ -22,7 +22,7 @@ from swingbot.app.wiring import mail_ways, make_outbox, sync_testboxes
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.send_reports import send_due
-from swingbot.service.tick import look, tick
+from swingbot.service.tick import tick
 from swingbot.service.watch_trees import poll_tree
 
 # After a round that failed (database away, disk full), wait this long: the reason is in the log, and work waits.
@@ -69,7 +69,7 @@ def run(settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], 
     polled: dict[int, float] = {}
     last_problem, heart = "", Heartbeat(beat_file(settings))
     while not stopped and not until():
-        faults = Faults(lambda: look(lab))
+        faults = Faults(lab)
         try:
             with faults.of("poll trees"):
                 _poll_due(settings, lab, polled)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+
+from swingbot.service.ports import Lab
 
 
 class Faults:
     """Collects what went wrong, one part of the work at a time.
 
-    `alive` is called after each fault and raises when there is no use in going on (the database is away): then the rest of the
-    round is left alone, and what `alive` raised is what the caller sees.
+    If no transaction can be begun after a fault (the database is away), there is no use in going on: then the rest of the round is
+    left alone, and what the transaction raised is what the caller sees.
     """
 
-    def __init__(self, alive: Callable[[], None]) -> None:
-        self._alive = alive
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
         self._found: list[tuple[str, Exception]] = []
 
     @contextmanager
@@ -23,7 +25,8 @@ class Faults:
         try:
             yield
         except Exception as fault:
-            self._alive()
+            with self._lab.transaction("look"):
+                pass
             self._found.append((what, fault))
 
     def tell(self) -> None:
@@ -36,4 +39,4 @@ def in_a_line(fault: Exception) -> str:
     """A fault as its first line says it; a group as all of its faults, which its message names."""
     if isinstance(fault, ExceptionGroup):
         return fault.message
-    return next(iter(f"{type(fault).__name__}: {fault}".splitlines()))
+    return f"{type(fault).__name__}: {fault}".splitlines()[0]

@@ -66,7 +66,7 @@ def tick(lab: Lab) -> None:
     What fails leaves the rest of the round to be done. Raises ExceptionGroup at the end with all that failed; at once whatever a
     transaction raises that cannot even be begun, since the database is away then.
     """
-    faults = Faults(lambda: look(lab))
+    faults = Faults(lab)
     with faults.of("outcomes"):
         ingest_outcomes(lab, faults)
     with faults.of("settle orders"), lab.transaction("settle orders") as store:
@@ -77,9 +77,3 @@ def tick(lab: Lab) -> None:
         with faults.of(name), lab.transaction(name) as store:
             step(lab, store)
     faults.tell()
-
-
-def look(lab: Lab) -> None:
-    """Raises what the database says, if no transaction can be begun."""
-    with lab.transaction("look"):
-        pass

@@ -20,6 +20,7 @@ from twisted.python import log
 from swingbot.adapters.buildbot.deferred import deferred
 from swingbot.core.model.dispatch import OpenDispatch, OrderFacts
 from swingbot.service.checkpoint import checkpoint
+from swingbot.service.faults import in_a_line
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
 
@@ -83,7 +84,7 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
                 log.msg("swingbot: dispatching works again")
             self._problem = None
         except Exception as error:
-            words = f"{type(error).__name__}: {error}".splitlines()[0]
+            words = in_a_line(error)
             if words != self._problem:
                 log.msg(f"swingbot: dispatching failed, will try again: {words}")
             self._problem = words
