@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-if not __package__:  # started as a file: this directory must not stand in for the standard library's bisect
+if (
+    not __package__
+):  # started as a file: this directory must not stand in for the standard library's bisect
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import argparse
@@ -53,7 +55,14 @@ class Trial:
 
 def ours(cell: Cell, bench: SimulatedBench, *, history: bool) -> Ended:
     noise = known_noise(bench, 50.0 if history else 12.0)
-    state = a_state(bench, noise=noise, build_cost=COSTS.build, boot_cost=COSTS.of_boot(bench.runs), boxes=cell.boxes, layouts=cell.layouts)
+    state = a_state(
+        bench,
+        noise=noise,
+        build_cost=COSTS.build,
+        boot_cost=COSTS.of_boot(bench.runs),
+        boxes=cell.boxes,
+        layouts=cell.layouts,
+    )
     if history:
         state = with_history(bench, state, 50, COSTS)
     return bisect_to_the_end(bench, state, cell.policy, COSTS, ahead=cell.ahead)
@@ -131,9 +140,13 @@ def summary(cell: Cell, method: str, trials: list[Trial]) -> dict[str, Any]:
         "right_pct": 100 * mean(lambda t: t.right),
         "claims": len(claimed),
         "claims_pct": 100 * len(claimed) / len(trials),
-        "right_of_claims_pct": 100 * float(np.mean([t.right for t in claimed])) if claimed else None,
+        "right_of_claims_pct": 100 * float(np.mean([t.right for t in claimed]))
+        if claimed
+        else None,
         "single_pct": 100 * mean(lambda t: t.claimed and t.single),
-        "stated_pct": 100 * float(np.mean([t.stated for t in claimed if t.stated is not None])) if any(t.stated for t in claimed) else None,
+        "stated_pct": 100 * float(np.mean([t.stated for t in claimed if t.stated is not None]))
+        if any(t.stated for t in claimed)
+        else None,
         "boots": mean(lambda t: t.boots),
         "runs": runs,
         "confirm_runs": confirm,
@@ -166,8 +179,28 @@ NUMBERS = (  # key, width, digits after the point
     ("ratio_with_confirmation", 6, 2),
     ("cpu_ms_per_step", 5, 1),
 )
-TITLES = ("right%", "claim%", "of cl.", "boots", "runs", "+conf", "total", "p95", "builds", "hours", "bound", "ratio", "r+conf", "ms/st")
-HEADER = " ".join([f"{'cell':<23} {'method':<21} worlds", *(f"{t:>{n[1]}}" for t, n in zip(TITLES, NUMBERS, strict=True))])
+TITLES = (
+    "right%",
+    "claim%",
+    "of cl.",
+    "boots",
+    "runs",
+    "+conf",
+    "total",
+    "p95",
+    "builds",
+    "hours",
+    "bound",
+    "ratio",
+    "r+conf",
+    "ms/st",
+)
+HEADER = " ".join(
+    [
+        f"{'cell':<23} {'method':<21} worlds",
+        *(f"{t:>{n[1]}}" for t, n in zip(TITLES, NUMBERS, strict=True)),
+    ]
+)
 
 
 def line(row: dict[str, Any]) -> str:
@@ -240,33 +273,76 @@ class _Here:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def imap_unordered(self, work: Callable[[Job], tuple[Job, Trial | str]], jobs: Iterable[Job]) -> Iterator[tuple[Job, Trial | str]]:
+    def imap_unordered(
+        self, work: Callable[[Job], tuple[Job, Trial | str]], jobs: Iterable[Job]
+    ) -> Iterator[tuple[Job, Trial | str]]:
         return map(work, jobs)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bisect", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="the cells of the target table in under two minutes of one core (default)")
+    size.add_argument(
+        "--quick",
+        action="store_true",
+        help="the cells of the target table in under two minutes of one core (default)",
+    )
     size.add_argument("--full", action="store_true", help="1000 worlds a cell, all cells; hours")
     parser.add_argument("--worlds", type=int, metavar="N", help="worlds a cell and method")
-    parser.add_argument("--cell", action="append", metavar="NAME", help="only cells whose name contains NAME; may be repeated")
-    parser.add_argument("--method", action="append", metavar="NAME", help="only methods whose name contains NAME (ours, git, Pinpoint, SPRT); may be repeated")
-    parser.add_argument("--first-seed", type=int, default=1, metavar="N", help="worlds are seeded N, N+1, ... (default 1)")
+    parser.add_argument(
+        "--cell",
+        action="append",
+        metavar="NAME",
+        help="only cells whose name contains NAME; may be repeated",
+    )
+    parser.add_argument(
+        "--method",
+        action="append",
+        metavar="NAME",
+        help="only methods whose name contains NAME (ours, git, Pinpoint, SPRT); may be repeated",
+    )
+    parser.add_argument(
+        "--first-seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="worlds are seeded N, N+1, ... (default 1)",
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as a list of objects; example: --json bisect.json")
-    parser.add_argument("--verbose", action="store_true", help="how bisections ended, and seeds of the wrong ones, below each row")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the rows as a list of objects; example: --json bisect.json",
+    )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="how bisections ended, and seeds of the wrong ones, below each row",
+    )
     return parser.parse_args()
 
 
 def plan(options: argparse.Namespace) -> list[Job]:
     """Interleaved by seed, so that stopping early leaves every row with as many worlds."""
-    cells = [i for i, c in enumerate(CELLS) if (any(n in c.name for n in options.cell) if options.cell else c.table or options.full)]
+    cells = [
+        i
+        for i, c in enumerate(CELLS)
+        if (any(n in c.name for n in options.cell) if options.cell else c.table or options.full)
+    ]
     if not cells and not detects(options):
-        raise SystemExit(f"no cell is called like {', '.join(options.cell)}; there are: {', '.join(c.name for c in CELLS)}")
-    methods = [m for m in (*OURS, *METHODS) if not options.method or any(n in m for n in options.method)]
+        raise SystemExit(
+            f"no cell is called like {', '.join(options.cell)}; there are: {', '.join(c.name for c in CELLS)}"
+        )
+    methods = [
+        m for m in (*OURS, *METHODS) if not options.method or any(n in m for n in options.method)
+    ]
     if options.quick or not (options.full or options.method or options.worlds):
-        methods = [m for m in methods if m in OURS or m.startswith(("git N=5", "git N=10, fresh"))] if not options.method else methods
+        methods = (
+            [m for m in methods if m in OURS or m.startswith(("git N=5", "git N=10, fresh"))]
+            if not options.method
+            else methods
+        )
     worlds = options.worlds or (1000 if options.full else 10_000)
     seeds = range(options.first_seed, options.first_seed + worlds)
     return [(c, m, s) for s in seeds for c in cells for m in methods if m in OURS or CELLS[c].peers]
@@ -283,7 +359,9 @@ def main() -> None:
     rows: dict[tuple[int, str], list[Trial]] = {}
     broken: dict[tuple[int, str], list[str]] = {}
     signal.signal(signal.SIGALRM, _late)
-    signal.setitimer(signal.ITIMER_REAL, 0 if math.isinf(deadline) else deadline - time.monotonic() + 5)
+    signal.setitimer(
+        signal.ITIMER_REAL, 0 if math.isinf(deadline) else deadline - time.monotonic() + 5
+    )
     try:
         for (cell, method, seed), result in run(plan(options), options.jobs, deadline):
             if isinstance(result, str):
@@ -291,7 +369,10 @@ def main() -> None:
             else:
                 rows.setdefault((cell, method), []).append(replace(result, seed=seed))
     except _Late:
-        print("\nout of time: the bisection under way, a long one, is in no row; --worlds N waits for all", file=sys.stderr)
+        print(
+            "\nout of time: the bisection under way, a long one, is in no row; --worlds N waits for all",
+            file=sys.stderr,
+        )
     signal.setitimer(signal.ITIMER_REAL, 0)
     order = {m: i for i, m in enumerate((*OURS, *METHODS))}
     table = []
@@ -305,7 +386,9 @@ def main() -> None:
             if options.verbose:
                 print(f"    ended: {row['kinds']}; wrong claims in seeds {row['wrong_seeds']}")
         for text in broken.get((cell, method), [])[:3]:
-            print(f"    FAILED ({len(broken[cell, method])} of these worlds): {CELLS[cell].name}, {method}, {text}")
+            print(
+                f"    FAILED ({len(broken[cell, method])} of these worlds): {CELLS[cell].name}, {method}, {text}"
+            )
     for text in side_by_side(table):
         print(text)
     if detects(options):

@@ -35,12 +35,16 @@ def plain(effect: float, *, commits: int = 100, **noise: float) -> Make:
     def make(seed: int) -> SimulatedBench:
         rng = np.random.default_rng([seed, 90])
         culprit = int(rng.integers(1, commits + 1))
-        return SimulatedBench(commits=commits, culprit=culprit, effect=math.expm1(effect), runs=1, seed=seed, **noise)  # type: ignore[arg-type]
+        return SimulatedBench(
+            commits=commits, culprit=culprit, effect=math.expm1(effect), runs=1, seed=seed, **noise
+        )  # type: ignore[arg-type]
 
     return make
 
 
-def troubled(*, layout: float = 0.0, drift: float = 0.0, two: float = 0.0, unbootable: float = 0.0) -> Make:
+def troubled(
+    *, layout: float = 0.0, drift: float = 0.0, two: float = 0.0, unbootable: float = 0.0
+) -> Make:
     """-5 %, run 2 %, each trouble with its probability, at least one of them: layout 1 %, drift 2 %, a second culprit, 10 % unbootable."""
 
     def make(seed: int) -> SimulatedBench:
@@ -74,23 +78,64 @@ def on_boxes(make: Make) -> Make:
 
 
 AHEAD = 15
-ONE_BOX, FOUR_BOXES = "1 testbox", "4 testboxes"  # the same worlds; on one testbox its level does not matter
+ONE_BOX, FOUR_BOXES = (
+    "1 testbox",
+    "4 testboxes",
+)  # the same worlds; on one testbox its level does not matter
 CELLS = [
     Cell(name="gauss -5 %", make=plain(-0.05, run_noise=0.02)),
     Cell(name="boot -5 %", make=plain(-0.05, run_noise=0.02, boot_noise=0.02)),
     Cell(name="gauss -2 %", make=plain(-0.02, run_noise=0.02)),
     Cell(name="boot -18 %", make=plain(-0.18, run_noise=0.02, boot_noise=0.02)),
     Cell(name="heavy -5 %", make=plain(-0.05, run_noise=0.02, heavy_runs=0.1)),
-    Cell(name="mixed", make=troubled(layout=0.5, drift=0.5, two=0.5, unbootable=0.5), bounded=False, layouts=True, policy=Policy()),
-    Cell(name=ONE_BOX, make=plain(-0.05, run_noise=0.02, boot_noise=0.02), ahead=AHEAD, peers=False),
-    Cell(name=FOUR_BOXES, make=on_boxes(plain(-0.05, run_noise=0.02, boot_noise=0.02)), boxes=4, ahead=AHEAD, peers=False),
-    Cell(name="layout 1 %", make=troubled(layout=1.0), bounded=False, layouts=True, table=False, policy=Policy()),
+    Cell(
+        name="mixed",
+        make=troubled(layout=0.5, drift=0.5, two=0.5, unbootable=0.5),
+        bounded=False,
+        layouts=True,
+        policy=Policy(),
+    ),
+    Cell(
+        name=ONE_BOX, make=plain(-0.05, run_noise=0.02, boot_noise=0.02), ahead=AHEAD, peers=False
+    ),
+    Cell(
+        name=FOUR_BOXES,
+        make=on_boxes(plain(-0.05, run_noise=0.02, boot_noise=0.02)),
+        boxes=4,
+        ahead=AHEAD,
+        peers=False,
+    ),
+    Cell(
+        name="layout 1 %",
+        make=troubled(layout=1.0),
+        bounded=False,
+        layouts=True,
+        table=False,
+        policy=Policy(),
+    ),
     Cell(name="drift 2 %", make=troubled(drift=1.0), bounded=False, table=False, policy=Policy()),
     Cell(name="two culprits", make=troubled(two=1.0), bounded=False, table=False, policy=Policy()),
-    Cell(name="unbootable 10 %", make=troubled(unbootable=1.0), bounded=False, table=False, policy=Policy()),
-    Cell(name="all four", make=troubled(layout=1.0, drift=1.0, two=1.0, unbootable=1.0), bounded=False, layouts=True, table=False, policy=Policy()),
+    Cell(
+        name="unbootable 10 %",
+        make=troubled(unbootable=1.0),
+        bounded=False,
+        table=False,
+        policy=Policy(),
+    ),
+    Cell(
+        name="all four",
+        make=troubled(layout=1.0, drift=1.0, two=1.0, unbootable=1.0),
+        bounded=False,
+        layouts=True,
+        table=False,
+        policy=Policy(),
+    ),
     Cell(name="boot -2 %", make=plain(-0.02, run_noise=0.02, boot_noise=0.02), table=False),
     Cell(name="heavy -18 %", make=plain(-0.18, run_noise=0.02, heavy_runs=0.1), table=False),
     Cell(name="bimodal -5 %", make=plain(-0.05, run_noise=0.02, bimodal=0.3), table=False),
-    Cell(name="gauss -5 %, n = 10 000", make=plain(-0.05, run_noise=0.02, commits=10_000), table=False),
+    Cell(
+        name="gauss -5 %, n = 10 000",
+        make=plain(-0.05, run_noise=0.02, commits=10_000),
+        table=False,
+    ),
 ]

@@ -12,7 +12,10 @@ from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior, sequential
 
 NAME = "detection: -1 % at CV 0.5 %"
 CV, CHANGE, MOST = 0.005, -0.01, 20
-ERROR, COUNTS_FOR = 0.15, 12.0  # a noise record known to +-15 % is worth as many observations as a bisection's certainty of 12
+ERROR, COUNTS_FOR = (
+    0.15,
+    12.0,
+)  # a noise record known to +-15 % is worth as many observations as a bisection's certainty of 12
 
 
 def pairs_of(seed: int, change: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -25,8 +28,14 @@ def decided(seed: int, change: float, *, record: bool) -> int | None:
     """After how many pairs the change was accepted, with the right sign; None: never."""
     error = math.exp(float(np.random.default_rng([seed, 94]).normal(0.0, ERROR)))
     prior = PairPrior(sd=CV * math.sqrt(2) * error, df=2 * COUNTS_FOR) if record else UNKNOWN
-    found = sequential([float(d) for d in pairs_of(seed, change)], prior, Gate(min_effect=0.01, max_pairs=MOST))
-    return found.pairs if found.answer == "accept" and (change == 0 or found.mean * change > 0) else None
+    found = sequential(
+        [float(d) for d in pairs_of(seed, change)], prior, Gate(min_effect=0.01, max_pairs=MOST)
+    )
+    return (
+        found.pairs
+        if found.answer == "accept" and (change == 0 or found.mean * change > 0)
+        else None
+    )
 
 
 def row(method: str, needed: list[int | None], false: int, worlds: int) -> dict[str, Any]:
@@ -60,13 +69,17 @@ def rows(first_seed: int, worlds: int) -> list[dict[str, Any]]:
         false = sum(decided(s, 0.0, record=record) is not None for s in seeds)
         table.append(row(method, [decided(s, CHANGE, record=record) for s in seeds], false, worlds))
     planned = {change: [_welch(s, change, 12) for s in seeds] for change in (CHANGE, 0.0)}
-    table.append(row("Welch, 12 a side", planned[CHANGE], sum(n is not None for n in planned[0.0]), worlds))
+    table.append(
+        row("Welch, 12 a side", planned[CHANGE], sum(n is not None for n in planned[0.0]), worlds)
+    )
     return table
 
 
 def _welch(seed: int, change: float, boots: int) -> int | None:
     rng = np.random.default_rng([seed, 95])
-    p = ttest_ind(change + rng.normal(0.0, CV, boots), rng.normal(0.0, CV, boots), equal_var=False).pvalue
+    p = ttest_ind(
+        change + rng.normal(0.0, CV, boots), rng.normal(0.0, CV, boots), equal_var=False
+    ).pvalue
     return boots if p < 0.005 else None
 
 

@@ -74,7 +74,11 @@ def a_database() -> Iterator[str]:
         running = get_server(place / "data", cleanup_mode="stop")
         server = sa.make_url(running.get_uri())
 
-    admin = sa.create_engine(server.set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    admin = sa.create_engine(
+        server.set(drivername="postgresql+psycopg2"),
+        isolation_level="AUTOCOMMIT",
+        poolclass=sa.NullPool,
+    )
     try:
         with admin.connect() as conn:
             conn.exec_driver_sql(f"CREATE DATABASE {name}")
@@ -98,13 +102,23 @@ class World:
     commits: list[make.Kernel]
     boots: int = 0
 
-    def next_boot(self, conn: sa.Connection, outcome: Callable[[int], Mapping[str, Any]]) -> tuple[int, int, Mapping[str, Any]]:
+    def next_boot(
+        self, conn: sa.Connection, outcome: Callable[[int], Mapping[str, Any]]
+    ) -> tuple[int, int, Mapping[str, Any]]:
         """(order, attempt, outcome) of one more boot whose outcome came."""
         number, self.boots = self.boots, self.boots + 1
         commit, k = divmod(number, BOOTS_OF_A_COMMIT)
         if commit == len(self.commits):
-            self.commits.append(make.a_kernel(conn, self.tree, commit, at=make.START + timedelta(hours=commit)))
-        order = make.an_order(conn, self.commits[commit], self.boxes[k % len(self.boxes)], k=k // len(self.boxes), state="running")
+            self.commits.append(
+                make.a_kernel(conn, self.tree, commit, at=make.START + timedelta(hours=commit))
+            )
+        order = make.an_order(
+            conn,
+            self.commits[commit],
+            self.boxes[k % len(self.boxes)],
+            k=k // len(self.boxes),
+            state="running",
+        )
         told = outcome(order)
         return order, make.an_attempt(conn, order, outcome=told), told
 
@@ -114,13 +128,24 @@ def a_world(engine: sa.Engine, state: Path) -> World:
     lab = make_lab(load(environ={"SWINGBOT_PATHS_STATE": str(state)}), engine)
     with engine.begin() as conn:
         tree = make.a_tree(conn)
-        boxes = [make.a_testbox(conn, name, unit_job=JOBS[0], also=JOBS[1:], runs=RUNS) for name in BOXES]
+        boxes = [
+            make.a_testbox(conn, name, unit_job=JOBS[0], also=JOBS[1:], runs=RUNS) for name in BOXES
+        ]
     return World(engine, lab, tree, boxes, [])
 
 
 def an_outcome(order: int, results: Mapping[str, Any] | None = None) -> dict[str, Any]:
     files = {"results.tar": results} if results else {}
-    return {"version": 1, "kind": "boot", "order": f"o{order}", "attempt": "a0", "status": "up", "seconds": 60.0, "files": files, "facts": {"rootfs": "bench"}}
+    return {
+        "version": 1,
+        "kind": "boot",
+        "order": f"o{order}",
+        "attempt": "a0",
+        "status": "up",
+        "seconds": 60.0,
+        "files": files,
+        "facts": {"rootfs": "bench"},
+    }
 
 
 class Clock:
@@ -128,8 +153,16 @@ class Clock:
 
     def __init__(self, engine: sa.Engine) -> None:
         with engine.connect() as conn:
-            self._server = psutil.Process(conn.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()) if _is_local(engine) else None
-        self._began, self._used, self._served = time.perf_counter(), time.process_time(), self._server_seconds()
+            self._server = (
+                psutil.Process(conn.execute(sa.text("SELECT pg_backend_pid()")).scalar_one())
+                if _is_local(engine)
+                else None
+            )
+        self._began, self._used, self._served = (
+            time.perf_counter(),
+            time.process_time(),
+            self._server_seconds(),
+        )
 
     def _server_seconds(self) -> float:
         times = self._server.cpu_times() if self._server else None
@@ -157,11 +190,23 @@ def _is_local(engine: sa.Engine) -> bool:
 
 def run_files(programs: Mapping[str, Any]) -> dict[str, bytes]:
     """What one run leaves: a recorded hackbench, and a recorded output of each monitor that always runs."""
-    files = {path.name: path.read_bytes() for path in (PROGRAMS / "hackbench" / "samples" / "guest-pipe-2-iterations.raw").iterdir()}
+    files = {
+        path.name: path.read_bytes()
+        for path in (PROGRAMS / "hackbench" / "samples" / "guest-pipe-2-iterations.raw").iterdir()
+    }
     for program in programs.values():
         recorded = PROGRAMS / program.name / "samples" / "guest.raw"
-        if program.kind == "monitor" and program.when == "always" and program.name not in files and recorded.exists():
-            files |= {path.name: path.read_bytes() for path in recorded.iterdir()} if recorded.is_dir() else {program.name: recorded.read_bytes()}
+        if (
+            program.kind == "monitor"
+            and program.when == "always"
+            and program.name not in files
+            and recorded.exists()
+        ):
+            files |= (
+                {path.name: path.read_bytes() for path in recorded.iterdir()}
+                if recorded.is_dir()
+                else {program.name: recorded.read_bytes()}
+            )
     return files
 
 
@@ -170,7 +215,10 @@ def a_results_tar(files: Mapping[str, bytes], boot: int) -> bytes:
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for job in JOBS:
             for run in range(RUNS):
-                for name, content in {**files, "seconds": f"{2 + boot % 7}.{run}\n".encode()}.items():
+                for name, content in {
+                    **files,
+                    "seconds": f"{2 + boot % 7}.{run}\n".encode(),
+                }.items():
                     member = tarfile.TarInfo(f"{job}/{run}/{name}")
                     member.size = len(content)
                     archive.addfile(member, io.BytesIO(content))
@@ -192,10 +240,16 @@ def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
     ingest_outcomes(world.lab)
     with world.engine.connect() as conn:
         timing = clock.facts(conn.execute(sa.text("SELECT count(*) FROM sample")).scalar_one())
-        bad = conn.execute(sa.text("SELECT DISTINCT status, reason FROM run WHERE status <> 'ok'")).all()
+        bad = conn.execute(
+            sa.text("SELECT DISTINCT status, reason FROM run WHERE status <> 'ok'")
+        ).all()
         assert not bad, bad
         pattern: dict[str, list[float]] = {}
-        for row in conn.execute(sa.text("SELECT metric, value FROM sample WHERE run = (SELECT min(id) FROM run) ORDER BY metric, seq")):
+        for row in conn.execute(
+            sa.text(
+                "SELECT metric, value FROM sample WHERE run = (SELECT min(id) FROM run) ORDER BY metric, seq"
+            )
+        ):
             pattern.setdefault(row.metric, []).append(row.value)
     return {"boots": PARSED_BOOTS, "runs": PARSED_BOOTS * len(JOBS) * RUNS, **timing}, pattern
 
@@ -203,9 +257,15 @@ def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
 # --- part 2: many rows ---
 
 
-def filled_part(world: World, pattern: Mapping[str, list[float]], samples: int, say: Callable[[str], None]) -> Timed:
+def filled_part(
+    world: World, pattern: Mapping[str, list[float]], samples: int, say: Callable[[str], None]
+) -> Timed:
     """Boots up to `samples` samples in all. Values move a little from run to run, so that nothing is the same number twice."""
-    runs = [ParsedRun(unit_job=job, number=number, status="ok", seconds=2.5, samples={}) for job in JOBS for number in range(RUNS)]
+    runs = [
+        ParsedRun(unit_job=job, number=number, status="ok", seconds=2.5, samples={})
+        for job in JOBS
+        for number in range(RUNS)
+    ]
     a_boot = len(runs) * sum(map(len, pattern.values()))
     wanted = max(0, samples // a_boot - world.boots)
     clock, began = Clock(world.engine), time.perf_counter()
@@ -220,13 +280,19 @@ def filled_part(world: World, pattern: Mapping[str, list[float]], samples: int, 
             assert image is not None
             boot = store.add_boot(attempt, found, image, outcome)
             assert boot is not None
-            store.add_runs(boot, [replace(run, samples=_moved(pattern, world.boots, run.number)) for run in runs], {})
+            store.add_runs(
+                boot,
+                [replace(run, samples=_moved(pattern, world.boots, run.number)) for run in runs],
+                {},
+            )
             store.mark_ingested(attempt)
             store.set_order(order, "done")
         if time.perf_counter() - said > 5:
             said = time.perf_counter()
             left = (said - began) * (wanted - done - 1) / (done + 1)
-            say(f"{done + 1} of {wanted} boots, {60 * (done + 1) * a_boot / (said - began) / 1e6:.2f} M samples a minute, about {left:.0f} s left")
+            say(
+                f"{done + 1} of {wanted} boots, {60 * (done + 1) * a_boot / (said - began) / 1e6:.2f} M samples a minute, about {left:.0f} s left"
+            )
     return {"boots": wanted, **clock.facts(wanted * a_boot)}
 
 
@@ -248,22 +314,41 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
 
     with world.engine.begin() as conn:
         boots = SIDE_BOOTS // 2
-        compared = make.a_comparison(conn, world.tree, world.commits[0], world.commits[-1], world.boxes, boots=min(boots, BOOTS_OF_A_COMMIT // len(BOXES)))
+        compared = make.a_comparison(
+            conn,
+            world.tree,
+            world.commits[0],
+            world.commits[-1],
+            world.boxes,
+            boots=min(boots, BOOTS_OF_A_COMMIT // len(BOXES)),
+        )
     return {
-        "panel: metric over commits (v_metric_over_commits)": sql(f'SELECT "time", mean, stddev FROM v_metric_over_commits {where} ORDER BY 1'),
+        "panel: metric over commits (v_metric_over_commits)": sql(
+            f'SELECT "time", mean, stddev FROM v_metric_over_commits {where} ORDER BY 1'
+        ),
         "panel: the same, 30 days of it": sql(
             f"SELECT \"time\", mean FROM v_metric_over_commits {where} AND \"time\" > timestamptz '2026-03-02' - interval '30 days' ORDER BY 1"
         ),
-        "panel: every boot of it (v_boot_metrics)": sql(f'SELECT "time", mean FROM v_boot_metrics {where} ORDER BY 1'),
+        "panel: every boot of it (v_boot_metrics)": sql(
+            f'SELECT "time", mean FROM v_boot_metrics {where} ORDER BY 1'
+        ),
         "panel: one commit, all metrics (v_boot_metrics)": sql(
             f"SELECT metric, mean FROM v_boot_metrics WHERE tree = :tree AND commit = '{world.commits[0].commit}'"
         ),
-        "panel: boots of the lab (v_boots)": sql('SELECT * FROM v_boots ORDER BY "time" DESC LIMIT 100'),
+        "panel: boots of the lab (v_boots)": sql(
+            'SELECT * FROM v_boots ORDER BY "time" DESC LIMIT 100'
+        ),
         "page: a boot": lambda conn: len(read.boot(conn, "x1")["runs"]),
-        "page: samples of a comparison": lambda conn: len(read.samples_of_comparison(conn, compared)),
-        "raw: samples.csv of a comparison": lambda conn: sum(1 for _ in read.samples(conn, f"c{compared}")),
+        "page: samples of a comparison": lambda conn: len(
+            read.samples_of_comparison(conn, compared)
+        ),
+        "raw: samples.csv of a comparison": lambda conn: sum(
+            1 for _ in read.samples(conn, f"c{compared}")
+        ),
         "page: result roots": lambda conn: len(read.result_children(conn, ("hackbench",))),
-        "brain: boots for the noise records of a testbox": lambda conn: len(PgStore(conn).measured_boots(BOXES[0])),
+        "brain: boots for the noise records of a testbox": lambda conn: len(
+            PgStore(conn).measured_boots(BOXES[0])
+        ),
         "brain: values of a boot": lambda conn: len(PgStore(conn).boot_values(1)),
     }
 
@@ -282,7 +367,14 @@ def timed(world: World, metric: str, again: int) -> list[Timed]:
                     times.append(1000 * (time.perf_counter() - began))
         except sa.exc.OperationalError:
             times = []
-        table.append({"query": name, "rows": rows, "first_ms": times[0] if times else None, "median_ms": statistics.median(times[1:]) if times else None})
+        table.append(
+            {
+                "query": name,
+                "rows": rows,
+                "first_ms": times[0] if times else None,
+                "median_ms": statistics.median(times[1:]) if times else None,
+            }
+        )
     return table
 
 
@@ -303,7 +395,9 @@ def measure(samples: int, say: Callable[[str], None]) -> dict[str, Any]:
         try:
             world = a_world(engine, Path(state))
             parsed, pattern = parsed_part(world)
-            say(f"{len(pattern)} metrics, {sum(map(len, pattern.values()))} samples a run; taking in {samples} samples")
+            say(
+                f"{len(pattern)} metrics, {sum(map(len, pattern.values()))} samples a run; taking in {samples} samples"
+            )
             filled = filled_part(world, pattern, samples, say)
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
                 began = time.perf_counter()
@@ -315,28 +409,49 @@ def measure(samples: int, say: Callable[[str], None]) -> dict[str, Any]:
             asked = timed(world, "hackbench.throughput", 5)
         finally:
             engine.dispose()
-    return {"samples": total, "commits": len(world.commits), "parsed": parsed, "filled": filled, "vacuum_seconds": vacuum, "bytes": of, "queries": asked}
+    return {
+        "samples": total,
+        "commits": len(world.commits),
+        "parsed": parsed,
+        "filled": filled,
+        "vacuum_seconds": vacuum,
+        "bytes": of,
+        "queries": asked,
+    }
 
 
 def show(found: Mapping[str, Any]) -> None:
     for name, part in (("taken in with parsing", found["parsed"]), ("filled in", found["filled"])):
         server, rate = part["server_cpu_seconds"], part["samples_a_cpu_minute"]
-        more = "" if server is None else f" + {server:.1f} s of the server's: {rate / 1e6:.2f} M a minute of CPU"
+        more = (
+            ""
+            if server is None
+            else f" + {server:.1f} s of the server's: {rate / 1e6:.2f} M a minute of CPU"
+        )
         print(
             f"{name:22} {part['boots']:6} boots {part['samples']:10} samples in {part['seconds']:.1f} s: {part['samples_a_minute'] / 1e6:.2f} M a minute;"
             f" {part['cpu_seconds']:.1f} s of our CPU{more}"
         )
-    print(f"{found['samples']} samples of {found['commits']} commits; vacuum and analyze {found['vacuum_seconds']:.1f} s")
+    print(
+        f"{found['samples']} samples of {found['commits']} commits; vacuum and analyze {found['vacuum_seconds']:.1f} s"
+    )
     for name, size in found["bytes"].items():
-        print(f"  {name:28} {size / 1e6:9.1f} MB  {size / max(1, found['samples']):6.1f} bytes a sample")
+        print(
+            f"  {name:28} {size / 1e6:9.1f} MB  {size / max(1, found['samples']):6.1f} bytes a sample"
+        )
     print(f"\n{'query':52} {'rows':>8} {'first ms':>10} {'then ms':>10}")
     for row in found["queries"]:
-        first, then = (f"{row[key]:.1f}" if row[key] is not None else "over 60 s" for key in ("first_ms", "median_ms"))
+        first, then = (
+            f"{row[key]:.1f}" if row[key] is not None else "over 60 s"
+            for key in ("first_ms", "median_ms")
+        )
         print(f"{row['query']:52} {row['rows']:8} {first:>10} {then:>10}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} samples")
     parser.add_argument("--samples", type=int, default=None, help=f"default {FULL}")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")

@@ -23,21 +23,41 @@ from swingbot_worker.site import Site, from_environment
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = load_programs(ROOT / "jobs" / "programs")
 JOBS = (
-    UnitJob(name="page-fault", program="page-fault", params={"mode": "process", "nr_task": "1", "cycles": "4", "size": str(128 << 20)}, runs=2),
+    UnitJob(
+        name="page-fault",
+        program="page-fault",
+        params={"mode": "process", "nr_task": "1", "cycles": "4", "size": str(128 << 20)},
+        runs=2,
+    ),
     UnitJob(
         name="hackbench",
         program="hackbench",
-        params={"mode": "process", "nr_threads": "1", "ipc": "pipe", "iterations": "2", "loops": "200", "fds": "20", "datasize": "100"},
+        params={
+            "mode": "process",
+            "nr_threads": "1",
+            "ipc": "pipe",
+            "iterations": "2",
+            "loops": "200",
+            "fds": "20",
+            "datasize": "100",
+        },
         runs=3,
     ),
-    UnitJob(name="netperf-udp", program="netperf", params={"test": "UDP_STREAM", "ip": "ipv4", "nr_threads": "1", "runtime": "2"}, runs=2),
+    UnitJob(
+        name="netperf-udp",
+        program="netperf",
+        params={"test": "UDP_STREAM", "ip": "ipv4", "nr_threads": "1", "runtime": "2"},
+        runs=2,
+    ),
 )
 Boot = tuple[dict[str, float], float]  # mean by headline metric, guest seconds from ready to end
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print one line a metric."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("--image", type=Path, required=True, help="kernel to boot")
     asked.add_argument("--testbox", default="vm-icount")
     asked.add_argument("--boots", type=int, default=3, help="pairs of boots")
@@ -49,18 +69,38 @@ def main(argv: Sequence[str] | None = None) -> None:
         values = [[boot[0][metric] for boot in pair] for pair in pairs]
         moved = [100 * (with_ / without - 1) for without, with_ in values]
         means = [statistics.fmean(side) for side in zip(*values, strict=True)]
-        print(f"{metric:38} {means[0]:12.1f} {means[1]:12.1f} {statistics.fmean(moved):+8.3f} %  {' '.join(f'{one:+.3f}' for one in moved)}")
+        print(
+            f"{metric:38} {means[0]:12.1f} {means[1]:12.1f} {statistics.fmean(moved):+8.3f} %  {' '.join(f'{one:+.3f}' for one in moved)}"
+        )
     runs = sum(job.runs for job in JOBS)
     longer = [(pair[1][1] - pair[0][1]) / runs for pair in pairs]
-    print(f"each run takes {1000 * statistics.fmean(longer):.0f} ms of the guest longer, before and after its timed window together")
+    print(
+        f"each run takes {1000 * statistics.fmean(longer):.0f} ms of the guest longer, before and after its timed window together"
+    )
 
 
 def _boot(given: argparse.Namespace, k: int, without: bool) -> Boot:
     with tempfile.TemporaryDirectory(prefix="monitors-") as work:
         here = from_environment()
-        site = Site(cache=here.cache, workers=ROOT / "workers", jobs=ROOT / "jobs", benchmarks=None, make_jobs=1)
-        order: dict[str, Any] = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "testbox": given.testbox, "k": k}
-        order |= {"kernel": {"build_key": "0" * 64, "image": str(given.image)}, "unit_jobs": [job.to_json() for job in JOBS]}
+        site = Site(
+            cache=here.cache,
+            workers=ROOT / "workers",
+            jobs=ROOT / "jobs",
+            benchmarks=None,
+            make_jobs=1,
+        )
+        order: dict[str, Any] = {
+            "version": 1,
+            "kind": "boot",
+            "order": "o1",
+            "attempt": "a1",
+            "testbox": given.testbox,
+            "k": k,
+        }
+        order |= {
+            "kernel": {"build_key": "0" * 64, "image": str(given.image)},
+            "unit_jobs": [job.to_json() for job in JOBS],
+        }
         plain = runner.script
         runner.script = _silent(plain) if without else plain
         try:
@@ -93,7 +133,9 @@ def _read(results: Path) -> Boot:
             if known and known.headline:
                 found.setdefault(metric, []).extend(values)
     facts = read_results(results).facts
-    return {metric: statistics.fmean(values) for metric, values in found.items()}, float(facts["ended"]) - float(facts["ready_seconds"])
+    return {metric: statistics.fmean(values) for metric, values in found.items()}, float(
+        facts["ended"]
+    ) - float(facts["ready_seconds"])
 
 
 if __name__ == "__main__":

@@ -80,7 +80,13 @@ def git_bisect(probe: Probe, runs: int, *, fresh: bool) -> Named:
     return Named((tuple(range(good + 1, bad + 1)),))
 
 
-def search(probe: Probe, good: int, bad: int, look: Callable[[int], Floats | None], is_bad: Callable[[Floats], bool]) -> tuple[int, int]:
+def search(
+    probe: Probe,
+    good: int,
+    bad: int,
+    look: Callable[[int], Floats | None],
+    is_bad: Callable[[Floats], bool],
+) -> tuple[int, int]:
     """Halve (good, bad] as `git bisect` does; what is left when all kernels between are skipped stays a range."""
     skipped: set[int] = set()
     while True:
@@ -125,7 +131,9 @@ def sprt(probe: Probe, ends: int = 10, most: int = 400) -> Named:
     return Named((tuple(range(good + 1, bad + 1)),))
 
 
-def pinpoint_like(probe: Probe, *, least: int = 10, most: int = 160, differ: float = 0.01, same: float = 0.15) -> Named:
+def pinpoint_like(
+    probe: Probe, *, least: int = 10, most: int = 160, differ: float = 0.01, same: float = 0.15
+) -> Named:
     """Neighbours are compared by the smaller p of Kolmogorov-Smirnov and Mann-Whitney: below `differ` the middle between them is
     measured, above `same` they are equal, between the two both get twice as many runs, up to `most`. The ends of the range are known to
     differ: they are never held to be equal before that. Every run in a fresh boot."""
@@ -148,17 +156,33 @@ def pinpoint_like(probe: Probe, *, least: int = 10, most: int = 160, differ: flo
             if p < differ:
                 between = [i for i in range(left + 1, right) if i not in dead]
                 if between:
-                    _add_middle(probe, seen, dead, min(between, key=lambda i: (abs(2 * i - left - right), i)), least)
+                    _add_middle(
+                        probe,
+                        seen,
+                        dead,
+                        min(between, key=lambda i: (abs(2 * i - left - right), i)),
+                        least,
+                    )
                     break
-            elif (p < same or (left, right) == (0, n)) and min(len(seen[left]), len(seen[right])) < most:
+            elif (p < same or (left, right) == (0, n)) and min(
+                len(seen[left]), len(seen[right])
+            ) < most:
                 _more(probe, seen, (left, right), most)
                 break
         else:
             pairs = pairwise(order)
-            return Named(tuple(tuple(range(a + 1, b + 1)) for a, b in pairs if settled[a, b, len(seen[a]), len(seen[b])] < differ))
+            return Named(
+                tuple(
+                    tuple(range(a + 1, b + 1))
+                    for a, b in pairs
+                    if settled[a, b, len(seen[a]), len(seen[b])] < differ
+                )
+            )
 
 
-def _add_middle(probe: Probe, seen: dict[int, Floats], dead: set[int], middle: int, least: int) -> None:
+def _add_middle(
+    probe: Probe, seen: dict[int, Floats], dead: set[int], middle: int, least: int
+) -> None:
     values = probe.measure(middle, least, fresh=True)
     if values is None:
         dead.add(middle)
@@ -171,12 +195,17 @@ def _more(probe: Probe, seen: dict[int, Floats], pair: tuple[int, int], most: in
     for i in pair:
         if len(seen[i]) < wanted:
             more = probe.measure(i, wanted - len(seen[i]), fresh=True)
-            seen[i] = np.concatenate([seen[i], more]) if more is not None else np.resize(seen[i], wanted)
+            seen[i] = (
+                np.concatenate([seen[i], more]) if more is not None else np.resize(seen[i], wanted)
+            )
 
 
 def _smaller_p(a: Floats, b: Floats) -> float:
     exact: Literal["exact", "asymp"] = "exact" if max(len(a), len(b)) <= 10 else "asymp"
-    return min(float(ks_2samp(a, b, method=exact).pvalue), float(mannwhitneyu(a, b, method="asymptotic").pvalue))
+    return min(
+        float(ks_2samp(a, b, method=exact).pvalue),
+        float(mannwhitneyu(a, b, method="asymptotic").pvalue),
+    )
 
 
 METHODS: dict[str, Method] = {
@@ -219,7 +248,11 @@ def _density(bench: SimulatedBench, y: Floats, sd: float) -> Floats:
     """Of one run in a boot of its own about its kernel's level."""
     width = float(y[1] - y[0])
     normal = np.exp(-0.5 * (y / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
-    share, mean = (bench.heavy_runs, 6 * sd) if bench.heavy_runs else (bench.heavy, 6 * max(bench.run_noise, bench.boot_noise))
+    share, mean = (
+        (bench.heavy_runs, 6 * sd)
+        if bench.heavy_runs
+        else (bench.heavy, 6 * max(bench.run_noise, bench.boot_noise))
+    )
     if share:
         lost = np.where(y <= 0, np.exp(np.minimum(y, 0.0) / mean), 0.0)
         lost /= lost.sum() * width
@@ -228,5 +261,7 @@ def _density(bench: SimulatedBench, y: Floats, sd: float) -> Floats:
         middle = len(y) // 2
         normal = (1 - share) * normal + share * np.maximum(both[middle : middle + len(y)], 0.0)
     if bench.bimodal:
-        normal = (1 - bench.bimodal) * normal + bench.bimodal * np.interp(y + bench.apart * sd, y, normal, left=0.0, right=0.0)
+        normal = (1 - bench.bimodal) * normal + bench.bimodal * np.interp(
+            y + bench.apart * sd, y, normal, left=0.0, right=0.0
+        )
     return np.asarray(normal, dtype=np.float64)

@@ -13,13 +13,28 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent / "json"
 _FIRST = ("uid", "title", "name", "type", "description", "refId", "rawSql")
-_VOLATILE = ("version", "iteration", "gnetId", "fiscalYearStartMonth", "weekStart", "liveNow", "pluginVersion", "__inputs", "__requires", "__elements")
+_VOLATILE = (
+    "version",
+    "iteration",
+    "gnetId",
+    "fiscalYearStartMonth",
+    "weekStart",
+    "liveNow",
+    "pluginVersion",
+    "__inputs",
+    "__requires",
+    "__elements",
+)
 
 
 def normal(dashboard: dict[str, Any]) -> dict[str, Any]:
     """The same dashboard in normal form; normal(normal(x)) is normal(x)."""
-    cleaned = {key: value for key, value in dashboard.items() if key not in _VOLATILE} | {"id": None}
-    panels = sorted(cleaned.get("panels", []), key=lambda panel: (panel["gridPos"]["y"], panel["gridPos"]["x"]))
+    cleaned = {key: value for key, value in dashboard.items() if key not in _VOLATILE} | {
+        "id": None
+    }
+    panels = sorted(
+        cleaned.get("panels", []), key=lambda panel: (panel["gridPos"]["y"], panel["gridPos"]["x"])
+    )
     cleaned["panels"] = [panel | {"id": number} for number, panel in enumerate(panels, 1)]
     ordered = _ordered(cleaned)
     assert isinstance(ordered, dict)
@@ -31,7 +46,10 @@ def _ordered(value: Any) -> Any:
         return [_ordered(item) for item in value]
     if not isinstance(value, dict):
         return value
-    keys = sorted((key for key in value if key not in _VOLATILE), key=lambda key: (_FIRST.index(key) if key in _FIRST else len(_FIRST), key))
+    keys = sorted(
+        (key for key in value if key not in _VOLATILE),
+        key=lambda key: (_FIRST.index(key) if key in _FIRST else len(_FIRST), key),
+    )
     return {key: _ordered(value[key]) for key in keys}
 
 
@@ -46,7 +64,9 @@ def main(arguments: list[str]) -> int:
     for file in changed:
         if not check:
             file.write_text(text(json.loads(file.read_text())))
-        sys.stdout.write(f"{file.name}: {'not in normal form; `make dashboards` writes it' if check else 'written'}\n")
+        sys.stdout.write(
+            f"{file.name}: {'not in normal form; `make dashboards` writes it' if check else 'written'}\n"
+        )
     return 1 if check and changed else 0
 
 

@@ -22,17 +22,25 @@ def url(address: str) -> bool:
 def connected(port: int, tables: str) -> bool:
     """Whether a TCP connection to somebody's `port` stands, by the text of /proc/net/tcp (proc_net_tcp.rst in the kernel's documentation)."""
     rows = [line.split() for line in tables.splitlines()]
-    return any(len(row) > 3 and row[3] == ESTABLISHED and row[2].endswith(f":{port:04X}") for row in rows)
+    return any(
+        len(row) > 3 and row[3] == ESTABLISHED and row[2].endswith(f":{port:04X}") for row in rows
+    )
 
 
 def listens(port: int, tables: str) -> bool:
     """Whether something listens on `port`, by the same text: a connection made to find out would stand in its log as a failed one."""
     rows = [line.split() for line in tables.splitlines()]
-    return any(len(row) > 3 and row[3] == LISTENING and row[1].endswith(f":{port:04X}") for row in rows)
+    return any(
+        len(row) > 3 and row[3] == LISTENING and row[1].endswith(f":{port:04X}") for row in rows
+    )
 
 
 def _tables() -> str:
-    return "".join(table.read_text() for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if table.exists())
+    return "".join(
+        table.read_text()
+        for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+        if table.exists()
+    )
 
 
 def main(words: list[str]) -> int:

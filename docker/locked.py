@@ -35,7 +35,12 @@ def blocks(lock: str) -> dict[str, str]:
 def wanted_by(block: str) -> set[str]:
     """Normal names of the packages that want this one; our own counts as one of them."""
     said = block.partition("# via")[2]
-    return {normal(match) for match in re.findall(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(?: \([^)]*\))?\s*(?:#|$)", said, re.MULTILINE)}
+    return {
+        normal(match)
+        for match in re.findall(
+            r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(?: \([^)]*\))?\s*(?:#|$)", said, re.MULTILINE
+        )
+    }
 
 
 def declared(project: str, extras: Iterable[str]) -> set[str]:
@@ -44,7 +49,9 @@ def declared(project: str, extras: Iterable[str]) -> set[str]:
     asked = list(table["dependencies"])
     for extra in extras:
         if extra not in table["optional-dependencies"]:
-            raise SystemExit(f"pyproject.toml has no extra {extra}; it has {', '.join(table['optional-dependencies'])}")
+            raise SystemExit(
+                f"pyproject.toml has no extra {extra}; it has {', '.join(table['optional-dependencies'])}"
+            )
         asked += table["optional-dependencies"][extra]
     return {normal(re.split(r"[\[<>=!~; ]", one)[0]) for one in asked}
 

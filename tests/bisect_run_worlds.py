@@ -50,15 +50,25 @@ class World:
     seed: int = 0
 
     def boot(self, i: int, k: int) -> tuple[float, ...]:
-        fixed, rng = random.Random(f"{self.seed} layout {i}"), random.Random(f"{self.seed} boot {i} {k}")
-        level = self.level * math.prod(1.0 + e for at, e in self.effects.items() if at <= i) * (1.0 + fixed.gauss(0.0, self.layout_sd))
+        fixed, rng = (
+            random.Random(f"{self.seed} layout {i}"),
+            random.Random(f"{self.seed} boot {i} {k}"),
+        )
+        level = (
+            self.level
+            * math.prod(1.0 + e for at, e in self.effects.items() if at <= i)
+            * (1.0 + fixed.gauss(0.0, self.layout_sd))
+        )
         if rng.random() < self.flaky:
             return ()
         spread = max(self.run_sd, self.boot_sd)
         shift = rng.gauss(0.0, self.boot_sd)
         shift -= 6.0 * spread * rng.expovariate(1.0) if rng.random() < self.heavy else 0.0
         shift -= 4.0 * spread if rng.random() < self.low else 0.0
-        values = [level * (1.0 + shift + rng.gauss(0.0, self.run_sd)) + self.offset for _ in range(self.runs)]
+        values = [
+            level * (1.0 + shift + rng.gauss(0.0, self.run_sd)) + self.offset
+            for _ in range(self.runs)
+        ]
         return tuple(round(v / self.step) * self.step if self.step else v for v in values)
 
 
@@ -82,7 +92,17 @@ class WorldLab:
         untestable = "125" if i in self.world.skipped else None
         self.at += 10.0
         failed = None if values or untestable else "failed"
-        return Booted(part=a.part, sha=a.sha, k=a.k, phase=a.phase, values=values, failed=failed, untestable=untestable, at=self.at, seconds=10.0), None
+        return Booted(
+            part=a.part,
+            sha=a.sha,
+            k=a.k,
+            phase=a.phase,
+            values=values,
+            failed=failed,
+            untestable=untestable,
+            at=self.at,
+            seconds=10.0,
+        ), None
 
     def stop(self) -> None:
         self.queue.clear()
@@ -98,28 +118,49 @@ class Run:
 
 def a_range(commits: int) -> Range:
     shas = tuple(f"{i:040d}" for i in range(commits + 1))
-    return Range(shas, (0.0,) + (1.0,) * commits, {s: Commit(s, (), f"commit {i}") for i, s in enumerate(shas)})
+    return Range(
+        shas,
+        (0.0,) + (1.0,) * commits,
+        {s: Commit(s, (), f"commit {i}") for i, s in enumerate(shas)},
+    )
 
 
 def a_wish(**changes: Any) -> Wanted:
-    plain = Wanted(policy=Policy(parallel=1), min_effect_pct=1.0, noise_pct=None, timeout=None, first_parent=True, paths=())
+    plain = Wanted(
+        policy=Policy(parallel=1),
+        min_effect_pct=1.0,
+        noise_pct=None,
+        timeout=None,
+        first_parent=True,
+        paths=(),
+    )
     return replace(plain, **changes)
 
 
-def bisect(world: World, wanted: Wanted | None = None, *, eta: bool = False, path: Path | None = None) -> Run:
+def bisect(
+    world: World, wanted: Wanted | None = None, *, eta: bool = False, path: Path | None = None
+) -> Run:
     """One bisection of a world to its end; `path`: goes on with that journal, and leaves it there."""
     told: list[tuple[int, float]] = []
 
     def listen(news: News, hunt: Hunt) -> None:
         if eta and news.booted is not None:
             state, policy = hunt.state(news.part), hunt.policy(news.part)
-            told.append((len(hunt.journal.booted), boots_left(belief(state, policy), state.noise, policy)))
+            told.append(
+                (len(hunt.journal.booted), boots_left(belief(state, policy), state.noise, policy))
+            )
 
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as place:
-        journal = open_journal(path or Path(place) / "log", {"cmd": ["bench"]}, restart=False, loose=frozenset())
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as place:
+        journal = open_journal(
+            path or Path(place) / "log", {"cmd": ["bench"]}, restart=False, loose=frozenset()
+        )
         began = time.process_time()
         lab = WorldLab(world, at=10.0 * len(journal.booted))
-        found = Hunt(journal, cast(Lab, lab), cast(Repository, None), wanted or a_wish(), listen).run(a_range(world.commits))
+        found = Hunt(
+            journal, cast(Lab, lab), cast(Repository, None), wanted or a_wish(), listen
+        ).run(a_range(world.commits))
         facts = answer.facts(found, journal.booted, "higher", "")
         journal.close()
         return Run(facts, len(journal.booted), time.process_time() - began, told)
@@ -150,8 +191,18 @@ def _cell(seed: int, **world: Any) -> World:
     effect = world.pop("effect", None)
     culprit = rng.randint(1, commits)
     around = world.pop("around", 0)
-    skipped = frozenset(i for i in range(culprit - around, culprit + around) if 0 < i < commits) if around else frozenset()
-    return World(commits=commits, effects={culprit: effect} if effect else {}, seed=seed, skipped=skipped, **world)
+    skipped = (
+        frozenset(i for i in range(culprit - around, culprit + around) if 0 < i < commits)
+        if around
+        else frozenset()
+    )
+    return World(
+        commits=commits,
+        effects={culprit: effect} if effect else {},
+        seed=seed,
+        skipped=skipped,
+        **world,
+    )
 
 
 CELLS: dict[str, dict[str, Any]] = {
@@ -184,13 +235,19 @@ def main() -> None:
     worlds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     print(f"{'cell':32} worlds  right  wrong  boots  p95   s/boot  kinds")
     for name in sys.argv[2:] or CELLS:
-        runs = [(world, bisect(world)) for world in (_cell(seed, **CELLS[name]) for seed in range(worlds))]
+        runs = [
+            (world, bisect(world))
+            for world in (_cell(seed, **CELLS[name]) for seed in range(worlds))
+        ]
         good = sum(right(w, r.facts) for w, r in runs)
         false = sum(wrong(w, r.facts) for w, r in runs)
         boots = sorted(r.steps for _, r in runs)
         cpu = sum(r.seconds for _, r in runs) / max(1, sum(boots))
         kinds = dict(Counter(r.facts["status"] for _, r in runs))
-        print(f"{name:32} {worlds:5}  {good:5}  {false:5}  {sum(boots) / worlds:5.1f}  {boots[int(0.95 * (worlds - 1))]:4}  {cpu:6.4f}  {kinds}", flush=True)
+        print(
+            f"{name:32} {worlds:5}  {good:5}  {false:5}  {sum(boots) / worlds:5.1f}  {boots[int(0.95 * (worlds - 1))]:4}  {cpu:6.4f}  {kinds}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -98,7 +98,14 @@ class Page:
             raise BrowserError(f"{self.address()} has nothing to click at {selector}")
         before = self._loaded
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=place[0],
+                y=place[1],
+                button="left",
+                clickCount=1,
+            )
         self._wait(before)
 
     def _wait(self, before: int) -> None:
@@ -119,18 +126,38 @@ class Page:
         return str(self.value("document.querySelector('h1')?.innerText ?? ''"))
 
     def sized(self, width: int, height: int = 900) -> None:
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def overflow(self) -> int:
         """By how many pixels the page is wider than its window; what scrolls inside of it does not count."""
-        return int(self.value("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+        return int(
+            self.value(
+                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+        )
 
     def broken_pictures(self) -> list[str]:
-        return list(self.value("[...document.images].filter(i => !i.complete || i.naturalWidth === 0).map(i => i.src)"))
+        return list(
+            self.value(
+                "[...document.images].filter(i => !i.complete || i.naturalWidth === 0).map(i => i.src)"
+            )
+        )
 
     def picture(self, file: Path) -> None:
         """The whole page as PNG, for a person to look at."""
-        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]))
+        file.write_bytes(
+            base64.b64decode(
+                self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)[
+                    "data"
+                ]
+            )
+        )
 
 
 @contextmanager
@@ -139,10 +166,35 @@ def browser() -> Iterator[Page]:
     if shutil.which(PROGRAM) is None:
         raise BrowserError(f"{PROGRAM} is not here; `make browser` installs it")
     ours, theirs = os.pipe(), os.pipe()  # commands, answers
-    with tempfile.TemporaryDirectory(prefix="swingbot-browser-", ignore_cleanup_errors=True) as profile:
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={profile}"]
-        moved = [sys.executable, "-c", _MOVE, str(ours[0]), str(theirs[1]), PROGRAM, *options, "--remote-debugging-pipe", "about:blank"]
-        child = subprocess.Popen(moved, pass_fds=(ours[0], theirs[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    with tempfile.TemporaryDirectory(
+        prefix="swingbot-browser-", ignore_cleanup_errors=True
+    ) as profile:
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            f"--user-data-dir={profile}",
+        ]
+        moved = [
+            sys.executable,
+            "-c",
+            _MOVE,
+            str(ours[0]),
+            str(theirs[1]),
+            PROGRAM,
+            *options,
+            "--remote-debugging-pipe",
+            "about:blank",
+        ]
+        child = subprocess.Popen(
+            moved,
+            pass_fds=(ours[0], theirs[1]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         os.close(ours[0])
         os.close(theirs[1])
         try:

@@ -31,12 +31,24 @@ def spread(k: int, run: int = 0) -> float:
     return math.sin(12.9898 * (k + 1) + 78.233 * (run + 1)) * 0.8
 
 
-def _insert(conn: sa.Connection, table: str, row: Mapping[str, Any], returning: str | None = "id") -> Any:
+def _insert(
+    conn: sa.Connection, table: str, row: Mapping[str, Any], returning: str | None = "id"
+) -> Any:
     columns = ", ".join(f'"{name}"' for name in row)
-    values = ", ".join(f"CAST(:{name} AS jsonb)" if isinstance(value, (dict, Json)) else f":{name}" for name, value in row.items())
-    plain = {name: json.dumps(value.value if isinstance(value, Json) else value) if isinstance(value, (dict, Json)) else value for name, value in row.items()}
+    values = ", ".join(
+        f"CAST(:{name} AS jsonb)" if isinstance(value, (dict, Json)) else f":{name}"
+        for name, value in row.items()
+    )
+    plain = {
+        name: json.dumps(value.value if isinstance(value, Json) else value)
+        if isinstance(value, (dict, Json))
+        else value
+        for name, value in row.items()
+    }
     tail = f" RETURNING {returning}" if returning else ""
-    result = conn.execute(sa.text(f"INSERT INTO {table} ({columns}) VALUES ({values}){tail}"), plain)
+    result = conn.execute(
+        sa.text(f"INSERT INTO {table} ({columns}) VALUES ({values}){tail}"), plain
+    )
     return result.scalar_one() if returning else None
 
 
@@ -74,15 +86,42 @@ class Kernel:
 
 
 def a_tree(conn: sa.Connection, name: str = "mm-demo", **more: Any) -> int:
-    row = {"name": name, "url": f"https://example.org/{name}.git", "branch": "master", "base_commit": hex_of(name, "base"), "tip_commit": hex_of(name, 20)}
+    row = {
+        "name": name,
+        "url": f"https://example.org/{name}.git",
+        "branch": "master",
+        "base_commit": hex_of(name, "base"),
+        "tip_commit": hex_of(name, 20),
+    }
     return int(_insert(conn, "tree", row | {"testboxes": ["vm-icount"], "polled_at": START} | more))
 
 
-def a_change(conn: sa.Connection, tree: int, old: str, new: str, kind: str = "advance", seen_at: datetime = START) -> int:
-    return int(_insert(conn, "change", {"tree": tree, "kind": kind, "old_commit": old, "new_commit": new, "seen_at": seen_at}))
+def a_change(
+    conn: sa.Connection,
+    tree: int,
+    old: str,
+    new: str,
+    kind: str = "advance",
+    seen_at: datetime = START,
+) -> int:
+    return int(
+        _insert(
+            conn,
+            "change",
+            {"tree": tree, "kind": kind, "old_commit": old, "new_commit": new, "seen_at": seen_at},
+        )
+    )
 
 
-def a_testbox(conn: sa.Connection, name: str = "vm-icount", *, unit_job: str = UNIT_JOB, also: Sequence[str] = (), runs: int = 3, **more: Any) -> Box:
+def a_testbox(
+    conn: sa.Connection,
+    name: str = "vm-icount",
+    *,
+    unit_job: str = UNIT_JOB,
+    also: Sequence[str] = (),
+    runs: int = 3,
+    **more: Any,
+) -> Box:
     """A testbox and one boot spec: `unit_job` and those in `also`, `runs` runs each; called twice for a name, it adds a spec."""
     facts = {
         "name": name,
@@ -90,11 +129,20 @@ def a_testbox(conn: sa.Connection, name: str = "vm-icount", *, unit_job: str = U
         "nr_cpu": 1,
         "memory": "512M",
         "driver": "qemu",
-        "label": "emulated; instruction-count clock; 1 vCPU: path length only" if name == "vm-icount" else "emulated; wall clock; noisy",
+        "label": "emulated; instruction-count clock; 1 vCPU: path length only"
+        if name == "vm-icount"
+        else "emulated; wall clock; noisy",
     }
-    exists = conn.execute(sa.text("SELECT 1 FROM testbox WHERE name = :name"), {"name": name}).first()
+    exists = conn.execute(
+        sa.text("SELECT 1 FROM testbox WHERE name = :name"), {"name": name}
+    ).first()
     if exists is None:
-        _insert(conn, "testbox", {"name": name, "tbox_group": name, "facts": facts} | more, returning=None)
+        _insert(
+            conn,
+            "testbox",
+            {"name": name, "tbox_group": name, "facts": facts} | more,
+            returning=None,
+        )
     spec = a_spec(conn, unit_job, *also, runs=runs)
     return Box(name=name, spec=spec, unit_job=unit_job)
 
@@ -102,18 +150,37 @@ def a_testbox(conn: sa.Connection, name: str = "vm-icount", *, unit_job: str = U
 def a_spec(conn: sa.Connection, *unit_jobs: str, runs: int = 3) -> str:
     """What one boot runs, by content."""
     names = unit_jobs or (UNIT_JOB,)
-    jobs = [{"name": name, "program": _program(name), "params": {"faults": "1"}, "runs": runs} for name in names]
+    jobs = [
+        {"name": name, "program": _program(name), "params": {"faults": "1"}, "runs": runs}
+        for name in names
+    ]
     sha256 = hex_of(*names, runs, digits=64)
     row = {"sha256": sha256, "unit_jobs": json.dumps(jobs)}
-    conn.execute(sa.text("INSERT INTO boot_spec VALUES (:sha256, CAST(:unit_jobs AS jsonb)) ON CONFLICT DO NOTHING"), row)
+    conn.execute(
+        sa.text(
+            "INSERT INTO boot_spec VALUES (:sha256, CAST(:unit_jobs AS jsonb)) ON CONFLICT DO NOTHING"
+        ),
+        row,
+    )
     return sha256
 
 
 def _program(unit_job: str) -> str:
-    return next((name for name in ("page-fault", "will-it-scale") if unit_job.startswith(name)), unit_job.partition("-")[0])
+    return next(
+        (name for name in ("page-fault", "will-it-scale") if unit_job.startswith(name)),
+        unit_job.partition("-")[0],
+    )
 
 
-def a_variant(conn: sa.Connection, tree: int, number: int | str = 0, *, subject: str | None = None, image: str | None = None, origin: str = "branch") -> Kernel:
+def a_variant(
+    conn: sa.Connection,
+    tree: int,
+    number: int | str = 0,
+    *,
+    subject: str | None = None,
+    image: str | None = None,
+    origin: str = "branch",
+) -> Kernel:
     """The `number`-th commit of a tree as a kernel to measure; nothing is built yet."""
     commit = number if isinstance(number, str) and len(number) == 40 else hex_of(tree, number)
     build_key = hex_of("build", commit, digits=64)
@@ -129,7 +196,12 @@ def a_variant(conn: sa.Connection, tree: int, number: int | str = 0, *, subject:
         "origin": origin,
     }
     variant = int(_insert(conn, "variant", row))
-    return Kernel(variant=variant, commit=commit, build_key=build_key, image=image or hex_of("image", commit, digits=64))
+    return Kernel(
+        variant=variant,
+        commit=commit,
+        build_key=build_key,
+        image=image or hex_of("image", commit, digits=64),
+    )
 
 
 def an_order(
@@ -146,19 +218,41 @@ def an_order(
     **more: Any,
 ) -> int:
     """A build order, or with a `box` a boot order; with `comparison` or `bisection`, wanted by it."""
-    key = f"build:{kernel.build_key}" if box is None else f"boot:{kernel.build_key}:{box.name}:{box.spec}:{series}:{k}"
-    row: dict[str, Any] = {"kind": "boot" if box else "build", "key": key, "build_key": kernel.build_key, "variant": kernel.variant, "state": state}
+    key = (
+        f"build:{kernel.build_key}"
+        if box is None
+        else f"boot:{kernel.build_key}:{box.name}:{box.spec}:{series}:{k}"
+    )
+    row: dict[str, Any] = {
+        "kind": "boot" if box else "build",
+        "key": key,
+        "build_key": kernel.build_key,
+        "variant": kernel.variant,
+        "state": state,
+    }
     if box is not None:
         row |= {"testbox": box.name, "spec": box.spec, "series": series, "k": k}
     ended = at if state in ("done", "failed", "cancelled") else None
     order = int(_insert(conn, "orders", row | {"created_at": at, "ended_at": ended} | more))
     if comparison is not None or bisection is not None:
-        _insert(conn, "want", {"order_id": order, "comparison": comparison, "bisection": bisection}, returning=None)
+        _insert(
+            conn,
+            "want",
+            {"order_id": order, "comparison": comparison, "bisection": bisection},
+            returning=None,
+        )
     return order
 
 
 def an_attempt(
-    conn: sa.Connection, order: int, *, number: int = 1, outcome: Mapping[str, Any] | None = None, state: str | None = None, at: datetime = START, **more: Any
+    conn: sa.Connection,
+    order: int,
+    *,
+    number: int = 1,
+    outcome: Mapping[str, Any] | None = None,
+    state: str | None = None,
+    at: datetime = START,
+    **more: Any,
 ) -> int:
     """An attempt: running unless it has an outcome, or `state="dead"`."""
     state = state or ("running" if outcome is None else "ended")
@@ -170,7 +264,16 @@ def an_attempt(
     return int(_insert(conn, "attempt", row | more))
 
 
-def a_dispatch(conn: sa.Connection, attempt: int, builder: str = "kernel", *, number: int = 1, state: str = "placed", at: datetime = START, **more: Any) -> int:
+def a_dispatch(
+    conn: sa.Connection,
+    attempt: int,
+    builder: str = "kernel",
+    *,
+    number: int = 1,
+    state: str = "placed",
+    at: datetime = START,
+    **more: Any,
+) -> int:
     row: dict[str, Any] = {
         "attempt": attempt,
         "number": number,
@@ -180,7 +283,13 @@ def a_dispatch(conn: sa.Connection, attempt: int, builder: str = "kernel", *, nu
         "created_at": at,
     }
     if state != "wanted":
-        row |= {"bb_buildset": attempt, "bb_request": attempt, "bb_builder": 1 if builder == "kernel" else 2, "bb_number": attempt, "placed_at": at}
+        row |= {
+            "bb_buildset": attempt,
+            "bb_request": attempt,
+            "bb_builder": 1 if builder == "kernel" else 2,
+            "bb_number": attempt,
+            "placed_at": at,
+        }
     if state == "over":
         row |= {"result": "success", "ended_at": at + timedelta(seconds=60)}
     return int(_insert(conn, "dispatch", row | more))
@@ -191,14 +300,28 @@ def _file(name: str, *words: object) -> dict[str, Any]:
 
 
 def a_kernel_build(
-    conn: sa.Connection, kernel: Kernel, *, status: str = "built", seconds: float = 42.0, at: datetime = START, cached: bool = False, **asker: Unpack[Asker]
+    conn: sa.Connection,
+    kernel: Kernel,
+    *,
+    status: str = "built",
+    seconds: float = 42.0,
+    at: datetime = START,
+    cached: bool = False,
+    **asker: Unpack[Asker],
 ) -> int:
     """The build of a kernel with its order, attempt and dispatch; gives the order."""
     order = an_order(conn, kernel, state="done", at=at, **asker)
     files = {
-        name: _file(name, kernel.build_key) for name in (("bzImage", "config", "System.map", "build.log") if status == "built" else ("config", "build.log"))
+        name: _file(name, kernel.build_key)
+        for name in (
+            ("bzImage", "config", "System.map", "build.log")
+            if status == "built"
+            else ("config", "build.log")
+        )
     }
-    reason = None if status == "built" else "mm/page_alloc.c:12:1: error: expected ';' before 'return'"
+    reason = (
+        None if status == "built" else "mm/page_alloc.c:12:1: error: expected ';' before 'return'"
+    )
     outcome = {
         "version": 1,
         "kind": "build",
@@ -231,7 +354,14 @@ def a_kernel_build(
 
 
 def a_kernel(
-    conn: sa.Connection, tree: int, number: int | str = 0, *, subject: str | None = None, image: str | None = None, at: datetime = START, **asker: Unpack[Asker]
+    conn: sa.Connection,
+    tree: int,
+    number: int | str = 0,
+    *,
+    subject: str | None = None,
+    image: str | None = None,
+    at: datetime = START,
+    **asker: Unpack[Asker],
 ) -> Kernel:
     """A variant that is built."""
     kernel = a_variant(conn, tree, number, subject=subject, image=image)
@@ -261,7 +391,11 @@ def a_boot(
     if order is None:
         order = an_order(conn, kernel, box, k=k, series=series, state="done", at=at, **asker)
     files = {name: _file(name, order) for name in ("console.log", "results.tar", "qemu.log")}
-    reason = None if outcome == "up" else "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b"
+    reason = (
+        None
+        if outcome == "up"
+        else "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b"
+    )
     told = {
         "version": 1,
         "kind": "boot",
@@ -286,7 +420,10 @@ def a_boot(
         "k": k,
         "outcome": outcome,
         "reason": reason,
-        "facts": dict(facts or {"kernel.release": "6.1.0-swingbot", "qemu.version": "7.2.11", "perturbation": k}),
+        "facts": dict(
+            facts
+            or {"kernel.release": "6.1.0-swingbot", "qemu.version": "7.2.11", "perturbation": k}
+        ),
         "files": files,
         "seconds": seconds,
         "origin": "measured",
@@ -299,12 +436,27 @@ def a_boot(
         by_job.setdefault(unit_job, {})[metric] = of_metric
     for unit_job, metrics in by_job.items():
         for number in range(max(map(len, metrics.values()))):
-            a_run(conn, boot, unit_job, number, {metric: of_metric[number] for metric, of_metric in metrics.items() if number < len(of_metric)})
+            a_run(
+                conn,
+                boot,
+                unit_job,
+                number,
+                {
+                    metric: of_metric[number]
+                    for metric, of_metric in metrics.items()
+                    if number < len(of_metric)
+                },
+            )
     return boot
 
 
 def a_run(
-    conn: sa.Connection, boot: int, unit_job: str = UNIT_JOB, number: int = 0, samples: Mapping[str, float] | None = None, reason: str | None = None
+    conn: sa.Connection,
+    boot: int,
+    unit_job: str = UNIT_JOB,
+    number: int = 0,
+    samples: Mapping[str, float] | None = None,
+    reason: str | None = None,
 ) -> int:
     """One run; without samples it failed, for `reason`."""
     status = "ok" if samples else "failed"
@@ -336,19 +488,36 @@ def a_comparison(
     **more: Any,
 ) -> int:
     """A comparison with its parts; rows come with `a_row`."""
-    row: dict[str, Any] = {"tree": tree, "kind": kind, "base": base.variant, "head": head.variant, "boots": boots, "status": status, "created_at": at}
+    row: dict[str, Any] = {
+        "tree": tree,
+        "kind": kind,
+        "base": base.variant,
+        "head": head.variant,
+        "boots": boots,
+        "status": status,
+        "created_at": at,
+    }
     if status in ("done", "failed", "cancelled"):
         row["ended_at"] = at + timedelta(minutes=5)
     comparison = int(_insert(conn, "comparison", row | more))
     for box in boxes:
-        _insert(conn, "comparison_part", {"comparison": comparison, "testbox": box.name, "spec": box.spec}, returning=None)
+        _insert(
+            conn,
+            "comparison_part",
+            {"comparison": comparison, "testbox": box.name, "spec": box.spec},
+            returning=None,
+        )
     return comparison
 
 
 def side(values: Sequence[float], runs: int = 3) -> dict[str, Any]:
     """One side of a row from its boot means."""
     mean = sum(values) / len(values)
-    stddev = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) if len(values) > 1 else None
+    stddev = (
+        math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+        if len(values) > 1
+        else None
+    )
     return {"boots": len(values), "runs": len(values) * runs, "mean": mean, "stddev": stddev}
 
 
@@ -397,8 +566,24 @@ def a_row(
     _insert(conn, "comparison_row", row, returning=None)
 
 
-def a_swing(conn: sa.Connection, comparison: int, box: Box, metric: str = METRIC, *, change_pct: float = -18.0, direction: str = "worse", **more: Any) -> int:
-    row = {"comparison": comparison, "testbox": box.name, "unit_job": box.unit_job, "metric": metric, "direction": direction, "change_pct": change_pct}
+def a_swing(
+    conn: sa.Connection,
+    comparison: int,
+    box: Box,
+    metric: str = METRIC,
+    *,
+    change_pct: float = -18.0,
+    direction: str = "worse",
+    **more: Any,
+) -> int:
+    row = {
+        "comparison": comparison,
+        "testbox": box.name,
+        "unit_job": box.unit_job,
+        "metric": metric,
+        "direction": direction,
+        "change_pct": change_pct,
+    }
     return int(_insert(conn, "swing", row | more))
 
 
@@ -436,7 +621,12 @@ def a_bisection(
         row["conclusion"] = dict(conclusion)
     bisection = int(_insert(conn, "bisection", row | more))
     for idx, kernel in enumerate(kernels):
-        _insert(conn, "bisection_point", {"bisection": bisection, "idx": idx, "variant": kernel.variant}, returning=None)
+        _insert(
+            conn,
+            "bisection_point",
+            {"bisection": bisection, "idx": idx, "variant": kernel.variant},
+            returning=None,
+        )
     return bisection
 
 
@@ -453,22 +643,58 @@ def an_observation(
     at: datetime = START,
 ) -> None:
     """What was asked (`bisection_want`) and, when there are values or a reason to skip, what came back."""
-    _insert(conn, "bisection_want", {"bisection": bisection, "idx": idx, "k": k, "phase": phase, "asked_at": at}, returning=None)
+    _insert(
+        conn,
+        "bisection_want",
+        {"bisection": bisection, "idx": idx, "k": k, "phase": phase, "asked_at": at},
+        returning=None,
+    )
     if values or skip:
-        row = {"bisection": bisection, "idx": idx, "k": k, "boot": boot, "values": list(values), "skip": skip, "seen_at": at + timedelta(seconds=25)}
+        row = {
+            "bisection": bisection,
+            "idx": idx,
+            "k": k,
+            "boot": boot,
+            "values": list(values),
+            "skip": skip,
+            "seen_at": at + timedelta(seconds=25),
+        }
         _insert(conn, "observation", row, returning=None)
 
 
-def an_incident(conn: sa.Connection, tree: int, culprit: Kernel, *, bisections: Sequence[int] = (), **more: Any) -> int:
+def an_incident(
+    conn: sa.Connection, tree: int, culprit: Kernel, *, bisections: Sequence[int] = (), **more: Any
+) -> int:
     incident = int(_insert(conn, "incident", {"tree": tree, "culprit": culprit.variant} | more))
     for bisection in bisections:
-        _insert(conn, "incident_bisection", {"incident": incident, "bisection": bisection}, returning=None)
-        _insert(conn, "sighting", {"incident": incident, "bisection": bisection, "culprit": culprit.variant, "comparison": more.get("comparison")})
+        _insert(
+            conn,
+            "incident_bisection",
+            {"incident": incident, "bisection": bisection},
+            returning=None,
+        )
+        _insert(
+            conn,
+            "sighting",
+            {
+                "incident": incident,
+                "bisection": bisection,
+                "culprit": culprit.variant,
+                "comparison": more.get("comparison"),
+            },
+        )
     return incident
 
 
 def a_report(
-    conn: sa.Connection, incident: int, *, kind: str = "first", state: str = "sent", body: str = "Hello,\n\nplease look.\n", at: datetime = START, **more: Any
+    conn: sa.Connection,
+    incident: int,
+    *,
+    kind: str = "first",
+    state: str = "sent",
+    body: str = "Hello,\n\nplease look.\n",
+    at: datetime = START,
+    **more: Any,
 ) -> int:
     row: dict[str, Any] = {
         "incident": incident,

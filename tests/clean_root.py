@@ -12,8 +12,21 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-PACKAGES = ("dash", "coreutils", "sed", "tar", "mawk", "gzip", "qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios")
-_UNWANTED = re.compile(r"/usr/share/(?:doc|man|info|locale|lintian|bash-completion|applications|icons|mime)/|/etc/")
+PACKAGES = (
+    "dash",
+    "coreutils",
+    "sed",
+    "tar",
+    "mawk",
+    "gzip",
+    "qemu-system-x86",
+    "qemu-system-common",
+    "qemu-system-data",
+    "seabios",
+)
+_UNWANTED = re.compile(
+    r"/usr/share/(?:doc|man|info|locale|lintian|bash-completion|applications|icons|mime)/|/etc/"
+)
 _NEEDED = re.compile(r"=> (/\S+) \(|^\s*(/\S+) \(", re.MULTILINE)
 # Firmware of machines that nobody boots here is most of its package.
 _LARGE_BYTES = 6 << 20
@@ -27,8 +40,14 @@ def make(root: Path) -> Path:
         (root / name).symlink_to(f"usr/{name}")
     for name in ("dev", "proc", "tmp", "root"):
         (root / name).mkdir()
-    listed = subprocess.run(["dpkg-query", "-L", *PACKAGES], capture_output=True, text=True, check=True).stdout
-    files = [Path(line) for line in sorted(set(listed.splitlines())) if line.startswith("/") and not _UNWANTED.match(line)]
+    listed = subprocess.run(
+        ["dpkg-query", "-L", *PACKAGES], capture_output=True, text=True, check=True
+    ).stdout
+    files = [
+        Path(line)
+        for line in sorted(set(listed.splitlines()))
+        if line.startswith("/") and not _UNWANTED.match(line)
+    ]
     programs = [_put(root, file) for file in files if _is_wanted(file)]
     for library in _libraries(file for file in programs if file is not None):
         _put(root, library)
@@ -38,21 +57,44 @@ def make(root: Path) -> Path:
     return root
 
 
-def run(root: Path, command: str, *, binds: Mapping[Path, str], timeout: float) -> subprocess.CompletedProcess[str]:
+def run(
+    root: Path, command: str, *, binds: Mapping[Path, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
     """Run a shell command in there, with nothing of this host in sight but `binds` (place here -> place there). Without root: in a user namespace."""
     for inside in binds.values():
         (root / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
     mounts = [f"mount --rbind /dev {root}/dev", f"mount -t proc proc {root}/proc"]
     mounts += [f"mount --bind {here} {root}/{there.lstrip('/')}" for here, there in binds.items()]
     private = "{ mount --make-rprivate / 2>/dev/null || :; }"  # in a chroot `/` is no mount point, and whoever made it has seen to it
-    script = " && ".join([private, *mounts, f'exec env -i PATH=/usr/bin:/usr/sbin HOME=/root chroot {root} sh -c "$1"'])
+    script = " && ".join(
+        [
+            private,
+            *mounts,
+            f'exec env -i PATH=/usr/bin:/usr/sbin HOME=/root chroot {root} sh -c "$1"',
+        ]
+    )
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    walls = ["unshare", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child", *user]
-    return subprocess.run([*walls, "sh", "-c", script, "sh", command], capture_output=True, text=True, timeout=timeout)
+    walls = [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "unchanged",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        *user,
+    ]
+    return subprocess.run(
+        [*walls, "sh", "-c", script, "sh", command], capture_output=True, text=True, timeout=timeout
+    )
 
 
 def _is_wanted(file: Path) -> bool:
-    return not file.is_dir() and file.exists() and (file.stat().st_size < _LARGE_BYTES or "qemu-system-x86_64" in file.name)
+    return (
+        not file.is_dir()
+        and file.exists()
+        and (file.stat().st_size < _LARGE_BYTES or "qemu-system-x86_64" in file.name)
+    )
 
 
 def _put(root: Path, file: Path) -> Path | None:

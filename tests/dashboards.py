@@ -43,7 +43,9 @@ def _seconds(interval: str) -> int:
     return int(number) * {"s": 1, "m": 60, "h": HOUR, "d": 24 * HOUR}[unit]
 
 
-def expand(sql: str, variables: dict[str, list[str]], start: datetime, end: datetime, interval: str = "1h") -> str:
+def expand(
+    sql: str, variables: dict[str, list[str]], start: datetime, end: datetime, interval: str = "1h"
+) -> str:
     """Grafana's macros and variables as its PostgreSQL data source puts them in. Fails on one that it does not know."""
 
     def quoted(match: re.Match[str]) -> str:
@@ -56,7 +58,11 @@ def expand(sql: str, variables: dict[str, list[str]], start: datetime, end: date
 
     times = (f"'{start:%Y-%m-%dT%H:%M:%SZ}'", f"'{end:%Y-%m-%dT%H:%M:%SZ}'")
     sql = re.sub(r"\$__interval\b", interval, sql)
-    sql = re.sub(r"\$__timeFilter\(([^)]*)\)", lambda match: f"{match[1]} BETWEEN {times[0]} AND {times[1]}", sql)
+    sql = re.sub(
+        r"\$__timeFilter\(([^)]*)\)",
+        lambda match: f"{match[1]} BETWEEN {times[0]} AND {times[1]}",
+        sql,
+    )
     sql = sql.replace("$__timeFrom()", times[0]).replace("$__timeTo()", times[1])
     sql = re.sub(r"\$__timeGroup(?:Alias)?\(([^,)]*),([^,)]*)\)", group, sql)
     sql = re.sub(r"\$\{(\w+):sqlstring\}", quoted, sql)
@@ -78,23 +84,33 @@ def make_reader(conn: sa.Connection) -> None:
     roles.grant_views(conn)
 
 
-def asked_all(conn: sa.Connection, dashboard: dict[str, Any], start: datetime, end: datetime) -> dict[str, tuple[str, list[str], list[Any]]]:
+def asked_all(
+    conn: sa.Connection, dashboard: dict[str, Any], start: datetime, end: datetime
+) -> dict[str, tuple[str, list[str], list[Any]]]:
     """Where -> format, columns and rows of every query, asked on `conn` as Grafana's role."""
     return answered(partial(run, conn), dashboard, start, end)
 
 
 def answered(
-    asking: Callable[[str], tuple[list[str], list[Any]]], dashboard: dict[str, Any], start: datetime, end: datetime
+    asking: Callable[[str], tuple[list[str], list[Any]]],
+    dashboard: dict[str, Any],
+    start: datetime,
+    end: datetime,
 ) -> dict[str, tuple[str, list[str], list[Any]]]:
     """The same by whatever takes SQL and gives columns and rows; each variable takes what its own query gives, as a viewer's first look does."""
     variables: dict[str, list[str]] = {}
-    multi = {variable["name"]: variable.get("multi", False) for variable in dashboard["templating"]["list"]}
+    multi = {
+        variable["name"]: variable.get("multi", False)
+        for variable in dashboard["templating"]["list"]
+    }
     answers = {}
     for where, sql, form in queries(dashboard):
         columns, rows = asking(expand(sql, variables, start, end))
         if form == "variable":
             name = where.removeprefix("variable ")
-            variables[name] = [str(row[0]) for row in rows] if multi[name] else [str(row[0]) for row in rows][:1]
+            variables[name] = (
+                [str(row[0]) for row in rows] if multi[name] else [str(row[0]) for row in rows][:1]
+            )
         answers[where] = (form, columns, rows)
     return answers
 
@@ -105,6 +121,8 @@ def ask(conn: sa.Connection) -> dict[str, int]:
     now = datetime.now(UTC)
     counts = {}
     for dashboard in dashboards():
-        for where, (_, _, rows) in asked_all(conn, dashboard, now - timedelta(days=30), now + timedelta(minutes=1)).items():
+        for where, (_, _, rows) in asked_all(
+            conn, dashboard, now - timedelta(days=30), now + timedelta(minutes=1)
+        ).items():
             counts[f"{dashboard['uid']}: {where}"] = len(rows)
     return counts

@@ -46,7 +46,11 @@ def server_url() -> Iterator[sa.URL]:
 
 
 def _sql(url: sa.URL, statement: str) -> None:
-    admin = sa.create_engine(url.set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    admin = sa.create_engine(
+        url.set(drivername="postgresql+psycopg2"),
+        isolation_level="AUTOCOMMIT",
+        poolclass=sa.NullPool,
+    )
     with admin.connect() as conn:
         conn.exec_driver_sql(statement)
 

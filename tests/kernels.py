@@ -28,7 +28,9 @@ def demo_repository(site: Site) -> Path:
 def kernel_repository(site: Site, progress: bool = False) -> tuple[Path, str]:
     """(bare repository, base commit) of the demo's kernel."""
     repo = demo_repository(site)
-    return repo, make_base(repo, site.cache, (lambda line: print(line, flush=True)) if progress else lambda line: None)
+    return repo, make_base(
+        repo, site.cache, (lambda line: print(line, flush=True)) if progress else lambda line: None
+    )
 
 
 def base_image(site: Site, kconfig: str = KCONFIG) -> Path:
@@ -37,12 +39,16 @@ def base_image(site: Site, kconfig: str = KCONFIG) -> Path:
     # bzImage and what belongs to it stay where the caller can find them again; the build itself comes from the worker's cache.
     out = site.cache / "demo-tree" / "base"
     out.mkdir(parents=True, exist_ok=True)
-    order = kbuild.order_by_hand(site, repo=str(repo), commit=base, kconfig=kconfig, compiler=COMPILER, layout=0)
+    order = kbuild.order_by_hand(
+        site, repo=str(repo), commit=base, kconfig=kconfig, compiler=COMPILER, layout=0
+    )
     with tempfile.TemporaryDirectory(dir=out.parent) as scratch:
         began = time.monotonic()
         outcome = kbuild.build(order, Path(scratch), site)
         if outcome["status"] != "built":
-            sys.exit(f"the base kernel could not be built: {outcome.get('reason')}\n{json.dumps(outcome.get('kernel_build', {}), indent=1)}")
+            sys.exit(
+                f"the base kernel could not be built: {outcome.get('reason')}\n{json.dumps(outcome.get('kernel_build', {}), indent=1)}"
+            )
         image = out / f"{outcome['kernel_build']['image_sha256']}.bzImage"
         os.replace(Path(scratch) / "bzImage", image)
     print(

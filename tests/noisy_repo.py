@@ -14,10 +14,18 @@ IDENTITY = "Some Body <some@body> 1700000000 +0000"
 
 
 def git(path: Path, *words: str, stdin: bytes = b"") -> str:
-    return subprocess.run(["git", "-C", str(path), *words], check=True, capture_output=True, input=stdin).stdout.decode().strip()
+    return (
+        subprocess.run(
+            ["git", "-C", str(path), *words], check=True, capture_output=True, input=stdin
+        )
+        .stdout.decode()
+        .strip()
+    )
 
 
-def make_repo(path: Path, commits: int, merges: Mapping[int, Sequence[int]] | None = None) -> list[str]:
+def make_repo(
+    path: Path, commits: int, merges: Mapping[int, Sequence[int]] | None = None
+) -> list[str]:
     """A repository with `commits` commits after the first on branch main, in one call of git; returns their ids, the first one's too.
 
     Commit i writes its number into `number`, and is called `commit i`. `merges[i]`: the branch that commit i merges has these numbers
@@ -48,7 +56,9 @@ def _commit(branch: str, mark: int, number: int, parents: str, file: str) -> str
     )
 
 
-def steps(ids: Sequence[str], changes: Mapping[int, float], level: float = 100.0) -> dict[str, dict[str, Any]]:
+def steps(
+    ids: Sequence[str], changes: Mapping[int, float], level: float = 100.0
+) -> dict[str, dict[str, Any]]:
     """Commit -> its level, where commit i multiplies it by 1 + changes[i]."""
     table: dict[str, dict[str, Any]] = {}
     for i, sha in enumerate(ids):

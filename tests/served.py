@@ -52,30 +52,51 @@ class Served:
     def token(self, who: str, role: Role) -> dict[str, str]:
         """Headers with a new token of this person."""
         text = "swingbot_" + digest(f"{who} {role}")[:43]
-        access.create(self.conn, who=who, role=role, digest=digest(text), life=None, note=None, by="test")
+        access.create(
+            self.conn, who=who, role=role, digest=digest(text), life=None, note=None, by="test"
+        )
         self.conn.commit()
         return {"Authorization": f"Bearer {text}"}
 
 
 @contextmanager
-def served(db_url: str, place: Path, *, filled: bool = True, **environment: str) -> Iterator[Served]:
+def served(
+    db_url: str, place: Path, *, filled: bool = True, **environment: str
+) -> Iterator[Served]:
     """Settings by their variables, as in SWINGBOT_WEB_RATE="60"."""
-    given = brain_environment(place / "state", db_url) | {"SWINGBOT_WEB_PORT": str(free_ports(18_400, 4))} | environment
+    given = (
+        brain_environment(place / "state", db_url)
+        | {"SWINGBOT_WEB_PORT": str(free_ports(18_400, 4))}
+        | environment
+    )
     settings, engine = load(environ=given), make_engine(db_url)
     with engine.connect() as conn:
         lab = scenario.a_lab(conn) if filled else NO_LAB
         conn.commit()
         web = settings.web
         app = service(settings, engine)
-        running = uvicorn.Server(server.config(app, host=web.host, port=web.port, proxies=web.proxies, connections=web.connections))
+        running = uvicorn.Server(
+            server.config(
+                app, host=web.host, port=web.port, proxies=web.proxies, connections=web.connections
+            )
+        )
         thread = threading.Thread(target=running.run)
         thread.start()
         try:
             while not running.started:
                 assert thread.is_alive(), "the web service ended at once"
                 time.sleep(0.02)
-            with httpx.Client(base_url=f"http://127.0.0.1:{web.port}", timeout=20, trust_env=False) as client:
-                yield Served(settings=settings, conn=conn, engine=engine, lab=lab, client=client, server=running)
+            with httpx.Client(
+                base_url=f"http://127.0.0.1:{web.port}", timeout=20, trust_env=False
+            ) as client:
+                yield Served(
+                    settings=settings,
+                    conn=conn,
+                    engine=engine,
+                    lab=lab,
+                    client=client,
+                    server=running,
+                )
         finally:
             running.should_exit = True
             thread.join(20)

@@ -29,7 +29,17 @@ from swingbot.core.bisect.step import step
 from swingbot.core.plan.ahead import likely_next
 from tests.worlds import DAY, Costs, SimulatedBench
 
-__all__ = ["Costs", "Ended", "Laboratory", "SimulatedBench", "a_state", "arrived", "bisect_to_the_end", "known_noise", "with_history"]
+__all__ = [
+    "Costs",
+    "Ended",
+    "Laboratory",
+    "SimulatedBench",
+    "a_state",
+    "arrived",
+    "bisect_to_the_end",
+    "known_noise",
+    "with_history",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +65,13 @@ class Ended:
         return given + self.runs_per_boot * sum(f.phase in phases for f in self.state.in_flight)
 
 
-def known_noise(bench: SimulatedBench, certainty: float = 12.0, *, layout: float | None = None, wanders: bool = True) -> NoisePrior:
+def known_noise(
+    bench: SimulatedBench,
+    certainty: float = 12.0,
+    *,
+    layout: float | None = None,
+    wanders: bool = True,
+) -> NoisePrior:
     """What A/A boots would have told about this world: its spreads, each off by the factor that the certainty admits.
 
     12 is +-15 %, 50 is +-7 % (`1 / (4 e^2) + 1/2` for a relative error e). `layout` in place of the world's own spread, for a wrong prior.
@@ -85,7 +101,9 @@ def a_state(
     layouts: bool = False,
 ) -> BisectionState:
     """A bisection over the whole bench that has seen nothing yet."""
-    points = tuple(PointState(idx=i, build_cost_seconds=build_cost) for i in range(bench.commits + 1))
+    points = tuple(
+        PointState(idx=i, build_cost_seconds=build_cost) for i in range(bench.commits + 1)
+    )
     return BisectionState(
         points=points,
         paired=paired,
@@ -98,7 +116,9 @@ def a_state(
     )
 
 
-def with_history(bench: SimulatedBench, state: BisectionState, boots: int = 50, costs: Costs | None = None) -> BisectionState:
+def with_history(
+    bench: SimulatedBench, state: BisectionState, boots: int = 50, costs: Costs | None = None
+) -> BisectionState:
     """Each end was booted before: the good one in a row three days ago, the bad one the day before yesterday. Both are built."""
     costs, ends = costs or Costs(), (0, bench.commits)
     earlier = []
@@ -106,7 +126,9 @@ def with_history(bench: SimulatedBench, state: BisectionState, boots: int = 50, 
         for k in range(boots):
             at = -days * DAY + k * costs.of_boot(bench.runs)
             values, skip = bench.boot(end, k, at=at)
-            earlier.append(Observation(idx=end, k=k, values=values, skip=skip, phase="history", at=at))
+            earlier.append(
+                Observation(idx=end, k=k, values=values, skip=skip, phase="history", at=at)
+            )
     points = tuple(replace(p, built=p.built or p.idx in ends) for p in state.points)
     return replace(state, points=points, observations=state.observations + tuple(earlier))
 
@@ -120,9 +142,15 @@ class Laboratory:
     costs: Costs = field(default_factory=Costs)
     now: float = 0.0
     free: dict[int, float] = field(default_factory=dict)  # testbox -> when its last boot ends
-    ready: dict[tuple[int, int], float] = field(default_factory=dict)  # (kernel, layout) -> when it is built
-    waiting: dict[int, list[InFlight]] = field(default_factory=dict)  # testbox -> what it shall boot, in the order of asking
-    coming: list[tuple[float, int, InFlight, float]] = field(default_factory=list)  # heap: (when, order of starting, what, when it started)
+    ready: dict[tuple[int, int], float] = field(
+        default_factory=dict
+    )  # (kernel, layout) -> when it is built
+    waiting: dict[int, list[InFlight]] = field(
+        default_factory=dict
+    )  # testbox -> what it shall boot, in the order of asking
+    coming: list[tuple[float, int, InFlight, float]] = field(
+        default_factory=list
+    )  # heap: (when, order of starting, what, when it started)
     asked: set[tuple[int, int]] = field(default_factory=set)
     started: int = 0
 
@@ -137,9 +165,14 @@ class Laboratory:
         return sum(layout == 0 for _, layout in self.ready) - self.given
 
     def place(self, action: Measure) -> None:
-        new = tuple(InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box) for r in action.requests)
+        new = tuple(
+            InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box)
+            for r in action.requests
+        )
         for f in new:
-            assert (f.idx, f.k) not in self.asked, f"boot {f.k} of point {f.idx} was asked for twice"
+            assert (f.idx, f.k) not in self.asked, (
+                f"boot {f.k} of point {f.idx} was asked for twice"
+            )
             assert 0 <= f.box < self.state.boxes, f"there is no testbox {f.box}"
             self.asked.add((f.idx, f.k))
             built = self._built(self.bench.root(f.idx), f.layout)
@@ -156,20 +189,33 @@ class Laboratory:
     def _built(self, root: int, layout: int) -> float:
         """When a kernel is ready. Another layout is another link of the same objects."""
         if (root, layout) not in self.ready:
-            self.ready[root, layout] = max(self._built(root, 0), self.now) + self.costs.link if layout else self.now + self.costs.build
+            self.ready[root, layout] = (
+                max(self._built(root, 0), self.now) + self.costs.link
+                if layout
+                else self.now + self.costs.build
+            )
         return self.ready[root, layout]
 
     def build_ahead(self, most: int, policy: Policy) -> None:
         """Begin up to `most` builds that the next answers will probably ask for, as idle build workers do; note what is built by now."""
         for idx in likely_next(self.state, belief(self.state, policy), most):
             self._built(self.bench.root(idx), 0)
-        done = {root for (root, layout), when in self.ready.items() if layout == 0 and when <= self.now and root not in self.bench.broken}
-        points = tuple(p if p.built or self.bench.root(p.idx) not in done else replace(p, built=True) for p in self.state.points)
+        done = {
+            root
+            for (root, layout), when in self.ready.items()
+            if layout == 0 and when <= self.now and root not in self.bench.broken
+        }
+        points = tuple(
+            p if p.built or self.bench.root(p.idx) not in done else replace(p, built=True)
+            for p in self.state.points
+        )
         self.state = replace(self.state, points=points)
 
     def wait(self) -> None:
         """Until the next outcome. A testbox that is free takes the first of its boots whose kernel is built."""
-        while self.waiting and (begin := min(map(self._begin, self.waiting))) <= min((when for when, *_ in self.coming), default=math.inf):
+        while self.waiting and (begin := min(map(self._begin, self.waiting))) <= min(
+            (when for when, *_ in self.coming), default=math.inf
+        ):
             box = next(box for box in self.waiting if self._begin(box) == begin)
             f = next(f for f in self.waiting[box] if self._able(f) <= begin)
             self.waiting[box].remove(f)
@@ -235,13 +281,22 @@ def arrived(bench: SimulatedBench, state: BisectionState) -> BisectionState:
     return state
 
 
-def _with_outcome(bench: SimulatedBench, state: BisectionState, f: InFlight, at: float) -> BisectionState:
+def _with_outcome(
+    bench: SimulatedBench, state: BisectionState, f: InFlight, at: float
+) -> BisectionState:
     """As the service records one boot: an unbuildable point is skipped, and equal images are known."""
     values, skip = bench.boot(f.idx, f.k, f.layout, f.box, at)
-    seen = Observation(idx=f.idx, k=f.k, values=values, skip=skip, phase=f.phase, layout=f.layout, box=f.box, at=at)
+    seen = Observation(
+        idx=f.idx, k=f.k, values=values, skip=skip, phase=f.phase, layout=f.layout, box=f.box, at=at
+    )
     points, point = state.points, state.points[f.idx]
     unbuildable = skip if bench.root(f.idx) in bench.broken else None
-    now = replace(point, built=point.built or (f.layout == 0 and not unbuildable), skipped=unbuildable, same_as=_known_twin(bench, points, f.idx))
+    now = replace(
+        point,
+        built=point.built or (f.layout == 0 and not unbuildable),
+        skipped=unbuildable,
+        same_as=_known_twin(bench, points, f.idx),
+    )
     if now != point:
         points = (*points[: f.idx], now, *points[f.idx + 1 :])
     left = tuple(g for g in state.in_flight if (g.idx, g.k) != (f.idx, f.k))
@@ -253,4 +308,6 @@ def _known_twin(bench: SimulatedBench, points: Sequence[PointState], idx: int) -
     if not bench.identical:
         return None
     root = bench.root(idx)
-    return next((p.idx for p in points if p.built and p.idx != idx and bench.root(p.idx) == root), None)
+    return next(
+        (p.idx for p in points if p.built and p.idx != idx and bench.root(p.idx) == root), None
+    )

@@ -55,11 +55,17 @@ class SimulatedBench:
     layout_noise: float = 0.0  # frozen in each (kernel, layout)
     pert_noise: float = 0.0  # shift that the k-th boot gives all kernels alike
     heavy: float = 0.0  # share of boots that lose an exponential of mean 6 boot or run spreads
-    heavy_runs: float = 0.0  # share of runs that lose an exponential of mean 6 spreads of a run in a fresh boot
+    heavy_runs: float = (
+        0.0  # share of runs that lose an exponential of mean 6 spreads of a run in a fresh boot
+    )
     bimodal: float = 0.0  # share of boots that fall into a second mode
-    apart: float = 4.0  # how far that mode lies low, in spreads of a run in a fresh boot; negative: high
+    apart: float = (
+        4.0  # how far that mode lies low, in spreads of a run in a fresh boot; negative: high
+    )
     box_noise: float = 0.0  # testboxes of one group stand at levels of their own
-    recorded: Sequence[Sequence[float]] = ()  # real boots: their residuals take the place of run and boot noise
+    recorded: Sequence[
+        Sequence[float]
+    ] = ()  # real boots: their residuals take the place of run and boot noise
     # time
     drift: float = 0.0  # sd of a first-order autoregression
     drift_seconds: float = 3600.0  # its correlation length: 30 boots of one run at two minutes
@@ -70,7 +76,9 @@ class SimulatedBench:
     unbuildable: Sequence[int] = ()
     unbootable: Sequence[int] = ()
     boot_failure_rate: float = 0.0  # of each boot, whatever the kernel
-    identical: Mapping[int, int] = field(default_factory=dict)  # point -> earlier point with the same image
+    identical: Mapping[int, int] = field(
+        default_factory=dict
+    )  # point -> earlier point with the same image
     runs: int = 3
     level: float = 1000.0
     seed: int = 1
@@ -111,19 +119,32 @@ class SimulatedBench:
         """What the layout of this kernel build adds to its log level."""
         if layout == 0:
             return float(self.layout[self.root(idx)])
-        return float(self._rng("layout", self.root(idx), layout).normal(0.0, self.layout_noise or 1e-300))
+        return float(
+            self._rng("layout", self.root(idx), layout).normal(0.0, self.layout_noise or 1e-300)
+        )
 
-    def boot(self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0) -> tuple[tuple[float, ...], str | None]:
+    def boot(
+        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0
+    ) -> tuple[tuple[float, ...], str | None]:
         """The runs of boot k of kernel idx at a time of the laboratory's clock, or why there are none."""
         idx = self.root(idx)
         if idx in self.broken:
             return (), "does not build: error: too few arguments"
         if idx in self.unbootable:
             return (), "panicked: unable to mount root"
-        rng = self._rng("boot", idx, k) if not (layout or box) else self._rng("boot", idx, k, layout, box)
+        rng = (
+            self._rng("boot", idx, k)
+            if not (layout or box)
+            else self._rng("boot", idx, k, layout, box)
+        )
         if rng.random() < self.boot_failure_rate:
             return (), "hung: console went quiet"
-        level = math.log(self.level) + float(self.truth[idx]) + self.offset(idx, layout) + self.at(at, box)
+        level = (
+            math.log(self.level)
+            + float(self.truth[idx])
+            + self.offset(idx, layout)
+            + self.at(at, box)
+        )
         if self.pert_noise:
             level += float(self._rng("shift", k).normal(0.0, self.pert_noise))
         noise = self._noise(rng)
@@ -135,7 +156,11 @@ class SimulatedBench:
             boots, run, between = _residuals(tuple(tuple(b) for b in self.recorded))
             drawn = boots[int(rng.integers(len(boots)))]
             picked = np.array([drawn[int(rng.integers(len(drawn)))] for _ in range(self.runs)])
-            return picked + float(rng.normal(0.0, between / 5)) + rng.normal(0.0, run / 5 + 1e-9, self.runs)  # smoothed: no value comes twice
+            return (
+                picked
+                + float(rng.normal(0.0, between / 5))
+                + rng.normal(0.0, run / 5 + 1e-9, self.runs)
+            )  # smoothed: no value comes twice
         boot = float(rng.normal(0.0, self.boot_noise or 1e-300))
         if rng.random() < self.heavy:
             boot -= float(rng.exponential(6.0 * max(self.boot_noise, self.run_noise)))
@@ -153,7 +178,9 @@ class SimulatedBench:
         if self.box_noise:
             level += float(self._rng("box", box).normal(0.0, self.box_noise))
         if self.day_noise:
-            level += float(self._rng("day", int(at // DAY) + 10_000, box).normal(0.0, self.day_noise))
+            level += float(
+                self._rng("day", int(at // DAY) + 10_000, box).normal(0.0, self.day_noise)
+            )
         if self.drift:
             path = self._path
             level += float(path[min(max(int((at + _PAST) / _GRID), 0), len(path) - 1)])
@@ -168,11 +195,21 @@ class SimulatedBench:
         return np.asarray(lfilter([1.0], [1.0, -rho], white), dtype=np.float64)
 
     def _rng(self, *key: Key) -> np.random.Generator:
-        return np.random.default_rng([self.seed, *(sum(ord(c) << 8 * i for i, c in enumerate(k[:4])) if isinstance(k, str) else k for k in key)])
+        return np.random.default_rng(
+            [
+                self.seed,
+                *(
+                    sum(ord(c) << 8 * i for i, c in enumerate(k[:4])) if isinstance(k, str) else k
+                    for k in key
+                ),
+            ]
+        )
 
 
 @lru_cache(maxsize=8)
-def _residuals(boots: tuple[tuple[float, ...], ...]) -> tuple[list[NDArray[np.float64]], float, float]:
+def _residuals(
+    boots: tuple[tuple[float, ...], ...],
+) -> tuple[list[NDArray[np.float64]], float, float]:
     """Logs about the median of boot means; the spreads within boots and between them."""
     logs = [np.log(np.array(b)) for b in boots if b]
     means = np.array([x.mean() for x in logs])
@@ -184,4 +221,6 @@ def _residuals(boots: tuple[tuple[float, ...], ...]) -> tuple[list[NDArray[np.fl
 
 def recorded_boots(metric: str, path: Path = RECORDED) -> tuple[tuple[float, ...], ...]:
     """Boots of one kernel recorded on the vm-tcg testbox: a value per run."""
-    return tuple(tuple(float(v) for v in boot) for boot in json.loads(path.read_text())["boots"][metric])
+    return tuple(
+        tuple(float(v) for v in boot) for boot in json.loads(path.read_text())["boots"][metric]
+    )

@@ -22,7 +22,9 @@ def _list(box: Mapping[str, Any], directory: str = "") -> tuning.Tuning:
     try:
         lists = tuning.load_all(LISTS) | (tuning.load_all(Path(directory)) if directory else {})
         if name not in lists:
-            raise tuning.TuningError(f"the testbox file names the tuning list {name!r}, there are {', '.join(sorted(lists))}; write tuning: quiet")
+            raise tuning.TuningError(
+                f"the testbox file names the tuning list {name!r}, there are {', '.join(sorted(lists))}; write tuning: quiet"
+            )
         return lists[name].without([str(item) for item in without])
     except (tuning.TuningError, OSError, TypeError) as error:
         raise AnsibleFilterError(str(error)) from None
@@ -50,7 +52,9 @@ def wanted(testbox_file: str, directory: str = "") -> dict[str, Any]:
 def complaints(printed: str, testbox_file: str, directory: str = "") -> list[str]:
     """What is not as the list wants it, by what its probe printed on the box: a sentence each."""
     made = _list(yaml.safe_load(testbox_file), directory)
-    return [f"{one.what}: {one.found}; {one.do}" for one in tuning.findings(made, printed) if not one.ok]
+    return [
+        f"{one.what}: {one.found}; {one.do}" for one in tuning.findings(made, printed) if not one.ok
+    ]
 
 
 class FilterModule:

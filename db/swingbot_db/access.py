@@ -18,7 +18,9 @@ from swingbot.core.model import ids
 
 Act = Literal["create", "revoke", "sign in", "refused", "sign out", "compare"]
 # Refused sign-ins are a stranger's to make, so they are not kept for ever.
-_FORGET: Final = "DELETE FROM access_event WHERE act = 'refused' AND at < now() - interval '30 days'"
+_FORGET: Final = (
+    "DELETE FROM access_event WHERE act = 'refused' AND at < now() - interval '30 days'"
+)
 _GOOD: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
 
 
@@ -26,13 +28,34 @@ class NoSuchToken(ValueError):
     """There is no such token, or it is over already; the message says which."""
 
 
-def create(conn: sa.Connection, *, who: str, role: Role, digest: str, life: timedelta | None, note: str | None, by: str) -> int:
+def create(
+    conn: sa.Connection,
+    *,
+    who: str,
+    role: Role,
+    digest: str,
+    life: timedelta | None,
+    note: str | None,
+    by: str,
+) -> int:
     """Keep a new token by its digest; its number."""
     statement = (
         "INSERT INTO access_token (who, role, digest, note, made_by, expires_at)"
         " VALUES (:who, :role, :digest, :note, :by, now() + CAST(:life AS interval)) RETURNING id"
     )
-    number = int(conn.execute(sa.text(statement), {"who": who, "role": role.value, "digest": digest, "life": life, "note": note, "by": by}).scalar_one())
+    number = int(
+        conn.execute(
+            sa.text(statement),
+            {
+                "who": who,
+                "role": role.value,
+                "digest": digest,
+                "life": life,
+                "note": note,
+                "by": by,
+            },
+        ).scalar_one()
+    )
     note_event(conn, "create", who=by, token=number, detail=f"for {who}, {role}")
     return number
 
@@ -40,25 +63,44 @@ def create(conn: sa.Connection, *, who: str, role: Role, digest: str, life: time
 def revoke(conn: sa.Connection, number: int, *, by: str) -> str:
     """End a token and its sessions; whose it was. Raises NoSuchToken."""
     row = conn.execute(
-        sa.text("UPDATE access_token SET revoked_at = now(), revoked_by = :by WHERE id = :id AND revoked_at IS NULL RETURNING who"), {"id": number, "by": by}
+        sa.text(
+            "UPDATE access_token SET revoked_at = now(), revoked_by = :by WHERE id = :id AND revoked_at IS NULL RETURNING who"
+        ),
+        {"id": number, "by": by},
     ).one_or_none()
     if row is None:
-        there = conn.execute(sa.text("SELECT 1 FROM access_token WHERE id = :id"), {"id": number}).one_or_none()
-        raise NoSuchToken(f"token {number} was revoked before" if there else f"there is no token {number}; `swingbot token list` shows those there are")
+        there = conn.execute(
+            sa.text("SELECT 1 FROM access_token WHERE id = :id"), {"id": number}
+        ).one_or_none()
+        raise NoSuchToken(
+            f"token {number} was revoked before"
+            if there
+            else f"there is no token {number}; `swingbot token list` shows those there are"
+        )
     conn.execute(sa.text("DELETE FROM web_session WHERE token = :id"), {"id": number})
     note_event(conn, "revoke", who=by, token=number, detail=f"of {row.who}")
     return str(row.who)
 
 
-def note_event(conn: sa.Connection, act: Act, *, who: str, token: int | None = None, detail: str | None = None) -> None:
+def note_event(
+    conn: sa.Connection, act: Act, *, who: str, token: int | None = None, detail: str | None = None
+) -> None:
     values = {"act": act, "who": who, "token": token, "detail": detail}
-    conn.execute(sa.text("INSERT INTO access_event (act, who, token, detail) VALUES (:act, :who, :token, :detail)"), values)
+    conn.execute(
+        sa.text(
+            "INSERT INTO access_event (act, who, token, detail) VALUES (:act, :who, :token, :detail)"
+        ),
+        values,
+    )
 
 
 def holder(conn: sa.Connection, digest: str | None) -> Person | None:
     """Whose token this is, if it is good now; None for the digest asks for the operator's key. Notes, to the minute, that it was used."""
     row = conn.execute(
-        sa.text(f"SELECT id, who, role FROM access_token WHERE digest IS NOT DISTINCT FROM :digest AND {_GOOD}"), {"digest": digest}
+        sa.text(
+            f"SELECT id, who, role FROM access_token WHERE digest IS NOT DISTINCT FROM :digest AND {_GOOD}"
+        ),
+        {"digest": digest},
     ).one_or_none()
     if row is None:
         return None
@@ -86,8 +128,22 @@ def latest_comparison(conn: sa.Connection) -> int:
 def note_asked(conn: sa.Connection, person: Person, comparison: int, box_seconds: float) -> None:
     """Remember who asked; asking again for the same costs nothing more."""
     add = "INSERT INTO asked (comparison, who, token, box_seconds) VALUES (:comparison, :who, :token, :seconds) ON CONFLICT DO NOTHING"
-    conn.execute(sa.text(add), {"comparison": comparison, "who": person.who, "token": person.token, "seconds": box_seconds})
-    note_event(conn, "compare", who=person.who, token=person.token, detail=ids.show("comparison", comparison))
+    conn.execute(
+        sa.text(add),
+        {
+            "comparison": comparison,
+            "who": person.who,
+            "token": person.token,
+            "seconds": box_seconds,
+        },
+    )
+    note_event(
+        conn,
+        "compare",
+        who=person.who,
+        token=person.token,
+        detail=ids.show("comparison", comparison),
+    )
 
 
 def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
@@ -122,14 +178,14 @@ class Access:
         with self._writing() as conn:
             conn.execute(sa.text("DELETE FROM web_session WHERE ends_at < now()"))
             add = "INSERT INTO web_session (digest, token, ends_at) VALUES (:digest, :token, now() + make_interval(secs => :seconds))"
-            conn.execute(sa.text(add), {"digest": session, "token": person.token, "seconds": seconds})
+            conn.execute(
+                sa.text(add), {"digest": session, "token": person.token, "seconds": seconds}
+            )
             note_event(conn, "sign in", who=person.who, token=person.token, detail=f"from {where}")
 
     def of_session(self, session: str) -> Person | None:
         """Who is signed in with this session, as long as it and its token are good."""
-        query = (
-            f"SELECT t.id, t.who, t.role FROM web_session s JOIN access_token t ON t.id = s.token WHERE s.digest = :digest AND s.ends_at > now() AND {_GOOD}"
-        )
+        query = f"SELECT t.id, t.who, t.role FROM web_session s JOIN access_token t ON t.id = s.token WHERE s.digest = :digest AND s.ends_at > now() AND {_GOOD}"
         with self._engine.connect() as conn:
             row = conn.execute(sa.text(query), {"digest": session}).one_or_none()
         return None if row is None else Person(who=row.who, role=Role(row.role), token=row.id)
@@ -161,9 +217,17 @@ def events(conn: sa.Connection, most: int) -> list[dict[str, Any]]:
     """What was done with tokens, latest first."""
     return [
         _plain(row)
-        for row in conn.execute(sa.text("SELECT at, act, who, token, detail FROM access_event ORDER BY id DESC LIMIT :most"), {"most": most}).mappings()
+        for row in conn.execute(
+            sa.text(
+                "SELECT at, act, who, token, detail FROM access_event ORDER BY id DESC LIMIT :most"
+            ),
+            {"most": most},
+        ).mappings()
     ]
 
 
 def _plain(row: sa.RowMapping) -> dict[str, Any]:
-    return {key: f"{value:%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value for key, value in row.items()}
+    return {
+        key: f"{value:%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else value
+        for key, value in row.items()
+    }

@@ -25,22 +25,33 @@ Result = Literal["success", "failure", "retry", "cancelled", "exception"]
 def deliver(conn: sa.Connection, attempt: int, outcome: Mapping[str, Any]) -> Delivery:
     """Take the outcome of `attempt`, once: what comes again, late or contradicts is told apart, and only the first one counts."""
     row = conn.execute(
-        sa.text("SELECT a.state, a.outcome, a.late, a.order_id, o.kind FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id FOR UPDATE OF a"),
+        sa.text(
+            "SELECT a.state, a.outcome, a.late, a.order_id, o.kind FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id FOR UPDATE OF a"
+        ),
         {"id": attempt},
     ).one_or_none()
     if row is None:
         return Delivery.UNKNOWN
-    if outcome["attempt"] != f"a{attempt}" or outcome["order"] != f"o{row.order_id}" or outcome["kind"] != row.kind:
+    if (
+        outcome["attempt"] != f"a{attempt}"
+        or outcome["order"] != f"o{row.order_id}"
+        or outcome["kind"] != row.kind
+    ):
         return Delivery.FOREIGN
     if row.state == "ended":
         return Delivery.SAME if row.outcome == outcome else Delivery.OTHER
     if row.state == "dead":
         if row.late is not None:
             return Delivery.LATE if row.late == outcome else Delivery.OTHER
-        conn.execute(sa.text("UPDATE attempt SET late = CAST(:outcome AS jsonb) WHERE id = :id"), {"id": attempt, "outcome": json.dumps(outcome)})
+        conn.execute(
+            sa.text("UPDATE attempt SET late = CAST(:outcome AS jsonb) WHERE id = :id"),
+            {"id": attempt, "outcome": json.dumps(outcome)},
+        )
         return Delivery.LATE
     conn.execute(
-        sa.text("UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb), ended_at = now() WHERE id = :id"),
+        sa.text(
+            "UPDATE attempt SET state = 'ended', outcome = CAST(:outcome AS jsonb), ended_at = now() WHERE id = :id"
+        ),
         {"id": attempt, "outcome": json.dumps(outcome)},
     )
     return Delivery.STORED
@@ -49,7 +60,10 @@ def deliver(conn: sa.Connection, attempt: int, outcome: Mapping[str, Any]) -> De
 def wanted(conn: sa.Connection, attempt: int) -> bool | None:
     """Whether somebody still waits for what `attempt` does; None if there is no such attempt."""
     return conn.execute(
-        sa.text("SELECT a.state = 'running' AND o.state <> 'cancelled' FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id"), {"id": attempt}
+        sa.text(
+            "SELECT a.state = 'running' AND o.state <> 'cancelled' FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id"
+        ),
+        {"id": attempt},
     ).scalar_one_or_none()
 
 
@@ -92,7 +106,9 @@ def open_dispatches(conn: sa.Connection) -> list[OpenDispatch]:
 def mark_placed(conn: sa.Connection, dispatch: int, buildset: int, request: int) -> None:
     """Note where a wanted dispatch went; repeating it changes nothing."""
     conn.execute(
-        sa.text("UPDATE dispatch SET state = 'placed', bb_buildset = :buildset, bb_request = :request, placed_at = now() WHERE id = :id AND state = 'wanted'"),
+        sa.text(
+            "UPDATE dispatch SET state = 'placed', bb_buildset = :buildset, bb_request = :request, placed_at = now() WHERE id = :id AND state = 'wanted'"
+        ),
         {"id": dispatch, "buildset": buildset, "request": request},
     )
 
@@ -110,7 +126,10 @@ def mark_build(conn: sa.Connection, dispatch: int, builder: int, number: int) ->
 def mark_over(conn: sa.Connection, dispatch: int, result: Result) -> None:
     """Close a dispatch with Buildbot's word for how it went; the first word stands."""
     conn.execute(
-        sa.text("UPDATE dispatch SET state = 'over', result = :result, ended_at = now() WHERE id = :id AND state <> 'over'"), {"id": dispatch, "result": result}
+        sa.text(
+            "UPDATE dispatch SET state = 'over', result = :result, ended_at = now() WHERE id = :id AND state <> 'over'"
+        ),
+        {"id": dispatch, "result": result},
     )
 
 
@@ -185,4 +204,6 @@ def _away() -> Iterator[None]:
     try:
         yield
     except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
-        raise DatabaseAway(f"the database does not answer: {str(error.orig).strip().splitlines()[0]}") from error
+        raise DatabaseAway(
+            f"the database does not answer: {str(error.orig).strip().splitlines()[0]}"
+        ) from error

@@ -38,7 +38,12 @@ WHERE c.relkind = 'r' AND (n.nspname = 'swingbot' OR (n.nspname = 'public' AND c
 
 # Numbers that the service may have given out after the backup, and that mails, workers and people may know, are not given again.
 GAP: Final = 1_000
-GAPS: Final = {"orders_id_seq": 100_000, "attempt_id_seq": 100_000, "dispatch_id_seq": 100_000, "boot_id_seq": 100_000}
+GAPS: Final = {
+    "orders_id_seq": 100_000,
+    "attempt_id_seq": 100_000,
+    "dispatch_id_seq": 100_000,
+    "boot_id_seq": 100_000,
+}
 
 
 class DumpError(Exception):
@@ -65,13 +70,21 @@ class Table:
 @contextmanager
 def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection that sees the database as it is at this moment, however long it takes to read; it hinders nobody who writes."""
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True) as conn, conn.begin():
+    with (
+        engine.connect().execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        ) as conn,
+        conn.begin(),
+    ):
         conn.execute(sa.text("SELECT 1"))  # the snapshot is taken by the first statement
         yield conn
 
 
 def tables(conn: sa.Connection) -> list[Table]:
-    return [Table(name=row.name, columns=tuple(row.columns), bytes=row.bytes) for row in conn.execute(sa.text(_TABLES))]
+    return [
+        Table(name=row.name, columns=tuple(row.columns), bytes=row.bytes)
+        for row in conn.execute(sa.text(_TABLES))
+    ]
 
 
 def sequences(conn: sa.Connection) -> dict[str, int]:
@@ -87,7 +100,9 @@ def write_table(conn: sa.Connection, table: Table, out: Writer) -> int:
     """Write the rows of a table in COPY's text format; answers how many."""
     cursor = conn.connection.cursor()
     try:
-        cursor.copy_expert(f"COPY {_quoted(table.name)} ({', '.join(map(_quoted, table.columns))}) TO STDOUT", out)
+        cursor.copy_expert(
+            f"COPY {_quoted(table.name)} ({', '.join(map(_quoted, table.columns))}) TO STDOUT", out
+        )
         return int(cursor.rowcount)
     finally:
         cursor.close()
@@ -113,7 +128,11 @@ def filling(engine: sa.Engine, revision: str) -> Iterator[sa.Connection]:
             conn.exec_driver_sql(f"ALTER TABLE {name} DISABLE TRIGGER USER")
         yield conn
         for key in keys:
-            conn.exec_driver_sql(f"ALTER TABLE {key.table} ADD CONSTRAINT {key.name} {key.definition}".replace("%", "%%"))
+            conn.exec_driver_sql(
+                f"ALTER TABLE {key.table} ADD CONSTRAINT {key.name} {key.definition}".replace(
+                    "%", "%%"
+                )
+            )
         for name in names:
             conn.exec_driver_sql(f"ALTER TABLE {name} ENABLE TRIGGER USER")
 
@@ -122,10 +141,14 @@ def read_table(conn: sa.Connection, name: str, columns: Sequence[str], source: R
     """Fill one table from COPY's text format; answers how many rows came. Raises DumpError if there is no such table or column."""
     known = {table.name: table.columns for table in tables(conn)}
     if name not in known or not set(columns) <= set(known[name]):
-        raise DumpError(f"the schema of this revision has no table {name} with the columns {', '.join(columns)}: the backup does not fit its own revision")
+        raise DumpError(
+            f"the schema of this revision has no table {name} with the columns {', '.join(columns)}: the backup does not fit its own revision"
+        )
     cursor = conn.connection.cursor()
     try:
-        cursor.copy_expert(f"COPY {_quoted(name)} ({', '.join(map(_quoted, columns))}) FROM STDIN", source)
+        cursor.copy_expert(
+            f"COPY {_quoted(name)} ({', '.join(map(_quoted, columns))}) FROM STDIN", source
+        )
         return int(cursor.rowcount)
     finally:
         cursor.close()
@@ -134,13 +157,21 @@ def read_table(conn: sa.Connection, name: str, columns: Sequence[str], source: R
 def set_sequences(conn: sa.Connection, last: Mapping[str, int]) -> None:
     """Let each sequence go on well after the last number that it gave before the backup, and after every number that is there."""
     for row in conn.execute(sa.text(_OWNED)).all():
-        highest = conn.execute(sa.text(f"SELECT COALESCE(max({_quoted(row.column)}), 0) FROM {_quoted(row.table)}")).scalar_one()
+        highest = conn.execute(
+            sa.text(f"SELECT COALESCE(max({_quoted(row.column)}), 0) FROM {_quoted(row.table)}")
+        ).scalar_one()
         value = max(int(highest), last.get(row.name, 0)) + GAPS.get(row.name, GAP)
-        conn.execute(sa.text("SELECT setval(CAST(:name AS regclass), :value)"), {"name": f"swingbot.{_quoted(row.name)}", "value": value})
+        conn.execute(
+            sa.text("SELECT setval(CAST(:name AS regclass), :value)"),
+            {"name": f"swingbot.{_quoted(row.name)}", "value": value},
+        )
 
 
 _RESET: Final[Sequence[tuple[str, str]]] = (
-    ("dispatches", "UPDATE dispatch SET state = 'over', result = 'exception', ended_at = now() WHERE state <> 'over'"),
+    (
+        "dispatches",
+        "UPDATE dispatch SET state = 'over', result = 'exception', ended_at = now() WHERE state <> 'over'",
+    ),
     ("leases", "DELETE FROM lease"),
     # One attempt more: that the service was lost is no fault of the order.
     (
@@ -148,12 +179,27 @@ _RESET: Final[Sequence[tuple[str, str]]] = (
         "UPDATE orders o SET state = CASE WHEN o.state = 'running' THEN 'ready' ELSE o.state END, budget = budget + 1"
         " WHERE EXISTS (SELECT FROM attempt a WHERE a.order_id = o.id AND a.state = 'running')",
     ),
-    ("attempts", "UPDATE attempt SET state = 'dead', reason = :why, ended_at = now() WHERE state = 'running'"),
-    ("mails in doubt", "UPDATE report SET state = 'unknown', reason = :mail WHERE state = 'sending'"),
+    (
+        "attempts",
+        "UPDATE attempt SET state = 'dead', reason = :why, ended_at = now() WHERE state = 'running'",
+    ),
+    (
+        "mails in doubt",
+        "UPDATE report SET state = 'unknown', reason = :mail WHERE state = 'sending'",
+    ),
     ("mails held", "UPDATE report SET state = 'held', reason = :mail WHERE state = 'queued'"),
-    ("", "UPDATE outbox SET error = :mail FROM report r WHERE r.id = outbox.report AND r.state IN ('unknown', 'held') AND r.reason = :mail"),
-    ("", "UPDATE testbox_now SET state = 'idle', why = :why, attempt = NULL, since = now() WHERE state IN ('leased', 'booting', 'running', 'returning')"),
-    ("", "UPDATE mail_switch SET stopped = true, who = 'swingbot restore', why = :stop, at = now()"),
+    (
+        "",
+        "UPDATE outbox SET error = :mail FROM report r WHERE r.id = outbox.report AND r.state IN ('unknown', 'held') AND r.reason = :mail",
+    ),
+    (
+        "",
+        "UPDATE testbox_now SET state = 'idle', why = :why, attempt = NULL, since = now() WHERE state IN ('leased', 'booting', 'running', 'returning')",
+    ),
+    (
+        "",
+        "UPDATE mail_switch SET stopped = true, who = 'swingbot restore', why = :stop, at = now()",
+    ),
 )
 
 
@@ -173,7 +219,10 @@ def make_sound(conn: sa.Connection, taken_at: str) -> dict[str, int]:
     for name, statement in _RESET:
         if "testbox_now" in statement and "testbox_now" not in there:
             continue  # a backup of a schema that has none yet
-        found = conn.execute(sa.text(statement), {key: value for key, value in words.items() if f":{key}" in statement}).rowcount
+        found = conn.execute(
+            sa.text(statement),
+            {key: value for key, value in words.items() if f":{key}" in statement},
+        ).rowcount
         if name:
             changed[name] = found
     return changed

@@ -20,7 +20,11 @@ def make_engine(url: str) -> sa.Engine:
         parsed,
         pool_pre_ping=True,
         pool_size=5,
-        connect_args={"options": "-csearch_path=swingbot -ctimezone=UTC", "application_name": "swingbot", "connect_timeout": 10},
+        connect_args={
+            "options": "-csearch_path=swingbot -ctimezone=UTC",
+            "application_name": "swingbot",
+            "connect_timeout": 10,
+        },
     )
 
 

@@ -19,7 +19,9 @@ _LOCK = 0x5_1_16_B07  # any number, but always the same one
 
 def run_sql(name: str) -> None:
     """Run a migration's SQL file; called by the migrations themselves."""
-    op.get_bind().exec_driver_sql((DB_DIR / "migrations" / "versions" / name).read_text().replace("%", "%%"))
+    op.get_bind().exec_driver_sql(
+        (DB_DIR / "migrations" / "versions" / name).read_text().replace("%", "%%")
+    )
 
 
 class SchemaError(Exception):
@@ -28,7 +30,10 @@ class SchemaError(Exception):
 
 def known_revisions() -> list[str]:
     """The revisions that this program has migrations for, oldest first."""
-    return sorted(file.name[:4] for file in (DB_DIR / "migrations" / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
+    return sorted(
+        file.name[:4]
+        for file in (DB_DIR / "migrations" / "versions").glob("[0-9][0-9][0-9][0-9]_*.py")
+    )
 
 
 def revision(conn: sa.Connection) -> str | None:
@@ -48,7 +53,9 @@ def check(conn: sa.Connection, *, older_too: bool = True) -> None:
             " run that one, or restore the backup that was made before the upgrade"
         )
     if older_too and found != known[-1]:
-        raise SchemaError(f"the database has {'no schema' if found is None else f'schema {found}'}, this program needs {known[-1]}: run `swingbot db upgrade`")
+        raise SchemaError(
+            f"the database has {'no schema' if found is None else f'schema {found}'}, this program needs {known[-1]}: run `swingbot db upgrade`"
+        )
 
 
 def upgrade(engine: sa.Engine, to: str = "head") -> None:

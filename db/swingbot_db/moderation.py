@@ -56,7 +56,9 @@ def acts(conn: sa.Connection, reports: Sequence[int], most: int = 200) -> list[A
 def set_switch(conn: sa.Connection, *, stopped: bool, who: str, why: str) -> bool:
     """Stop or resume all mail. Answers whether that changed anything; waits for a mail that is just being taken."""
     update = "UPDATE mail_switch SET stopped = :stopped, who = :who, why = nullif(:why, ''), at = now() WHERE stopped <> :stopped"
-    changed = conn.execute(sa.text(update), {"stopped": stopped, "who": who, "why": why}).rowcount == 1
+    changed = (
+        conn.execute(sa.text(update), {"stopped": stopped, "who": who, "why": why}).rowcount == 1
+    )
     if changed:
         note_act(conn, "stop" if stopped else "resume", who=who, why=why)
     return changed
@@ -97,4 +99,8 @@ def improvements_between(conn: sa.Connection, begin: datetime, end: datetime) ->
 
 def digest_weeks(conn: sa.Connection, since: date) -> set[date]:
     """Mondays of the weeks from `since` on that have a digest."""
-    return set(conn.execute(sa.text("SELECT week FROM report WHERE week >= :since"), {"since": since}).scalars())
+    return set(
+        conn.execute(
+            sa.text("SELECT week FROM report WHERE week >= :since"), {"since": since}
+        ).scalars()
+    )

@@ -84,14 +84,22 @@ def _report(row: Any) -> Report:
 
 def find_report(conn: sa.Connection, incident: int, kind: str, revision: int = 1) -> int | None:
     """The id of an incident's report of that kind and revision; None if it has not been drafted."""
-    query = "SELECT id FROM report WHERE incident = :incident AND kind = :kind AND revision = :revision"
-    found: int | None = conn.execute(sa.text(query), {"incident": incident, "kind": kind, "revision": revision}).scalar()
+    query = (
+        "SELECT id FROM report WHERE incident = :incident AND kind = :kind AND revision = :revision"
+    )
+    found: int | None = conn.execute(
+        sa.text(query), {"incident": incident, "kind": kind, "revision": revision}
+    ).scalar()
     return found
 
 
 def reserve_report_id(conn: sa.Connection) -> int:
     """A fresh id: the mail names its own page and Message-ID, so it must know the id before it is written."""
-    return int(conn.execute(sa.text("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))")).scalar_one())
+    return int(
+        conn.execute(
+            sa.text("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))")
+        ).scalar_one()
+    )
 
 
 def add_report(
@@ -121,23 +129,38 @@ def add_report(
     """
     if state not in ("draft", "held", "queued"):
         raise ReportError(f"a new report cannot be {state!r}; it begins as draft, held or queued")
-    values: dict[str, Any] = {"id": id, "incident": incident, "kind": kind, "revision": revision, "state": state, "message_id": message_id, "week": week}
+    values: dict[str, Any] = {
+        "id": id,
+        "incident": incident,
+        "kind": kind,
+        "revision": revision,
+        "state": state,
+        "message_id": message_id,
+        "week": week,
+    }
     values["alert"] = alert
     values["facts"] = None if facts is None else json.dumps(facts)
     values |= {"to": list(to), "cc": list(cc), "subject": subject, "body": body, **_filed(filing)}
     names = [{"to": "to_addrs", "cc": "cc_addrs"}.get(name, name) for name in values]
     insert = f"""INSERT INTO report ({", ".join(names)}) OVERRIDING SYSTEM VALUE VALUES ({", ".join(f":{name}" for name in values)})
         ON CONFLICT DO NOTHING RETURNING id"""
-    added = conn.execute(sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB)), values).scalar()
+    added = conn.execute(
+        sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB)), values
+    ).scalar()
     if added is None:
         older = (
             _digest_of(conn, week) or _alert_of(conn, alert, revision)
             if incident is None
             else find_report(conn, incident, kind, revision) or _first_of(conn, incident)
         )
-        assert older is not None, "in the way is the report of this incident, kind and revision, or its first one, or the week's digest"
+        assert older is not None, (
+            "in the way is the report of this incident, kind and revision, or its first one, or the week's digest"
+        )
         return older
-    conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:id, :message)"), {"id": id, "message": message})
+    conn.execute(
+        sa.text("INSERT INTO outbox (report, message) VALUES (:id, :message)"),
+        {"id": id, "message": message},
+    )
     return id
 
 
@@ -145,9 +168,13 @@ def _filed(filing: Filing | None) -> dict[str, Any]:
     """The columns that `filing` fills; a report without one is a dry run of no class."""
     if filing is None:
         return {"left_out": []}
-    given = _of_addressed(filing.addressed) | {"reason": "; ".join(filter(None, (filing.reason, filing.addressed.problem)))}
+    given = _of_addressed(filing.addressed) | {
+        "reason": "; ".join(filter(None, (filing.reason, filing.addressed.problem)))
+    }
     kind = filing.kind
-    return given | ({"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)} if kind else {})
+    return given | (
+        {"metric": kind.metric, "testbox": kind.testbox, "passed": list(kind.gates)} if kind else {}
+    )
 
 
 def _of_addressed(found: Addressed) -> dict[str, Any]:
@@ -161,12 +188,19 @@ def _of_addressed(found: Addressed) -> dict[str, Any]:
 
 
 def _first_of(conn: sa.Connection, incident: int) -> int | None:
-    found: int | None = conn.execute(sa.text("SELECT id FROM report WHERE incident = :i AND kind = 'first' AND state <> 'dropped'"), {"i": incident}).scalar()
+    found: int | None = conn.execute(
+        sa.text(
+            "SELECT id FROM report WHERE incident = :i AND kind = 'first' AND state <> 'dropped'"
+        ),
+        {"i": incident},
+    ).scalar()
     return found
 
 
 def _digest_of(conn: sa.Connection, week: date | None) -> int | None:
-    found: int | None = conn.execute(sa.text("SELECT id FROM report WHERE week = :week"), {"week": week}).scalar()
+    found: int | None = conn.execute(
+        sa.text("SELECT id FROM report WHERE week = :week"), {"week": week}
+    ).scalar()
     return found
 
 
@@ -178,46 +212,117 @@ def _alert_of(conn: sa.Connection, alert: int | None, revision: int) -> int | No
 
 def get_report(conn: sa.Connection, report_id: int) -> Report:
     """One report. Raises ReportError if there is none."""
-    row = conn.execute(sa.text(f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id"), {"id": report_id}).one_or_none()
+    row = conn.execute(
+        sa.text(
+            f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id"
+        ),
+        {"id": report_id},
+    ).one_or_none()
     if row is None:
-        raise ReportError(f"there is no report {ids.show('report', report_id)}; `swingbot report list` shows them")
+        raise ReportError(
+            f"there is no report {ids.show('report', report_id)}; `swingbot report list` shows them"
+        )
     return _report(row)
 
 
 def list_reports(conn: sa.Connection, state: str | None = None) -> list[Report]:
     """All reports, or those in one state, newest first."""
     where = "" if state is None else "WHERE r.state = :state"
-    rows = conn.execute(sa.text(f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id {where} ORDER BY r.id DESC"), {"state": state})
+    rows = conn.execute(
+        sa.text(
+            f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id {where} ORDER BY r.id DESC"
+        ),
+        {"state": state},
+    )
     return [_report(row) for row in rows]
 
 
 # What each command may do: the states it starts from, and those in which it has nothing left to do.
 def queue_report(conn: sa.Connection, report_id: int) -> str:
     """draft -> queued. Nothing to do once it is queued, being sent or sent. Answers the state. Raises ReportError."""
-    hint = {"held": "release it first", "unknown": "release or drop it", "dropped": "it was dropped"}
-    return _move(conn, report_id, "queued", start=("draft",), done=("queued", "sending", "sent"), hint=hint, verb="queue")
+    hint = {
+        "held": "release it first",
+        "unknown": "release or drop it",
+        "dropped": "it was dropped",
+    }
+    return _move(
+        conn,
+        report_id,
+        "queued",
+        start=("draft",),
+        done=("queued", "sending", "sent"),
+        hint=hint,
+        verb="queue",
+    )
 
 
 def hold(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft or queued -> held. Answers the state. Raises ReportError. `who` (empty: not a person) and `why` are kept."""
-    hint = {"sending": "it is being sent right now", "sent": "it has been sent", "unknown": "it waits for a person already", "dropped": "it was dropped"}
-    return _move(conn, report_id, "held", start=("draft", "queued"), done=("held",), hint=hint, verb="hold", who=who, why=why)
+    hint = {
+        "sending": "it is being sent right now",
+        "sent": "it has been sent",
+        "unknown": "it waits for a person already",
+        "dropped": "it was dropped",
+    }
+    return _move(
+        conn,
+        report_id,
+        "held",
+        start=("draft", "queued"),
+        done=("held",),
+        hint=hint,
+        verb="hold",
+        who=who,
+        why=why,
+    )
 
 
 def release(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft, held or unknown -> queued and due at once; an unknown one is sent again. Answers the state. Raises ReportError."""
     hint = {"dropped": "it was dropped"}
-    return _move(conn, report_id, "queued", start=("draft", "held", "unknown"), done=("queued", "sending", "sent"), hint=hint, verb="release", who=who, why=why)
+    return _move(
+        conn,
+        report_id,
+        "queued",
+        start=("draft", "held", "unknown"),
+        done=("queued", "sending", "sent"),
+        hint=hint,
+        verb="release",
+        who=who,
+        why=why,
+    )
 
 
 def drop(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft, held, queued or unknown -> dropped, for ever. Answers the state. Raises ReportError."""
-    hint = {"sending": "it is being sent right now; try again in a moment", "sent": "it has been sent"}
-    return _move(conn, report_id, "dropped", start=("draft", "held", "queued", "unknown"), done=("dropped",), hint=hint, verb="drop", who=who, why=why)
+    hint = {
+        "sending": "it is being sent right now; try again in a moment",
+        "sent": "it has been sent",
+    }
+    return _move(
+        conn,
+        report_id,
+        "dropped",
+        start=("draft", "held", "queued", "unknown"),
+        done=("dropped",),
+        hint=hint,
+        verb="drop",
+        who=who,
+        why=why,
+    )
 
 
 def _move(
-    conn: sa.Connection, report_id: int, goal: str, *, start: Sequence[str], done: Sequence[str], hint: dict[str, str], verb: str, who: str = "", why: str = ""
+    conn: sa.Connection,
+    report_id: int,
+    goal: str,
+    *,
+    start: Sequence[str],
+    done: Sequence[str],
+    hint: dict[str, str],
+    verb: str,
+    who: str = "",
+    why: str = "",
 ) -> str:
     query = "SELECT r.state, o.tries FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id FOR UPDATE OF r"
     found = conn.execute(sa.text(query), {"id": report_id}).one_or_none()
@@ -228,13 +333,28 @@ def _move(
         return str(found.state)
     if found.state not in start:
         raise ReportError(f"cannot {verb} {name}, which is {found.state}: {hint[found.state]}")
-    conn.execute(sa.text("UPDATE report SET state = :goal WHERE id = :id"), {"goal": goal, "id": report_id})
+    conn.execute(
+        sa.text("UPDATE report SET state = :goal WHERE id = :id"), {"goal": goal, "id": report_id}
+    )
     if goal == "held" and why:
-        conn.execute(sa.text("UPDATE report SET reason = :why WHERE id = :id"), {"why": why, "id": report_id})
+        conn.execute(
+            sa.text("UPDATE report SET reason = :why WHERE id = :id"), {"why": why, "id": report_id}
+        )
     if goal == "queued":
-        conn.execute(sa.text("UPDATE outbox SET next_try = now(), error = NULL WHERE report = :id"), {"id": report_id})
+        conn.execute(
+            sa.text("UPDATE outbox SET next_try = now(), error = NULL WHERE report = :id"),
+            {"id": report_id},
+        )
     if who:
-        note_act(conn, verb, who=who, why=why, report=report_id, was=found.state, counts=found.tries == 0 and found.state != "unknown")
+        note_act(
+            conn,
+            verb,
+            who=who,
+            why=why,
+            report=report_id,
+            was=found.state,
+            counts=found.tries == 0 and found.state != "unknown",
+        )
     return goal
 
 
@@ -257,23 +377,44 @@ def case_of(conn: sa.Connection, report_id: int) -> Case | None:
     )
 
 
-def set_addressed(conn: sa.Connection, report_id: int, found: Addressed, message: bytes, *, who: str) -> None:
+def set_addressed(
+    conn: sa.Connection, report_id: int, found: Addressed, message: bytes, *, who: str
+) -> None:
     """Give a held or drafted report other recipients and the message that names them. Raises ReportError in any other state."""
     update = """UPDATE report SET to_addrs = :to, cc_addrs = :cc, would_to = :would_to, would_cc = :would_cc, lists = :lists, left_out = :left_out,
         dry_run = :dry_run WHERE id = :id AND state IN ('draft', 'held') RETURNING state"""
     values = {"id": report_id, "to": list(found.to), "cc": list(found.cc), **_of_addressed(found)}
-    state = conn.execute(sa.text(update).bindparams(sa.bindparam("left_out", type_=JSONB)), values).scalar()
+    state = conn.execute(
+        sa.text(update).bindparams(sa.bindparam("left_out", type_=JSONB)), values
+    ).scalar()
     if state is None:
         state = get_report(conn, report_id).state
-        raise ReportError(f"cannot readdress {ids.show('report', report_id)}, which is {state}: hold it first, if it has not left")
-    conn.execute(sa.text("UPDATE outbox SET message = :message WHERE report = :id"), {"id": report_id, "message": message})
+        raise ReportError(
+            f"cannot readdress {ids.show('report', report_id)}, which is {state}: hold it first, if it has not left"
+        )
+    conn.execute(
+        sa.text("UPDATE outbox SET message = :message WHERE report = :id"),
+        {"id": report_id, "message": message},
+    )
     note_act(conn, "readdress", who=who, why="", report=report_id, was=state)
 
 
-def note_act(conn: sa.Connection, act: str, *, who: str, why: str, report: int | None = None, was: str | None = None, counts: bool = False) -> None:
+def note_act(
+    conn: sa.Connection,
+    act: str,
+    *,
+    who: str,
+    why: str,
+    report: int | None = None,
+    was: str | None = None,
+    counts: bool = False,
+) -> None:
     """Keep what a person decided. `counts`: about a mail that no server had been given yet, so about its words."""
     insert = "INSERT INTO moderation (report, act, who, why, was, counts) VALUES (:report, :act, :who, nullif(:why, ''), :was, :counts)"
-    conn.execute(sa.text(insert), {"report": report, "act": act, "who": who, "why": why, "was": was, "counts": counts})
+    conn.execute(
+        sa.text(insert),
+        {"report": report, "act": act, "who": who, "why": why, "was": was, "counts": counts},
+    )
 
 
 class PostgresOutbox:
@@ -286,7 +427,11 @@ class PostgresOutbox:
     def turn(self) -> Iterator[bool]:
         """A session lock of PostgreSQL: it ends with the connection, so with the process that holds it."""
         with self._engine.connect() as conn:
-            mine = bool(conn.execute(sa.text("SELECT pg_try_advisory_lock(:n)"), {"n": _SENDER_LOCK}).scalar())
+            mine = bool(
+                conn.execute(
+                    sa.text("SELECT pg_try_advisory_lock(:n)"), {"n": _SENDER_LOCK}
+                ).scalar()
+            )
             conn.commit()
             try:
                 yield mine
@@ -307,7 +452,10 @@ class PostgresOutbox:
     def _outgoing(self, where: str, now: datetime | None) -> list[Outgoing]:
         query = f"SELECT {_COLUMNS} FROM report r JOIN outbox o ON o.report = r.id WHERE {where} ORDER BY o.next_try, r.id"
         with self._engine.connect() as conn:
-            reports = [_report(row) for row in conn.execute(sa.text(query), {} if now is None else {"now": now})]
+            reports = [
+                _report(row)
+                for row in conn.execute(sa.text(query), {} if now is None else {"now": now})
+            ]
         return [
             Outgoing(
                 report=report.id,
@@ -323,36 +471,60 @@ class PostgresOutbox:
     def take(self, report: int, now: datetime, settled: datetime) -> bool:
         with transaction(self._engine, "report sending") as conn:
             # FOR SHARE: whoever stops the mail waits for this transaction, and this one waits for him.
-            stopped = conn.execute(sa.text("SELECT stopped FROM mail_switch FOR SHARE")).scalar_one() or self._rules.stop
+            stopped = (
+                conn.execute(sa.text("SELECT stopped FROM mail_switch FOR SHARE")).scalar_one()
+                or self._rules.stop
+            )
             row = conn.execute(
-                sa.text("SELECT to_addrs, cc_addrs, lists FROM report WHERE id = :id AND state = 'queued' FOR UPDATE"), {"id": report}
+                sa.text(
+                    "SELECT to_addrs, cc_addrs, lists FROM report WHERE id = :id AND state = 'queued' FOR UPDATE"
+                ),
+                {"id": report},
             ).one_or_none()
             if stopped or row is None:
                 return False
-            why = why_not(_bare(row.to_addrs, row.cc_addrs), row.lists, _sent_to(conn, row.lists, now), self._rules)
+            why = why_not(
+                _bare(row.to_addrs, row.cc_addrs),
+                row.lists,
+                _sent_to(conn, row.lists, now),
+                self._rules,
+            )
             if why is None:
-                conn.execute(sa.text("UPDATE report SET state = 'sending' WHERE id = :id"), {"id": report})
-                update = "UPDATE outbox SET tries = tries + 1, next_try = :settled WHERE report = :id"
+                conn.execute(
+                    sa.text("UPDATE report SET state = 'sending' WHERE id = :id"), {"id": report}
+                )
+                update = (
+                    "UPDATE outbox SET tries = tries + 1, next_try = :settled WHERE report = :id"
+                )
                 conn.execute(sa.text(update), {"id": report, "settled": settled})
             else:
-                conn.execute(sa.text("UPDATE report SET state = 'held', reason = :why WHERE id = :id"), {"id": report, "why": why})
+                conn.execute(
+                    sa.text("UPDATE report SET state = 'held', reason = :why WHERE id = :id"),
+                    {"id": report, "why": why},
+                )
         return why is None
 
     def sent(self, report: int, at: datetime, note: str | None) -> None:
         with transaction(self._engine, "report sent") as conn:
             self._leave_sending(conn, report, "sent", note)
-            conn.execute(sa.text("UPDATE report SET sent_at = :at WHERE id = :id"), {"id": report, "at": at})
+            conn.execute(
+                sa.text("UPDATE report SET sent_at = :at WHERE id = :id"), {"id": report, "at": at}
+            )
 
     def wait(self, report: int, settled: datetime, error: str) -> None:
         with transaction(self._engine, "report unsettled") as conn:
             conn.execute(
-                sa.text("UPDATE outbox SET next_try = :settled, error = :error WHERE report = :id"), {"id": report, "settled": settled, "error": error}
+                sa.text("UPDATE outbox SET next_try = :settled, error = :error WHERE report = :id"),
+                {"id": report, "settled": settled, "error": error},
             )
 
     def back(self, report: int, next_try: datetime, error: str) -> None:
         with transaction(self._engine, "report back in queue") as conn:
             self._leave_sending(conn, report, "queued", error)
-            conn.execute(sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"), {"id": report, "next_try": next_try})
+            conn.execute(
+                sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"),
+                {"id": report, "next_try": next_try},
+            )
 
     def held(self, report: int, error: str) -> None:
         with transaction(self._engine, "report held") as conn:
@@ -361,25 +533,41 @@ class PostgresOutbox:
     def unknown(self, report: int, error: str, look_again: datetime) -> None:
         with transaction(self._engine, "report unknown") as conn:
             self._leave_sending(conn, report, "unknown", error)
-            conn.execute(sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"), {"id": report, "next_try": look_again})
+            conn.execute(
+                sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"),
+                {"id": report, "next_try": look_again},
+            )
 
     def found(self, report: int, at: datetime) -> None:
         with transaction(self._engine, "report found") as conn:
             update = "UPDATE report SET state = 'sent', sent_at = :at WHERE id = :id AND state = 'unknown'"
             if conn.execute(sa.text(update), {"id": report, "at": at}).rowcount:
-                conn.execute(sa.text("UPDATE outbox SET error = NULL WHERE report = :id"), {"id": report})
+                conn.execute(
+                    sa.text("UPDATE outbox SET error = NULL WHERE report = :id"), {"id": report}
+                )
 
     def not_found(self, report: int, look_again: datetime) -> None:
         with transaction(self._engine, "report still unknown") as conn:
-            conn.execute(sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"), {"id": report, "next_try": look_again})
+            conn.execute(
+                sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"),
+                {"id": report, "next_try": look_again},
+            )
 
     @staticmethod
     def _leave_sending(conn: sa.Connection, report: int, state: str, error: str | None) -> None:
         """The sender alone moves a report out of `sending`, so finding another state there is a bug of ours."""
-        moved = conn.execute(sa.text("UPDATE report SET state = :state WHERE id = :id AND state = 'sending'"), {"id": report, "state": state}).rowcount
+        moved = conn.execute(
+            sa.text("UPDATE report SET state = :state WHERE id = :id AND state = 'sending'"),
+            {"id": report, "state": state},
+        ).rowcount
         if moved != 1:
-            raise ReportError(f"report {ids.show('report', report)} is not being sent; two senders are at work")
-        conn.execute(sa.text("UPDATE outbox SET error = :error WHERE report = :id"), {"id": report, "error": error})
+            raise ReportError(
+                f"report {ids.show('report', report)} is not being sent; two senders are at work"
+            )
+        conn.execute(
+            sa.text("UPDATE outbox SET error = :error WHERE report = :id"),
+            {"id": report, "error": error},
+        )
 
 
 def _bare(to: Sequence[str], cc: Sequence[str]) -> tuple[str, ...]:
@@ -390,5 +578,7 @@ def _sent_to(conn: sa.Connection, lists: Sequence[str], now: datetime) -> dict[s
     """Mails of the last day by mailing list; one that may have left counts."""
     query = """SELECT lower(a) AS address, count(*) AS mails FROM report r, unnest(r.to_addrs || r.cc_addrs) a
         WHERE lower(a) = ANY(:lists) AND (r.state IN ('sending', 'unknown') OR (r.state = 'sent' AND r.sent_at > :since)) GROUP BY 1"""
-    rows = conn.execute(sa.text(query), {"lists": list(lists), "since": now - timedelta(hours=DAY_HOURS)})
+    rows = conn.execute(
+        sa.text(query), {"lists": list(lists), "since": now - timedelta(hours=DAY_HOURS)}
+    )
     return {row.address: row.mails for row in rows}

@@ -131,7 +131,9 @@ def make(engine: sa.Engine, passwords: Mapping[str, str]) -> None:
             grant(conn)
     except sa.exc.ProgrammingError as error:
         words = str(error.orig).strip().splitlines()[0]
-        raise RolesError(f"{words}: `swingbot db roles` needs a superuser of the database; name one with --url") from None
+        raise RolesError(
+            f"{words}: `swingbot db roles` needs a superuser of the database; name one with --url"
+        ) from None
 
 
 def grant(conn: sa.Connection) -> None:

@@ -13,9 +13,14 @@ WHERE a.id = :attempt
 """
 
 
-def brought(conn: sa.Connection, attempt: int, sha256: str, *, lock: bool = False) -> Brought | None:
+def brought(
+    conn: sa.Connection, attempt: int, sha256: str, *, lock: bool = False
+) -> Brought | None:
     """What `attempt` has brought beside the file `sha256`; None if there is no such attempt. `lock` makes files and outcome of an attempt take turns."""
-    row = conn.execute(sa.text(_BROUGHT + ("FOR UPDATE OF a" if lock else "")), {"attempt": attempt, "sha256": sha256}).one_or_none()
+    row = conn.execute(
+        sa.text(_BROUGHT + ("FOR UPDATE OF a" if lock else "")),
+        {"attempt": attempt, "sha256": sha256},
+    ).one_or_none()
     return None if row is None else Brought(over=row.over, files=row.files, size=int(row.size))
 
 

@@ -32,7 +32,9 @@ def calculate(source: str, lookup: Callable[[str], int]) -> int:
     except ZeroDivisionError:
         raise ValueError("divides by 0") from None
     except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError("only whole numbers, names, + - * / % and parentheses can be used") from None
+        raise ValueError(
+            "only whole numbers, names, + - * / % and parentheses can be used"
+        ) from None
 
 
 def _value(node: ast.expr, lookup: Callable[[str], int]) -> int:

@@ -30,7 +30,15 @@ VIRTUAL_NEEDS: Final = ("VIRTIO_NET", "VIRTIO_PCI", "INET")
 _MAC: Final = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 # What belongs to the two testboxes and has no meaning for both together.
-_OF_NODES: Final = ("perturbations", "cmdline", "tuning", "tuning_without", "engine", "lkp", "repeatable")
+_OF_NODES: Final = (
+    "perturbations",
+    "cmdline",
+    "tuning",
+    "tuning_without",
+    "engine",
+    "lkp",
+    "repeatable",
+)
 
 FindNode = Callable[[str], "Testbox | None"]
 
@@ -94,16 +102,23 @@ def check(box: Testbox, driver: ClusterDriver, table: _Table) -> None:
     """Refuse what the file says of both boxes and they do not."""
     for key in _OF_NODES:
         if table.has(key):
-            table.refuse(key, f"{key} belongs into the files of the two testboxes, not into that of their cluster")
+            table.refuse(
+                key,
+                f"{key} belongs into the files of the two testboxes, not into that of their cluster",
+            )
     client = driver.nodes[CLIENT]
     for key in ("nr_cpu", "memory_mb"):
         if getattr(box, key) != getattr(client, key):
             table.refuse(
-                key, f"{key} is {getattr(box, key)}, but its client, testbox {client.name}, has {getattr(client, key)}: shares of a job are of the client's"
+                key,
+                f"{key} is {getattr(box, key)}, but its client, testbox {client.name}, has {getattr(client, key)}: shares of a job are of the client's",
             )
     for node in driver.nodes.values():
         if box.accepts == "untrusted" and node.accepts != "untrusted":
-            table.refuse("accepts", f"accepts is untrusted, but testbox {node.name} takes trusted kernels only")
+            table.refuse(
+                "accepts",
+                f"accepts is untrusted, but testbox {node.name} takes trusted kernels only",
+            )
 
 
 def _nodes(table: _Table, find: FindNode) -> dict[str, Testbox]:
@@ -113,14 +128,20 @@ def _nodes(table: _Table, find: FindNode) -> dict[str, Testbox]:
         name = inner.text(role)
         node = find(name)
         if node is None:
-            inner.refuse(role, f"there is no testbox {name!r} beside this file, or this one is itself part of a cluster")
+            inner.refuse(
+                role,
+                f"there is no testbox {name!r} beside this file, or this one is itself part of a cluster",
+            )
         if why := _unfit(node):
             inner.refuse(role, f"testbox {name} {why}")
         found[role] = node
     inner.done()
     server, client = (found[role] for role in ROLES)
     if server.virtual != client.virtual:
-        inner.refuse(CLIENT, f"{server.name} and {client.name} cannot have a wire between them: one is a program on the worker's host, the other a machine")
+        inner.refuse(
+            CLIENT,
+            f"{server.name} and {client.name} cannot have a wire between them: one is a program on the worker's host, the other a machine",
+        )
     if server.name == client.name and not server.virtual:
         inner.refuse(CLIENT, f"server and client are both {server.name}; a wire has two ends")
     return found
@@ -139,19 +160,27 @@ def _unfit(node: Testbox) -> str | None:
 
 def _cards(table: _Table, wire: _Table | None) -> dict[str, str]:
     if wire is None:
-        table.refuse("wire", "wire is missing: say which card of each box is at its end, as wire: {cards: {server: 3c:ec:ef:00:00:01, client: ...}}")
+        table.refuse(
+            "wire",
+            "wire is missing: say which card of each box is at its end, as wire: {cards: {server: 3c:ec:ef:00:00:01, client: ...}}",
+        )
     inner = wire.table("cards")
     found = {}
     for role in ROLES:
         card = inner.text(role)
         if not _MAC.fullmatch(card.lower()) and not _INTERFACE.fullmatch(card):
-            inner.refuse(role, f"{role} is {card!r}, must be a card's hardware address as 3c:ec:ef:00:00:01, or its name in the kernel under test")
+            inner.refuse(
+                role,
+                f"{role} is {card!r}, must be a card's hardware address as 3c:ec:ef:00:00:01, or its name in the kernel under test",
+            )
         found[role] = card.lower() if _MAC.fullmatch(card.lower()) else card
     inner.done()
     return found
 
 
-def _addresses(wire: _Table | None, key: str, default: Mapping[str, str], kind: Callable[[str], Any]) -> Mapping[str, str]:
+def _addresses(
+    wire: _Table | None, key: str, default: Mapping[str, str], kind: Callable[[str], Any]
+) -> Mapping[str, str]:
     if wire is None or not wire.has(key):
         return default
     inner = wire.table(key)
@@ -159,10 +188,15 @@ def _addresses(wire: _Table | None, key: str, default: Mapping[str, str], kind: 
     inner.done()
     try:
         ends = [kind(found[role]) for role in ROLES]
-        if any("/" not in text for text in found.values()) or ends[0].network != ends[1].network or ends[0].ip == ends[1].ip:
+        if (
+            any("/" not in text for text in found.values())
+            or ends[0].network != ends[1].network
+            or ends[0].ip == ends[1].ip
+        ):
             raise ValueError
     except ValueError:
         wire.refuse(
-            key, f"{key} must have two addresses of one network, with the length of the prefix, as {{server: {default[SERVER]}, client: {default[CLIENT]}}}"
+            key,
+            f"{key} must have two addresses of one network, with the length of the prefix, as {{server: {default[SERVER]}, client: {default[CLIENT]}}}",
         )
     return found

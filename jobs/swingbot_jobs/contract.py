@@ -65,7 +65,9 @@ def check_outcome(document: object) -> Document:
 
 def check_phase(document: object) -> Document:
     """Return `document` if it says what a testbox does now: `{"phase", "why", "boot_id"}`; raise ContractError otherwise."""
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(_PHASE).iter_errors(document))
+    error = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(_PHASE).iter_errors(document)
+    )
     if error is not None:
         raise ContractError(f"phase: {error.message[:300]}")
     assert isinstance(document, dict)

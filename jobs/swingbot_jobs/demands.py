@@ -18,7 +18,9 @@ def lkp_keys() -> frozenset[str]:
 def written(key: str, value: Value) -> Iterator[tuple[str, str, Value]]:
     """(name in a path, fact, what it has to be) of one top-level key. Names are LKP's option names where LKP has one. Raises JobError."""
     if key == "demand" and value.table is None:
-        raise JobError(f"{value.where}: demand must be a table of facts and what they have to be, such as 'governor: performance'")
+        raise JobError(
+            f"{value.where}: demand must be a table of facts and what they have to be, such as 'governor: performance'"
+        )
     if value.table is None:
         yield key, _fact(key, value), value
         return
@@ -32,7 +34,9 @@ def _fact(told: str, at: Value) -> str:
     aliases = {fact.lkp: fact.name for fact in facts.known().values() if fact.lkp}
     name = aliases.get(told, told)
     if facts.fact_of(name) is None or name.endswith("*"):
-        raise JobError(f"{at.where}: there is no fact {told[:60]!r}{suggest(name, facts.known())}; `swingbot facts` lists them")
+        raise JobError(
+            f"{at.where}: there is no fact {told[:60]!r}{suggest(name, facts.known())}; `swingbot facts` lists them"
+        )
     return name
 
 
@@ -46,4 +50,6 @@ def checked(fact: str, wanted: str, at: Value) -> str:
 
 def compared(value: Value | None) -> tuple[str, ...]:
     """The facts of `compare_fact: thp_enabled`, or a list of them. Raises JobError."""
-    return tuple(dict.fromkeys(_fact(item.text or "", item) for item in value.items)) if value else ()
+    return (
+        tuple(dict.fromkeys(_fact(item.text or "", item) for item in value.items)) if value else ()
+    )

@@ -21,7 +21,13 @@ MAX_UNIT_JOBS: Final = 1000
 MAX_RUNS: Final = 1000
 
 
-def expand(text: str, file_name: str, testbox: Box, programs: Mapping[str, Program], overrides: Mapping[str, str] | None = None) -> list[UnitJob]:
+def expand(
+    text: str,
+    file_name: str,
+    testbox: Box,
+    programs: Mapping[str, Program],
+    overrides: Mapping[str, str] | None = None,
+) -> list[UnitJob]:
     """Unit jobs of a job file on `testbox`, in the order in which they are written: earlier keys vary slowest.
 
     `overrides` replace a parameter, `cluster`, `runs` or a demand in every document (`nr_threads=2`, `netperf.test=TCP_RR`, `demand.governor=performance`;
@@ -29,10 +35,19 @@ def expand(text: str, file_name: str, testbox: Box, programs: Mapping[str, Progr
     Raises JobError with file and line.
     """
     documents = load_job(text, file_name, programs)
-    return expand_documents([_overridden(document, programs[document.program], overrides or {}) for document in documents], testbox, programs)
+    return expand_documents(
+        [
+            _overridden(document, programs[document.program], overrides or {})
+            for document in documents
+        ],
+        testbox,
+        programs,
+    )
 
 
-def expand_documents(documents: Sequence[Document], testbox: Box, programs: Mapping[str, Program]) -> list[UnitJob]:
+def expand_documents(
+    documents: Sequence[Document], testbox: Box, programs: Mapping[str, Program]
+) -> list[UnitJob]:
     """As `expand`, of documents that were read before."""
     refuse_too_many(documents)
     found: dict[str, tuple[UnitJob, Document]] = {}
@@ -50,10 +65,14 @@ def expand_documents(documents: Sequence[Document], testbox: Box, programs: Mapp
 
 def refuse_too_many(documents: Sequence[Document]) -> None:
     """Count unit jobs before any is made. Raises JobError with the count."""
-    sizes = [math.prod(len(items) for items in axes_of(document).values()) for document in documents]
+    sizes = [
+        math.prod(len(items) for items in axes_of(document).values()) for document in documents
+    ]
     for document, size in zip(documents, sizes, strict=True):
         if size == 0 or sum(sizes) > MAX_UNIT_JOBS:
-            raise JobError(f"{document.where}: the job expands to {sum(sizes) if size else 0} unit jobs, must be 1 to {MAX_UNIT_JOBS}")
+            raise JobError(
+                f"{document.where}: the job expands to {sum(sizes) if size else 0} unit jobs, must be 1 to {MAX_UNIT_JOBS}"
+            )
 
 
 # --- overrides -------------------------------------------------------------------------------------------------------
@@ -69,14 +88,20 @@ def _overridden(document: Document, program: Program, overrides: Mapping[str, st
         elif key.startswith("demand."):
             table = Value({key.removeprefix("demand."): value}, value.line, value.file)
             for option, fact, wanted in demands.written("demand", table):
-                document = replace(document, settings={**document.settings, option: wanted}, demands={**document.demands, option: fact})
+                document = replace(
+                    document,
+                    settings={**document.settings, option: wanted},
+                    demands={**document.demands, option: fact},
+                )
         elif owner not in ("", program.name):
             raise JobError(f"{where}: this job runs {program.name}, not {owner!r}")
         elif name in program.parameters or key == "cluster":
             document = replace(document, settings={**document.settings, name: value})
         else:
             known = [*program.parameters, "cluster", *OURS]
-            raise JobError(f"{where}: {program.name} has no parameter {name!r}{suggest(name, known)}; known are {', '.join(known)}")
+            raise JobError(
+                f"{where}: {program.name} has no parameter {name!r}{suggest(name, known)}; known are {', '.join(known)}"
+            )
     return document
 
 
@@ -85,7 +110,11 @@ def _override_value(text: str, where: str) -> Value:
     file, _, line = where.rpartition(":")
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
-        return Value(tuple(Value(item.strip(), int(line), file) for item in text[1:-1].split(",")), int(line), file)
+        return Value(
+            tuple(Value(item.strip(), int(line), file) for item in text[1:-1].split(",")),
+            int(line),
+            file,
+        )
     return Value(text or None, int(line), file)
 
 
@@ -94,10 +123,14 @@ def _override_value(text: str, where: str) -> Value:
 
 def axes_of(document: Document) -> dict[str, tuple[Value, ...]]:
     """The values of each key that a document sets, in the order in which they vary: the first slowest."""
-    return {key: value.items for key, value in document.settings.items() if value.content is not None}
+    return {
+        key: value.items for key, value in document.settings.items() if value.content is not None
+    }
 
 
-def _unit_jobs(document: Document, testbox: Box, programs: Mapping[str, Program]) -> Iterator[UnitJob]:
+def _unit_jobs(
+    document: Document, testbox: Box, programs: Mapping[str, Program]
+) -> Iterator[UnitJob]:
     program = programs[document.program]
     axes = axes_of(document)
     runs, warmup = _runs(document, "runs", 1), _runs(document, "warmup", 0)
@@ -108,7 +141,16 @@ def _unit_jobs(document: Document, testbox: Box, programs: Mapping[str, Program]
         params, demand = point.params(), point.demand()
         name = f"{document.job_name}-{path_params(point.written())}"
         try:
-            yield UnitJob(name=name, program=program.name, params=params, runs=runs, warmup=warmup, monitors=monitors, demand=demand, compare_fact=compare_fact)
+            yield UnitJob(
+                name=name,
+                program=program.name,
+                params=params,
+                runs=runs,
+                warmup=warmup,
+                monitors=monitors,
+                demand=demand,
+                compare_fact=compare_fact,
+            )
         except ValueError as error:
             raise JobError(f"{document.where}: {error}") from error
 
@@ -126,6 +168,10 @@ def _runs(document: Document, key: str, least: int) -> int:
         return least
     text = value.text or ""
     if not re.fullmatch(r"[0-9]{1,4}", text) or not least <= int(text) <= MAX_RUNS:
-        what = "the runs of a unit job within one boot" if key == "runs" else "runs before the others that warm up and do not count"
+        what = (
+            "the runs of a unit job within one boot"
+            if key == "runs"
+            else "runs before the others that warm up and do not count"
+        )
         raise JobError(f"{value.where}: {key} must be a number from {least} to {MAX_RUNS}: {what}")
     return int(text)

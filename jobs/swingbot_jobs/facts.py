@@ -43,7 +43,9 @@ class Fact:
     of: str = ""
     again: bool = False
     set: bool = False
-    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # file name -> our word -> what the file calls it
+    values: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # file name -> our word -> what the file calls it
     lkp: str = ""
 
     def words(self) -> tuple[str, ...]:
@@ -70,13 +72,23 @@ class DemandError(ValueError):
 def known() -> Mapping[str, Fact]:
     """Every fact by name, in the order of the list; `version.*` stands for a family."""
     groups = _list()["groups"]
-    return {name: _fact(group, name, told) for group, facts in groups.items() for name, told in facts.items()}
+    return {
+        name: _fact(group, name, told)
+        for group, facts in groups.items()
+        for name, told in facts.items()
+    }
 
 
 @cache
 def checklist() -> tuple[Item, ...]:
     return tuple(
-        Item(item=told["item"], want=told["want"], enforced=told["enforced"], verified=tuple(told["verified"]), recorded=tuple(told["recorded"]))
+        Item(
+            item=told["item"],
+            want=told["want"],
+            enforced=told["enforced"],
+            verified=tuple(told["verified"]),
+            recorded=tuple(told["recorded"]),
+        )
         for told in _list()["checklist"]
     )
 
@@ -91,8 +103,16 @@ def _fact(group: str, name: str, told: Mapping[str, Any]) -> Fact:
     """A sysctl's file follows from its name, and all of them can be set."""
     more = {key: value for key, value in told.items() if key not in ("file", "key")}
     if group == "sysctl":
-        return Fact(name=name, group=group, files=("/proc/sys/" + name.replace(".", "/"),), set=True, **more)
-    return Fact(name=name, group=group, files=tuple(str(told.get("file", "")).split()), key=str(told.get("key", "")), **more)
+        return Fact(
+            name=name, group=group, files=("/proc/sys/" + name.replace(".", "/"),), set=True, **more
+        )
+    return Fact(
+        name=name,
+        group=group,
+        files=tuple(str(told.get("file", "")).split()),
+        key=str(told.get("key", "")),
+        **more,
+    )
 
 
 def fact_of(name: str) -> Fact | None:
@@ -116,9 +136,13 @@ def demand(name: str, wanted: str) -> tuple[str, str]:
     name, wanted = lkp.get(name, name), " ".join(wanted.split())
     fact = fact_of(name)
     if fact is None or name.endswith("*"):
-        raise DemandError(f"there is no fact {name[:60]!r}{suggest(name, known())}; `swingbot facts` lists them")
+        raise DemandError(
+            f"there is no fact {name[:60]!r}{suggest(name, known())}; `swingbot facts` lists them"
+        )
     if not _BOUND.fullmatch(wanted) and not _WORD.fullmatch(wanted):
-        raise DemandError(f"{name}: {wanted[:60]!r} is neither a word, a number nor a bound such as <0.1")
+        raise DemandError(
+            f"{name}: {wanted[:60]!r} is neither a word, a number nor a bound such as <0.1"
+        )
     if fact.words() and wanted not in fact.words():
         raise DemandError(f"{name} is {' or '.join(fact.words())}, not {wanted[:60]!r}")
     return name, wanted
@@ -166,11 +190,15 @@ def meets(value: Value, wanted: str) -> bool:
     text = str(value)
     bound = _BOUND.fullmatch(wanted)
     if bound is None:
-        return text == wanted or (_is_number(text) and _is_number(wanted) and float(text) == float(wanted))
+        return text == wanted or (
+            _is_number(text) and _is_number(wanted) and float(text) == float(wanted)
+        )
     if not _is_number(text):
         return False
     number, limit = float(text), float(bound[2])
-    return {"<": number < limit, "<=": number <= limit, ">": number > limit, ">=": number >= limit}[bound[1]]
+    return {"<": number < limit, "<=": number <= limit, ">": number > limit, ">=": number >= limit}[
+        bound[1]
+    ]
 
 
 def _wanted(wanted: str) -> str:
@@ -201,11 +229,24 @@ def sheet(found: Mapping[str, Value]) -> dict[str, list[Line]]:
     shown: set[str] = set()
     for fact in known().values():
         family = fact.name.removesuffix("*")
-        names = [name for name in sorted(found) if name.startswith(family)] if family != fact.name else [fact.name, *([fact.name + END] if fact.again else [])]
+        names = (
+            [name for name in sorted(found) if name.startswith(family)]
+            if family != fact.name
+            else [fact.name, *([fact.name + END] if fact.again else [])]
+        )
         shown |= set(names)
         about = {fact.name + END: f"{fact.about}; after the last run"}
-        lines.setdefault(fact.group, []).extend(Line(name=name, value=found.get(name), unit=fact.unit, about=about.get(name, fact.about)) for name in names)
-    other = [Line(name=name, value=value, unit="", about="") for name, value in sorted(found.items()) if name not in shown]
+        lines.setdefault(fact.group, []).extend(
+            Line(
+                name=name, value=found.get(name), unit=fact.unit, about=about.get(name, fact.about)
+            )
+            for name in names
+        )
+    other = [
+        Line(name=name, value=value, unit="", about="")
+        for name, value in sorted(found.items())
+        if name not in shown
+    ]
     return lines | ({"other": other} if other else {})
 
 
@@ -213,13 +254,22 @@ def sheet(found: Mapping[str, Value]) -> dict[str, list[Line]]:
 
 
 def checklist_table() -> str:
-    rows = [(item.item, item.want, item.enforced, _code(item.verified), _code(item.recorded)) for item in checklist()]
+    rows = [
+        (item.item, item.want, item.enforced, _code(item.verified), _code(item.recorded))
+        for item in checklist()
+    ]
     return _table(("item", "wanted", "enforced by", "verified by", "recorded as"), rows)
 
 
 def facts_table() -> str:
     rows = [
-        (fact.group, f"`{fact.name}`", fact.about + (f" ({fact.unit})" if fact.unit else ""), fact.compare, "runner" if fact.set else "")
+        (
+            fact.group,
+            f"`{fact.name}`",
+            fact.about + (f" ({fact.unit})" if fact.unit else ""),
+            fact.compare,
+            "runner" if fact.set else "",
+        )
         for fact in known().values()
     ]
     return _table(("group", "fact", "what it is", "compared as", "set by"), rows)
@@ -231,4 +281,6 @@ def _code(names: tuple[str, ...]) -> str:
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [heads, ("---",) * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in lines
+    )

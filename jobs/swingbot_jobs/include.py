@@ -51,16 +51,22 @@ def _included(text: str, name: str, find: Find, inside: tuple[str, ...]) -> Iter
         for pasted in _pasted(_parsed(wanted[2], where), where, find, inside):
             budget -= len(pasted)
             if budget < 0:
-                raise JobError(f"{where}: with what it includes, the job has more than {MAX_CHARACTERS} characters")
+                raise JobError(
+                    f"{where}: with what it includes, the job has more than {MAX_CHARACTERS} characters"
+                )
             if indent and pasted.startswith("---"):
-                raise JobError(f"{where}: a file of several documents can only be included at the top level")
+                raise JobError(
+                    f"{where}: a file of several documents can only be included at the top level"
+                )
             yield indent + pasted
         yield line_mark(*places.at(number), after=1, indent=indent)
 
 
 def _parsed(written: str, where: str) -> _Wanted:
     """What a `<<:` line asks for: a file name, or `{file: NAME, key: value, ignore: [key]}`."""
-    usage = f"{where}: '<<' takes a file name, or {{file: NAME, KEY: VALUE, ignore: [KEY]}} in one line"
+    usage = (
+        f"{where}: '<<' takes a file name, or {{file: NAME, KEY: VALUE, ignore: [KEY]}} in one line"
+    )
     try:
         node = yaml.compose(written, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -74,7 +80,10 @@ def _parsed(written: str, where: str) -> _Wanted:
     if not isinstance(file, yaml.ScalarNode):
         raise JobError(usage)
     keys = ignored.value if isinstance(ignored, yaml.SequenceNode) else [ignored] if ignored else []
-    overrides = {key: written[value.start_mark.index : value.end_mark.index].strip() for key, value in entries.items()}
+    overrides = {
+        key: written[value.start_mark.index : value.end_mark.index].strip()
+        for key, value in entries.items()
+    }
     return _Wanted(str(file.value), overrides, frozenset(str(key.value) for key in keys))
 
 
@@ -83,10 +92,14 @@ def _pasted(wanted: _Wanted, where: str, find: Find, inside: tuple[str, ...]) ->
         raise JobError(f"{where}: files include each other more than {MAX_DEPTH} deep")
     found = find(wanted.file, inside[-1])
     if found is None:
-        raise JobError(f"{where}: the file {wanted.file!r} that is included here was not found, neither beside this file nor among the other jobs")
+        raise JobError(
+            f"{where}: the file {wanted.file!r} that is included here was not found, neither beside this file nor among the other jobs"
+        )
     name, text = found
     if name in inside:
-        raise JobError(f"{where}: {name} includes itself ({' in '.join([name, *reversed(inside)])})")
+        raise JobError(
+            f"{where}: {name} includes itself ({' in '.join([name, *reversed(inside)])})"
+        )
     if not _NAME.fullmatch(name):
         raise JobError(f"{where}: the file's name {name!r} can't be used here")
     yield line_mark(name, 1)

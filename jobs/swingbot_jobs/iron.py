@@ -64,7 +64,9 @@ class SshDriver:
     key: str  # path of the private key on the controller
     known_hosts: str  # path of a file with the box's host key
     enter: str
-    reboot_command: tuple[str, ...] = ()  # makes the next boot, and only that, one of the kernel under test
+    reboot_command: tuple[
+        str, ...
+    ] = ()  # makes the next boot, and only that, one of the kernel under test
     reboot_where: str = "box"
     console: Console | None = None
     results: str = "console"
@@ -74,13 +76,22 @@ class SshDriver:
     workspace: str = "/run/swingbot"
     kconfig_needed: tuple[str, ...] = ()
     network: Address = field(default_factory=Address)
-    idle_release: str = ""  # what `uname -r` says in the idle system, with * and ?; empty: not looked at
+    idle_release: str = (
+        ""  # what `uname -r` says in the idle system, with * and ?; empty: not looked at
+    )
 
     def to_json(self) -> dict[str, Any]:
         """What may be shown of it: neither addresses nor the words of commands, which may name other machines and files."""
         kind = "none" if self.console is None else "command" if self.console.command else "device"
-        shown = {name: getattr(self, name) for name in ("enter", "results", "panic_seconds", "return_seconds", "idle_release")}
-        return shown | {"console": kind, "power": self.power is not None, "kconfig_needed": list(self.kconfig_needed)}
+        shown = {
+            name: getattr(self, name)
+            for name in ("enter", "results", "panic_seconds", "return_seconds", "idle_release")
+        }
+        return shown | {
+            "console": kind,
+            "power": self.power is not None,
+            "kconfig_needed": list(self.kconfig_needed),
+        }
 
 
 def parse(table: _Table) -> SshDriver:
@@ -115,13 +126,22 @@ def _check(driver: SshDriver, table: _Table) -> None:
     if driver.port > 65535:
         table.refuse("port", f"port is {driver.port}, must be at most 65535")
     if driver.enter == "reboot" and not driver.reboot_command:
-        table.refuse("enter", "enter is reboot, which needs reboot_command: what makes the next boot one of {kernel} with {initrd} and {cmdline}")
+        table.refuse(
+            "enter",
+            "enter is reboot, which needs reboot_command: what makes the next boot one of {kernel} with {initrd} and {cmdline}",
+        )
     text = " ".join(driver.reboot_command)
     missing = [place for place in PLACES if place not in text]
     if driver.reboot_command and missing:
-        table.refuse("reboot_command", f"reboot_command lacks {', '.join(missing)}; the places stand for what the next boot needs")
+        table.refuse(
+            "reboot_command",
+            f"reboot_command lacks {', '.join(missing)}; the places stand for what the next boot needs",
+        )
     if driver.results == "console" and driver.console is None:
-        table.refuse("results", "results is console, but console is none; say how the console is read, or take results: network")
+        table.refuse(
+            "results",
+            "results is console, but console is none; say how the console is read, or take results: network",
+        )
 
 
 def _console(table: _Table) -> Console | None:
@@ -135,7 +155,10 @@ def _console(table: _Table) -> Console | None:
     )
     inner.done()
     if bool(made.command) == bool(made.device):
-        table.refuse("console", "console must be none, or have one of command (words that print the console) and device (a serial line of this host)")
+        table.refuse(
+            "console",
+            "console must be none, or have one of command (words that print the console) and device (a serial line of this host)",
+        )
     return made
 
 
@@ -143,7 +166,9 @@ def _power(table: _Table) -> Power | None:
     if table.take("power") == "none":
         return None
     inner = table.table("power")
-    made = Power(**{name: _words(inner, name, must=False) for name in ("on", "off", "cycle", "status")})
+    made = Power(
+        **{name: _words(inner, name, must=False) for name in ("on", "off", "cycle", "status")}
+    )
     inner.done()
     if not made.cycle and not (made.on and made.off):
         table.refuse("power", "power must be none, or have cycle, or both on and off")
@@ -162,7 +187,10 @@ def _network(table: _Table) -> Address:
             raise ValueError
         ipaddress.ip_address(made.gateway or "0.0.0.0")
     except ValueError:
-        table.refuse("network", "network must be idle, dhcp, or have an address as 192.0.2.17/24 and, where there is one, a gateway as 192.0.2.1")
+        table.refuse(
+            "network",
+            "network must be idle, dhcp, or have an address as 192.0.2.17/24 and, where there is one, a gateway as 192.0.2.1",
+        )
     return made
 
 
@@ -173,7 +201,10 @@ def parse_options(table: _Table) -> tuple[str, ...]:
         table.refuse("kconfig_needed", "kconfig_needed must be a list of options as VIRTIO_NET")
     found = [_OPTION.fullmatch(option) if isinstance(option, str) else None for option in given]
     if None in found:
-        table.refuse("kconfig_needed", f"kconfig_needed has {given[found.index(None)]!r}, must be options as VIRTIO_NET; each has to be built in (=y)")
+        table.refuse(
+            "kconfig_needed",
+            f"kconfig_needed has {given[found.index(None)]!r}, must be options as VIRTIO_NET; each has to be built in (=y)",
+        )
     return tuple(match[1] for match in found if match)
 
 
@@ -182,7 +213,11 @@ def _words(table: _Table, key: str, *, must: bool) -> tuple[str, ...]:
         table.take(key, ())
         return ()
     words = table.take(key)
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+    if (
+        not isinstance(words, list)
+        or not words
+        or not all(isinstance(word, str) and word for word in words)
+    ):
         table.refuse(key, f"{key} must be a list of words, all strings: no shell splits it")
     return tuple(words)
 
@@ -190,7 +225,10 @@ def _words(table: _Table, key: str, *, must: bool) -> tuple[str, ...]:
 def _path(table: _Table, key: str, default: str | None = None) -> str:
     path = table.text(key, default)
     if not _PATH.fullmatch(path) or "/../" in f"{path}/":
-        table.refuse(key, f"{key} is {path!r}, must be an absolute path of letters, digits and '/', '.', '_', '-', '+', '@', ':'")
+        table.refuse(
+            key,
+            f"{key} is {path!r}, must be an absolute path of letters, digits and '/', '.', '_', '-', '+', '@', ':'",
+        )
     return path
 
 
@@ -201,7 +239,9 @@ def _one_of(table: _Table, key: str, known: Sequence[str], default: str | None =
     return said
 
 
-def _matching(table: _Table, key: str, pattern: re.Pattern[str], what: str, default: str | None = None) -> str:
+def _matching(
+    table: _Table, key: str, pattern: re.Pattern[str], what: str, default: str | None = None
+) -> str:
     said = table.text(key, default)
     if not pattern.fullmatch(said):
         table.refuse(key, f"{key} is {said!r}, must be {what}")

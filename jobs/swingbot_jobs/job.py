@@ -55,26 +55,41 @@ def load_job(text: str, file_name: str, programs: Mapping[str, Program]) -> list
     return documents
 
 
-def read_job(text: str, file_name: str, programs: Mapping[str, Program]) -> tuple[list[Document], list[JobError]]:
+def read_job(
+    text: str, file_name: str, programs: Mapping[str, Program]
+) -> tuple[list[Document], list[JobError]]:
     """The documents that can be understood, and everything that is wrong with the others, each once."""
     try:
         name = _job_name(file_name)
-        tables = list(revised([_table(document) for document in read_documents(_data(text, file_name), file_name, JobError)]))
+        tables = list(
+            revised(
+                [
+                    _table(document)
+                    for document in read_documents(_data(text, file_name), file_name, JobError)
+                ]
+            )
+        )
     except JobError as error:
         return [], [error]
     reader = _Reader(name, programs)
     documents = [document for document in map(reader.document, tables) if document is not None]
     problems = list({str(problem): problem for problem in reader.problems}.values())
     if not documents and not problems:
-        benchmarks = ", ".join(sorted(program.name for program in programs.values() if program.kind == "benchmark"))
-        problems.append(JobError(f"{file_name}:1: the job names no benchmark; known are {benchmarks}"))
+        benchmarks = ", ".join(
+            sorted(program.name for program in programs.values() if program.kind == "benchmark")
+        )
+        problems.append(
+            JobError(f"{file_name}:1: the job names no benchmark; known are {benchmarks}")
+        )
     return documents, problems
 
 
 def _job_name(file_name: str) -> str:
     name = PurePosixPath(file_name).name.removesuffix(".yaml").removesuffix(".yml")
     if not _NAME.fullmatch(name):
-        raise JobError(f"{file_name}:1: a job file's name becomes part of every result's: only letters, digits and '-_.+=%' can be in it")
+        raise JobError(
+            f"{file_name}:1: a job file's name becomes part of every result's: only letters, digits and '-_.+=%' can be in it"
+        )
     return name
 
 
@@ -95,7 +110,11 @@ def quote_braces(text: str) -> str:
         stop = text.find("\n", end)
         stop = len(text) if stop < 0 else stop
         if line >= done and _awaits_value(text[line:start]):
-            value = text[start:stop].partition(" #")[0] if "\n" not in text[start:end] else text[start:stop]
+            value = (
+                text[start:stop].partition(" #")[0]
+                if "\n" not in text[start:end]
+                else text[start:stop]
+            )
             parts += [text[done:start], "'", value.rstrip().replace("'", "''"), "'"]
             done = stop
         else:
@@ -107,7 +126,12 @@ def quote_braces(text: str) -> str:
 def _awaits_value(before: str) -> bool:
     """Whether a line that begins so goes on with a value: after `key: ` or `- `, and not within quotes, a list or a comment."""
     words = before.split()
-    return before.endswith(" ") and bool(words) and (words[-1] == "-" or words[-1].endswith(":")) and not set(before) & set("#'\"{[")
+    return (
+        before.endswith(" ")
+        and bool(words)
+        and (words[-1] == "-" or words[-1].endswith(":"))
+        and not set(before) & set("#'\"{[")
+    )
 
 
 def _table(document: Value) -> Mapping[str, Value]:
@@ -150,7 +174,11 @@ class _Reader:
             program=program.name,
             where=entries[program.name].where,
             settings=settings,
-            monitors=tuple(key for key in entries if key in self._programs and self._programs[key].kind == "monitor"),
+            monitors=tuple(
+                key
+                for key in entries
+                if key in self._programs and self._programs[key].kind == "monitor"
+            ),
             needs={key: entries[key] for key in ("need_cpu", "need_memory") if key in entries},
             demands=demanded,
             ours={key: entries[key] for key in OURS if key in entries},
@@ -173,35 +201,61 @@ class _Reader:
             role = _ROLE.fullmatch(key)
             if key.startswith(("#", ":")):  # LKP's way to switch a key off without deleting it
                 continue
-            if role and role[1] in ("server", "client") and (value.content is None or value.table is not None):
+            if (
+                role
+                and role[1] in ("server", "client")
+                and (value.content is None or value.table is not None)
+            ):
                 yield from self._entries(value.table or {})
             elif role and role[1] in ("server", "client"):
                 self._refuse(value, f"{key!r} must hold 'key: value' lines")
             elif _CONTROL.match(key):
-                self._refuse(value, f"{key!r} is not supported; only 'if role server' and 'if role client' are")
+                self._refuse(
+                    value,
+                    f"{key!r} is not supported; only 'if role server' and 'if role client' are",
+                )
             elif key == "<<":
-                self._refuse(value, "'<<' takes in the text of a job file, and must name one ('<<: base.yaml'); YAML's own merges are not taken")
+                self._refuse(
+                    value,
+                    "'<<' takes in the text of a job file, and must name one ('<<: base.yaml'); YAML's own merges are not taken",
+                )
             else:
                 yield key, value
 
     def _benchmark(self, entries: Mapping[str, Value]) -> Program | None:
-        found = [key for key in entries if key in self._programs and self._programs[key].kind == "benchmark"]
+        found = [
+            key
+            for key in entries
+            if key in self._programs and self._programs[key].kind == "benchmark"
+        ]
         if len(found) > 1:
-            self._refuse(entries[found[1]], f"one job runs one benchmark, but {' and '.join(found)} are here; put them into files of their own")
+            self._refuse(
+                entries[found[1]],
+                f"one job runs one benchmark, but {' and '.join(found)} are here; put them into files of their own",
+            )
         return self._programs[found[0]] if found else None
 
     def _take_options(self, settings: dict[str, Value], block: Value, program: Program) -> None:
         """The settings inside a program's own block; `hackbench:` alone has none."""
         if block.content is not None and block.table is None:
-            self._refuse(block, f"{program.name} must be empty or a table of its parameters ({', '.join(program.parameters)})")
+            self._refuse(
+                block,
+                f"{program.name} must be empty or a table of its parameters ({', '.join(program.parameters)})",
+            )
         for key, value in (block.table or {}).items():
             if key in program.parameters:
                 self._take(settings, key, value)
             elif not key.startswith(("#", ":")) and f"{program.name}.{key}" not in WITHOUT_EFFECT:
                 known = f"; known are {', '.join(program.parameters)}" if program.parameters else ""
-                self._refuse(value, refusal(key) or f"{program.name} has no parameter {key!r}{suggest(key, program.parameters)}{known}")
+                self._refuse(
+                    value,
+                    refusal(key)
+                    or f"{program.name} has no parameter {key!r}{suggest(key, program.parameters)}{known}",
+                )
 
-    def _take_demands(self, settings: dict[str, Value], demanded: dict[str, str], key: str, value: Value) -> None:
+    def _take_demands(
+        self, settings: dict[str, Value], demanded: dict[str, str], key: str, value: Value
+    ) -> None:
         try:
             for name, fact, wanted in demands.written(key, value):
                 demanded[name] = fact
@@ -209,14 +263,21 @@ class _Reader:
         except JobError as error:
             self.problems.append(error)
 
-    def _take(self, settings: dict[str, Value], key: str, value: Value, *, plain: bool = False) -> None:
+    def _take(
+        self, settings: dict[str, Value], key: str, value: Value, *, plain: bool = False
+    ) -> None:
         """`plain`: what YAML would make of a value does not matter, for LKP never sees it."""
-        if value.table is not None or any(item.table is not None or isinstance(item.content, tuple) for item in value.items):
+        if value.table is not None or any(
+            item.table is not None or isinstance(item.content, tuple) for item in value.items
+        ):
             self._refuse(value, f"{key} must be a value or a list of values")
             return
         for item in value.items:
             if item.ambiguous and not plain:
-                self._refuse(item, f"{key}: YAML takes {item.text} for another value than it looks like; put it in quotes, or write it plainly")
+                self._refuse(
+                    item,
+                    f"{key}: YAML takes {item.text} for another value than it looks like; put it in quotes, or write it plainly",
+                )
         if key in settings:
             self._refuse(value, f"{key} is set twice, first in line {settings[key].line}")
         settings[key] = value
@@ -225,16 +286,31 @@ class _Reader:
         """Refuse what is neither a remark nor a monitor nor something for later documents."""
         other = self._programs.get(key)
         # In a base without a benchmark, any program's parameter may be waiting for the documents after it.
-        waiting = {name for known in self._programs.values() for name in known.parameters} if program is None else set[str]()
+        waiting = (
+            {name for known in self._programs.values() for name in known.parameters}
+            if program is None
+            else set[str]()
+        )
         if other and other.kind == "monitor":
             self._take_options({}, value, other)
         elif key in self._daemons:
             if value.content is not None:
-                self._refuse(value, f"{key} is started by the benchmark itself and takes no settings here")
-        elif not (other or key in REMARKS or key in WITHOUT_EFFECT or key in OURS or key in waiting or NEEDS.fullmatch(key)):
+                self._refuse(
+                    value, f"{key} is started by the benchmark itself and takes no settings here"
+                )
+        elif not (
+            other
+            or key in REMARKS
+            or key in WITHOUT_EFFECT
+            or key in OURS
+            or key in waiting
+            or NEEDS.fullmatch(key)
+        ):
             self._refuse_unknown(key, value, program, waiting)
 
-    def _refuse_unknown(self, key: str, value: Value, program: Program | None, waiting: set[str]) -> None:
+    def _refuse_unknown(
+        self, key: str, value: Value, program: Program | None, waiting: set[str]
+    ) -> None:
         parameters = {*(program.parameters if program else waiting), *OURS, "cluster", "demand"}
         hint = suggest(key, {*parameters, *REMARKS, *self._programs, *self._daemons})
         what = "no program is called" if value.table is not None else "unknown key"
@@ -244,4 +320,7 @@ class _Reader:
     def _check_cluster(self, settings: Mapping[str, Value]) -> None:
         for item in settings["cluster"].items if "cluster" in settings else ():
             if item.content is not None and not _NAME.fullmatch(item.text or ""):
-                self._refuse(item, f"cluster {item.text!r} must be {LOCALHOST} (both roles on one box), or the tbox_group of a testbox that is a cluster")
+                self._refuse(
+                    item,
+                    f"cluster {item.text!r} must be {LOCALHOST} (both roles on one box), or the tbox_group of a testbox that is a cluster",
+                )

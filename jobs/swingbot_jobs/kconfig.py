@@ -34,10 +34,14 @@ def parts_of(name: str) -> Parts:
     base, *fragments = name[:1000].split("+")
     for part in (base, *fragments):
         if not PART.fullmatch(part):
-            raise NoKconfig(f"{name[:80]!r} is no name of a kernel configuration; it looks like vm-x86_64 or vm-x86_64+align64")
+            raise NoKconfig(
+                f"{name[:80]!r} is no name of a kernel configuration; it looks like vm-x86_64 or vm-x86_64+align64"
+            )
     for fragment in fragments:
         if RESERVED.fullmatch(fragment):
-            raise NoKconfig(f"{name[:80]!r}: no fragment can be called {fragment}, result roots say so of layouts")
+            raise NoKconfig(
+                f"{name[:80]!r}: no fragment can be called {fragment}, result roots say so of layouts"
+            )
     if len(set(fragments)) < len(fragments) or len(fragments) > MOST_FRAGMENTS:
         raise NoKconfig(f"{name[:80]!r}: name each fragment once, and at most {MOST_FRAGMENTS}")
     return Parts(base, tuple(fragments))
@@ -69,11 +73,17 @@ class Kconfigs(Mapping[str, str]):
         """The text of `name`. Raises NoKconfig with a sentence that names what there is."""
         parts = parts_of(name)
         if parts.base not in self.bases:
-            raise NoKconfig(f"there is no kernel configuration {parts.base!r}; known are {_names(self.bases)}")
+            raise NoKconfig(
+                f"there is no kernel configuration {parts.base!r}; known are {_names(self.bases)}"
+            )
         for fragment in parts.fragments:
             if fragment not in self.fragments:
-                raise NoKconfig(f"{name!r}: there is no fragment {fragment!r}; known are {_names(self.fragments)}")
-        return "".join([self.bases[parts.base], *(f"\n{self.fragments[one]}" for one in parts.fragments)])
+                raise NoKconfig(
+                    f"{name!r}: there is no fragment {fragment!r}; known are {_names(self.fragments)}"
+                )
+        return "".join(
+            [self.bases[parts.base], *(f"\n{self.fragments[one]}" for one in parts.fragments)]
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.bases)

@@ -6,7 +6,9 @@ import hashlib
 import json
 
 
-def build_key(tree_hash: str, kconfig_name: str, fragment_text: str, compiler: str, layout: int) -> str:
+def build_key(
+    tree_hash: str, kconfig_name: str, fragment_text: str, compiler: str, layout: int
+) -> str:
     """Name a kernel build by what goes into it; 64 hex digits. The same key is never built twice.
 
     `tree_hash` is git's id of the commit's tree (`git rev-parse COMMIT^{tree}`), not of the commit: two
@@ -15,5 +17,7 @@ def build_key(tree_hash: str, kconfig_name: str, fragment_text: str, compiler: s
     The exact compiler version is not part of it: only the worker knows that.
     """
     fragment = hashlib.sha256(fragment_text.encode()).hexdigest()
-    canonical = json.dumps([tree_hash, [kconfig_name, fragment], compiler, layout], separators=(",", ":"))
+    canonical = json.dumps(
+        [tree_hash, [kconfig_name, fragment], compiler, layout], separators=(",", ":")
+    )
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -25,7 +25,9 @@ def of_order(order: Mapping[str, Any], jobs: Path, workers: Path) -> dict[str, s
     if order["kind"] == "build":
         name = order["kernel"]["kconfig"]
         return {f"kconfig/{name}": _kconfig(workers / "kconfig", name)}
-    programs = sorted({name for job in order["unit_jobs"] for name in (job["program"], *job.get("monitors", ()))})
+    programs = sorted(
+        {name for job in order["unit_jobs"] for name in (job["program"], *job.get("monitors", ()))}
+    )
     boxes = [order["testbox"], *_nodes(workers / "testboxes" / f"{order['testbox']}.yaml")]
     parts = {f"testboxes/{name}.yaml": workers / "testboxes" / f"{name}.yaml" for name in boxes}
     parts |= {name: workers / name for name in ("rootfs", "tuning")}
@@ -65,7 +67,11 @@ def _kconfig(directory: Path, name: str) -> str:
 def _files(path: Path) -> Iterable[Path]:
     if path.is_file():
         return [path]
-    return [file for file in path.rglob("*") if file.is_file() and not set(_IGNORED) & set(file.relative_to(path).parts)]
+    return [
+        file
+        for file in path.rglob("*")
+        if file.is_file() and not set(_IGNORED) & set(file.relative_to(path).parts)
+    ]
 
 
 def difference(order: Mapping[str, Any], jobs: Path, workers: Path) -> str | None:
@@ -76,5 +82,11 @@ def difference(order: Mapping[str, Any], jobs: Path, workers: Path) -> str | Non
     if not other:
         return None
     lacking = all(here.get(name, MISSING) == MISSING for name in other)
-    verb = ("is" if len(other) == 1 else "are") + (" missing on this worker's host" if lacking else " not the same on this worker's host as on the master's")
-    return f"{', '.join(other)} {verb}; bring {jobs} and {workers} to the version that the master has."
+    verb = ("is" if len(other) == 1 else "are") + (
+        " missing on this worker's host"
+        if lacking
+        else " not the same on this worker's host as on the master's"
+    )
+    return (
+        f"{', '.join(other)} {verb}; bring {jobs} and {workers} to the version that the master has."
+    )

@@ -19,13 +19,18 @@ from typing import Final
 import yaml
 
 MAX_CHARACTERS = 64 * 1024  # YAML is read at some 30 KB a second
-MAX_VALUES = 20_000  # aliases count each time they are used: a few lines of them can stand for billions
+MAX_VALUES = (
+    20_000  # aliases count each time they are used: a few lines of them can stand for billions
+)
 MAX_DEPTH = 20
 # Plain scalars that YAML 1.1 takes for a number, a truth or a date and writes back in another way: 010, 1_000, 1.50, 12:30, yes, :name.
 _NUMBER: Final = re.compile(
-    r"[-+]?(?:0[xXbBoO][0-9a-fA-F_,]+|[0-9][0-9_,:]*|[0-9_,:]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_,]*[eE][-+]?[0-9]+)|[-+]?\.(?:inf|nan)", re.IGNORECASE
+    r"[-+]?(?:0[xXbBoO][0-9a-fA-F_,]+|[0-9][0-9_,:]*|[0-9_,:]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_,]*[eE][-+]?[0-9]+)|[-+]?\.(?:inf|nan)",
+    re.IGNORECASE,
 )
-_CANONICAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)|-?(?:0\.[1-9]|[1-9][0-9]{0,11}\.[0-9])|-?(?:0\.[1-9]|[1-9][0-9]{0,11}\.[0-9])[0-9]{0,2}[1-9]")
+_CANONICAL: Final = re.compile(
+    r"-?(?:0|[1-9][0-9]*)|-?(?:0\.[1-9]|[1-9][0-9]{0,11}\.[0-9])|-?(?:0\.[1-9]|[1-9][0-9]{0,11}\.[0-9])[0-9]{0,2}[1-9]"
+)
 _WORD: Final = re.compile(r"(?:true|false|yes|no|on|off)", re.IGNORECASE)
 _OTHER: Final = re.compile(r":.*|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*")
 _LINE: Final = re.compile(r'[ ]*#line ([0-9]{1,7}) "([^"\x00-\x1f]{1,255})"\s*')
@@ -113,16 +118,24 @@ def line_mark(file: str, line: int, after: int = 0, indent: str = "") -> str:
 def read_documents(text: str, file_name: str, error: type[LineError] = LineError) -> list[Value]:
     """Read all `---` documents of `text`; raise `error` with file and line when it is not YAML that we take."""
     if len(text) > MAX_CHARACTERS:
-        raise error(f"{file_name}:1: the file has {len(text)} characters, more than {MAX_CHARACTERS}")
+        raise error(
+            f"{file_name}:1: the file has {len(text)} characters, more than {MAX_CHARACTERS}"
+        )
     places = Places.of(text, file_name)
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.reader.ReaderError as problem:
-        line = text.count("\n", 0, max(problem.position, 0)) if isinstance(problem.position, int) else 0
+        line = (
+            text.count("\n", 0, max(problem.position, 0))
+            if isinstance(problem.position, int)
+            else 0
+        )
         raise error(f"{places.where(line)}: has a character that YAML does not allow") from problem
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        raise error(f"{places.where(mark.line if mark else 0)}: not valid YAML: {problem.problem or problem.context}") from problem
+        raise error(
+            f"{places.where(mark.line if mark else 0)}: not valid YAML: {problem.problem or problem.context}"
+        ) from problem
     except (RecursionError, ValueError, yaml.YAMLError) as problem:
         raise error(f"{file_name}:1: not valid YAML, or nested too deeply") from problem
     reader = _Reader(places, error)
@@ -137,9 +150,16 @@ class _Reader:
         file, line = self._places.at(node.start_mark.line)
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
-            raise self._error(f"{file}:{line}: too many values, or nested deeper than {MAX_DEPTH} levels")
+            raise self._error(
+                f"{file}:{line}: too many values, or nested deeper than {MAX_DEPTH} levels"
+            )
         if isinstance(node, yaml.ScalarNode):
-            return Value(None if node.tag == "tag:yaml.org,2002:null" else str(node.value), line, file, node.style is None)
+            return Value(
+                None if node.tag == "tag:yaml.org,2002:null" else str(node.value),
+                line,
+                file,
+                node.style is None,
+            )
         if isinstance(node, yaml.SequenceNode):
             return Value(tuple(self.value(item, depth + 1) for item in node.value), line, file)
         assert isinstance(node, yaml.MappingNode)
@@ -150,12 +170,16 @@ class _Reader:
         for key_node, value_node in node.value:
             file, line = self._places.at(key_node.start_mark.line)
             if not isinstance(key_node, yaml.ScalarNode):
-                raise self._error(f"{file}:{line}: a key must be plain text; put quotes around values with {{{{ }}}}")
+                raise self._error(
+                    f"{file}:{line}: a key must be plain text; put quotes around values with {{{{ }}}}"
+                )
             key = str(key_node.value)
             first = table.get(key)
             # What was included may be set anew by the file that includes it, or by the next include: the last one counts.
             if first and first.file == file:
-                raise self._error(f"{file}:{line}: {key!r} stands twice, first in line {first.line}")
+                raise self._error(
+                    f"{file}:{line}: {key!r} stands twice, first in line {first.line}"
+                )
             value = self.value(value_node, depth + 1)
             # An entry is where its key is: that is where someone looks for it.
             table[key] = Value(value.content, line, file, value.plain)

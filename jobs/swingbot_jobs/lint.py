@@ -36,12 +36,18 @@ class Linted:
         return all(finding.severity == "remark" for finding in self.findings)
 
 
-def lint(text: str, file_name: str, testboxes: Sequence[Box], programs: Mapping[str, Program]) -> Linted:
+def lint(
+    text: str, file_name: str, testboxes: Sequence[Box], programs: Mapping[str, Program]
+) -> Linted:
     """Look at a job file as it would be on each of `testboxes`. Raises nothing: whatever is wrong is a finding."""
     documents, problems = read_job(text, file_name, programs)
     counts: dict[str, int] = {}
     for box in testboxes:
-        found = [problem for document in documents for problem in _values(document, programs[document.program], box)]
+        found = [
+            problem
+            for document in documents
+            for problem in _values(document, programs[document.program], box)
+        ]
         if not found:
             try:
                 counts[box.name] = len(expand_documents(documents, box, programs))
@@ -49,15 +55,26 @@ def lint(text: str, file_name: str, testboxes: Sequence[Box], programs: Mapping[
                 found = [error]
         problems += found
     findings = [Finding("error", str(problem)) for problem in problems]
-    findings += [Finding("remark", remark) for document in documents for remark in _remarks(document)]
-    return Linted(file_name, {} if problems and not documents else counts, tuple(dict.fromkeys(findings)))
+    findings += [
+        Finding("remark", remark) for document in documents for remark in _remarks(document)
+    ]
+    return Linted(
+        file_name, {} if problems and not documents else counts, tuple(dict.fromkeys(findings))
+    )
 
 
 def twins(files: Sequence[tuple[str, str]]) -> list[Finding]:
     """(job name, path) of several files: two of one name give their results one name too."""
     first: dict[str, str] = {}
-    twice = [(name, path, first[name]) for name, path in files if first.setdefault(name, path) != path]
-    return [Finding("error", f"{path}:1: is called {name} as {other} is, and so are its results; rename one") for name, path, other in twice]
+    twice = [
+        (name, path, first[name]) for name, path in files if first.setdefault(name, path) != path
+    ]
+    return [
+        Finding(
+            "error", f"{path}:1: is called {name} as {other} is, and so are its results; rename one"
+        )
+        for name, path, other in twice
+    ]
 
 
 def _values(document: Document, program: Program, box: Box) -> Iterator[JobError]:

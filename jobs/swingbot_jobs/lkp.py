@@ -60,20 +60,30 @@ def job_file(job: UnitJob) -> str:
     server = _settings({"ip": job.params.get("ip", "ipv4")}, 0)
     cluster = job.params.get("cluster", "cs-localhost")
     roles = f"cluster: {json.dumps(cluster)}\nnode_roles: server client\n{server}if role server:\n  netserver:\nif role client:\n  netperf:\n"
-    return head + roles + _settings({name: value for name, value in job.params.items() if name not in ("cluster", "ip")}, 4)
+    return (
+        head
+        + roles
+        + _settings(
+            {name: value for name, value in job.params.items() if name not in ("cluster", "ip")}, 4
+        )
+    )
 
 
 def refuse_unknown(jobs: Iterable[UnitJob]) -> None:
     """Raise NoPendant for the first of `jobs` that LKP can't run."""
     for job in jobs:
         if job.program not in PENDANTS:
-            raise NoPendant(f"{job.name}: engine lkp can't run {job.program}: lkp-tests has no such program; it shares {', '.join(PENDANTS)} with us")
+            raise NoPendant(
+                f"{job.name}: engine lkp can't run {job.program}: lkp-tests has no such program; it shares {', '.join(PENDANTS)} with us"
+            )
         if job.monitors:
             raise NoPendant(f"{job.name}: engine lkp has no runs for the monitor {job.monitors[0]}")
 
 
 def _settings(params: Mapping[str, str], indent: int) -> str:
-    return "".join(f"{' ' * indent}{name}: {json.dumps(value)}\n" for name, value in sorted(params.items()))
+    return "".join(
+        f"{' ' * indent}{name}: {json.dumps(value)}\n" for name, value in sorted(params.items())
+    )
 
 
 def is_lkp(files: Mapping[str, str]) -> bool:
@@ -81,7 +91,9 @@ def is_lkp(files: Mapping[str, str]) -> bool:
     return files.get(MARKER, "").strip() == "lkp"
 
 
-def read_lkp(program: Program, files: Mapping[str, str], own: Callable[[], Parsed]) -> tuple[Parsed, str | None]:
+def read_lkp(
+    program: Program, files: Mapping[str, str], own: Callable[[], Parsed]
+) -> tuple[Parsed, str | None]:
     """The benchmark's samples of one run by LKP, without the program's name before them, and a remark.
 
     `own` reads the program's output with our parser. Raises ParseError with what LKP says of a run that can't count.
@@ -89,7 +101,12 @@ def read_lkp(program: Program, files: Mapping[str, str], own: Callable[[], Parse
     if said := list(_states(files.get(LAST_STATE, ""))):
         raise ParseError(f"LKP's last_state: {'; '.join(dict.fromkeys(said))}")
     stats = _stats(files)
-    if said := [state for name, value in stats.items() if name.startswith("last_state.") and value != 0 for state in [_state(name.partition(".")[2])]]:
+    if said := [
+        state
+        for name, value in stats.items()
+        if name.startswith("last_state.") and value != 0
+        for state in [_state(name.partition(".")[2])]
+    ]:
         raise ParseError(f"LKP's last_state: {'; '.join(dict.fromkeys(said))}")
     found = dict(_benchmark(program, stats))
     if not found:
@@ -97,13 +114,23 @@ def read_lkp(program: Program, files: Mapping[str, str], own: Callable[[], Parse
     other = own()  # a lost instance is told here: LKP takes the mean of the survivors
     for name, value in other.items():
         if name not in found and isinstance(value, float | int) and value != 0:
-            raise ParseError(f"LKP's stats.json lacks {program.name}.{name}, which the program printed")
-    unlike = [name for name, value in other.items() if name in found and not _alike(value, found[name])]
-    remark = f"LKP and swingbot read {', '.join(unlike[:3])} differently; LKP's is kept" if unlike else None
+            raise ParseError(
+                f"LKP's stats.json lacks {program.name}.{name}, which the program printed"
+            )
+    unlike = [
+        name for name, value in other.items() if name in found and not _alike(value, found[name])
+    ]
+    remark = (
+        f"LKP and swingbot read {', '.join(unlike[:3])} differently; LKP's is kept"
+        if unlike
+        else None
+    )
     return found, remark
 
 
-def _benchmark(program: Program, stats: Mapping[str, float]) -> Iterator[tuple[str, float | list[float]]]:
+def _benchmark(
+    program: Program, stats: Mapping[str, float]
+) -> Iterator[tuple[str, float | list[float]]]:
     """The statistics that the program's meta.yaml knows. LKP writes no 0 for a benchmark: there it means that nothing was measured."""
     for full_name, value in stats.items():
         metric = program.metric(full_name)
@@ -115,12 +142,18 @@ def _benchmark(program: Program, stats: Mapping[str, float]) -> Iterator[tuple[s
 
 
 def _alike(own: float | list[float], theirs: float | list[float]) -> bool:
-    return isinstance(own, float | int) and isinstance(theirs, float | int) and math.isclose(own, theirs, rel_tol=_EQUAL)
+    return (
+        isinstance(own, float | int)
+        and isinstance(theirs, float | int)
+        and math.isclose(own, theirs, rel_tol=_EQUAL)
+    )
 
 
 def exit_status(last_state: str) -> int:
     """The exit status of the test, which `lkp run` does not tell; 0 if `last_state` knows of none that failed."""
-    codes = [int(match[3]) for line in last_state.splitlines() if (match := _EXIT.match(line.strip()))]
+    codes = [
+        int(match[3]) for line in last_state.splitlines() if (match := _EXIT.match(line.strip()))
+    ]
     return next((code for code in codes if code), 0)
 
 
@@ -142,7 +175,11 @@ def _stats(files: Mapping[str, str]) -> dict[str, float]:
     """`stats.json`: finite numbers by name. Names too long for us and values that are no numbers make it unbelievable as a whole."""
     text = files.get(STATS, "")
     if not text.strip():
-        raise ParseError(f"{_NOT_RUN} ({' '.join(files[LEFT_OUT].split())[:200]})" if files.get(LEFT_OUT) else _NOT_RUN)
+        raise ParseError(
+            f"{_NOT_RUN} ({' '.join(files[LEFT_OUT].split())[:200]})"
+            if files.get(LEFT_OUT)
+            else _NOT_RUN
+        )
     try:
         found: Any = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -151,7 +188,11 @@ def _stats(files: Mapping[str, str]) -> dict[str, float]:
         raise ParseError("LKP's stats.json is no table of names and numbers")
     if len(found) > _MAX_KEYS:
         raise ParseError(f"LKP's stats.json has {len(found)} statistics, more than {_MAX_KEYS}")
-    return {name: float(value) for name, value in found.items() if isinstance(value, int | float) and not isinstance(value, bool) and _sane(name, value)}
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and _sane(name, value)
+    }
 
 
 def _refuse(text: str) -> float:

@@ -50,9 +50,16 @@ Parser = Callable[[Mapping[str, str], Mapping[str, str]], Mapping[str, float | l
 # --- one run ---------------------------------------------------------------------------------------------------------
 
 
-def parse_run(program: str, files: Mapping[str, str], params: Mapping[str, str], programs: Mapping[str, Program]) -> Samples:
+def parse_run(
+    program: str,
+    files: Mapping[str, str],
+    params: Mapping[str, str],
+    programs: Mapping[str, Program],
+) -> Samples:
     """Samples of one run by full metric name, with those of every monitor that can be read; ParseError when there is no result."""
-    return _benchmark(_known(program, programs), files, params) | _watched(files, params, programs)[0]
+    return (
+        _benchmark(_known(program, programs), files, params) | _watched(files, params, programs)[0]
+    )
 
 
 def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dict[str, object]:
@@ -64,7 +71,10 @@ def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dic
     known = _known(program, programs)
     files = _files_at(path, "stdout" if known.kind == "benchmark" else program)
     if known.kind == "benchmark":
-        return {"program": program, "samples": _benchmark(known, files, {}) | _watched(files, {}, programs)[0]}
+        return {
+            "program": program,
+            "samples": _benchmark(known, files, {}) | _watched(files, {}, programs)[0],
+        }
     try:
         samples = _monitor(known, files, {})
     except ParseError as error:
@@ -76,7 +86,9 @@ def parse_file(program: str, path: Path, programs: Mapping[str, Program]) -> dic
 
 def _known(program: str, programs: Mapping[str, Program]) -> Program:
     if program not in programs:
-        raise ParseError(f"there is no program {program!r}{suggest(program, programs)}; known are {', '.join(sorted(programs))}")
+        raise ParseError(
+            f"there is no program {program!r}{suggest(program, programs)}; known are {', '.join(sorted(programs))}"
+        )
     return programs[program]
 
 
@@ -101,15 +113,23 @@ def _benchmark(program: Program, files: Mapping[str, str], params: Mapping[str, 
     return _measured(program, files, params)[0]
 
 
-def _measured(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> tuple[Samples, str | None]:
+def _measured(
+    program: Program, files: Mapping[str, str], params: Mapping[str, str]
+) -> tuple[Samples, str | None]:
     """A benchmark's samples, and a remark."""
     if program.kind != "benchmark":
         raise ParseError(f"{program.name} is a monitor, it gives no result of its own")
-    found, remark = _by_lkp(program, files, params) if is_lkp(files) else (_asked(program, files, params), None)
-    return {f"{program.name}.{name}": values for name, values in _checked(program.name, found).items()}, remark
+    found, remark = (
+        _by_lkp(program, files, params) if is_lkp(files) else (_asked(program, files, params), None)
+    )
+    return {
+        f"{program.name}.{name}": values for name, values in _checked(program.name, found).items()
+    }, remark
 
 
-def _by_lkp(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> tuple[Mapping[str, float | list[float]], str | None]:
+def _by_lkp(
+    program: Program, files: Mapping[str, str], params: Mapping[str, str]
+) -> tuple[Mapping[str, float | list[float]], str | None]:
     try:
         return read_lkp(program, files, lambda: _asked(program, files, params))
     except ParseError as error:
@@ -120,28 +140,48 @@ def _monitor(program: Program, files: Mapping[str, str], params: Mapping[str, st
     """A monitor's samples; none when it had nothing to count. Names of the kernel's (symbols, interrupts) are made fit to be names of metrics."""
     found: dict[str, float | list[float]] = {}
     for name, values in _asked(program, files, params).items():
-        found.setdefault(re.sub(r"[^-A-Za-z0-9_.:/%=,+@()]", "_", name)[:LONGEST_NAME].lstrip("-_.:/%=,+@()"), values)
+        found.setdefault(
+            re.sub(r"[^-A-Za-z0-9_.:/%=,+@()]", "_", name)[:LONGEST_NAME].lstrip("-_.:/%=,+@()"),
+            values,
+        )
     found.pop("", None)
-    return {f"{program.prefix}.{name}": values for name, values in _checked(program.name, found).items()} if found else {}
+    return (
+        {
+            f"{program.prefix}.{name}": values
+            for name, values in _checked(program.name, found).items()
+        }
+        if found
+        else {}
+    )
 
 
-def _asked(program: Program, files: Mapping[str, str], params: Mapping[str, str]) -> Mapping[str, float | list[float]]:
+def _asked(
+    program: Program, files: Mapping[str, str], params: Mapping[str, str]
+) -> Mapping[str, float | list[float]]:
     try:
         return _parser(program.directory / "parse.py")(files, params)
     except ParseError as error:
         raise ParseError(_printable(str(error))) from error  # it may quote what the guest wrote
 
 
-def _watched(files: Mapping[str, str], params: Mapping[str, str], programs: Mapping[str, Program]) -> tuple[Samples, list[str]]:
+def _watched(
+    files: Mapping[str, str], params: Mapping[str, str], programs: Mapping[str, Program]
+) -> tuple[Samples, list[str]]:
     """What the monitors of every run saw, and in words what could not be read of them."""
     samples: Samples = {}
     problems: list[str] = []
     for program in programs.values():
-        if program.kind == "monitor" and program.when == "always" and any(files.get(name, "").strip() for name in program.wanted_files):
+        if (
+            program.kind == "monitor"
+            and program.when == "always"
+            and any(files.get(name, "").strip() for name in program.wanted_files)
+        ):
             try:
                 samples |= _monitor(program, files, params)
             except ParseError as error:
-                problems.append(f"{'counters' if program.name == PERF_STAT else program.name} left out: {error}")
+                problems.append(
+                    f"{'counters' if program.name == PERF_STAT else program.name} left out: {error}"
+                )
     return samples, problems
 
 
@@ -150,7 +190,9 @@ def _checked(program: str, parsed: Mapping[str, float | list[float]]) -> Samples
     for name, value in parsed.items():
         values = [float(one) for one in (value if isinstance(value, list) else [value])]
         if not METRIC.fullmatch(name):
-            raise ParseError(f"{program} gives a metric with the name {name[:80]!r}, which is no name")
+            raise ParseError(
+                f"{program} gives a metric with the name {name[:80]!r}, which is no name"
+            )
         if not values or len(values) > MAX_VALUES:
             raise ParseError(f"{program}.{name} has {len(values)} values")
         if not all(math.isfinite(one) and abs(one) < 1e300 for one in values):
@@ -164,7 +206,9 @@ def _checked(program: str, parsed: Mapping[str, float | list[float]]) -> Samples
 @cache
 def _parser(path: Path) -> Parser:
     """The `parse` function of a program's parse.py: our own code, next to its meta.yaml."""
-    spec = importlib.util.spec_from_file_location(f"swingbot_program_{path.parent.name.replace('-', '_')}", path)
+    spec = importlib.util.spec_from_file_location(
+        f"swingbot_program_{path.parent.name.replace('-', '_')}", path
+    )
     if spec is None or spec.loader is None or not path.is_file():
         raise ParseError(f"{path.parent.name} has no parse.py")
     module = importlib.util.module_from_spec(spec)
@@ -177,7 +221,10 @@ def _parser(path: Path) -> Parser:
 
 
 def parse_results(
-    tar: Path | str | IO[bytes], unit_jobs: Iterable[UnitJob], programs: Mapping[str, Program], boot: Mapping[str, Value] | None = None
+    tar: Path | str | IO[bytes],
+    unit_jobs: Iterable[UnitJob],
+    programs: Mapping[str, Program],
+    boot: Mapping[str, Value] | None = None,
 ) -> list[ParsedRun]:
     """Every run that was expected of this boot, in order; runs that the boot did not get to are `missing`.
 
@@ -185,29 +232,53 @@ def parse_results(
     """
     results = read_results(tar)
     facts = {**facts_of(results.facts), **(boot or {})}
-    return [_counted(_parsed(job, number, results, programs), job, results, facts) for job in unit_jobs for number in job.numbers]
+    return [
+        _counted(_parsed(job, number, results, programs), job, results, facts)
+        for job in unit_jobs
+        for number in job.numbers
+    ]
 
 
-def _counted(run: ParsedRun, job: UnitJob, results: Results, facts: Mapping[str, Value]) -> ParsedRun:
+def _counted(
+    run: ParsedRun, job: UnitJob, results: Results, facts: Mapping[str, Value]
+) -> ParsedRun:
     """The run without its samples if it only warmed up, or if the machine was not as demanded."""
     if run.status != "ok":
         return run
     if why := not_as_demanded(job.demand, facts, results.runs[job.name, run.number]):
         return replace(run, status="invalid", reason=why[:2000], samples={})
-    return replace(run, status="warmup", reason="a warm-up: not counted", samples={}) if run.number < job.warmup else run
+    return (
+        replace(run, status="warmup", reason="a warm-up: not counted", samples={})
+        if run.number < job.warmup
+        else run
+    )
 
 
-def _parsed(job: UnitJob, number: int, results: Results, programs: Mapping[str, Program]) -> ParsedRun:
+def _parsed(
+    job: UnitJob, number: int, results: Results, programs: Mapping[str, Program]
+) -> ParsedRun:
     files = results.runs.get((job.name, number), {})
     seconds = _seconds(files.get("seconds", ""))
     if not files:
         why = f" ({results.notes[0]})" if results.notes else ""
-        return _run(job, number, "missing", f"nothing came back from this run: the boot ended before it{why}", {}, None)
+        return _run(
+            job,
+            number,
+            "missing",
+            f"nothing came back from this run: the boot ended before it{why}",
+            {},
+            None,
+        )
     try:
         remark, samples = _result(job, files, _known(job.program, programs))
         if (monitor := job.monitor_of(number)) is not None:
             return _run(
-                job, number, "ok", f"run for {monitor}: its other numbers are not compared", _disturbed(job, files, _known(monitor, programs), samples), seconds
+                job,
+                number,
+                "ok",
+                f"run for {monitor}: its other numbers are not compared",
+                _disturbed(job, files, _known(monitor, programs), samples),
+                seconds,
             )
     except ParseError as error:
         return _run(job, number, "failed", str(error), {}, seconds)
@@ -216,24 +287,53 @@ def _parsed(job: UnitJob, number: int, results: Results, programs: Mapping[str, 
     return _run(job, number, "ok", "; ".join(reasons) or None, samples | watched, seconds)
 
 
-def _disturbed(job: UnitJob, files: Mapping[str, str], monitor: Program, samples: Samples) -> Samples:
+def _disturbed(
+    job: UnitJob, files: Mapping[str, str], monitor: Program, samples: Samples
+) -> Samples:
     """What a monitor that disturbs saw, and beside it the benchmark's number of the same run, under a name that nothing is judged by."""
     seen = _monitor(monitor, files, job.params)
     if not seen:
         raise ParseError(f"{monitor.name} saw nothing")
-    return seen | _path_length(seen, samples) | {f"{monitor.prefix}.beside.{name}": values for name, values in samples.items()}
+    return (
+        seen
+        | _path_length(seen, samples)
+        | {f"{monitor.prefix}.beside.{name}": values for name, values in samples.items()}
+    )
 
 
 def _path_length(seen: Samples, samples: Samples) -> Samples:
     """LKP's instructions for each unit of work, where there is one kind of it. will-it-scale's is a rate: there it is too high by the seconds of the run."""
     instructions = seen.get("perf-stat.total.instructions", [])
-    work = [values[0] for name, values in samples.items() if name.endswith(".workload") and values[0] > 0]
-    return {"perf-stat.overall.path-length": [instructions[0] / work[0]]} if instructions and len(work) == 1 else {}
+    work = [
+        values[0]
+        for name, values in samples.items()
+        if name.endswith(".workload") and values[0] > 0
+    ]
+    return (
+        {"perf-stat.overall.path-length": [instructions[0] / work[0]]}
+        if instructions and len(work) == 1
+        else {}
+    )
 
 
-def _run(job: UnitJob, number: int, status: RunStatus, reason: str | None, samples: Samples, seconds: float | None) -> ParsedRun:
+def _run(
+    job: UnitJob,
+    number: int,
+    status: RunStatus,
+    reason: str | None,
+    samples: Samples,
+    seconds: float | None,
+) -> ParsedRun:
     reason = reason[:2000] if reason else None
-    return ParsedRun(unit_job=job.name, number=number, status=status, reason=reason, samples=samples, seconds=seconds, monitor=job.monitor_of(number))
+    return ParsedRun(
+        unit_job=job.name,
+        number=number,
+        status=status,
+        reason=reason,
+        samples=samples,
+        seconds=seconds,
+        monitor=job.monitor_of(number),
+    )
 
 
 def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[str | None, Samples]:
@@ -245,7 +345,11 @@ def _result(job: UnitJob, files: Mapping[str, str], program: Program) -> tuple[s
     if status == 0:
         samples, remark = _measured(program, files, job.params)
         return remark, samples
-    how = f"{program.name} was stopped by its time limit" if status in _TIMED_OUT else f"{program.name} ended with exit status {status}"
+    how = (
+        f"{program.name} was stopped by its time limit"
+        if status in _TIMED_OUT
+        else f"{program.name} ended with exit status {status}"
+    )
     try:
         samples = _benchmark(program, files, job.params)
     except ParseError as error:
@@ -297,12 +401,26 @@ class _Reader:
 
     def read(self, file: IO[bytes]) -> Results:
         if file.seek(0, io.SEEK_END) > MAX_ARCHIVE_BYTES:
-            return Results(runs={}, notes=(f"the results have more than {MAX_ARCHIVE_BYTES} bytes: none was read",))
+            return Results(
+                runs={},
+                notes=(f"the results have more than {MAX_ARCHIVE_BYTES} bytes: none was read",),
+            )
         file.seek(0)
         try:
-            with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True, errors="replace") as archive:
+            with tarfile.open(
+                fileobj=file, mode="r:", ignore_zeros=True, errors="replace"
+            ) as archive:
                 self._read_members(archive)
-        except (tarfile.TarError, ValueError, OverflowError, EOFError, LookupError, OSError, RecursionError, MemoryError) as error:
+        except (
+            tarfile.TarError,
+            ValueError,
+            OverflowError,
+            EOFError,
+            LookupError,
+            OSError,
+            RecursionError,
+            MemoryError,
+        ) as error:
             # An empty file is one too: the guest sent nothing.
             self._note(f"the results end early: {error}")
         return Results(runs=self._runs, facts=self._facts, notes=tuple(self._notes))
@@ -336,7 +454,12 @@ class _Reader:
     def _place(self, name: str) -> tuple[dict[str, str], str] | None:
         """The table and key that a member name stands for."""
         parts = PurePosixPath(name).parts
-        if name.startswith("/") or not parts or any(part == ".." for part in parts) or not _FILE_NAME.fullmatch(parts[-1]):
+        if (
+            name.startswith("/")
+            or not parts
+            or any(part == ".." for part in parts)
+            or not _FILE_NAME.fullmatch(parts[-1])
+        ):
             return None
         if len(parts) == 2 and parts[0] == "facts":
             return self._facts, parts[1]
@@ -347,7 +470,9 @@ class _Reader:
     def _keep(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> bool:
         """Keep one file; False when there is nothing more to read."""
         source = archive.extractfile(member)
-        content = source.read() if source else b""  # a member that was cut raises, and ends the reading
+        content = (
+            source.read() if source else b""
+        )  # a member that was cut raises, and ends the reading
         self._total += len(content)
         if self._total > MAX_TOTAL_BYTES:
             self._note(f"more than {MAX_TOTAL_BYTES} bytes: the rest was not read")

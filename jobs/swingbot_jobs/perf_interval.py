@@ -33,7 +33,9 @@ _HYBRID: Final = re.compile(r"[\w.-]+/([^/]+)/\w*")
 _UNIT: Final = re.compile(r"[A-Za-z%]{0,16}")
 _RATE: Final = re.compile(r"[A-Z]\S{1,20}")
 _TEXT_UNITS: Final = frozenset({"msec", "Bytes", "Joules", "ns", "MiB"})
-_JSON_FIELD: Final = re.compile(r'"(interval|counter-value|unit|event|metric-value|metric-unit)"\s*:\s*"?([^",}]*)"?')
+_JSON_FIELD: Final = re.compile(
+    r'"(interval|counter-value|unit|event|metric-value|metric-unit)"\s*:\s*"?([^",}]*)"?'
+)
 
 Sums = dict[str, float]
 
@@ -64,10 +66,14 @@ class Intervals:
 def read_intervals(text: str) -> Intervals:
     """ParseError when there is no interval that ended: perf ran for less than two of them, or this is another form of output."""
     if len(text) > MAX_CHARACTERS:
-        raise ParseError(f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}")
+        raise ParseError(
+            f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}"
+        )
     series: dict[str, list[float]] = {}
     sums: Sums = {}
-    previous = ended = time = 0.0  # end of the interval before this one, end of this one so far, time of the newest line
+    previous = ended = time = (
+        0.0  # end of the interval before this one, end of this one so far, time of the newest line
+    )
     now = _Interval()
     count = 0
     for line in _lines(text):
@@ -79,19 +85,29 @@ def read_intervals(text: str) -> Intervals:
             now, previous = _Interval(), ended
         _add(now, line)
         if count > MAX_INTERVALS or len(now.sums) > MAX_EVENTS:
-            raise ParseError(f"perf stat printed more than {MAX_INTERVALS} intervals, or more than {MAX_EVENTS} events in one")
+            raise ParseError(
+                f"perf stat printed more than {MAX_INTERVALS} intervals, or more than {MAX_EVENTS} events in one"
+            )
     if not sums or ended <= 0:
-        raise ParseError("no interval of perf stat -I that ended: its last one is never counted, so there must be two")
+        raise ParseError(
+            "no interval of perf stat -I that ended: its last one is never counted, so there must be two"
+        )
     return Intervals(series=series, whole=_whole(sums, ended))
 
 
 def samples(intervals: Intervals) -> Samples:
     """The mean over the intervals that have a value (`i.*`), and what is of all of them."""
-    means = {key: [sum(values) / len(values)] for key, values in intervals.series.items() if key != "time" and values}
+    means = {
+        key: [sum(values) / len(values)]
+        for key, values in intervals.series.items()
+        if key != "time" and values
+    }
     return means | {key: [value] for key, value in intervals.whole.items()}
 
 
-def _end(now: _Interval, previous: float, ended: float, series: dict[str, list[float]], sums: Sums) -> None:
+def _end(
+    now: _Interval, previous: float, ended: float, series: dict[str, list[float]], sums: Sums
+) -> None:
     length = ended - previous
     found = {"time": ended} | {f"i.{key}": value / length for key, value in now.sums.items()}
     found |= {f"i.{key}": value for key, value in ratios(now.sums).items()}
@@ -139,13 +155,18 @@ def _of_misses(sums: Mapping[str, float], key: str, misses: float) -> dict[str, 
     found: dict[str, float] = {}
     for suffix in ("s", "-references", "-instructions"):
         if tried := sums.get(stem + suffix, 0.0):
-            found[f"{stem}-miss-rate%"] = misses * 100.0 / (tried + misses if suffix == "s" else tried)
+            found[f"{stem}-miss-rate%"] = (
+                misses * 100.0 / (tried + misses if suffix == "s" else tried)
+            )
             break
     if not misses:
         return found
     kind = next((kind for kind in ("iTLB-load", "cache") if stem.endswith(kind)), "")
     before = stem.removesuffix(kind)
-    instructions, cycles = sums.get(f"{before}instructions", 0.0), sums.get(f"{before}cpu-cycles", 0.0)
+    instructions, cycles = (
+        sums.get(f"{before}instructions", 0.0),
+        sums.get(f"{before}cpu-cycles", 0.0),
+    )
     if kind == "iTLB-load" and instructions:
         found[f"{before}instructions-per-iTLB-miss"] = instructions / misses
     elif kind == "cache":
@@ -194,7 +215,14 @@ def _aligned(time: float, words: list[str]) -> _Line | None:
     rest = words[2 if unit else 1 :]
     more = [word for word in rest[1:] if word != "#"]
     rate = more[-2:] if "#" in words else more[2:]
-    return _line(time, value, unit, rest[0] if rest else "", (rate[1], rate[0]) if len(rate) == 2 else None, "")
+    return _line(
+        time,
+        value,
+        unit,
+        rest[0] if rest else "",
+        (rate[1], rate[0]) if len(rate) == 2 else None,
+        "",
+    )
 
 
 def _json_line(raw: str) -> _Line | None:
@@ -202,10 +230,19 @@ def _json_line(raw: str) -> _Line | None:
     if not _VALUE.fullmatch(fields.get("interval", "")):
         return None
     rate = (fields.get("metric-unit", ""), fields.get("metric-value", ""))
-    return _line(float(fields["interval"]), fields.get("counter-value", ""), fields.get("unit", ""), fields.get("event", ""), rate, "")
+    return _line(
+        float(fields["interval"]),
+        fields.get("counter-value", ""),
+        fields.get("unit", ""),
+        fields.get("event", ""),
+        rate,
+        "",
+    )
 
 
-def _line(time: float, value: str, unit: str, event: str, rate: tuple[str, str] | None, socket: str) -> _Line | None:
+def _line(
+    time: float, value: str, unit: str, event: str, rate: tuple[str, str] | None, socket: str
+) -> _Line | None:
     # A decimal comma beside commas between fields puts half a number where the unit is.
     if not _VALUE.fullmatch(value) or not _EVENT.fullmatch(event) or not _UNIT.fullmatch(unit):
         return None
@@ -213,5 +250,9 @@ def _line(time: float, value: str, unit: str, event: str, rate: tuple[str, str] 
     name = (hybrid[1] if hybrid else event).partition("_IMC")[0]
     if unit == "Bytes":
         name += "_Bytes"
-    own = (rate[0], float(rate[1])) if rate and _RATE.fullmatch(rate[0]) and _VALUE.fullmatch(rate[1]) else None
+    own = (
+        (rate[0], float(rate[1]))
+        if rate and _RATE.fullmatch(rate[0]) and _VALUE.fullmatch(rate[1])
+        else None
+    )
     return _Line(time, name, float(value), socket, own)

@@ -17,10 +17,18 @@ MAX_LINE: Final = 10_000
 MAX_HEADER: Final = 300
 FRAMES: Final = 5
 # Waiting for a contended spin lock is spent here: plain, in a guest that knows its host, and before 4.2's native_ names.
-SLOWPATHS: Final = ("native_queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath", "queued_spin_lock_slowpath")
+SLOWPATHS: Final = (
+    "native_queued_spin_lock_slowpath",
+    "__pv_queued_spin_lock_slowpath",
+    "queued_spin_lock_slowpath",
+)
 
-_EVENT: Final = re.compile(r"# (?:Samples|Events): \d{1,9}[KMG ]? ?(?:of event )?'?(?P<event>[^']{1,200}?)'?\s*")
-_ROW: Final = re.compile(r"\s{0,20}(?P<children>\d{1,3}\.\d{1,4})%\s+(?P<self>\d{1,3}\.\d{1,4})%\s+\S+\s+\S+\s+(?P<symbol>\S+)(?:\s+\S+\s+\S+)?\s*")
+_EVENT: Final = re.compile(
+    r"# (?:Samples|Events): \d{1,9}[KMG ]? ?(?:of event )?'?(?P<event>[^']{1,200}?)'?\s*"
+)
+_ROW: Final = re.compile(
+    r"\s{0,20}(?P<children>\d{1,3}\.\d{1,4})%\s+(?P<self>\d{1,3}\.\d{1,4})%\s+\S+\s+\S+\s+(?P<symbol>\S+)(?:\s+\S+\s+\S+)?\s*"
+)
 _CHAIN: Final = re.compile(r"(?P<share>\d{1,3}\.\d{1,4})%\s+(?P<frames>\S+)")
 _COPY: Final = re.compile(r"\.(?:isra|constprop|part)\.\d+")
 
@@ -41,7 +49,11 @@ def read_profile(text: str) -> dict[str, float]:
             for name, share in _shares(line, event):
                 shares[name] = shares.get(name, 0.0) + share
     if not shares:
-        raise ParseError("the profile has no sample" if event else "not a perf report with a header: it names no event")
+        raise ParseError(
+            "the profile has no sample"
+            if event
+            else "not a perf report with a header: it names no event"
+        )
     if len(shares) > MAX_SHARES:
         raise ParseError(f"the profile has {len(shares)} shares, more than {MAX_SHARES}")
     return dict(sorted(shares.items()))
@@ -50,7 +62,10 @@ def read_profile(text: str) -> dict[str, float]:
 def _shares(line: str, event: str) -> list[tuple[str, float]]:
     if row := _ROW.fullmatch(line):
         symbol = _COPY.sub("", row["symbol"])
-        return [(f"children.{event}.{symbol}", float(row["children"])), (f"self.{event}.{symbol}", float(row["self"]))]
+        return [
+            (f"children.{event}.{symbol}", float(row["children"])),
+            (f"self.{event}.{symbol}", float(row["self"])),
+        ]
     if chain := _CHAIN.fullmatch(line):
         frames = [_COPY.sub("", frame) for frame in chain["frames"].split(";")[:FRAMES]]
         return [(f"calltrace.{event}.{'.'.join(frames)}", float(chain["share"]))]
@@ -59,4 +74,8 @@ def _shares(line: str, event: str) -> list[tuple[str, float]]:
 
 def lock_slowpath(shares: dict[str, float]) -> float:
     """The share of samples that wait in a queued spin lock, in per cent; 0 is a profile without any."""
-    return sum(share for name, share in shares.items() if name.startswith("self.") and name.rpartition(".")[2] in SLOWPATHS)
+    return sum(
+        share
+        for name, share in shares.items()
+        if name.startswith("self.") and name.rpartition(".")[2] in SLOWPATHS
+    )

@@ -35,7 +35,9 @@ _TEXT: Final = re.compile(
     rf"^\s*(?P<value><not \w+>|\d{{1,3}}(?:[{_GROUP}.,]\d{{3}})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?)"
     rf"\s+(?:(?P<unit>{_UNIT})\s+)?(?P<event>{_EVENT})(?P<rest>.*)$"
 )
-_SECONDS: Final = re.compile(r"^\s*(?P<value>\d+[.,]\d+)(?:\s+\+-\s*\d+[.,]\d+)?\s+seconds (?P<what>time elapsed|user|sys)(?P<rest>.*)$")
+_SECONDS: Final = re.compile(
+    r"^\s*(?P<value>\d+[.,]\d+)(?:\s+\+-\s*\d+[.,]\d+)?\s+seconds (?P<what>time elapsed|user|sys)(?P<rest>.*)$"
+)
 _STDERR: Final = re.compile(r"\+-\s*(\d+(?:[.,]\d+)?)%")
 _JSON_VALUE: Final = re.compile(r'"counter-value"\s*:\s*"([^"]*)"')
 _JSON_FIELD: Final = re.compile(r'"(unit|event)"\s*:\s*"([^"]*)"')
@@ -67,11 +69,17 @@ def read_perf_stat(text: str) -> dict[str, Count]:
     An empty answer means that perf printed events and could count none of them.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ParseError(f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}")
+        raise ParseError(
+            f"the perf stat output has {len(text)} characters, more than {MAX_CHARACTERS}"
+        )
     if _INTERVAL.search(text):
-        raise ParseError("this is perf stat output by intervals (-I); only totals of a whole run are read here, intervals by perf-stat-interval")
+        raise ParseError(
+            "this is perf stat output by intervals (-I); only totals of a whole run are read here, intervals by perf-stat-interval"
+        )
     if _PER_CPU.search(text):
-        raise ParseError("this is perf stat output by CPU or socket (-A, --per-*); only totals can be read")
+        raise ParseError(
+            "this is perf stat output by CPU or socket (-A, --per-*); only totals can be read"
+        )
     rows = list(_rows([line.rstrip() for line in text.splitlines() if len(line) <= MAX_LINE]))
     if not rows:
         raise ParseError("no perf stat counters found: neither aligned text, -x nor -j output")
@@ -96,7 +104,12 @@ def _separated_rows(lines: Iterable[str]) -> Iterator[_Row]:
         if match:
             first = (match["rest"] or "").split(match["sep"])[0]
             # With -r a column with a per cent sign follows the event; the plain form has the run time there.
-            yield _Row(match["event"], match["value"], match["unit"], first.removesuffix("%") if first.endswith("%") else None)
+            yield _Row(
+                match["event"],
+                match["value"],
+                match["unit"],
+                first.removesuffix("%") if first.endswith("%") else None,
+            )
 
 
 def _text_rows(lines: Iterable[str]) -> Iterator[_Row]:
@@ -121,7 +134,12 @@ def _json_rows(lines: Iterable[str]) -> Iterator[_Row]:
         if value is None or not fields.get("event"):
             continue
         variance = _JSON_VARIANCE.search(line)
-        yield _Row(_unescape(fields["event"]), value[1], fields.get("unit", ""), variance[1] if variance else None)
+        yield _Row(
+            _unescape(fields["event"]),
+            value[1],
+            fields.get("unit", ""),
+            variance[1] if variance else None,
+        )
 
 
 def _unescape(text: str) -> str:
@@ -154,15 +172,23 @@ def _collect(rows: Iterable[_Row]) -> dict[str, Count]:
     seen: set[str] = set()
     for row in rows:
         if row.event in seen:
-            raise ParseError(f"perf stat gives the event {row.event[:100]!r} twice; only one total of each can be read")
+            raise ParseError(
+                f"perf stat gives the event {row.event[:100]!r} twice; only one total of each can be read"
+            )
         seen.add(row.event)
         if row.value.startswith("<"):
             continue
         hybrid = _HYBRID.fullmatch(row.event)
         name = (f"{hybrid[1]}:{hybrid[2]}" if hybrid[2] else hybrid[1]) if hybrid else row.event
-        count = Count(_number(row.value, row.event), row.unit, _number(row.stderr_pct, row.event) if row.stderr_pct else None)
+        count = Count(
+            _number(row.value, row.event),
+            row.unit,
+            _number(row.stderr_pct, row.event) if row.stderr_pct else None,
+        )
         # Two halves have no common standard error that could be derived from theirs alone.
-        counts[name] = Count(counts[name].value + count.value, count.unit) if name in counts else count
+        counts[name] = (
+            Count(counts[name].value + count.value, count.unit) if name in counts else count
+        )
     return counts
 
 

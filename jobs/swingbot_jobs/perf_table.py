@@ -14,14 +14,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-Run = Mapping[str, float]  # counts by event, as perf names it; task-clock in msec, duration_time in ns
+Run = Mapping[
+    str, float
+]  # counts by event, as perf names it; task-clock in msec, duration_time in ns
 
 ELAPSED: Final = "duration_time"
 CLOCKS: Final = ("task-clock", "cpu-clock")
 # As perf lists them when nothing is asked for; other events follow by name.
 ORDER: Final = (
-    *("task-clock", "cpu-clock", "context-switches", "cpu-migrations", "CPU-migrations", "page-faults", "cycles", "cpu-cycles"),
-    *("stalled-cycles-frontend", "stalled-cycles-backend", "instructions", "branches", "branch-misses", "cache-references", "cache-misses"),
+    *(
+        "task-clock",
+        "cpu-clock",
+        "context-switches",
+        "cpu-migrations",
+        "CPU-migrations",
+        "page-faults",
+        "cycles",
+        "cpu-cycles",
+    ),
+    *(
+        "stalled-cycles-frontend",
+        "stalled-cycles-backend",
+        "instructions",
+        "branches",
+        "branch-misses",
+        "cache-references",
+        "cache-misses",
+    ),
 )
 
 
@@ -56,12 +75,16 @@ def derived(means: Mapping[str, float]) -> dict[str, list[tuple[str, str]]]:
     """What stands behind `#`, by event: (number, words). Nothing where it would take a count that is missing or 0."""
     found: dict[str, list[tuple[str, str]]] = {}
     for event in means:
-        if parts := [part for rule in _RULES.get(event, (_rate,)) if (part := rule(event, means)) is not None]:
+        if parts := [
+            part for rule in _RULES.get(event, (_rate,)) if (part := rule(event, means)) is not None
+        ]:
             found[event] = parts
     return found
 
 
-def perf_table(runs: Sequence[Run], command: str = "", *, group: str = ",", decimal: str = ".") -> str:
+def perf_table(
+    runs: Sequence[Run], command: str = "", *, group: str = ",", decimal: str = "."
+) -> str:
     """The table as text, numbers grouped by the character `group` with `decimal` as the decimal sign. ValueError without runs."""
     if not runs:
         raise ValueError("there is no run to make a table of")
@@ -73,7 +96,10 @@ def perf_table(runs: Sequence[Run], command: str = "", *, group: str = ",", deci
             lines += _lines(event, mean, behind.get(event, []), len(runs))
     if ELAPSED in means:
         elapsed = means[ELAPSED]
-        lines += ["", _noted(f"{elapsed.value / 1e9:18,.9f} seconds time elapsed", elapsed, len(runs))]
+        lines += [
+            "",
+            _noted(f"{elapsed.value / 1e9:18,.9f} seconds time elapsed", elapsed, len(runs)),
+        ]
     signs = str.maketrans(",.", group + decimal)
     return "\n".join([*lines[:2], *(line.translate(signs) for line in lines[2:])]) + "\n"
 
@@ -83,7 +109,9 @@ def _lines(event: str, mean: Mean, behind: Sequence[tuple[str, str]], runs: int)
     # perf does not group the digits of a clock, whatever the locale.
     value = f"{mean.value:18.6f}" if event in CLOCKS else f"{mean.value:18,.0f}"
     heads = [f"{value} {event:<25}", *[" " * 44 for _ in behind[1:]]]
-    parts = [f"{head} # {number:>8}{words}" for head, (number, words) in zip(heads, behind, strict=False)] or heads
+    parts = [
+        f"{head} # {number:>8}{words}" for head, (number, words) in zip(heads, behind, strict=False)
+    ] or heads
     return [*parts[:-1], _noted(parts[-1], mean, runs)]
 
 
@@ -138,8 +166,14 @@ def _per_cycle(event: str, means: Mapping[str, float]) -> _Part:
 
 def _stalled(event: str, means: Mapping[str, float]) -> _Part:
     """The worse of front end and back end, as perf has it."""
-    stalled = max(means.get("stalled-cycles-frontend", 0.0), means.get("stalled-cycles-backend", 0.0))
-    return (f"{stalled / means[event]:.2f} ", " stalled cycles per insn") if stalled and means[event] else None
+    stalled = max(
+        means.get("stalled-cycles-frontend", 0.0), means.get("stalled-cycles-backend", 0.0)
+    )
+    return (
+        (f"{stalled / means[event]:.2f} ", " stalled cycles per insn")
+        if stalled and means[event]
+        else None
+    )
 
 
 _RULES: Final[Mapping[str, tuple[_Rule, ...]]] = {
@@ -151,5 +185,7 @@ _RULES: Final[Mapping[str, tuple[_Rule, ...]]] = {
     "stalled-cycles-backend": (_share(_cycles, "backend  cycles idle"),),
     "instructions": (_per_cycle, _stalled),
     "branch-misses": (_share(lambda means: means.get("branches", 0.0), "of all branches"),),
-    "cache-misses": (_share(lambda means: means.get("cache-references", 0.0), "of all cache refs"),),
+    "cache-misses": (
+        _share(lambda means: means.get("cache-references", 0.0), "of all cache refs"),
+    ),
 }

@@ -27,7 +27,12 @@ PARAMETER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 # Changes below this many per cent are noise to a reader, however sure we are of them: counters of a repeatable testbox
 # have next to no variance, and without a floor every comparison would report hundredths of a per cent.
-MIN_EFFECT_PCT: Final[Mapping[MetricClass, float]] = {"benchmark": 2.0, "time": 2.0, "counter": 5.0, "profile": 5.0}
+MIN_EFFECT_PCT: Final[Mapping[MetricClass, float]] = {
+    "benchmark": 2.0,
+    "time": 2.0,
+    "counter": 5.0,
+    "profile": 5.0,
+}
 
 
 class ProgramError(LineError):
@@ -45,7 +50,9 @@ class Parameter:
     choices: tuple[str, ...] = ()
     required: bool = False
     pattern: str | None = None  # what a text must match as a whole
-    unless: str | None = None  # another parameter: where a job sets that one, this one has no default
+    unless: str | None = (
+        None  # another parameter: where a job sets that one, this one has no default
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +70,9 @@ class Metric:
     describe: str
     judged: bool = True  # False: kept and shown with its run, but no row of a comparison (hundreds of symbols and interrupts)
     headline: bool = False  # what the program is run for: its swings are judged and bisected, the other numbers are shown beside it
-    min_effect_when: tuple[tuple[str, str, float], ...] = ()  # (parameter, pattern of its value, per cent); the first that fits wins
+    min_effect_when: tuple[
+        tuple[str, str, float], ...
+    ] = ()  # (parameter, pattern of its value, per cent); the first that fits wins
 
     def min_effect(self, params: Mapping[str, str]) -> float:
         """The smallest change in per cent worth telling, for a unit job with these parameters."""
@@ -89,7 +98,9 @@ class Program:
     result_before_timeout: bool = False  # a run that printed its result and then hung still counts
     when: When = "always"  # of a monitor: in every run, or in a run of its own for which the job asks because it disturbs what it watches
     gives: str = ""  # what its metrics' names begin with, where that is not its own name
-    serves: bool = False  # it has `serve` and `client` beside its `run`, for the two boxes of a cluster
+    serves: bool = (
+        False  # it has `serve` and `client` beside its `run`, for the two boxes of a cluster
+    )
     _families: tuple[Metric, ...] = field(default=(), repr=False)
 
     @property
@@ -101,7 +112,14 @@ class Program:
         known = self.metrics.get(full_name)
         if known is not None:
             return known
-        return next((replace(family, name=full_name) for family in self._families if fnmatchcase(full_name, family.name)), None)
+        return next(
+            (
+                replace(family, name=full_name)
+                for family in self._families
+                if fnmatchcase(full_name, family.name)
+            ),
+            None,
+        )
 
 
 def find_metric(programs: Mapping[str, Program], full_name: str) -> Metric | None:
@@ -119,7 +137,9 @@ def load_program(path: Path) -> Program:
     """Read one `meta.yaml`; its directory's name is the program's."""
     name, where = path.parent.name, f"{path.parent.name}/{path.name}"
     if not NAME.fullmatch(name):
-        raise ProgramError(f"{where}:1: a program's directory is named with small letters, digits and '-'")
+        raise ProgramError(
+            f"{where}:1: a program's directory is named with small letters, digits and '-'"
+        )
     documents = read_documents(path.read_text(), where, ProgramError)
     if len(documents) != 1:
         raise ProgramError(f"{where}:1: must hold one document")
@@ -230,7 +250,9 @@ class _Table:
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
         chosen = self.text(key, default)
         if chosen not in choices and chosen != default:
-            self.refuse(f"{key} is {chosen!r}, must be one of {', '.join(choices)}", self._entries[key])
+            self.refuse(
+                f"{key} is {chosen!r}, must be one of {', '.join(choices)}", self._entries[key]
+            )
         return chosen
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -265,4 +287,7 @@ class _Table:
         """Refuse keys that nobody asked for."""
         for key, value in self._entries.items():
             if key not in self._asked:
-                self.refuse(f"{self._what} has an unknown key {key!r}{suggest(key, self._asked)}; known are {', '.join(sorted(self._asked))}", value)
+                self.refuse(
+                    f"{self._what} has an unknown key {key!r}{suggest(key, self._asked)}; known are {', '.join(sorted(self._asked))}",
+                    value,
+                )

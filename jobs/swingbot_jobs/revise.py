@@ -32,7 +32,9 @@ def laid_over(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str,
     merged = dict(base)
     for key, value in over.items():
         if not _is_revision(key):
-            merged[key] = _sum(merged[key], value) if key in merged and _ADDING.fullmatch(key) else value
+            merged[key] = (
+                _sum(merged[key], value) if key in merged and _ADDING.fullmatch(key) else value
+            )
     for key, value in over.items():
         if _is_revision(key):
             path = key.removesuffix(key[-1] if key[-1] in "+-" else "").split(".")
@@ -46,7 +48,11 @@ def _is_revision(key: str) -> bool:
 
 def _block_with(key: str, table: Mapping[str, Value]) -> list[str]:
     """The `if role` block that holds `key`, so that `netperf.test: TCP_RR` finds netperf there too; nothing if `key` is not in one."""
-    blocks = (name for name, value in table.items() if name.startswith("if role ") and value.table and key in value.table)
+    blocks = (
+        name
+        for name, value in table.items()
+        if name.startswith("if role ") and value.table and key in value.table
+    )
     return [] if key in table else list(itertools.islice(blocks, 1))
 
 
@@ -58,7 +64,9 @@ def _revise(table: dict[str, Value], path: list[str], how: str, value: Value, at
     inner = table.get(head)
     if rest:
         if inner is not None and inner.content is not None and inner.table is None:
-            raise JobError(f"{at.where}: {'.'.join(path)!r} sets a key inside {head!r}, which is a plain value in line {inner.line}")
+            raise JobError(
+                f"{at.where}: {'.'.join(path)!r} sets a key inside {head!r}, which is a plain value in line {inner.line}"
+            )
         if inner is None and how == "-":
             return
         copy = dict(inner.table or {}) if inner else {}
@@ -101,9 +109,13 @@ def _take_away(table: dict[str, Value], key: str, value: Value, at: Value) -> No
         return
     gone = set(value.table) if value.table is not None else {item.text for item in value.items}
     if old.table is not None:
-        kept: dict[str, Value] | tuple[Value, ...] = {name: entry for name, entry in old.table.items() if name not in gone}
+        kept: dict[str, Value] | tuple[Value, ...] = {
+            name: entry for name, entry in old.table.items() if name not in gone
+        }
     elif isinstance(old.content, tuple):
         kept = tuple(item for item in old.items if item.text not in gone)
     else:
-        raise JobError(f"{at.where}: items can be taken from a list or a table; {key} is a plain value in line {old.line}: to take it away, write '{key}-:'")
+        raise JobError(
+            f"{at.where}: items can be taken from a list or a table; {key} is a plain value in line {old.line}: to take it away, write '{key}-:'"
+        )
     table[key] = Value(kept or None, value.line, value.file)

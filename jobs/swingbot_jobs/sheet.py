@@ -16,7 +16,9 @@ from swingbot_jobs.printable import printable
 BEFORE: Final = "sheet"  # members of facts/ with the files as they were before the first run ...
 AFTER: Final = "after"  # ... and after the last one, of those that are read again
 NOTES: Final = "notes"  # the kernel's ELF notes in hexadecimal
-RUN_BEFORE: Final = "facts-before"  # in a run's folder: the files of what is demanded, before the run ...
+RUN_BEFORE: Final = (
+    "facts-before"  # in a run's folder: the files of what is demanded, before the run ...
+)
 RUN_AFTER: Final = "facts-after"  # ... and after it
 FACT_LENGTH: Final = 1000
 MAX_FACTS: Final = 400
@@ -29,9 +31,17 @@ Dump = Mapping[str, list[str]]  # path -> its lines
 
 def facts_of(members: Mapping[str, str]) -> dict[str, Value]:
     """The facts in what came as `facts/<name>`: single ones by their names, and those of the files that were sent whole."""
-    single = {name: value(text) for name, text in sorted(members.items()) if name not in (BEFORE, AFTER, NOTES)}
+    single = {
+        name: value(text)
+        for name, text in sorted(members.items())
+        if name not in (BEFORE, AFTER, NOTES)
+    }
     found = read(members.get(BEFORE, ""))
-    later = {name + END: told for name, told in read(members.get(AFTER, "")).items() if known()[name].again}
+    later = {
+        name + END: told
+        for name, told in read(members.get(AFTER, "")).items()
+        if known()[name].again
+    }
     made = dict(_differences(found | later))
     build_id = _build_id(members.get(NOTES, ""))
     every = found | later | made | ({"build_id": build_id} if build_id else {}) | single
@@ -45,9 +55,15 @@ def read(text: str) -> dict[str, Value]:
     return {name: told for name, told in found.items() if told not in (None, "")}
 
 
-def not_as_demanded(demands: Mapping[str, str], boot: Mapping[str, Value], files: Mapping[str, str]) -> str | None:
+def not_as_demanded(
+    demands: Mapping[str, str], boot: Mapping[str, Value], files: Mapping[str, str]
+) -> str | None:
     """Why a run with these files does not count in a boot with these facts; None if all is as demanded."""
-    return unmet(demands, boot, read(files.get(RUN_BEFORE, "")), read(files.get(RUN_AFTER, ""))) if demands else None
+    return (
+        unmet(demands, boot, read(files.get(RUN_BEFORE, "")), read(files.get(RUN_AFTER, "")))
+        if demands
+        else None
+    )
 
 
 def value(text: str) -> Value:
@@ -101,9 +117,16 @@ def _build_id(text: str) -> str | None:
     notes = bytes.fromhex(digits[: len(digits) // 2 * 2])
     at = 0
     while at + 12 <= len(notes):
-        names, values, kind = (int.from_bytes(notes[at + i : at + i + 4], "little") for i in (0, 4, 8))
+        names, values, kind = (
+            int.from_bytes(notes[at + i : at + i + 4], "little") for i in (0, 4, 8)
+        )
         name_at, value_at = at + 12, at + 12 + (names + 3) // 4 * 4
-        if kind == _GNU_BUILD_ID and notes[name_at : name_at + 4] == b"GNU\0" and 8 <= values <= 64 and value_at + values <= len(notes):
+        if (
+            kind == _GNU_BUILD_ID
+            and notes[name_at : name_at + 4] == b"GNU\0"
+            and 8 <= values <= 64
+            and value_at + values <= len(notes)
+        ):
             return notes[value_at : value_at + values].hex()
         at = value_at + (values + 3) // 4 * 4
     return None
@@ -133,7 +156,11 @@ def _each(_: Fact, files: Files) -> str:
 
 
 def _numbers(files: Files) -> list[int]:
-    return [int(lines[0]) for lines in files.values() if re.fullmatch(r"-?[0-9]{1,15}", lines[0].strip())]
+    return [
+        int(lines[0])
+        for lines in files.values()
+        if re.fullmatch(r"-?[0-9]{1,15}", lines[0].strip())
+    ]
 
 
 def _sum(_: Fact, files: Files) -> str | None:
@@ -162,7 +189,10 @@ def _word(fact: Fact, files: Files) -> str | None:
 
 def _cpus(_: Fact, files: Files) -> str | None:
     """How many a list such as 0-3,8 names."""
-    parts = [re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip()) for part in next(iter(files.values()))[0].split(",")]
+    parts = [
+        re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
+        for part in next(iter(files.values()))[0].split(",")
+    ]
     if not all(parts):
         return None
     return str(sum(int(part[2] or part[1]) - int(part[1]) + 1 for part in parts if part))
@@ -174,7 +204,9 @@ def _distinct(_: Fact, files: Files) -> str:
 
 def _named(_: Fact, files: Files) -> str:
     """`sda: none, sdb: mq-deadline`: by the part of each path that the glob left open."""
-    return ", ".join(f"{_device(path)}: {_in_brackets(lines[0])}" for path, lines in sorted(files.items()))
+    return ", ".join(
+        f"{_device(path)}: {_in_brackets(lines[0])}" for path, lines in sorted(files.items())
+    )
 
 
 def _device(path: str) -> str:
@@ -184,18 +216,30 @@ def _device(path: str) -> str:
 
 
 def _drivers(fact: Fact, files: Files) -> str | None:
-    told = {_device(path): line[7:] for path, lines in sorted(files.items()) for line in lines if line.startswith("DRIVER=")}
+    told = {
+        _device(path): line[7:]
+        for path, lines in sorted(files.items())
+        for line in lines
+        if line.startswith("DRIVER=")
+    }
     return ", ".join(f"{device}: {driver}" for device, driver in told.items()) or None
 
 
 def _mitigations(_: Fact, files: Files) -> str:
     told = [(path.rpartition("/")[2], lines[0]) for path, lines in sorted(files.items())]
-    return "".join(f"{name}:{line};" for name, line in told if line != "Not affected") or "none needed"
+    return (
+        "".join(f"{name}:{line};" for name, line in told if line != "Not affected") or "none needed"
+    )
 
 
 def _cgroups(_: Fact, files: Files) -> str:
     kinds = {line.split()[2] for line in next(iter(files.values())) if len(line.split()) > 2}
-    return " and ".join(number for number, kind in (("1", "cgroup"), ("2", "cgroup2")) if kind in kinds) or "none"
+    return (
+        " and ".join(
+            number for number, kind in (("1", "cgroup"), ("2", "cgroup2")) if kind in kinds
+        )
+        or "none"
+    )
 
 
 def _caches(_: Fact, files: Files) -> str:
@@ -205,7 +249,11 @@ def _caches(_: Fact, files: Files) -> str:
         index, _slash, name = path.rpartition("/")
         made.setdefault(index, {})[name] = lines[0].strip()
     short = {"Data": "d", "Instruction": "i"}
-    told = [f"L{one['level']}{short.get(one.get('type', ''), '')} {one.get('size', '?')}" for one in made.values() if "level" in one]
+    told = [
+        f"L{one['level']}{short.get(one.get('type', ''), '')} {one.get('size', '?')}"
+        for one in made.values()
+        if "level" in one
+    ]
     return ", ".join(sorted(told))
 
 
@@ -213,7 +261,9 @@ def _turbo(fact: Fact, files: Files) -> str | None:
     """On or off by whichever of the two files there is; they disagree: both words."""
     told: dict[str, None] = {}
     for path, lines in files.items():
-        words = {theirs: ours for ours, theirs in fact.values.get(path.rpartition("/")[2], {}).items()}
+        words = {
+            theirs: ours for ours, theirs in fact.values.get(path.rpartition("/")[2], {}).items()
+        }
         told |= {words[lines[0].strip()]: None} if lines[0].strip() in words else {}
     return ", ".join(told) or None
 

@@ -23,8 +23,12 @@ MAX_LINE: Final = 20_000
 TIME: Final = re.compile(r"time:\s*(\d{1,12}(?:\.\d{1,12})?)\s*")
 _NUMBER: Final = re.compile(r"\d{1,20}(?:\.\d{1,12})?")
 _KEY_VALUE: Final = re.compile(r"(?P<key>\S{1,100}?):?\s+(?P<value>\d{1,20})(?:\s+\w{1,8})?\s*")
-_BUDDY: Final = re.compile(r"Node\s+(?P<node>\d{1,5}),\s+zone\s+(?P<zone>\w{1,32})(?P<free>(?:\s+\d{1,20}){1,64})\s*")
-_NODE_MEMINFO: Final = re.compile(r"Node\s+(?P<node>\d{1,5})\s+(?P<key>\S{1,100}?):?\s+(?P<value>\d{1,20})(?:\s+\w{1,8})?\s*")
+_BUDDY: Final = re.compile(
+    r"Node\s+(?P<node>\d{1,5}),\s+zone\s+(?P<zone>\w{1,32})(?P<free>(?:\s+\d{1,20}){1,64})\s*"
+)
+_NODE_MEMINFO: Final = re.compile(
+    r"Node\s+(?P<node>\d{1,5})\s+(?P<key>\S{1,100}?):?\s+(?P<value>\d{1,20})(?:\s+\w{1,8})?\s*"
+)
 _NODE: Final = re.compile(r"node:\s*(\d{1,5})\s*")
 _CPUS: Final = re.compile(r"(?:\s*CPU\d{1,5}){1,10000}\s*")
 
@@ -56,7 +60,9 @@ def grown(snapshots: Sequence[Snapshot]) -> dict[str, float]:
     if len(snapshots) < 2:
         return {}
     first, last = snapshots[0], snapshots[-1]
-    return {key: last[key] - value for key, value in first.items() if key in last and last[key] >= value}
+    return {
+        key: last[key] - value for key, value in first.items() if key in last and last[key] >= value
+    }
 
 
 def stood(snapshots: Sequence[Snapshot]) -> dict[str, float]:
@@ -105,10 +111,16 @@ def interrupts(lines: Iterable[str]) -> Snapshot:
 
 
 def _interrupt(key: str, words: Sequence[str]) -> str:
-    return f"{key}:{('.' if key.isdecimal() else '_').join(words)}".replace(",.", ",") if words else key
+    return (
+        f"{key}:{('.' if key.isdecimal() else '_').join(words)}".replace(",.", ",")
+        if words
+        else key
+    )
 
 
-def _per_cpu(lines: Iterable[str], name: Callable[[str, Sequence[str]], str], *, all_per_cpu: bool) -> Snapshot:
+def _per_cpu(
+    lines: Iterable[str], name: Callable[[str, Sequence[str]], str], *, all_per_cpu: bool
+) -> Snapshot:
     """`all_per_cpu`: a lone number is the count of the one CPU there is; otherwise it is of all CPUs together, as ERR and MIS are."""
     found: Snapshot = {}
     cpus: list[str] = []
@@ -120,9 +132,18 @@ def _per_cpu(lines: Iterable[str], name: Callable[[str, Sequence[str]], str], *,
             words = rest.split()
             if not all_per_cpu and len(words) == 1 and _NUMBER.fullmatch(words[0]):
                 found[key] = float(words[0])
-            elif cpus and len(words) >= len(cpus) and all(_NUMBER.fullmatch(word) for word in words[: len(cpus)]):
-                full, counts = name(key, words[len(cpus) :]), [float(word) for word in words[: len(cpus)]]
-                found |= {f"{cpu}.{full}": count for cpu, count in zip(cpus, counts, strict=True)} | {full: sum(counts)}
+            elif (
+                cpus
+                and len(words) >= len(cpus)
+                and all(_NUMBER.fullmatch(word) for word in words[: len(cpus)])
+            ):
+                full, counts = (
+                    name(key, words[len(cpus) :]),
+                    [float(word) for word in words[: len(cpus)]],
+                )
+                found |= {
+                    f"{cpu}.{full}": count for cpu, count in zip(cpus, counts, strict=True)
+                } | {full: sum(counts)}
     return found
 
 
@@ -150,7 +171,15 @@ def node_meminfo(lines: Iterable[str]) -> Snapshot:
 # --- which keys of vmstat are gauges -------------------------------------------------------------------------------------
 
 # Of the nr_ names these only grow; all others say how many there are now.
-_GROWING: Final = ("nr_dirtied", "nr_written", "nr_throttled_written", "nr_vmscan_", "nr_foll_pin_", "nr_promote", "nr_demote")
+_GROWING: Final = (
+    "nr_dirtied",
+    "nr_written",
+    "nr_throttled_written",
+    "nr_vmscan_",
+    "nr_foll_pin_",
+    "nr_promote",
+    "nr_demote",
+)
 
 
 def is_vmstat_gauge(key: str) -> bool:
@@ -161,7 +190,9 @@ def is_vmstat_gauge(key: str) -> bool:
 
 def vmstat(snapshots: Sequence[Snapshot]) -> dict[str, float]:
     """/proc/vmstat or a node's: counters as they grew, gauges by their mean."""
-    return chosen(grown(snapshots), lambda key: not is_vmstat_gauge(key)) | chosen(stood(snapshots), is_vmstat_gauge)
+    return chosen(grown(snapshots), lambda key: not is_vmstat_gauge(key)) | chosen(
+        stood(snapshots), is_vmstat_gauge
+    )
 
 
 def with_used(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
@@ -181,4 +212,8 @@ def with_used(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
 def before_and_after(snapshots: Sequence[Snapshot]) -> dict[str, float]:
     """The first snapshot under `before.` and, if there are several, the last under `after.`."""
     sides = {"before": snapshots[0]} | ({"after": snapshots[-1]} if len(snapshots) > 1 else {})
-    return {f"{side}.{key}": value for side, snapshot in sides.items() for key, value in snapshot.items()}
+    return {
+        f"{side}.{key}": value
+        for side, snapshot in sides.items()
+        for key, value in snapshot.items()
+    }

@@ -110,10 +110,14 @@ class Testbox:
     label: str = ""  # shown wherever its numbers show
     repeatable: bool = False  # bit-identical results on a busy host: needs no host lease, and equal k means equal boots
     perturbations: Perturbations | None = None
-    boot_seconds: float = DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
+    boot_seconds: float = (
+        DEFAULT_BOOT_SECONDS  # usual time of a boot without a job, for limits and estimates
+    )
     cmdline: str = ""  # added to the kernel command line
     accepts: Trust = "trusted"  # untrusted: boots anybody's kernel, because it is thrown away or cleaned afterwards
-    demand: Mapping[str, str] = field(default_factory=dict)  # facts that have to be so in each of its boots, whatever runs; the tuning list's are in it
+    demand: Mapping[str, str] = field(
+        default_factory=dict
+    )  # facts that have to be so in each of its boots, whatever runs; the tuning list's are in it
     tuning: tuning.Tuning | None = None  # how it is kept quiet
     lkp: LkpEngine | None = None  # set where the engine is lkp
 
@@ -125,7 +129,11 @@ class Testbox:
     @property
     def virtual(self) -> bool:
         """Whether it is a program on the worker's host."""
-        return self.driver.virtual if isinstance(self.driver, ClusterDriver) else isinstance(self.driver, QemuDriver)
+        return (
+            self.driver.virtual
+            if isinstance(self.driver, ClusterDriver)
+            else isinstance(self.driver, QemuDriver)
+        )
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -143,17 +151,38 @@ class Testbox:
 
     def demanded(self, unit_jobs: Iterable[UnitJob]) -> list[UnitJob]:
         """The unit jobs with what the testbox demands; what a job says of the same fact counts more."""
-        return [replace(job, demand=dict(sorted({**self.demand, **job.demand}.items()))) if self.demand else job for job in unit_jobs]
+        return [
+            replace(job, demand=dict(sorted({**self.demand, **job.demand}.items())))
+            if self.demand
+            else job
+            for job in unit_jobs
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
-        if isinstance(self.driver, ClusterDriver):  # its nodes are testboxes with facts of their own
+        if isinstance(
+            self.driver, ClusterDriver
+        ):  # its nodes are testboxes with facts of their own
             plain = replace(self, driver=CommandDriver(argv=())).to_json()
-            return {name: told for name, told in plain.items() if name != "command"} | {"driver": "cluster", "cluster": self.driver.to_json()}
+            return {name: told for name, told in plain.items() if name != "command"} | {
+                "driver": "cluster",
+                "cluster": self.driver.to_json(),
+            }
         facts = asdict(self) | {"engine": self.engine}
-        kind = "qemu" if isinstance(self.driver, QemuDriver) else "ssh" if isinstance(self.driver, iron.SshDriver) else "command"
-        quiet = {"tuning": self.tuning.name if self.tuning else None, "tuning_without": list(self.tuning.left_out) if self.tuning else []}
-        driven = self.driver.to_json() if isinstance(self.driver, iron.SshDriver) else facts["driver"]
+        kind = (
+            "qemu"
+            if isinstance(self.driver, QemuDriver)
+            else "ssh"
+            if isinstance(self.driver, iron.SshDriver)
+            else "command"
+        )
+        quiet = {
+            "tuning": self.tuning.name if self.tuning else None,
+            "tuning_without": list(self.tuning.left_out) if self.tuning else [],
+        }
+        driven = (
+            self.driver.to_json() if isinstance(self.driver, iron.SshDriver) else facts["driver"]
+        )
         return facts | {"driver": kind, kind: driven} | quiet
 
 
@@ -168,7 +197,20 @@ def remembered(facts: Mapping[str, Any]) -> Testbox:
 
     Raises KeyError if these are not such facts.
     """
-    kept = ("name", "tbox_group", "description", "model", "nr_cpu", "memory_mb", "label", "repeatable", "boot_seconds", "cmdline", "accepts", "demand")
+    kept = (
+        "name",
+        "tbox_group",
+        "description",
+        "model",
+        "nr_cpu",
+        "memory_mb",
+        "label",
+        "repeatable",
+        "boot_seconds",
+        "cmdline",
+        "accepts",
+        "demand",
+    )
     return Testbox(driver=CommandDriver(argv=()), **{name: facts[name] for name in kept})
 
 
@@ -181,7 +223,11 @@ def load_file(path: Path) -> Testbox:
 
     def find(name: str) -> Testbox | None:
         node = path.with_name(f"{name}.yaml")
-        return load(node.read_text(), str(node), tunings) if NAME.fullmatch(name) and node.is_file() else None
+        return (
+            load(node.read_text(), str(node), tunings)
+            if NAME.fullmatch(name) and node.is_file()
+            else None
+        )
 
     return load(path.read_text(), str(path), tunings, find)
 
@@ -191,7 +237,12 @@ def _alone(name: str) -> Testbox | None:
     return None
 
 
-def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = MappingProxyType({}), find: FindNode = _alone) -> Testbox:
+def load(
+    text: str,
+    file_name: str,
+    tunings: Mapping[str, tuning.Tuning] = MappingProxyType({}),
+    find: FindNode = _alone,
+) -> Testbox:
     """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name; `tunings`: the lists that it may name.
 
     `find` gives the testboxes that a cluster names; None for one that there is not.
@@ -211,11 +262,16 @@ def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = Mappi
         memory_mb=table.whole("memory_mb", at_least=64),
         label=table.text("label", ""),
         repeatable=table.truth("repeatable", False),
-        perturbations=_perturbations(table.table("perturbations")) if table.has("perturbations") else None,
+        perturbations=_perturbations(table.table("perturbations"))
+        if table.has("perturbations")
+        else None,
         boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
         cmdline=" ".join(filter(None, (quiet.cmdline if quiet else "", table.text("cmdline", "")))),
         accepts=_accepts(table),
-        demand={**(quiet.demand if quiet else {}), **(_demand(table.table("demand")) if table.has("demand") else {})},
+        demand={
+            **(quiet.demand if quiet else {}),
+            **(_demand(table.table("demand")) if table.has("demand") else {}),
+        },
         tuning=quiet,
         lkp=_engine(table),
     )
@@ -224,7 +280,9 @@ def load(text: str, file_name: str, tunings: Mapping[str, tuning.Tuning] = Mappi
     return box
 
 
-def _driver(table: _Table, kind: str, find: FindNode) -> QemuDriver | CommandDriver | iron.SshDriver | ClusterDriver:
+def _driver(
+    table: _Table, kind: str, find: FindNode
+) -> QemuDriver | CommandDriver | iron.SshDriver | ClusterDriver:
     if kind == "cluster":
         return wired.parse(table.table("cluster"), find)
     if kind == "ssh":
@@ -234,17 +292,30 @@ def _driver(table: _Table, kind: str, find: FindNode) -> QemuDriver | CommandDri
 
 def _check(box: Testbox, table: _Table, stem: str) -> None:
     if not NAME.fullmatch(box.name) or box.name != stem:
-        table.refuse("name", f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters, digits, '.', '_', '-'")
+        table.refuse(
+            "name",
+            f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters, digits, '.', '_', '-'",
+        )
     if isinstance(box.driver, QemuDriver) and box.driver.accel == "icount" and box.nr_cpu != 1:
-        table.refuse("nr_cpu", f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1: more CPUs hang at boot under QEMU's instruction counting")
+        table.refuse(
+            "nr_cpu",
+            f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1: more CPUs hang at boot under QEMU's instruction counting",
+        )
     if isinstance(box.driver, ClusterDriver):
         wired.check(box, box.driver, table)
     if box.repeatable and not (isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"):
-        table.refuse("repeatable", "repeatable is true, but only a qemu testbox with accel icount repeats its results exactly")
+        table.refuse(
+            "repeatable",
+            "repeatable is true, but only a qemu testbox with accel icount repeats its results exactly",
+        )
 
 
 def _perturbations(table: _Table) -> Perturbations:
-    made = Perturbations(seed=table.whole("seed"), count=table.whole("count", at_least=1), max_ms=table.whole("max_ms", at_least=1))
+    made = Perturbations(
+        seed=table.whole("seed"),
+        count=table.whole("count", at_least=1),
+        max_ms=table.whole("max_ms", at_least=1),
+    )
     table.done()
     return made
 
@@ -254,11 +325,17 @@ def _tuning(table: _Table, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tunin
     if not isinstance(without, list) or not all(isinstance(item, str) for item in without):
         table.refuse("tuning_without", "tuning_without must be a list of items of the tuning list")
     if without and not name:
-        table.refuse("tuning_without", "tuning_without takes items out of a tuning list, but no 'tuning: <list>' is given")
+        table.refuse(
+            "tuning_without",
+            "tuning_without takes items out of a tuning list, but no 'tuning: <list>' is given",
+        )
     if not name:
         return None
     if name not in tunings:
-        table.refuse("tuning", f"there is no tuning list {name!r}; workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}")
+        table.refuse(
+            "tuning",
+            f"there is no tuning list {name!r}; workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}",
+        )
     try:
         return tunings[name].without(without)
     except tuning.TuningError as error:
@@ -269,7 +346,9 @@ def _accepts(table: _Table) -> Trust:
     try:
         return trust_of(table.text("accepts", "trusted"))
     except ValueError:
-        table.refuse("accepts", f"accepts is {table.text('accepts')!r}, must be trusted or untrusted")
+        table.refuse(
+            "accepts", f"accepts is {table.text('accepts')!r}, must be trusted or untrusted"
+        )
 
 
 def _demand(table: _Table) -> dict[str, str]:
@@ -290,7 +369,11 @@ def _qemu(table: _Table) -> QemuDriver:
     accel = table.text("accel")
     if accel not in ACCELERATORS:
         table.refuse("accel", f"accel {accel!r} is unknown; known are {', '.join(ACCELERATORS)}")
-    made = QemuDriver(accel=accel, icount_shift=table.whole("icount_shift", default.icount_shift, at_least=0), cpu=table.text("cpu", default.cpu))
+    made = QemuDriver(
+        accel=accel,
+        icount_shift=table.whole("icount_shift", default.icount_shift, at_least=0),
+        cpu=table.text("cpu", default.cpu),
+    )
     table.done()
     return made
 
@@ -301,7 +384,10 @@ def _engine(table: _Table) -> LkpEngine | None:
         table.refuse("engine", f"engine {engine!r} is unknown; known are {', '.join(ENGINES)}")
     if engine != "lkp":
         if table.has("lkp"):
-            table.refuse("lkp", "lkp says where lkp-tests is, but nothing would use it: set 'engine: lkp' too, or take it away")
+            table.refuse(
+                "lkp",
+                "lkp says where lkp-tests is, but nothing would use it: set 'engine: lkp' too, or take it away",
+            )
         return None
     if not table.has("lkp"):
         table.refuse("engine", "engine lkp needs a table lkp with src, the directory of lkp-tests")
@@ -309,9 +395,14 @@ def _engine(table: _Table) -> LkpEngine | None:
 
 
 def _lkp(table: _Table) -> LkpEngine:
-    made = LkpEngine(src=table.text("src"), commit=table.scalar("commit") if table.has("commit") else "")
+    made = LkpEngine(
+        src=table.text("src"), commit=table.scalar("commit") if table.has("commit") else ""
+    )
     if not LKP_SRC.fullmatch(made.src) or "/../" in f"{made.src}/":
-        table.refuse("src", f"src is {made.src!r}, must be the absolute path of an lkp-tests directory, of letters, digits and '/', '.', '_', '-', '+'")
+        table.refuse(
+            "src",
+            f"src is {made.src!r}, must be the absolute path of an lkp-tests directory, of letters, digits and '/', '.', '_', '-', '+'",
+        )
     if made.commit and not COMMIT.fullmatch(made.commit):
         table.refuse("commit", f"commit is {made.commit!r}, must be 7 to 40 hex digits")
     table.done()
@@ -330,7 +421,13 @@ class _Table:
     """A YAML mapping that knows the line of each key and which keys were asked for."""
 
     def __init__(
-        self, file_name: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], nested: Mapping[str, _Table], written: Mapping[str, str]
+        self,
+        file_name: str,
+        line: int,
+        values: Mapping[str, Any],
+        lines: Mapping[str, int],
+        nested: Mapping[str, _Table],
+        written: Mapping[str, str],
     ) -> None:
         self._file, self._line, self._written = file_name, line, dict(written)
         self._values, self._lines, self._nested = dict(values), dict(lines), dict(nested)
@@ -341,11 +438,15 @@ class _Table:
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
             if not isinstance(root, yaml.MappingNode):
-                raise TestboxError(f"{file_name}: line 1: a testbox file must be a table of 'key: value' lines")
+                raise TestboxError(
+                    f"{file_name}: line 1: a testbox file must be a table of 'key: value' lines"
+                )
             return cls._from_node(root, file_name)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            raise TestboxError(f"{file_name}: line {mark.line + 1 if mark else 1}: not valid YAML: {getattr(error, 'problem', error)}") from error
+            raise TestboxError(
+                f"{file_name}: line {mark.line + 1 if mark else 1}: not valid YAML: {getattr(error, 'problem', error)}"
+            ) from error
 
     @classmethod
     def _from_node(cls, node: yaml.MappingNode, file_name: str) -> _Table:
@@ -357,7 +458,9 @@ class _Table:
         for key_node, value_node in node.value:
             key, line = str(key_node.value), key_node.start_mark.line + 1
             if key in lines:
-                raise TestboxError(f"{file_name}: line {line}: {key} stands twice, first in line {lines[key]}")
+                raise TestboxError(
+                    f"{file_name}: line {line}: {key} stands twice, first in line {lines[key]}"
+                )
             lines[key] = line
             values[key] = loader.construct_object(value_node, deep=True)
             if isinstance(value_node, yaml.ScalarNode):
@@ -425,4 +528,6 @@ class _Table:
         """Refuse keys that nobody asked for."""
         for key in self._values:
             if key not in self._asked:
-                self.refuse(key, f"key {key!r} is unknown here; known are {', '.join(sorted(self._asked))}")
+                self.refuse(
+                    key, f"key {key!r} is unknown here; known are {', '.join(sorted(self._asked))}"
+                )

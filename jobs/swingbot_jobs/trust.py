@@ -36,4 +36,8 @@ def accepted(kernel: Trust, accepts: Trust) -> bool:
 
 def key_at(build_key: str, trust: Trust) -> str:
     """The build key at a level: the usual one when trusted, another one when not, so that nothing kept under one is found under the other."""
-    return build_key if trust == "trusted" else hashlib.sha256(f"untrusted {build_key}".encode()).hexdigest()
+    return (
+        build_key
+        if trust == "trusted"
+        else hashlib.sha256(f"untrusted {build_key}".encode()).hexdigest()
+    )

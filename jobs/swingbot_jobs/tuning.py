@@ -82,8 +82,15 @@ class Tuning:
         known = [item.name for item in self.items]
         for name in names:
             if name not in known:
-                raise TuningError(f"the tuning list {self.name} has no item {name[:60]!r}; it has {', '.join(known)}")
-        return Tuning(name=self.name, about=self.about, items=tuple(item for item in self.items if item.name not in names), left_out=tuple(names))
+                raise TuningError(
+                    f"the tuning list {self.name} has no item {name[:60]!r}; it has {', '.join(known)}"
+                )
+        return Tuning(
+            name=self.name,
+            about=self.about,
+            items=tuple(item for item in self.items if item.name not in names),
+            left_out=tuple(names),
+        )
 
     @property
     def demand(self) -> dict[str, str]:
@@ -103,8 +110,14 @@ class Tuning:
     @property
     def sysctl(self) -> dict[str, str]:
         """Kernel parameters of the box's own system: those that are facts, and the others."""
-        of_facts = {name: wanted for name, wanted in self.idle.items() if (fact := facts.known().get(name)) and fact.group == "sysctl"}
-        return of_facts | {name: wanted for item in self.items for name, wanted in item.sysctl.items()}
+        of_facts = {
+            name: wanted
+            for name, wanted in self.idle.items()
+            if (fact := facts.known().get(name)) and fact.group == "sysctl"
+        }
+        return of_facts | {
+            name: wanted for item in self.items for name, wanted in item.sysctl.items()
+        }
 
     @property
     def files(self) -> list[tuple[str, str]]:
@@ -124,7 +137,9 @@ def probe(tuning: Tuning) -> str:
     known = facts.known()
     files = [file for name in tuning.idle for file in known[name].files]
     files += [_sysctl_file(name) for name in tuning.sysctl]
-    lines = [f"LC_ALL=C grep -s -m 200 . {' '.join(dict.fromkeys(files))} /dev/null"] if files else []
+    lines = (
+        [f"LC_ALL=C grep -s -m 200 . {' '.join(dict.fromkeys(files))} /dev/null"] if files else []
+    )
     if tuning.stopped:
         units = " ".join(shlex.quote(unit) for unit in tuning.stopped)
         lines.append(f"echo {_UNITS} $(systemctl is-active -- {units} 2>/dev/null)")
@@ -136,8 +151,16 @@ def findings(tuning: Tuning, printed: str) -> list[Finding]:
     printed = printed[:_LONGEST]
     found = sheet.read(printed)
     return [
-        *(_of_fact(item.name, name, wanted, found.get(name)) for item in tuning.items for name, wanted in item.idle.items()),
-        *(_of_sysctl(name, wanted, printed) for name, wanted in tuning.sysctl.items() if name not in tuning.idle),
+        *(
+            _of_fact(item.name, name, wanted, found.get(name))
+            for item in tuning.items
+            for name, wanted in item.idle.items()
+        ),
+        *(
+            _of_sysctl(name, wanted, printed)
+            for name, wanted in tuning.sysctl.items()
+            if name not in tuning.idle
+        ),
         *_of_units(tuning.stopped, printed),
     ]
 
@@ -146,14 +169,31 @@ def _of_fact(item: str, name: str, wanted: str, found: facts.Value) -> Finding:
     if found is None:
         do = f"if the box cannot have it, name {item} under tuning_without in its testbox file"
         return Finding(what=f"{name} is {wanted}", ok=False, found="not known there", do=do)
-    return Finding(what=f"{name} is {wanted}", ok=(met := facts.meets(found, wanted)), found=str(found), do="" if met else PLAYBOOK)
+    return Finding(
+        what=f"{name} is {wanted}",
+        ok=(met := facts.meets(found, wanted)),
+        found=str(found),
+        do="" if met else PLAYBOOK,
+    )
 
 
 def _of_sysctl(name: str, wanted: str, printed: str) -> Finding:
     start = _sysctl_file(name) + ":"
-    found = next((line[len(start) : len(start) + 100].strip() for line in printed.split("\n") if line.startswith(start)), None)
+    found = next(
+        (
+            line[len(start) : len(start) + 100].strip()
+            for line in printed.split("\n")
+            if line.startswith(start)
+        ),
+        None,
+    )
     met = found is not None and found.split() == wanted.split()
-    return Finding(what=f"{name} is {wanted}", ok=met, found=printable(found) if found is not None else "not known there", do="" if met else PLAYBOOK)
+    return Finding(
+        what=f"{name} is {wanted}",
+        ok=met,
+        found=printable(found) if found is not None else "not known there",
+        do="" if met else PLAYBOOK,
+    )
 
 
 def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
@@ -162,11 +202,33 @@ def _of_units(units: Sequence[str], printed: str) -> list[Finding]:
     words = line.removeprefix(_UNITS).split()
     if len(words) != len(units):
         do = "see whether the box's own system runs systemd"
-        return [Finding(what="services that disturb do not run", ok=False, found=f"systemctl told of {len(words)} of {len(units)}", do=do)] if units else []
-    running = [unit for unit, word in zip(units, words, strict=True) if word not in ("inactive", "failed", "unknown")]
+        return (
+            [
+                Finding(
+                    what="services that disturb do not run",
+                    ok=False,
+                    found=f"systemctl told of {len(words)} of {len(units)}",
+                    do=do,
+                )
+            ]
+            if units
+            else []
+        )
+    running = [
+        unit
+        for unit, word in zip(units, words, strict=True)
+        if word not in ("inactive", "failed", "unknown")
+    ]
     if not running:
-        return [Finding(what="services that disturb do not run", ok=True, found=f"{len(units)} looked at")]
-    return [Finding(what=f"{unit} does not run", ok=False, found="it runs", do=PLAYBOOK) for unit in running]
+        return [
+            Finding(
+                what="services that disturb do not run", ok=True, found=f"{len(units)} looked at"
+            )
+        ]
+    return [
+        Finding(what=f"{unit} does not run", ok=False, found="it runs", do=PLAYBOOK)
+        for unit in running
+    ]
 
 
 def _sysctl_file(name: str) -> str:
@@ -194,9 +256,14 @@ def _load(name: str, texts: Mapping[str, tuple[str, str]], seen: tuple[str, ...]
     base: tuple[Item, ...] = ()
     if extends:
         if extends not in texts or extends in (*seen, name):
-            raise TuningError(f"{file}: it extends {extends!r}, which is {'itself' if extends in texts else 'not there'}; name another list of this folder")
+            raise TuningError(
+                f"{file}: it extends {extends!r}, which is {'itself' if extends in texts else 'not there'}; name another list of this folder"
+            )
         base = _load(extends, texts, (*seen, name)).items
-    own = tuple(_item(key, told, file) for key, told in _mapping(top.get("items", {}), f"{file}: items").items())
+    own = tuple(
+        _item(key, told, file)
+        for key, told in _mapping(top.get("items", {}), f"{file}: items").items()
+    )
     names = {item.name for item in own}
     items = (*(item for item in base if item.name not in names), *own)
     _no_doubles(items, file)
@@ -212,7 +279,9 @@ def _strict_mapping(loader: _Strict, node: yaml.MappingNode) -> dict[str, Any]:
     for key_node, value_node in node.value:
         key = str(loader.construct_object(key_node, deep=True))
         if key in made:
-            raise yaml.constructor.ConstructorError(None, None, f"{key} stands twice", key_node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{key} stands twice", key_node.start_mark
+            )
         made[key] = loader.construct_object(value_node, deep=True)
     return made
 
@@ -229,7 +298,9 @@ def _parsed(text: str, file: str) -> Any:
         return yaml.load(text, Loader=_Strict)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise TuningError(f"{file}: line {mark.line + 1 if mark else 1}: {getattr(error, 'problem', error)}") from None
+        raise TuningError(
+            f"{file}: line {mark.line + 1 if mark else 1}: {getattr(error, 'problem', error)}"
+        ) from None
     except RecursionError:
         raise TuningError(f"{file}: nested too deeply") from None
 
@@ -246,7 +317,9 @@ def _mapping(told: Any, where: str, keys: Sequence[str] | None = None) -> dict[s
 def _item(name: str, told: Any, file: str) -> Item:
     where = f"{file}: {name}"
     if not NAME.fullmatch(name):
-        raise TuningError(f"{file}: {name[:60]!r} is no name of an item; use small letters, digits, '-' and '_'")
+        raise TuningError(
+            f"{file}: {name[:60]!r} is no name of an item; use small letters, digits, '-' and '_'"
+        )
     table = _mapping(told, where, ("why", *_PARTS))
     why, cmdline = table.get("why", ""), table.get("cmdline", "")
     if not isinstance(why, str) or not why.strip() or not any(part in table for part in _PARTS):
@@ -266,7 +339,9 @@ def _item(name: str, told: Any, file: str) -> Item:
 
 def _demands(told: Any, where: str) -> dict[str, str]:
     try:
-        return dict(facts.demand(name, str(wanted)) for name, wanted in _mapping(told, where).items())
+        return dict(
+            facts.demand(name, str(wanted)) for name, wanted in _mapping(told, where).items()
+        )
     except facts.DemandError as error:
         raise TuningError(f"{where}: {error}") from None
 
@@ -277,7 +352,9 @@ def _idle(told: Any, where: str) -> dict[str, str]:
     for name in demands:
         fact = facts.known().get(name)
         if fact is None or not fact.files:
-            raise TuningError(f"{where}: {name} is known of a boot alone, not of the box's own system")
+            raise TuningError(
+                f"{where}: {name} is known of a boot alone, not of the box's own system"
+            )
     return demands
 
 
@@ -285,7 +362,9 @@ def _sysctls(told: Any, where: str) -> dict[str, str]:
     found = _mapping(told, where)
     for name, value in found.items():
         if not _SYSCTL.fullmatch(name) or not isinstance(value, str) or not _VALUE.fullmatch(value):
-            raise TuningError(f"{where}: {name[:60]!r} must be a kernel parameter such as kernel.panic, with a plain value")
+            raise TuningError(
+                f"{where}: {name[:60]!r} must be a kernel parameter such as kernel.panic, with a plain value"
+            )
     return found
 
 
@@ -293,7 +372,9 @@ def _units(told: Any, where: str) -> tuple[str, ...]:
     units = told if isinstance(told, list) else [told]
     for unit in units:
         if not isinstance(unit, str) or not _UNIT.fullmatch(unit):
-            raise TuningError(f"{where}: {str(unit)[:60]!r} is no unit such as cron.service or fstrim.timer")
+            raise TuningError(
+                f"{where}: {str(unit)[:60]!r} is no unit such as cron.service or fstrim.timer"
+            )
     return tuple(units)
 
 
@@ -303,5 +384,7 @@ def _no_doubles(items: Sequence[Item], file: str) -> None:
         for item in items:
             for name in getattr(item, part):
                 if name in seen:
-                    raise TuningError(f"{file}: {name} stands under {part} of both {seen[name]} and {item.name}")
+                    raise TuningError(
+                        f"{file}: {name} stands under {part} of both {seen[name]} and {item.name}"
+                    )
                 seen[name] = item.name

@@ -34,9 +34,15 @@ class UnitJob:
     runs: int
     monitors: tuple[str, ...] = ()
     warmup: int = 0  # runs before the others that warm up and are not counted
-    demand: Mapping[str, str] = field(default_factory=dict)  # facts of the boot that have to be so, or the runs are invalid
-    compare_fact: tuple[str, ...] = ()  # facts that are what is compared: a difference in them is no reason against a verdict
-    functions: tuple[str, ...] = ()  # of the kernel, as its source names them: whose calls the monitor function-profile counts
+    demand: Mapping[str, str] = field(
+        default_factory=dict
+    )  # facts of the boot that have to be so, or the runs are invalid
+    compare_fact: tuple[
+        str, ...
+    ] = ()  # facts that are what is compared: a difference in them is no reason against a verdict
+    functions: tuple[
+        str, ...
+    ] = ()  # of the kernel, as its source names them: whose calls the monitor function-profile counts
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -46,7 +52,9 @@ class UnitJob:
         if self.warmup < 0:
             raise ValueError(f"unit job {self.name}: warmup is {self.warmup}, must be 0 or more")
         for strange in (name for name in self.functions if not FUNCTION.fullmatch(name)):
-            raise ValueError(f"unit job {self.name}: {strange[:80]!r} is no name of a kernel function")
+            raise ValueError(
+                f"unit job {self.name}: {strange[:80]!r} is no name of a kernel function"
+            )
 
     @property
     def numbers(self) -> range:
@@ -60,8 +68,18 @@ class UnitJob:
 
     def to_json(self) -> dict[str, Any]:
         """What is not asked for is left out, so that a spec keeps its name when the language grows."""
-        plain = {"name": self.name, "program": self.program, "params": dict(self.params), "runs": self.runs}
-        more = {"monitors": list(self.monitors), "warmup": self.warmup, "demand": dict(self.demand), "compare_fact": list(self.compare_fact)}
+        plain = {
+            "name": self.name,
+            "program": self.program,
+            "params": dict(self.params),
+            "runs": self.runs,
+        }
+        more = {
+            "monitors": list(self.monitors),
+            "warmup": self.warmup,
+            "demand": dict(self.demand),
+            "compare_fact": list(self.compare_fact),
+        }
         more["functions"] = list(self.functions)
         return plain | {key: value for key, value in more.items() if value}
 
@@ -82,5 +100,7 @@ class UnitJob:
 
 def spec_sha256(unit_jobs: Iterable[UnitJob]) -> str:
     """Name a set of unit jobs by its content: boots of equal specs can be compared."""
-    canonical = json.dumps([job.to_json() for job in unit_jobs], sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(
+        [job.to_json() for job in unit_jobs], sort_keys=True, separators=(",", ":")
+    )
     return hashlib.sha256(canonical.encode()).hexdigest()

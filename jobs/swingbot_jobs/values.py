@@ -15,7 +15,9 @@ from swingbot_jobs.job import Document, JobError
 from swingbot_jobs.lines import Value, suggest
 from swingbot_jobs.program import Parameter, Program
 
-MAX_NUMBER: Final = 10**15  # of what a program is handed: larger ones are slips, and break shell arithmetic
+MAX_NUMBER: Final = (
+    10**15
+)  # of what a program is handed: larger ones are slips, and break shell arithmetic
 
 SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -51,7 +53,9 @@ class NominalBox:
 class Point:
     """One point of a document's axes on a testbox: a value, or None for the default, for each key that the job sets."""
 
-    def __init__(self, document: Document, program: Program, testbox: Box, chosen: Mapping[str, Value]) -> None:
+    def __init__(
+        self, document: Document, program: Program, testbox: Box, chosen: Mapping[str, Value]
+    ) -> None:
         self._document, self._program, self._box = document, program, testbox
         self._chosen = {key: value for key, value in chosen.items() if value.content is not None}
         self._done: dict[str, str] = {}
@@ -63,11 +67,15 @@ class Point:
             if self._given(parameter):
                 self._resolve(parameter)
             elif parameter.required:
-                raise JobError(f"{self._document.where}: {self._program.name} needs {name}: {parameter.describe}")
+                raise JobError(
+                    f"{self._document.where}: {self._program.name} needs {name}: {parameter.describe}"
+                )
         if "cluster" in self._chosen:
             self._done["cluster"] = self._cluster(self._chosen["cluster"])
         elif self._box.cluster not in ("", LOCALHOST):
-            raise JobError(f"{self._document.where}: testbox {self._box.name} is a cluster of two: say cluster: {self._box.cluster}")
+            raise JobError(
+                f"{self._document.where}: testbox {self._box.name} is a cluster of two: say cluster: {self._box.cluster}"
+            )
         return dict(sorted(self._done.items()))
 
     def check(self, key: str) -> None:
@@ -80,8 +88,15 @@ class Point:
     def demand(self, *names: str) -> dict[str, str]:
         """What the box has to be, by fact: all demands, or those of these names. Raises JobError."""
         asked = names or self._document.demands
-        told = {fact: self._chosen[name] for name, fact in self._document.demands.items() if name in self._chosen and name in asked}
-        return {fact: demands.checked(fact, self._evaluated(fact, value), value) for fact, value in sorted(told.items())}
+        told = {
+            fact: self._chosen[name]
+            for name, fact in self._document.demands.items()
+            if name in self._chosen and name in asked
+        }
+        return {
+            fact: demands.checked(fact, self._evaluated(fact, value), value)
+            for fact, value in sorted(told.items())
+        }
 
     def written(self) -> dict[str, str]:
         """The values as they are written, which is what names are made of: percentages as they are, expressions worked out."""
@@ -89,16 +104,30 @@ class Point:
 
     def _given(self, parameter: Parameter) -> bool:
         """Whether the program gets this parameter: from the job, or by its default."""
-        return parameter.name in self._chosen or (parameter.default is not None and parameter.unless not in self._chosen)
+        return parameter.name in self._chosen or (
+            parameter.default is not None and parameter.unless not in self._chosen
+        )
 
     def _cluster(self, value: Value) -> str:
         here, said = self._box.cluster, value.text or ""
         if here == LOCALHOST != said:
-            raise _error(value, "cluster", f"testbox {self._box.name} is one box, where only {LOCALHOST} is; choose a testbox of the group {said[:60]}")
+            raise _error(
+                value,
+                "cluster",
+                f"testbox {self._box.name} is one box, where only {LOCALHOST} is; choose a testbox of the group {said[:60]}",
+            )
         if here not in ("", said):
-            raise _error(value, "cluster", f"testbox {self._box.name} is a cluster of two, where it has to be {here}")
+            raise _error(
+                value,
+                "cluster",
+                f"testbox {self._box.name} is a cluster of two, where it has to be {here}",
+            )
         if said != LOCALHOST and not self._program.serves:
-            raise _error(value, "cluster", f"{self._program.name} has no server to put on another box; take {LOCALHOST}, or leave it out")
+            raise _error(
+                value,
+                "cluster",
+                f"{self._program.name} has no server to put on another box; take {LOCALHOST}, or leave it out",
+            )
         return said
 
     def _resolve(self, parameter: Parameter) -> str:
@@ -106,7 +135,9 @@ class Point:
         if name not in self._done:
             value = self._chosen.get(name) or Value(parameter.default, *_place(self._document))
             if name in self._open:
-                raise _error(value, name, f"is worked out from itself ({' from '.join([*self._open, name])})")
+                raise _error(
+                    value, name, f"is worked out from itself ({' from '.join([*self._open, name])})"
+                )
             self._open.append(name)
             self._done[name] = self._resolved(parameter, value)
             self._open.remove(name)
@@ -115,7 +146,11 @@ class Point:
     def _resolved(self, parameter: Parameter, value: Value) -> str:
         text = self._evaluated(parameter.name, value).strip()
         if parameter.choices and text not in parameter.choices:
-            raise _error(value, parameter.name, f"must be one of {', '.join(parameter.choices)}{suggest(text, parameter.choices)}")
+            raise _error(
+                value,
+                parameter.name,
+                f"must be one of {', '.join(parameter.choices)}{suggest(text, parameter.choices)}",
+            )
         if parameter.kind == "text":
             return _checked_text(parameter, value, text)
         return str(self._number(parameter, value, text))
@@ -135,14 +170,28 @@ class Point:
 
     def _number(self, parameter: Parameter, value: Value, text: str) -> int:
         kind, name = parameter.kind, parameter.name
-        number = {"count": self._count, "duration": _duration, "size": self._size, "iterations": _iterations}[kind](text)
-        examples = {"count": "4 or 50%", "duration": "300s, 5m or 1h", "size": "64K, 128M or 10%", "iterations": "8 or 100x"}
+        number = {
+            "count": self._count,
+            "duration": _duration,
+            "size": self._size,
+            "iterations": _iterations,
+        }[kind](text)
+        examples = {
+            "count": "4 or 50%",
+            "duration": "300s, 5m or 1h",
+            "size": "64K, 128M or 10%",
+            "iterations": "8 or 100x",
+        }
         if number is None:
             raise _error(value, name, f"must be a {kind}, such as {examples[kind]}")
         whole = number.numerator // number.denominator
         if whole < 1 and number > 0 and text.endswith("%"):
             what = f"{self._box.nr_cpu} CPUs" if kind == "count" else f"{self._box.memory_mb} MiB"
-            raise _error(value, name, f"is less than 1 on testbox {self._box.name}, which has {what}; use a larger share or a plain number")
+            raise _error(
+                value,
+                name,
+                f"is less than 1 on testbox {self._box.name}, which has {what}; use a larger share or a plain number",
+            )
         if not 1 <= whole <= MAX_NUMBER or (number != whole and not text.endswith("%")):
             raise _error(value, name, f"must be a whole number of at least 1, not {_shown(number)}")
         return whole
@@ -152,7 +201,9 @@ class Point:
         match = re.fullmatch(_NUMBER + r"(%|[A-Za-z]{0,8})", text)
         if not match:
             return None
-        return Fraction(match[1]) * self._box.nr_cpu / 100 if match[2] == "%" else Fraction(match[1])
+        return (
+            Fraction(match[1]) * self._box.nr_cpu / 100 if match[2] == "%" else Fraction(match[1])
+        )
 
     def _size(self, text: str) -> Fraction | None:
         """Bytes of `64K`, `128M`, or `10%` of the memory; units are powers of 1024."""
@@ -165,19 +216,28 @@ class Point:
             return facts[name]
         parameter = self._program.parameters.get(name)
         if parameter is None or parameter.kind == "text" or not self._given(parameter):
-            raise ValueError(f"{name!r} is neither nr_cpu, memory_mb nor a number that this job sets")
+            raise ValueError(
+                f"{name!r} is neither nr_cpu, memory_mb nor a number that this job sets"
+            )
         return int(self._resolve(parameter))
 
 
 def check_needs(document: Document, testbox: Box) -> None:
     """Refuse a testbox that has less than `need_cpu` or `need_memory` ask for."""
-    for key, has, what in (("need_cpu", testbox.nr_cpu, "CPUs"), ("need_memory", testbox.memory_mb * BYTES["M"], "of memory")):
+    for key, has, what in (
+        ("need_cpu", testbox.nr_cpu, "CPUs"),
+        ("need_memory", testbox.memory_mb * BYTES["M"], "of memory"),
+    ):
         value = document.needs.get(key)
         if value is None or value.content is None:
             continue
         needed = size(value.text or "")
         if needed is None:
-            raise _error(value, key, "must be a number" + (" of bytes, such as 16G" if key == "need_memory" else ""))
+            raise _error(
+                value,
+                key,
+                "must be a number" + (" of bytes, such as 16G" if key == "need_memory" else ""),
+            )
         if needed > has:
             shown = f"{testbox.memory_mb} MiB" if key == "need_memory" else str(has)
             raise _error(value, key, f"testbox {testbox.name} has {shown} {what} only")
@@ -190,8 +250,16 @@ def size(text: str) -> Fraction | None:
 
 
 def _checked_text(parameter: Parameter, value: Value, text: str) -> str:
-    if not _TEXT.fullmatch(text) or (parameter.pattern and not re.fullmatch(parameter.pattern, text)):
-        raise _error(value, parameter.name, f"must look like {parameter.pattern}" if parameter.pattern else "must be a line of text")
+    if not _TEXT.fullmatch(text) or (
+        parameter.pattern and not re.fullmatch(parameter.pattern, text)
+    ):
+        raise _error(
+            value,
+            parameter.name,
+            f"must look like {parameter.pattern}"
+            if parameter.pattern
+            else "must be a line of text",
+        )
     return text
 
 

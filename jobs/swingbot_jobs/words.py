@@ -9,7 +9,9 @@ import re
 from typing import Final
 
 # Keys that describe a job and change nothing about its runs.
-REMARKS: Final = frozenset({"suite", "testcase", "category", "description", "title", "author", "mail_to", "mail_cc"})
+REMARKS: Final = frozenset(
+    {"suite", "testcase", "category", "description", "title", "author", "mail_to", "mail_cc"}
+)
 # What a testbox has to be; `need_memory` and `need_cpu` are held against it, the others are for people.
 NEEDS: Final = re.compile(r"need_\w+")
 # Keys in LKP's own files that do nothing here, and why that is right.

@@ -18,7 +18,14 @@ PROVOKING = {
 }
 
 
-def virtual_lab(tmp_path: Path, image: Path, *, cmdline: str = "", boot_seconds: float = 4, box: str = "vm-icount") -> Lab:
+def virtual_lab(
+    tmp_path: Path,
+    image: Path,
+    *,
+    cmdline: str = "",
+    boot_seconds: float = 4,
+    box: str = "vm-icount",
+) -> Lab:
     """The shipped testbox `box` with `cmdline` added to the kernel's. Caches are the machine's own: what is in them has proved itself by its key."""
     workers, jobs = tmp_path / "workers", programs_in(tmp_path / "jobs", PROGRAMS | PROVOKING)
     (workers / "testboxes").mkdir(parents=True)
@@ -29,5 +36,7 @@ def virtual_lab(tmp_path: Path, image: Path, *, cmdline: str = "", boot_seconds:
     lines = [line for line in shipped.splitlines() if not line.startswith("boot_seconds:")]
     lines += [f"boot_seconds: {boot_seconds}", f'cmdline: "{cmdline}"']
     (workers / "testboxes" / f"{box}.yaml").write_text("\n".join(lines) + "\n")
-    site = Site(cache=from_environment().cache, workers=workers, jobs=jobs, benchmarks=None, make_jobs=1)
+    site = Site(
+        cache=from_environment().cache, workers=workers, jobs=jobs, benchmarks=None, make_jobs=1
+    )
     return Lab(site=site, box=box, image=image, out=tmp_path / "out")

@@ -27,17 +27,37 @@ from tests.contract.test_testbox import ROOT, a_job
 
 SMALL: list[dict[str, Any]] = [
     a_job("page-fault", mode="process", nr_task="1", cycles="1", size="33554432"),
-    a_job("hackbench", runs=2, mode="process", ipc="pipe", nr_threads="1", iterations="1", loops="20", fds="20", datasize="100"),
+    a_job(
+        "hackbench",
+        runs=2,
+        mode="process",
+        ipc="pipe",
+        nr_threads="1",
+        iterations="1",
+        loops="20",
+        fds="20",
+        datasize="100",
+    ),
 ]
 
 
 def samples(results: Path, unit_jobs: list[dict[str, Any]]) -> dict[str, list[float]]:
     """Every sample of a boot, by `unit job/run metric`."""
-    runs = parse_results(results, [UnitJob.from_json(job) for job in unit_jobs], load_programs(ROOT / "jobs" / "programs"))
-    return {f"{run.unit_job}/{run.number} {metric}": values for run in runs for metric, values in run.samples.items()}
+    runs = parse_results(
+        results,
+        [UnitJob.from_json(job) for job in unit_jobs],
+        load_programs(ROOT / "jobs" / "programs"),
+    )
+    return {
+        f"{run.unit_job}/{run.number} {metric}": values
+        for run in runs
+        for metric, values in run.samples.items()
+    }
 
 
-def test_equal_boots_give_equal_bytes_and_another_perturbation_other_numbers(tmp_path: Path, base_kernel: Path) -> None:
+def test_equal_boots_give_equal_bytes_and_another_perturbation_other_numbers(
+    tmp_path: Path, base_kernel: Path
+) -> None:
     raw, seen = [], []
     for number, k in enumerate((0, 0, 1)):
         lab = virtual_lab(tmp_path / str(number), base_kernel)
@@ -46,16 +66,24 @@ def test_equal_boots_give_equal_bytes_and_another_perturbation_other_numbers(tmp
         seen.append(samples(lab.out / "results.tar", SMALL))
     assert raw[0] == raw[1]
     metrics = set(seen[0])
-    assert {"page-fault-job/0 page-fault.per_process_ops", "hackbench-job/1 hackbench.throughput", "hackbench-job/1 perf-stat.task-clock"} <= metrics
+    assert {
+        "page-fault-job/0 page-fault.per_process_ops",
+        "hackbench-job/1 hackbench.throughput",
+        "hackbench-job/1 perf-stat.task-clock",
+    } <= metrics
     assert seen[2].keys() == metrics
     assert seen[0] != seen[2]
     for metric in metrics:
         if metric.endswith(("per_process_ops", "throughput", "task-clock")):
-            assert seen[2][metric] == pytest.approx(seen[0][metric], rel=0.25)  # hackbench this short is rough
+            assert seen[2][metric] == pytest.approx(
+                seen[0][metric], rel=0.25
+            )  # hackbench this short is rough
 
 
 @pytest.mark.parametrize("box", ["vm-icount", "vm-tcg"])
-def test_the_shipped_programs_run_and_their_samples_are_read(tmp_path: Path, base_kernel: Path, box: str) -> None:
+def test_the_shipped_programs_run_and_their_samples_are_read(
+    tmp_path: Path, base_kernel: Path, box: str
+) -> None:
     jobs = [*SMALL, a_job("netperf", test="UDP_STREAM", ip="ipv4", nr_threads="1", runtime="1")]
     lab = virtual_lab(tmp_path, base_kernel, box=box)
     outcome = lab.boot(jobs)
@@ -63,14 +91,23 @@ def test_the_shipped_programs_run_and_their_samples_are_read(tmp_path: Path, bas
     assert {run["status"] for run in outcome["runs"]} == {"ok"}
     assert "netperf-job/0 netperf.Throughput_Mbps" in samples(lab.out / "results.tar", jobs)
     assert outcome["facts"]["nr_cpu"] == {"vm-icount": 1, "vm-tcg": 2}[box]
-    assert {"rootfs", "sha256.netperf", "version.netperf", "qemu_version", "perturbation_us", "thp_enabled"} <= set(outcome["facts"])
+    assert {
+        "rootfs",
+        "sha256.netperf",
+        "version.netperf",
+        "qemu_version",
+        "perturbation_us",
+        "thp_enabled",
+    } <= set(outcome["facts"])
 
 
 STALE = "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code: 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
 
 
 @pytest.mark.parametrize(("spoilt", "status"), [(1, "up"), (3, "infra")])
-def test_a_boot_that_qemu_spoils_is_made_again(tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch, spoilt: int, status: str) -> None:
+def test_a_boot_that_qemu_spoils_is_made_again(
+    tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch, spoilt: int, status: str
+) -> None:
     real = shutil.which("qemu-system-x86_64")
     counter, shim = tmp_path / "boots", tmp_path / "bin" / "qemu-system-x86_64"
     shim.parent.mkdir()
@@ -96,46 +133,71 @@ def test_a_boot_that_qemu_spoils_is_made_again(tmp_path: Path, base_kernel: Path
         assert "QEMU 8.1" in outcome["reason"]
 
 
-def test_a_kernel_that_complains_is_oopsed_although_its_job_ended(tmp_path: Path, base_kernel: Path) -> None:
+def test_a_kernel_that_complains_is_oopsed_although_its_job_ended(
+    tmp_path: Path, base_kernel: Path
+) -> None:
     outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("complains")])
-    assert (outcome["status"], outcome["reason"]) == ("oopsed", "BUG: Bad page state in process complains")
+    assert (outcome["status"], outcome["reason"]) == (
+        "oopsed",
+        "BUG: Bad page state in process complains",
+    )
     assert outcome["runs"][0]["status"] == "ok"
 
 
-def test_a_kernel_with_a_bug_is_oopsed_and_the_line_of_the_source_is_told(tmp_path: Path, kernel_repo: tuple[Path, str], site: Site) -> None:
+def test_a_kernel_with_a_bug_is_oopsed_and_the_line_of_the_source_is_told(
+    tmp_path: Path, kernel_repo: tuple[Path, str], site: Site
+) -> None:
     bare, base = kernel_repo
     repo = tmp_path / "linux.git"
     subprocess.run(["git", "clone", "-q", "--bare", "--shared", bare, repo], check=True)
-    bug = edited(repo, base, "fs/drop_caches.c", "\tif (write) {\n", "\tBUG_ON(write && sysctl_drop_caches == 4);\n\tif (write) {\n")
+    bug = edited(
+        repo,
+        base,
+        "fs/drop_caches.c",
+        "\tif (write) {\n",
+        "\tBUG_ON(write && sysctl_drop_caches == 4);\n\tif (write) {\n",
+    )
     assert build(repo, bug, tmp_path / "build", site)["status"] == "built"
     lab = virtual_lab(tmp_path / "lab", tmp_path / "build" / "bzImage")
-    outcome = lab.boot([a_job("prints", word="1"), a_job("drops"), a_job("prints", word="2") | {"name": "after"}])
+    outcome = lab.boot(
+        [a_job("prints", word="1"), a_job("drops"), a_job("prints", word="2") | {"name": "after"}]
+    )
     assert outcome["status"] == "oopsed"
     assert outcome["reason"].startswith("kernel BUG at fs/drop_caches.c:")
     assert [run["status"] for run in outcome["runs"]] == ["ok", "failed", "ok"]
 
 
-def test_a_machine_that_resets_without_a_word_is_no_success(tmp_path: Path, base_kernel: Path) -> None:
+def test_a_machine_that_resets_without_a_word_is_no_success(
+    tmp_path: Path, base_kernel: Path
+) -> None:
     outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("resets")])
     assert outcome["status"] == "panicked"
     assert outcome["reason"].startswith("the machine reset or switched itself off")
 
 
-def test_a_kernel_that_never_reaches_its_job_is_hung_and_says_where(tmp_path: Path, base_kernel: Path) -> None:
-    outcome = virtual_lab(tmp_path, base_kernel, cmdline="rdinit=/usr/bin/cat", boot_seconds=0.2).boot(SMALL)
+def test_a_kernel_that_never_reaches_its_job_is_hung_and_says_where(
+    tmp_path: Path, base_kernel: Path
+) -> None:
+    outcome = virtual_lab(
+        tmp_path, base_kernel, cmdline="rdinit=/usr/bin/cat", boot_seconds=0.2
+    ).boot(SMALL)
     assert outcome["status"] == "hung"
     assert "before the job began; last on the console: " in outcome["reason"]
     assert outcome["seconds"] < 40
 
 
 def test_a_job_without_end_costs_its_own_time_only(tmp_path: Path, base_kernel: Path) -> None:
-    outcome = virtual_lab(tmp_path, base_kernel).boot([a_job("prints", word="1"), a_job("spins", runtime="3600")], deadline_seconds=20)
+    outcome = virtual_lab(tmp_path, base_kernel).boot(
+        [a_job("prints", word="1"), a_job("spins", runtime="3600")], deadline_seconds=20
+    )
     assert outcome["status"] == "timed_out"
     assert outcome["reason"].startswith("not done after 20 s; ")
     assert [run["status"] for run in outcome["runs"]] == ["ok", "missing"]
 
 
-def test_a_flooded_console_ends_the_boot_and_fills_no_disk(tmp_path: Path, base_kernel: Path) -> None:
+def test_a_flooded_console_ends_the_boot_and_fills_no_disk(
+    tmp_path: Path, base_kernel: Path
+) -> None:
     lab = virtual_lab(tmp_path, base_kernel)
     outcome = lab.boot([a_job("floods")])
     assert outcome["status"] == "timed_out"
@@ -144,7 +206,9 @@ def test_a_flooded_console_ends_the_boot_and_fills_no_disk(tmp_path: Path, base_
 
 
 @pytest.mark.parametrize("kind", ["empty", "garbage", "cut short", "another program"])
-def test_an_image_that_is_no_kernel_is_the_kernel_s_fault(tmp_path: Path, base_kernel: Path, kind: str) -> None:
+def test_an_image_that_is_no_kernel_is_the_kernel_s_fault(
+    tmp_path: Path, base_kernel: Path, kind: str
+) -> None:
     image = tmp_path / "bzImage"
     contents = {
         "empty": b"",
@@ -159,15 +223,32 @@ def test_an_image_that_is_no_kernel_is_the_kernel_s_fault(tmp_path: Path, base_k
 
 
 def children_of(pid: int) -> list[psutil.Process]:
-    return [child for child in psutil.Process(pid).children(recursive=True) if child.name().startswith("qemu")]
+    return [
+        child
+        for child in psutil.Process(pid).children(recursive=True)
+        if child.name().startswith("qemu")
+    ]
 
 
 def test_a_killed_driver_leaves_no_machine_behind(tmp_path: Path, base_kernel: Path) -> None:
     lab = virtual_lab(tmp_path, base_kernel)
     order = tmp_path / "order.yaml"
     order.write_text(yaml.safe_dump(lab.order([a_job("spins")])))
-    env = os.environ | {"SWINGBOT_PATHS_WORKERS": str(lab.site.workers), "SWINGBOT_PATHS_JOBS": str(lab.site.jobs)}
-    driver = subprocess.Popen([Path(sys.executable).parent / "swingbot-worker", "boot", "--order", order, "--out", lab.out], env=env)
+    env = os.environ | {
+        "SWINGBOT_PATHS_WORKERS": str(lab.site.workers),
+        "SWINGBOT_PATHS_JOBS": str(lab.site.jobs),
+    }
+    driver = subprocess.Popen(
+        [
+            Path(sys.executable).parent / "swingbot-worker",
+            "boot",
+            "--order",
+            order,
+            "--out",
+            lab.out,
+        ],
+        env=env,
+    )
     try:
         machines = wait_for(lambda: children_of(driver.pid), 30)
     finally:
@@ -185,19 +266,25 @@ def wait_for(look: Any, seconds: float) -> Any:
     return found
 
 
-def test_the_kvm_probe_tells_a_kernel_that_runs_from_one_that_hangs(tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kvm_probe_tells_a_kernel_that_runs_from_one_that_hangs(
+    tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     box = load_all(ROOT / "workers" / "testboxes")["vm-tcg"]
     assert kvm.runs("tcg", box, base_kernel)
     monkeypatch.setattr(kvm, "PROBE_SECONDS", 1.5)
     hung = tmp_path / "bzImage"
     image = bytearray(base_kernel.read_bytes())
-    start = (image[0x1F1] + 1) * 512 + 0x200  # setup_sects: where the 64-bit entry of the kernel lies
+    start = (
+        image[0x1F1] + 1
+    ) * 512 + 0x200  # setup_sects: where the 64-bit entry of the kernel lies
     image[start : start + 2] = b"\xeb\xfe"  # jmp to itself
     hung.write_bytes(image)
     assert not kvm.runs("tcg", box, hung)
 
 
-def test_a_box_that_wants_kvm_gets_it_or_says_that_it_does_not_work(tmp_path: Path, base_kernel: Path) -> None:
+def test_a_box_that_wants_kvm_gets_it_or_says_that_it_does_not_work(
+    tmp_path: Path, base_kernel: Path
+) -> None:
     lab = virtual_lab(tmp_path, base_kernel, box="vm-tcg")
     facts = lab.site.workers / "testboxes" / "vm-tcg.yaml"
     facts.write_text(facts.read_text().replace("accel: tcg", "accel: kvm"))

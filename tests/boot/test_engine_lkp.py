@@ -13,18 +13,37 @@ from swingbot_jobs.unit_job import UnitJob
 from tests.boot.lab import virtual_lab
 
 LKP_SRC = os.environ.get("LKP_SRC", "")
-SMALL = {"nr_threads": "1", "mode": "process", "ipc": "pipe", "iterations": "2", "fds": "4", "loops": "50", "datasize": "100"}
+SMALL = {
+    "nr_threads": "1",
+    "mode": "process",
+    "ipc": "pipe",
+    "iterations": "2",
+    "fds": "4",
+    "loops": "50",
+    "datasize": "100",
+}
 
 
-@pytest.mark.skipif(not LKP_SRC, reason="LKP_SRC is not given: the directory of an lkp-tests checkout, which is in no package")
-def test_a_virtual_testbox_runs_a_unit_job_through_lkp_tests(tmp_path: Path, base_kernel: Path) -> None:
+@pytest.mark.skipif(
+    not LKP_SRC,
+    reason="LKP_SRC is not given: the directory of an lkp-tests checkout, which is in no package",
+)
+def test_a_virtual_testbox_runs_a_unit_job_through_lkp_tests(
+    tmp_path: Path, base_kernel: Path
+) -> None:
     lab = virtual_lab(tmp_path, base_kernel)
     box = lab.site.workers / "testboxes" / "vm-icount.yaml"
     box.write_text(box.read_text() + f"engine: lkp\nlkp: {{src: {Path(LKP_SRC).resolve()}}}\n")
     job = UnitJob(name="hackbench-small", program="hackbench", params=SMALL, runs=1)
     outcome = lab.boot([job.to_json()])
-    assert (outcome["status"], outcome["runs"][0]["status"], outcome["facts"]["engine"]) == ("up", "ok", "lkp")
+    assert (outcome["status"], outcome["runs"][0]["status"], outcome["facts"]["engine"]) == (
+        "up",
+        "ok",
+        "lkp",
+    )
     assert outcome["facts"]["version.lkp-tests"]
-    [run] = parse_results(lab.out / "results.tar", [job], load_programs(lab.site.jobs / "programs"), outcome["facts"])
+    [run] = parse_results(
+        lab.out / "results.tar", [job], load_programs(lab.site.jobs / "programs"), outcome["facts"]
+    )
     assert (run.status, run.reason) == ("ok", None)
     assert run.samples["hackbench.throughput"][0] > 0

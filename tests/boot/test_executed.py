@@ -40,7 +40,9 @@ JOB = UnitJob(
 
 def counting_lab(tmp_path: Path, image: Path) -> Lab:
     lab = virtual_lab(tmp_path, image)
-    (lab.site.jobs / "programs" / "function-profile").symlink_to(ROOT / "jobs" / "programs" / "function-profile")
+    (lab.site.jobs / "programs" / "function-profile").symlink_to(
+        ROOT / "jobs" / "programs" / "function-profile"
+    )
     return lab
 
 
@@ -48,15 +50,21 @@ def booted(lab: Lab) -> tuple[ParsedRun, ParsedRun]:
     """The plain run and the one in which calls are counted."""
     outcome = lab.boot([JOB.to_json()])
     assert outcome["status"] == "up", outcome["reason"]
-    plain, counted = parse_results(lab.out / "results.tar", [JOB], load_programs(ROOT / "jobs" / "programs"))
+    plain, counted = parse_results(
+        lab.out / "results.tar", [JOB], load_programs(ROOT / "jobs" / "programs")
+    )
     return plain, counted
 
 
 @pytest.mark.parametrize("fragment", sorted(load_kconfigs(ROOT / "workers" / "kconfig").fragments))
-def test_the_real_kernel_takes_every_line_of_a_fragment(kernel_repo: tuple[Path, str], site: Site, tmp_path: Path, fragment: str) -> None:
+def test_the_real_kernel_takes_every_line_of_a_fragment(
+    kernel_repo: tuple[Path, str], site: Site, tmp_path: Path, fragment: str
+) -> None:
     """Configured as a build is, in the work tree that all tests share; nothing is compiled but kconfig itself."""
     repo, base = kernel_repo
-    spec = recipe.Spec(repo=str(repo), commit=base, kconfig=f"vm-x86_64+{fragment}", compiler="gcc", layout=0)
+    spec = recipe.Spec(
+        repo=str(repo), commit=base, kconfig=f"vm-x86_64+{fragment}", compiler="gcc", layout=0
+    )
     commit, version = source.find(str(repo), base, site.cache), toolchain.compiler_version("gcc")
     tree = WorkTree(site.cache / "work" / f"linux-{commit.version}")
     log = tmp_path / "build.log"
@@ -77,26 +85,45 @@ def test_the_real_kernel_takes_every_line_of_a_fragment(kernel_repo: tuple[Path,
                 progress=None,
                 expected_objects=None,
             )
-            configure.configure(tree, make, directory, configure.configuration_of(site, spec.kconfig), version)
+            configure.configure(
+                tree, make, directory, configure.configuration_of(site, spec.kconfig), version
+            )
     assert "does not take" not in log.read_text()
 
 
-def test_a_kernel_without_the_profiler_says_what_it_needs_and_measures_as_ever(tmp_path: Path, base_kernel: Path) -> None:
+def test_a_kernel_without_the_profiler_says_what_it_needs_and_measures_as_ever(
+    tmp_path: Path, base_kernel: Path
+) -> None:
     plain, counted = booted(counting_lab(tmp_path, base_kernel))
     assert plain.status == "ok" and "page-fault.per_process_ops" in plain.samples
     assert (counted.status, counted.samples) == ("failed", {})
     assert counted.reason is not None and "build it with the fragment trace" in counted.reason
 
 
-def test_calls_of_real_functions_are_counted(tmp_path: Path, kernel_repo: tuple[Path, str], site: Site) -> None:
+def test_calls_of_real_functions_are_counted(
+    tmp_path: Path, kernel_repo: tuple[Path, str], site: Site
+) -> None:
     repo, base = kernel_repo
-    order = kbuild.order_by_hand(site, repo=str(repo), commit=base, kconfig="vm-x86_64+trace", compiler="gcc", layout=0)
+    order = kbuild.order_by_hand(
+        site, repo=str(repo), commit=base, kconfig="vm-x86_64+trace", compiler="gcc", layout=0
+    )
     name = recipe.kept_name(order["kernel"]["build_key"], toolchain.compiler_version("gcc"))
     if Kept(site.cache).fetch(name, tmp_path) is None:
-        pytest.skip("no kernel with hooks is kept here; the first lines of this file say how to make it")
+        pytest.skip(
+            "no kernel with hooks is kept here; the first lines of this file say how to make it"
+        )
     plain, counted = booted(counting_lab(tmp_path / "lab", tmp_path / "bzImage"))
     assert (plain.status, counted.status, counted.monitor) == ("ok", "ok", "function-profile")
-    calls = {metric.removeprefix("function-profile.calls."): values[0] for metric, values in counted.samples.items() if ".calls." in metric}
-    assert calls["handle_mm_fault"] >= 32768 and calls["free_unref_page_commit"] >= 32768  # a page is faulted in and freed each
+    calls = {
+        metric.removeprefix("function-profile.calls."): values[0]
+        for metric, values in counted.samples.items()
+        if ".calls." in metric
+    }
+    assert (
+        calls["handle_mm_fault"] >= 32768 and calls["free_unref_page_commit"] >= 32768
+    )  # a page is faulted in and freed each
     assert calls["user_shm_lock"] == 0 and "no_such_function" not in calls
-    assert {source_name(part.name) for part in read_record((tmp_path / FILE).read_bytes()).object("mm/page_alloc.o").code} >= {"free_unref_page_commit"}
+    assert {
+        source_name(part.name)
+        for part in read_record((tmp_path / FILE).read_bytes()).object("mm/page_alloc.o").code
+    } >= {"free_unref_page_commit"}

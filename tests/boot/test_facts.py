@@ -16,11 +16,26 @@ from tests.boot.lab import virtual_lab
 from tests.contract.test_testbox import ROOT, a_job
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
-FAULT: dict[str, Any] = a_job("page-fault", mode="process", nr_task="1", cycles="1", size="33554432")
+FAULT: dict[str, Any] = a_job(
+    "page-fault", mode="process", nr_task="1", cycles="1", size="33554432"
+)
 SHOWS = f"cat {THP} /proc/sys/vm/swappiness\n"
 # What every x86 guest of ours knows of itself and of the host underneath.
 EVERYWHERE = {
-    *("kernel_release", "kernel_version", "build_id", "image_sha256", "cmdline", "cpu_model", "nr_cpu", "nr_socket", "caches", "microcode", "smt", "memory_kb"),
+    *(
+        "kernel_release",
+        "kernel_version",
+        "build_id",
+        "image_sha256",
+        "cmdline",
+        "cpu_model",
+        "nr_cpu",
+        "nr_socket",
+        "caches",
+        "microcode",
+        "smt",
+        "memory_kb",
+    ),
     *(
         "thp_enabled",
         "thp_defrag",
@@ -45,7 +60,15 @@ EVERYWHERE = {
         "sha256.page-fault",
         "qemu_version",
     ),
-    *("host_cpu_model", "host_kernel", "host_load1", "host_stolen_ticks", "perf_events", "ready_seconds", "ended"),
+    *(
+        "host_cpu_model",
+        "host_kernel",
+        "host_load1",
+        "host_stolen_ticks",
+        "perf_events",
+        "ready_seconds",
+        "ended",
+    ),
 }
 
 
@@ -55,33 +78,66 @@ def test_a_boot_brings_its_fact_sheet(tmp_path: Path, base_kernel: Path, box: st
     assert not EVERYWHERE - found.keys()
     assert "governor" not in found  # no cpufreq in a guest: not known, rather than empty
     assert len(found["build_id"]) == 40
-    assert (found["nr_cpu"], found["thp_enabled"], found["clocksource"] in ("tsc", "hpet", "acpi_pm")) == ({"vm-icount": 1, "vm-tcg": 2}[box], "madvise", True)
-    assert {name for name in found if known().get(name.removesuffix("_end")) is None} <= {name for name in found if name.startswith(("version.", "sha256."))}
+    assert (
+        found["nr_cpu"],
+        found["thp_enabled"],
+        found["clocksource"] in ("tsc", "hpet", "acpi_pm"),
+    ) == ({"vm-icount": 1, "vm-tcg": 2}[box], "madvise", True)
+    assert {name for name in found if known().get(name.removesuffix("_end")) is None} <= {
+        name for name in found if name.startswith(("version.", "sha256."))
+    }
 
 
-def test_what_the_guest_can_set_is_set_for_its_runs_and_put_back(tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_guest_can_set_is_set_for_its_runs_and_put_back(
+    tmp_path: Path, base_kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(labs.PROVOKING, "shows", SHOWS)
     jobs = [
         a_job("shows") | {"name": "before"},
-        a_job("shows", runs=2) | {"name": "demanding", "demand": {"thp_enabled": "always", "vm.swappiness": "0", "clocksource": "tsc"}},
+        a_job("shows", runs=2)
+        | {
+            "name": "demanding",
+            "demand": {"thp_enabled": "always", "vm.swappiness": "0", "clocksource": "tsc"},
+        },
         a_job("shows") | {"name": "after"},
     ]
     lab = virtual_lab(tmp_path, base_kernel)
     outcome = lab.boot(jobs)
     assert [(run["status"], run.get("reason")) for run in outcome["runs"]] == [("ok", None)] * 4
-    said = {key: files["stdout"].split("\n")[:2] for key, files in read_results(lab.out / "results.tar").runs.items()}
+    said = {
+        key: files["stdout"].split("\n")[:2]
+        for key, files in read_results(lab.out / "results.tar").runs.items()
+    }
     usual, demanded = ["always [madvise] never", "60"], ["[always] madvise never", "0"]
-    assert said == {("before", 0): usual, ("demanding", 0): demanded, ("demanding", 1): demanded, ("after", 0): usual}
+    assert said == {
+        ("before", 0): usual,
+        ("demanding", 0): demanded,
+        ("demanding", 1): demanded,
+        ("after", 0): usual,
+    }
 
 
-def test_what_the_guest_cannot_be_makes_the_runs_invalid_and_no_others(tmp_path: Path, base_kernel: Path) -> None:
-    jobs = [FAULT | {"name": "fast", "demand": {"governor": "performance"}}, FAULT | {"name": "any", "warmup": 1}]
+def test_what_the_guest_cannot_be_makes_the_runs_invalid_and_no_others(
+    tmp_path: Path, base_kernel: Path
+) -> None:
+    jobs = [
+        FAULT | {"name": "fast", "demand": {"governor": "performance"}},
+        FAULT | {"name": "any", "warmup": 1},
+    ]
     lab = virtual_lab(tmp_path, base_kernel)
     outcome = lab.boot(jobs)
     why = "not as demanded: governor is not known in this boot, performance was demanded"
     expected = [("fast", 0, "invalid", why), ("any", 0, "warmup", None), ("any", 1, "ok", None)]
-    assert [(run["unit_job"], run["number"], run["status"], run.get("reason")) for run in outcome["runs"]] == expected
-    runs = parse_results(lab.out / "results.tar", [UnitJob.from_json(job) for job in jobs], load_programs(ROOT / "jobs" / "programs"), outcome["facts"])
+    assert [
+        (run["unit_job"], run["number"], run["status"], run.get("reason"))
+        for run in outcome["runs"]
+    ] == expected
+    runs = parse_results(
+        lab.out / "results.tar",
+        [UnitJob.from_json(job) for job in jobs],
+        load_programs(ROOT / "jobs" / "programs"),
+        outcome["facts"],
+    )
     assert [(run.unit_job, run.number, run.status, bool(run.samples)) for run in runs] == [
         ("fast", 0, "invalid", False),
         ("any", 0, "warmup", False),
@@ -92,6 +148,8 @@ def test_what_the_guest_cannot_be_makes_the_runs_invalid_and_no_others(tmp_path:
 
 def test_a_fact_of_the_host_can_be_demanded_too(tmp_path: Path, base_kernel: Path) -> None:
     lab = virtual_lab(tmp_path, base_kernel)
-    (run,) = lab.boot([FAULT | {"demand": {"host_load1": "<0", "cpu_model": "QEMU TCG CPU version 2.5+"}}])["runs"]
+    (run,) = lab.boot(
+        [FAULT | {"demand": {"host_load1": "<0", "cpu_model": "QEMU TCG CPU version 2.5+"}}]
+    )["runs"]
     assert run["status"] == "invalid"
     assert run["reason"].startswith("not as demanded: host_load1 was ")

@@ -19,7 +19,10 @@ from swingbot_jobs.contract import check_order, check_outcome
 from swingbot_worker import kbuild
 from swingbot_worker.site import Site, from_environment
 
-pytestmark = pytest.mark.skipif(not os.environ.get("SWINGBOT_TEST_KERNEL"), reason="SWINGBOT_TEST_KERNEL names no kernel repository")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("SWINGBOT_TEST_KERNEL"),
+    reason="SWINGBOT_TEST_KERNEL names no kernel repository",
+)
 
 KernelRepo = tuple[Path, str]
 # Replaced by a text of the same lines, in a file whose messages know their line numbers.
@@ -31,12 +34,18 @@ FILE = "mm/page_alloc.c"
 def repo(kernel_repo: KernelRepo, tmp_path: Path) -> KernelRepo:
     """A repository of our own that borrows the objects of the prepared one."""
     bare, base = kernel_repo
-    subprocess.run(["git", "clone", "-q", "--bare", "--shared", bare, tmp_path / "linux.git"], check=True)
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", "--shared", bare, tmp_path / "linux.git"], check=True
+    )
     return tmp_path / "linux.git", base
 
 
 def build(repo: Path, commit: str, out: Path, site: Site) -> dict[str, Any]:
-    order = check_order(kbuild.order_by_hand(site, repo=str(repo), commit=commit, kconfig="vm-x86_64", compiler="gcc", layout=0))
+    order = check_order(
+        kbuild.order_by_hand(
+            site, repo=str(repo), commit=commit, kconfig="vm-x86_64", compiler="gcc", layout=0
+        )
+    )
     return check_outcome(kbuild.build(order, out, site))
 
 
@@ -49,15 +58,36 @@ def edited(repo: Path, parent: str, file: str, old: str, new: str) -> str:
     _git(repo, "read-tree", parent, **env)
     _git(repo, "update-index", "--cacheinfo", f"100644,{blob},{file}", **env)
     tree = _git(repo, "write-tree", **env).strip()
-    return _git(repo, "-c", "user.name=A Developer", "-c", "user.email=developer@example.org", "commit-tree", "-p", parent, "-m", f"edit {file}", tree).strip()
+    return _git(
+        repo,
+        "-c",
+        "user.name=A Developer",
+        "-c",
+        "user.email=developer@example.org",
+        "commit-tree",
+        "-p",
+        parent,
+        "-m",
+        f"edit {file}",
+        tree,
+    ).strip()
 
 
 def _git(repo: Path, *arguments: str, stdin: str = "", **env: str) -> str:
-    done = subprocess.run(["git", f"--git-dir={repo}", *arguments], input=stdin, check=True, text=True, stdout=subprocess.PIPE, env={**os.environ, **env})
+    done = subprocess.run(
+        ["git", f"--git-dir={repo}", *arguments],
+        input=stdin,
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **env},
+    )
     return done.stdout
 
 
-def test_equal_code_gives_a_byte_identical_image_and_a_change_back_does_too(repo: KernelRepo, tmp_path: Path) -> None:
+def test_equal_code_gives_a_byte_identical_image_and_a_change_back_does_too(
+    repo: KernelRepo, tmp_path: Path
+) -> None:
     path, base = repo
     site = from_environment()
     first = build(path, base, tmp_path / "base", site)
@@ -69,11 +99,21 @@ def test_equal_code_gives_a_byte_identical_image_and_a_change_back_does_too(repo
     assert with_comment["kernel_build"]["image_sha256"] == image
     assert with_comment["kernel_build"]["build_key"] != first["kernel_build"]["build_key"]
 
-    code = edited(path, base, FILE, "int watermark_boost_factor __read_mostly = 15000;", "int watermark_boost_factor __read_mostly = 15001;")
+    code = edited(
+        path,
+        base,
+        FILE,
+        "int watermark_boost_factor __read_mostly = 15000;",
+        "int watermark_boost_factor __read_mostly = 15001;",
+    )
     with_code = build(path, code, tmp_path / "code", site)
     assert with_code["kernel_build"]["image_sha256"] != image
-    objects = [json.loads((tmp_path / name / "objects.json").read_text()) for name in ("base", "code")]
-    assert {name for name in objects[0] if objects[0][name] != objects[1].get(name)} == {"mm/page_alloc.o"}
+    objects = [
+        json.loads((tmp_path / name / "objects.json").read_text()) for name in ("base", "code")
+    ]
+    assert {name for name in objects[0] if objects[0][name] != objects[1].get(name)} == {
+        "mm/page_alloc.o"
+    }
 
     # The base once more from the tree that just built something else: nothing of that may stay behind.
     again = build(path, base, tmp_path / "again", _without_kept_kernels(site, tmp_path))
@@ -81,7 +121,9 @@ def test_equal_code_gives_a_byte_identical_image_and_a_change_back_does_too(repo
     assert again["kernel_build"]["image_sha256"] == image
 
 
-def test_one_changed_file_is_one_file_compiled_and_a_known_kernel_none(repo: KernelRepo, tmp_path: Path) -> None:
+def test_one_changed_file_is_one_file_compiled_and_a_known_kernel_none(
+    repo: KernelRepo, tmp_path: Path
+) -> None:
     path, base = repo
     site = from_environment()
     build(path, base, tmp_path / "out", site)
@@ -92,17 +134,24 @@ def test_one_changed_file_is_one_file_compiled_and_a_known_kernel_none(repo: Ker
     assert built["status"] == "built" and not built["kernel_build"]["cached"]
     log = (tmp_path / "out" / "build.log").read_text()
     assert "  CC      mm/page_alloc.o" in log
-    assert log.count("  CC  ") < 100  # of more than a thousand; the kept work tree may have been at another commit
+    assert (
+        log.count("  CC  ") < 100
+    )  # of more than a thousand; the kept work tree may have been at another commit
     known = build(path, commit, tmp_path / "out", site)
     assert known["kernel_build"]["cached"]
 
 
-def test_a_syntax_error_in_the_real_kernel_fails_with_the_compilers_words(repo: KernelRepo, tmp_path: Path) -> None:
+def test_a_syntax_error_in_the_real_kernel_fails_with_the_compilers_words(
+    repo: KernelRepo, tmp_path: Path
+) -> None:
     path, base = repo
     broken = edited(path, base, FILE, "__read_mostly = 15000;", "__read_mostly = ;")
     outcome = build(path, broken, tmp_path / "out", from_environment())
     assert outcome["status"] == "failed"
-    assert outcome["kernel_build"]["errors"][0].startswith("mm/page_alloc.c:") and "error: expected expression" in outcome["kernel_build"]["errors"][0]
+    assert (
+        outcome["kernel_build"]["errors"][0].startswith("mm/page_alloc.c:")
+        and "error: expected expression" in outcome["kernel_build"]["errors"][0]
+    )
 
 
 def test_every_line_of_our_kconfig_sticks(repo: KernelRepo, tmp_path: Path) -> None:

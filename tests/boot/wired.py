@@ -10,13 +10,18 @@ from swingbot_worker.site import Site
 from tests.boot.lab import virtual_lab
 from tests.contract.test_testbox import PROGRAMS, ROOT, Lab, a_job
 
-RR: dict[str, Any] = a_job("netperf", runs=2, cluster="cs-vm", test="TCP_RR", ip="ipv4", nr_threads="1", runtime="1")
+RR: dict[str, Any] = a_job(
+    "netperf", runs=2, cluster="cs-vm", test="TCP_RR", ip="ipv4", nr_threads="1", runtime="1"
+)
 PANIC = PROGRAMS["panics"]
 # `serve` and `client` of programs that provoke one of the two kernels, or the wire.
 PROVOKING = {
     "server-panics": (PANIC + " &\n", "sleep 60\n"),
     "client-panics": ("exit 0\n", PANIC),
-    "unplugs": ("exit 0\n", "for card in /sys/class/net/e*; do ip link set ${card##*/} down; done; echo unplugged\n"),
+    "unplugs": (
+        "exit 0\n",
+        "for card in /sys/class/net/e*; do ip link set ${card##*/} down; done; echo unplugged\n",
+    ),
     "refuses": ("echo no port is free; exit 1\n", "echo never\n"),
 }
 
@@ -25,7 +30,9 @@ def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:
     """The shipped cluster, and programs with a part for each of its ends."""
     lab = virtual_lab(folder, image, box="vm-tcg")
     shipped = (ROOT / "workers" / "testboxes" / "cs-vm.yaml").read_text()
-    (lab.site.workers / "testboxes" / "cs-vm.yaml").write_text(shipped.replace("boot_seconds: 10", f"boot_seconds: {boot_seconds}"))
+    (lab.site.workers / "testboxes" / "cs-vm.yaml").write_text(
+        shipped.replace("boot_seconds: 10", f"boot_seconds: {boot_seconds}")
+    )
     for name, parts in PROVOKING.items():
         program = lab.site.jobs / "programs" / name
         program.mkdir()

@@ -40,7 +40,9 @@ def make_lab(server: Server, short_root: Path) -> Iterator[Callable[..., Lab]]:
 
     def make(**how: dict[str, str]) -> Lab:
         number = next(_numbers)
-        labs.append(Lab(short_root / f"lab{number}", server.create(f"lab{number}", PREPARED), **how))
+        labs.append(
+            Lab(short_root / f"lab{number}", server.create(f"lab{number}", PREPARED), **how)
+        )
         return labs[-1]
 
     yield make

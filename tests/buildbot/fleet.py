@@ -51,11 +51,17 @@ class Fleet:
 
     def _settings(self) -> str:
         def as_(role: str) -> str:
-            return sa.make_url(self.admin_url).set(username=role).render_as_string(hide_password=False)
+            return (
+                sa.make_url(self.admin_url).set(username=role).render_as_string(hide_password=False)
+            )
 
         here = self.controller
         sections: dict[str, dict[str, Any]] = {
-            "paths": {"state": f"{here}/state", "cache": f"{here}/cache", "workers": f"{here}/workers"},
+            "paths": {
+                "state": f"{here}/state",
+                "cache": f"{here}/cache",
+                "workers": f"{here}/workers",
+            },
             "db": {
                 "url": as_("swingbot_service"),
                 "password_file": f"{here}/service",
@@ -75,12 +81,25 @@ class Fleet:
             "watch": {"testbox": NAME, "boots": 1},
             "policy": {"idle_aa_minutes": 0.0},
         }
-        return "\n".join(f"[{name}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in keys.items()) + "\n" for name, keys in sections.items())
+        return "\n".join(
+            f"[{name}]\n"
+            + "\n".join(f"{key} = {json.dumps(value)}" for key, value in keys.items())
+            + "\n"
+            for name, keys in sections.items()
+        )
 
     def run(self, *words: str) -> str:
         """`swingbot WORDS` on the controller; its output."""
         argv = [*SWINGBOT, "--config", str(self.config), *words]
-        done = subprocess.run(argv, env=self._env("controller"), cwd=self.controller, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            argv,
+            env=self._env("controller"),
+            cwd=self.controller,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -88,19 +107,37 @@ class Fleet:
         place = self.root / host
         env = {"PATH": os.environ["PATH"], "HOME": str(place), "OPENBLAS_NUM_THREADS": "1"}
         if host != "controller":
-            env |= {"SWINGBOT_PATHS_CACHE": f"{place}/cache", "SWINGBOT_PATHS_WORKERS": f"{place}/workers", "SWINGBOT_BUILD_JOBS": "2"}
+            env |= {
+                "SWINGBOT_PATHS_CACHE": f"{place}/cache",
+                "SWINGBOT_PATHS_WORKERS": f"{place}/workers",
+                "SWINGBOT_BUILD_JOBS": "2",
+            }
         return env
 
     def start(self, part: str) -> None:
         """`swingbot PART` with nothing but its configuration file, or the worker PART on its own host."""
         if part in ("builder", BOX):
             place = self.root / part
-            argv = [*WORKER, "serve", part, "--master", f"127.0.0.1:{self.port + 2}", "--secret-file", "secret", "--tls-ca", "ca.pem", "--state", "state"]
+            argv = [
+                *WORKER,
+                "serve",
+                part,
+                "--master",
+                f"127.0.0.1:{self.port + 2}",
+                "--secret-file",
+                "secret",
+                "--tls-ca",
+                "ca.pem",
+                "--state",
+                "state",
+            ]
         else:
             place, argv = self.controller, [*SWINGBOT, "--config", str(self.config), part]
         with (place / f"{part}.log").open("ab") as log:
             env = self._env(part if part in ("builder", BOX) else "controller")
-            self.processes[part] = subprocess.Popen(argv, cwd=place, env=env, stdout=log, stderr=log, start_new_session=True)
+            self.processes[part] = subprocess.Popen(
+                argv, cwd=place, env=env, stdout=log, stderr=log, start_new_session=True
+            )
 
     def log(self, part: str) -> str:
         place = self.root / part if part in ("builder", BOX) else self.controller
@@ -118,7 +155,9 @@ class Fleet:
         shutil.copy(self.controller / "tls" / "ca.pem", self.root / worker / "ca.pem")
 
     def ready(self, worker: str, times: int = 1) -> None:
-        eventually(f"{worker} is attached", lambda: self.log(worker).count("worker is ready") >= times, 180)
+        eventually(
+            f"{worker} is attached", lambda: self.log(worker).count("worker is ready") >= times, 180
+        )
 
     def sql(self, text: str, **parameters: Any) -> list[Any]:
         with self.engine.begin() as conn:
@@ -126,7 +165,9 @@ class Fleet:
 
     def stop(self) -> None:
         for part in ("git", "web", "loop", "master", "builder", BOX):
-            print(f"== {part}", *self.log(part).splitlines()[-30:], sep="\n")  # pytest shows it if the test failed
+            print(
+                f"== {part}", *self.log(part).splitlines()[-30:], sep="\n"
+            )  # pytest shows it if the test failed
         for part in list(self.processes):
             self.kill(part)
         for one in psutil.process_iter():

@@ -51,8 +51,14 @@ class Server:
     def start(self) -> None:
         postgres.prepare(self.state)
         with (self.state / "postgres.log").open("ab") as log:
-            argv = [*postgres.argv(self.state), "-c", "fsync=off"]  # a killed server loses nothing by that, only a killed machine would
-            self.process = subprocess.Popen(argv, user=postgres.user(), stdout=log, stderr=log, cwd="/", start_new_session=True)
+            argv = [
+                *postgres.argv(self.state),
+                "-c",
+                "fsync=off",
+            ]  # a killed server loses nothing by that, only a killed machine would
+            self.process = subprocess.Popen(
+                argv, user=postgres.user(), stdout=log, stderr=log, cwd="/", start_new_session=True
+            )
         eventually("PostgreSQL answers", lambda: postgres.answers(self.state))
 
     def kill(self) -> None:
@@ -87,7 +93,11 @@ def prepare_template(server: Server, root: Path) -> None:
 def settings_for(root: Path, url: str) -> Settings:
     (root / "workers" / "testboxes").mkdir(parents=True, exist_ok=True)
     return Settings(
-        paths=Paths(state=str(root / "state"), cache=str(root / "cache"), workers=str(root / "workers")), web=Web(port=free_ports(4)), db=Db(url=url)
+        paths=Paths(
+            state=str(root / "state"), cache=str(root / "cache"), workers=str(root / "workers")
+        ),
+        web=Web(port=free_ports(4)),
+        db=Db(url=url),
     )
 
 
@@ -123,13 +133,21 @@ class Lab:
         self.start("buildbot-master")
         for name in self.worker_programs():
             self.start(name)
-        eventually("workers are attached", self.attached, 240)  # a busy machine has been seen to need 50 s for the master alone
+        eventually(
+            "workers are attached", self.attached, 240
+        )  # a busy machine has been seen to need 50 s for the master alone
 
     def worker_programs(self) -> list[str]:
-        return [one.name for one in supervision.programs(self.settings) if one.name.startswith("worker-")]
+        return [
+            one.name
+            for one in supervision.programs(self.settings)
+            if one.name.startswith("worker-")
+        ]
 
     def attached(self) -> bool:
-        return set(self.worker_programs()) <= {f"worker-{name}" for name in embedded.attached_workers(self.settings) or set()}
+        return set(self.worker_programs()) <= {
+            f"worker-{name}" for name in embedded.attached_workers(self.settings) or set()
+        }
 
     def kill(self, name: str, number: int = signal.SIGKILL, seconds: float = 30.0) -> None:
         process = self.processes.pop(name)
@@ -166,7 +184,14 @@ class Lab:
             *exchange.routes(store, self.attempts, artifacts.secret(self.settings.secret_file)),
             Route("/healthz", lambda request: PlainTextResponse("ok\n")),
         ]
-        server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), host="127.0.0.1", port=self.settings.web.port, log_level="warning"))
+        server = uvicorn.Server(
+            uvicorn.Config(
+                Starlette(routes=routes),
+                host="127.0.0.1",
+                port=self.settings.web.port,
+                log_level="warning",
+            )
+        )
         thread = threading.Thread(target=server.run)
         thread.start()
         eventually("the exchange answers", lambda: server.started)

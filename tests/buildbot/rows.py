@@ -11,7 +11,10 @@ COMMIT, KEY = "1" * 40, "a" * 64
 
 def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT) -> int:
     """A kernel to build, its first attempt and a wanted dispatch of it; returns the attempt."""
-    tree = lab.sql("INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || gen_random_uuid(), 'u', 'b', :c) RETURNING id", c=commit)[0].id
+    tree = lab.sql(
+        "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || gen_random_uuid(), 'u', 'b', :c) RETURNING id",
+        c=commit,
+    )[0].id
     variant = lab.sql(
         "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)"
         " VALUES (:t, :c, 's', :c, 'k', 'gcc', :k, 'branch') RETURNING id",
@@ -20,7 +23,9 @@ def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT) -> int:
         k=key,
     )[0].id
     order = lab.sql(
-        "INSERT INTO orders (kind, key, build_key, variant, state) VALUES ('build', 'build:' || :k, :k, :v, 'running') RETURNING id", k=key, v=variant
+        "INSERT INTO orders (kind, key, build_key, variant, state) VALUES ('build', 'build:' || :k, :k, :v, 'running') RETURNING id",
+        k=key,
+        v=variant,
     )[0].id
     return add_attempt(lab, order, "kernel")
 
@@ -39,7 +44,11 @@ def add_boot_order(lab: Lab, testbox: str, image: str) -> int:
     )
     lab.sql("INSERT INTO testbox (name, tbox_group, facts) VALUES (:n, :n, '{}')", n=testbox)
     jobs = '[{"name": "hackbench-1", "program": "hackbench", "params": {}, "runs": 1}]'
-    lab.sql("INSERT INTO boot_spec (sha256, unit_jobs) VALUES (:s, CAST(:j AS jsonb))", s="b" * 64, j=jobs)
+    lab.sql(
+        "INSERT INTO boot_spec (sha256, unit_jobs) VALUES (:s, CAST(:j AS jsonb))",
+        s="b" * 64,
+        j=jobs,
+    )
     order = lab.sql(
         "INSERT INTO orders (kind, key, build_key, variant, testbox, spec, series, k, state)"
         " SELECT 'boot', 'boot:1', build_key, id, :n, :s, '', 0, 'running' FROM variant RETURNING id",
@@ -50,7 +59,9 @@ def add_boot_order(lab: Lab, testbox: str, image: str) -> int:
 
 
 def add_attempt(lab: Lab, order: int, builder: str) -> int:
-    attempt = lab.sql("INSERT INTO attempt (order_id, number) VALUES (:o, 1) RETURNING id", o=order)[0].id
+    attempt = lab.sql(
+        "INSERT INTO attempt (order_id, number) VALUES (:o, 1) RETURNING id", o=order
+    )[0].id
     add_dispatch(lab, attempt, builder, 1)
     return int(attempt)
 
@@ -71,4 +82,6 @@ def attempt_row(lab: Lab, attempt: int) -> Any:
 
 def dispatch_row(lab: Lab, attempt: int) -> Any:
     """The newest dispatch of an attempt."""
-    return lab.sql("SELECT * FROM dispatch WHERE attempt = :a ORDER BY number DESC LIMIT 1", a=attempt)[0]
+    return lab.sql(
+        "SELECT * FROM dispatch WHERE attempt = :a ORDER BY number DESC LIMIT 1", a=attempt
+    )[0]

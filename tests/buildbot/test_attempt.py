@@ -28,20 +28,49 @@ class Worker:
         self.state = root / "state"
         (root / "workers" / "testboxes").mkdir(parents=True)
         (root / "workers" / "testboxes" / f"{NAME}.yaml").write_text(self.box.yaml)
-        self.env = os.environ | {"SWINGBOT_PATHS_CACHE": str(root / "cache"), "SWINGBOT_PATHS_WORKERS": str(root / "workers")}
+        self.env = os.environ | {
+            "SWINGBOT_PATHS_CACHE": str(root / "cache"),
+            "SWINGBOT_PATHS_WORKERS": str(root / "workers"),
+        }
         self.order_file = root / "order.json"
         image = root / "bzImage"
         image.write_bytes(IMAGE)
         jobs = [{"name": "hackbench-1", "program": "hackbench", "params": {}, "runs": 1}]
-        kernel = {"build_key": "a" * 64, "image": str(image), "image_sha256": hashlib.sha256(IMAGE).hexdigest()}
+        kernel = {
+            "build_key": "a" * 64,
+            "image": str(image),
+            "image_sha256": hashlib.sha256(IMAGE).hexdigest(),
+        }
         ids = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1"}
-        self.order: dict[str, Any] = ids | {"kernel": kernel, "testbox": NAME, "k": 0, "unit_jobs": jobs}
+        self.order: dict[str, Any] = ids | {
+            "kernel": kernel,
+            "testbox": NAME,
+            "k": 0,
+            "unit_jobs": jobs,
+        }
         self.running: list[subprocess.Popen[str]] = []
 
     def attempt(self) -> subprocess.Popen[str]:
         self.order_file.write_text(json.dumps(self.order))
-        argv = [sys.executable, "-m", "swingbot_worker.attempt", "--order", str(self.order_file), "--state", str(self.state)]
-        self.running.append(subprocess.Popen(argv, env=self.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True))
+        argv = [
+            sys.executable,
+            "-m",
+            "swingbot_worker.attempt",
+            "--order",
+            str(self.order_file),
+            "--state",
+            str(self.state),
+        ]
+        self.running.append(
+            subprocess.Popen(
+                argv,
+                env=self.env,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        )
         return self.running[-1]
 
     @property
@@ -80,7 +109,9 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, text
 
 
-def test_killing_the_command_does_not_kill_the_work_and_the_next_command_attaches(worker: Worker) -> None:
+def test_killing_the_command_does_not_kill_the_work_and_the_next_command_attaches(
+    worker: Worker,
+) -> None:
     first = worker.attempt()
     eventually("the boot has begun", lambda: worker.box.starts() == 1)
     first.kill()
@@ -103,7 +134,9 @@ def test_two_commands_at_once_start_the_work_once(worker: Worker) -> None:
     assert worker.box.starts() == 1
 
 
-def test_an_executor_that_is_killed_is_a_fault_of_the_lab_and_never_begins_again(worker: Worker) -> None:
+def test_an_executor_that_is_killed_is_a_fault_of_the_lab_and_never_begins_again(
+    worker: Worker,
+) -> None:
     command = worker.attempt()
     eventually("the boot has begun", lambda: worker.box.starts() == 1)
     worker.executor().send_signal(signal.SIGKILL)
@@ -114,13 +147,18 @@ def test_an_executor_that_is_killed_is_a_fault_of_the_lab_and_never_begins_again
     assert worker.box.starts() == 1
 
 
-def test_results_are_kept_and_offered_until_the_service_is_back(worker: Worker, tmp_path: Path) -> None:
+def test_results_are_kept_and_offered_until_the_service_is_back(
+    worker: Worker, tmp_path: Path
+) -> None:
     """No service listens: the command waits, the files stay, and nothing is marked as delivered."""
     worker.order["exchange"] = {"url": "http://127.0.0.1:9", "token": "a1." + "0" * 64}
     worker.box.let_go()
     command = worker.attempt()
     eventually("the work is done", lambda: (worker.place / "outcome.json").exists())
-    eventually("it says what it waits for", lambda: "the service is away" in (worker.place / "executor.log").read_text())
+    eventually(
+        "it says what it waits for",
+        lambda: "the service is away" in (worker.place / "executor.log").read_text(),
+    )
     assert command.poll() is None
     assert (worker.place / "out" / "results.tar").exists()
     assert not (worker.place / "delivered").exists()

@@ -34,7 +34,9 @@ def boxed(make_lab: Callable[..., Lab], tmp_path: Path) -> tuple[Lab, StubBox, i
 
 
 def api(lab: Lab, path: str) -> Any:
-    with urllib.request.urlopen(f"http://127.0.0.1:{lab.settings.buildbot_www_port}/api/v2/{path}", timeout=20) as answer:
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{lab.settings.buildbot_www_port}/api/v2/{path}", timeout=20
+    ) as answer:
         return json.load(answer)
 
 
@@ -70,10 +72,16 @@ def test_an_order_goes_out_and_its_outcome_comes_back(boxed: tuple[Lab, StubBox,
         wait_for_end(lab, attempt)
     assert (dispatch_row(lab, attempt).result, box.starts()) == ("success", 1)
     assert attempt_row(lab, attempt).outcome["status"] == "up"
-    assert artifacts.Artifacts(lab.settings.artifacts).has(attempt_row(lab, attempt).outcome["files"]["results.tar"]["sha256"])
+    assert artifacts.Artifacts(lab.settings.artifacts).has(
+        attempt_row(lab, attempt).outcome["files"]["results.tar"]["sha256"]
+    )
     assert token(artifacts.secret(lab.settings.secret_file), attempt) not in raw_logs(lab)
     assert f"a{attempt}: up in" in raw_logs(lab)
-    for path, method in [("builds/1", "stop"), ("builds/1", "rebuild"), ("forceschedulers/__Janitor_force", "force")]:
+    for path, method in [
+        ("builds/1", "stop"),
+        ("builds/1", "rebuild"),
+        ("forceschedulers/__Janitor_force", "force"),
+    ]:
         assert control(lab, path, method) == 403
 
 
@@ -82,19 +90,25 @@ def control(lab: Lab, path: str, method: str) -> int:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}).encode()
     url = f"http://127.0.0.1:{lab.settings.buildbot_www_port}/api/v2/{path}"
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"}), timeout=20) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, body, {"Content-Type": "application/json"}), timeout=20
+        ) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
 
 
-def test_a_master_killed_at_any_point_of_placing_places_once(boxed: tuple[Lab, StubBox, int]) -> None:
+def test_a_master_killed_at_any_point_of_placing_places_once(
+    boxed: tuple[Lab, StubBox, int],
+) -> None:
     lab, box, attempt = boxed
     box.let_go()
     names = lab.root / "checkpoints"
     # In its first life the master dies before it asks Buildbot; then after that; then, having found the buildset, around its own commit.
     for crash_at in (1, 2, 1, 2):
-        master = lab.start("buildbot-master", SWINGBOT_CRASH_AT=str(crash_at), SWINGBOT_CRASH_LOG=str(names))
+        master = lab.start(
+            "buildbot-master", SWINGBOT_CRASH_AT=str(crash_at), SWINGBOT_CRASH_LOG=str(names)
+        )
         assert master.wait(90) == -signal.SIGKILL
     last = [name.split(" ", 1)[1] for name in names.read_text().splitlines()]
     assert last == [
@@ -111,7 +125,9 @@ def test_a_master_killed_at_any_point_of_placing_places_once(boxed: tuple[Lab, S
     assert (buildsets(lab), box.starts()) == (1, 1)
 
 
-def test_a_worker_killed_in_mid_boot_is_replaced_and_the_boot_goes_on(boxed: tuple[Lab, StubBox, int]) -> None:
+def test_a_worker_killed_in_mid_boot_is_replaced_and_the_boot_goes_on(
+    boxed: tuple[Lab, StubBox, int],
+) -> None:
     lab, box, attempt = boxed
     with lab.exchange():
         lab.start_all()
@@ -125,7 +141,9 @@ def test_a_worker_killed_in_mid_boot_is_replaced_and_the_boot_goes_on(boxed: tup
     assert attempt_row(lab, attempt).outcome["status"] == "up"
 
 
-def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(boxed: tuple[Lab, StubBox, int]) -> None:
+def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(
+    boxed: tuple[Lab, StubBox, int],
+) -> None:
     lab, box, attempt = boxed
     with lab.exchange():
         lab.start_all()
@@ -137,10 +155,16 @@ def test_a_master_stopped_in_mid_boot_does_not_lose_the_outcome(boxed: tuple[Lab
         eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
     assert (attempt_row(lab, attempt).outcome["status"], box.starts()) == ("up", 1)
     # Buildbot would have cancelled it; disconnected before the stop, it is asked for again and attaches to what went on.
-    assert (dispatch_row(lab, attempt).result, dispatch_row(lab, attempt).bb_number, buildsets(lab)) == ("success", 2, 1)
+    assert (
+        dispatch_row(lab, attempt).result,
+        dispatch_row(lab, attempt).bb_number,
+        buildsets(lab),
+    ) == ("success", 2, 1)
 
 
-def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(server: Server, boxed: tuple[Lab, StubBox, int]) -> None:
+def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(
+    server: Server, boxed: tuple[Lab, StubBox, int]
+) -> None:
     lab, box, attempt = boxed
     log = place(lab, attempt) / "executor.log"
     with lab.exchange():
@@ -157,12 +181,17 @@ def test_a_database_that_dies_in_mid_boot_costs_nothing_but_time(server: Server,
     assert attempt_row(lab, attempt).outcome["status"] == "up"
 
 
-def test_a_cancelled_order_stops_its_build_and_its_executor(boxed: tuple[Lab, StubBox, int]) -> None:
+def test_a_cancelled_order_stops_its_build_and_its_executor(
+    boxed: tuple[Lab, StubBox, int],
+) -> None:
     lab, box, attempt = boxed
     with lab.exchange():
         lab.start_all()
         eventually("the boot has begun", lambda: box.starts() == 1)
-        lab.sql("UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id FROM attempt WHERE id = :a)", a=attempt)
+        lab.sql(
+            "UPDATE orders SET state = 'cancelled', ended_at = now() WHERE id = (SELECT order_id FROM attempt WHERE id = :a)",
+            a=attempt,
+        )
         eventually("the dispatch is over", lambda: dispatch_row(lab, attempt).state == "over")
         outcome = place(lab, attempt) / "outcome.json"
         eventually("the executor gave up", outcome.exists)

@@ -61,31 +61,51 @@ class Browser:
 
     def __init__(self, fleet: Fleet) -> None:
         self._base = f"http://127.0.0.1:{fleet.port + 1}"
-        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+        self._opener = urllib.request.build_opener(
+            urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        )
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> int:
         """The status of the answer."""
         try:
-            with self._opener.open(urllib.request.Request(f"{self._base}{path}", body, headers), timeout=120) as answer:
+            with self._opener.open(
+                urllib.request.Request(f"{self._base}{path}", body, headers), timeout=120
+            ) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
 
     def sign_in(self, token: str) -> int:
-        return self.ask("/auth/login", Authorization="Basic " + base64.b64encode(f"anybody:{token}".encode()).decode())
+        return self.ask(
+            "/auth/login",
+            Authorization="Basic " + base64.b64encode(f"anybody:{token}".encode()).decode(),
+        )
 
 
 def force(browser: Browser) -> int:
     """Start a build of the one builder that takes commands, Buildbot's own caretaker."""
-    command = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "force", "params": {"reason": "by hand"}}).encode()
-    return browser.ask("/api/v2/forceschedulers/__Janitor_force", command, **{"Content-Type": "application/json"})
+    command = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "force", "params": {"reason": "by hand"}}
+    ).encode()
+    return browser.ask(
+        "/api/v2/forceschedulers/__Janitor_force", command, **{"Content-Type": "application/json"}
+    )
 
 
 def check_pages(fleet: Fleet) -> None:
     """With `buildbot.pages = "operator"` only operators read, and nobody gives commands."""
     stranger, reader, operator = Browser(fleet), Browser(fleet), Browser(fleet)
-    tokens = {role: json.loads(fleet.run("token", "create", "somebody", "--role", role, "--json"))["token"] for role in ("moderator", "operator")}
-    assert (stranger.ask("/api/v2/workers"), stranger.ask("/sse/listen/workers/*/*"), stranger.sign_in("no token")) == (403, 404, 401)
+    tokens = {
+        role: json.loads(fleet.run("token", "create", "somebody", "--role", role, "--json"))[
+            "token"
+        ]
+        for role in ("moderator", "operator")
+    }
+    assert (
+        stranger.ask("/api/v2/workers"),
+        stranger.ask("/sse/listen/workers/*/*"),
+        stranger.sign_in("no token"),
+    ) == (403, 404, 401)
     assert (reader.sign_in(tokens["moderator"]), reader.ask("/api/v2/workers")) == (401, 403)
     assert (operator.sign_in(tokens["operator"]), operator.ask("/api/v2/workers")) == (200, 200)
     assert force(operator) == 403
@@ -95,7 +115,14 @@ def check_commands(fleet: Fleet) -> None:
     """With `buildbot.control = "operator"` too, operators give commands and nobody else does."""
     stranger, operator = Browser(fleet), Browser(fleet)
     assert (stranger.ask("/api/v2/workers"), force(stranger)) == (403, 403)
-    assert operator.sign_in(json.loads(fleet.run("token", "create", "commander", "--role", "operator", "--json"))["token"]) == 200
+    assert (
+        operator.sign_in(
+            json.loads(fleet.run("token", "create", "commander", "--role", "operator", "--json"))[
+                "token"
+            ]
+        )
+        == 200
+    )
     assert force(operator) == 200
 
 
@@ -107,64 +134,130 @@ def test_an_order_goes_through_a_fleet_whose_parts_are_killed(fleet: Fleet) -> N
         fleet.start(part)
 
     fleet.ready(BOX)
-    eventually("a wrong secret is told on the worker's side", lambda: "the master refuses the secret" in fleet.log("builder"), SLOW)
+    eventually(
+        "a wrong secret is told on the worker's side",
+        lambda: "the master refuses the secret" in fleet.log("builder"),
+        SLOW,
+    )
     assert "invalid login from user 'builder'" in fleet.log("master")
     fleet.run("worker", "secret", "builder", "--new")
     fleet.bring("builder")  # read at the next login: neither master nor worker is started anew
     fleet.ready("builder")
     context = ssl.create_default_context(cafile=str(fleet.controller / "tls" / "ca.pem"))
-    with socket.create_connection(("127.0.0.1", fleet.port + 2)) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped:
+    with (
+        socket.create_connection(("127.0.0.1", fleet.port + 2)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
+    ):
         assert wrapped.version() in ("TLSv1.2", "TLSv1.3")
 
     check_pages(fleet)
 
     eventually("the loop has begun", lambda: fleet.sql("SELECT 1 FROM testbox"), SLOW)
-    fleet.run("tree", "add", "linux", str(fleet.root / "upstream"), "--branch", "main", "--base", commits[0], "--job", "vm-hackbench.yaml")
-    eventually("a boot has begun, so kernels were built, brought and fetched", lambda: fleet.box.starts() == 1, SLOW)
-    attempt = fleet.sql("SELECT a.id FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.kind = 'boot' AND a.state = 'running' ORDER BY a.id LIMIT 1")[
-        0
-    ].id
+    fleet.run(
+        "tree",
+        "add",
+        "linux",
+        str(fleet.root / "upstream"),
+        "--branch",
+        "main",
+        "--base",
+        commits[0],
+        "--job",
+        "vm-hackbench.yaml",
+    )
+    eventually(
+        "a boot has begun, so kernels were built, brought and fetched",
+        lambda: fleet.box.starts() == 1,
+        SLOW,
+    )
+    attempt = fleet.sql(
+        "SELECT a.id FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.kind = 'boot' AND a.state = 'running' ORDER BY a.id LIMIT 1"
+    )[0].id
 
-    order = (fleet.root / BOX / "state" / "state" / "attempts" / f"a{attempt}" / "order.json").read_text()
+    order = (
+        fleet.root / BOX / "state" / "state" / "attempts" / f"a{attempt}" / "order.json"
+    ).read_text()
     assert str(fleet.controller) not in order
     for worker in ("builder", BOX):
         for one in family(fleet, worker):
             seen = " ".join([*one.cmdline(), *one.environ().values(), one.cwd()])
             assert str(fleet.controller) not in seen and "postgres" not in seen, seen
-    users = {row.usename for row in fleet.sql("SELECT usename FROM pg_stat_activity WHERE datname = current_database()")}
+    users = {
+        row.usename
+        for row in fleet.sql(
+            "SELECT usename FROM pg_stat_activity WHERE datname = current_database()"
+        )
+    }
     assert users == {"postgres", "swingbot_service"}  # the first is this test
 
     fleet.kill(BOX)
     fleet.kill("master")
-    fleet.config.write_text(fleet.config.read_text().replace('pages = "operator"', 'pages = "operator"\ncontrol = "operator"'))
+    fleet.config.write_text(
+        fleet.config.read_text().replace(
+            'pages = "operator"', 'pages = "operator"\ncontrol = "operator"'
+        )
+    )
     fleet.start(BOX)
     fleet.start("master")
     fleet.ready(BOX, times=2)
     check_commands(fleet)
     fleet.box.let_go()
-    eventually("the attempt has ended", lambda: fleet.sql("SELECT 1 FROM attempt WHERE id = :a AND state = 'ended'", a=attempt), SLOW)
+    eventually(
+        "the attempt has ended",
+        lambda: fleet.sql("SELECT 1 FROM attempt WHERE id = :a AND state = 'ended'", a=attempt),
+        SLOW,
+    )
     row = fleet.sql(
-        "SELECT a.outcome->>'status' AS status, (SELECT count(*) FROM attempt b WHERE b.order_id = a.order_id) AS n FROM attempt a WHERE a.id = :a", a=attempt
+        "SELECT a.outcome->>'status' AS status, (SELECT count(*) FROM attempt b WHERE b.order_id = a.order_id) AS n FROM attempt a WHERE a.id = :a",
+        a=attempt,
     )[0]
     assert (row.status, row.n) == ("up", 1)
-    eventually("both kernels are built", lambda: fleet.sql("SELECT count(*) AS n FROM kernel_build WHERE status = 'built'")[0].n == 2, SLOW)
+    eventually(
+        "both kernels are built",
+        lambda: (
+            fleet.sql("SELECT count(*) AS n FROM kernel_build WHERE status = 'built'")[0].n == 2
+        ),
+        SLOW,
+    )
 
     for part in ("builder", BOX, "master", "loop", "web", "git"):
         assert fleet.kill(part, signal.SIGTERM) in (0, -signal.SIGTERM, 128 + signal.SIGTERM), part
 
 
 def refusal(argv: list[str], cwd: Path, **env: str) -> str:
-    done = subprocess.run(argv, cwd=cwd, env={"PATH": os.environ["PATH"], "HOME": str(cwd)} | env, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        argv,
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "HOME": str(cwd)} | env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stdout + done.stderr
     return done.stderr
 
 
 def test_plain_text_leaves_no_host(tmp_path: Path) -> None:
     state = {"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_BUILDBOT_HOST": "0.0.0.0"}
-    assert "workers would send their secrets in plain text to 0.0.0.0" in refusal([*SWINGBOT, "master"], tmp_path, **state)
+    assert "workers would send their secrets in plain text to 0.0.0.0" in refusal(
+        [*SWINGBOT, "master"], tmp_path, **state
+    )
     (tmp_path / "secret").write_text("0123456789abcdef\n")
-    argv = [*WORKER, "serve", "builder", "--master", "192.0.2.1:8012", "--secret-file", "secret", "--state", "state"]
-    assert "the secret would go to 192.0.2.1 in plain text: give --tls-ca" in refusal(argv, tmp_path)
+    argv = [
+        *WORKER,
+        "serve",
+        "builder",
+        "--master",
+        "192.0.2.1:8012",
+        "--secret-file",
+        "secret",
+        "--state",
+        "state",
+    ]
+    assert "the secret would go to 192.0.2.1 in plain text: give --tls-ca" in refusal(
+        argv, tmp_path
+    )
 
 
 def spoken(context: ssl.SSLContext, connection: socket.socket) -> bytes:
@@ -175,10 +268,14 @@ def spoken(context: ssl.SSLContext, connection: socket.socket) -> bytes:
         raise OSError("it hung up")
 
 
-def test_a_worker_whose_master_shows_another_certificate_says_so_and_does_not_log_in(tmp_path: Path) -> None:
+def test_a_worker_whose_master_shows_another_certificate_says_so_and_does_not_log_in(
+    tmp_path: Path,
+) -> None:
     from swingbot.adapters import certificates
 
-    right, wrong = (certificates.make(tmp_path / name, ["127.0.0.1"], 7) for name in ("right", "wrong"))
+    right, wrong = (
+        certificates.make(tmp_path / name, ["127.0.0.1"], 7) for name in ("right", "wrong")
+    )
     (tmp_path / "secret").write_text("0123456789abcdef\n")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(wrong.certificate, wrong.key)
@@ -186,15 +283,36 @@ def test_a_worker_whose_master_shows_another_certificate_says_so_and_does_not_lo
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(SLOW)
         port = listener.getsockname()[1]
-        argv = [*WORKER, "serve", "builder", "--master", f"127.0.0.1:{port}", "--secret-file", "secret", "--tls-ca", str(right.ca), "--state", "state"]
+        argv = [
+            *WORKER,
+            "serve",
+            "builder",
+            "--master",
+            f"127.0.0.1:{port}",
+            "--secret-file",
+            "secret",
+            "--tls-ca",
+            str(right.ca),
+            "--state",
+            "state",
+        ]
         with log.open("wb") as sink:
-            worker = subprocess.Popen(argv, cwd=tmp_path, stdout=sink, stderr=sink, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
+            worker = subprocess.Popen(
+                argv,
+                cwd=tmp_path,
+                stdout=sink,
+                stderr=sink,
+                env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            )
         try:
             connection, _ = listener.accept()
             connection.settimeout(60)
             with pytest.raises(OSError):  # the worker hangs up before it says a word
                 spoken(context, connection)
-            eventually("it is told", lambda: "no connection to the master: certificate verify failed" in log.read_text())
+            eventually(
+                "it is told",
+                lambda: "no connection to the master: certificate verify failed" in log.read_text(),
+            )
         finally:
             worker.kill()
             worker.wait()

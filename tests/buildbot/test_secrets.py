@@ -24,15 +24,32 @@ from tests.buildbot.test_dispatch import BOX_WORKER, boxed, raw_logs, wait_for_e
 
 __all__ = ["boxed"]
 PASSWORD = "a-password-of-the-database-42"
-PAGES = ("/", "/status.json", "/login", "/healthz", "/testboxes.json", "/orders.json", "/trees.json", "/moderation.json", "/compare", f"/testbox/{NAME}")
+PAGES = (
+    "/",
+    "/status.json",
+    "/login",
+    "/healthz",
+    "/testboxes.json",
+    "/orders.json",
+    "/trees.json",
+    "/moderation.json",
+    "/compare",
+    f"/testbox/{NAME}",
+)
 
 
 @pytest.fixture
 def running(boxed: tuple[Lab, StubBox, int]) -> Iterator[tuple[Lab, StubBox, int]]:
     """The web service, the master and the worker of the stub testbox, with a password in the address of the database."""
     lab, box, attempt = boxed
-    url = sa.make_url(lab.settings.db.url).set(password=PASSWORD).render_as_string(hide_password=False)
-    lab.settings = dataclasses.replace(lab.settings, db=dataclasses.replace(lab.settings.db, url=url))
+    url = (
+        sa.make_url(lab.settings.db.url)
+        .set(password=PASSWORD)
+        .render_as_string(hide_password=False)
+    )
+    lab.settings = dataclasses.replace(
+        lab.settings, db=dataclasses.replace(lab.settings.db, url=url)
+    )
     for name in ("web", "buildbot-master", BOX_WORKER):
         lab.start(name)
     yield lab, box, attempt
@@ -41,7 +58,13 @@ def running(boxed: tuple[Lab, StubBox, int]) -> Iterator[tuple[Lab, StubBox, int
 
 def cli(lab: Lab, *words: str) -> str:
     env = supervision.environment(lab.settings, {})
-    return subprocess.run([sys.executable, "-m", "swingbot.app.cli", *words], env=env, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-m", "swingbot.app.cli", *words],
+        env=env,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
 def use(lab: Lab) -> tuple[dict[str, str], str]:
@@ -54,9 +77,19 @@ def use(lab: Lab) -> tuple[dict[str, str], str]:
             said.append(client.post("/login", data={"key": given}).text)
         session = client.cookies["swingbot"]
         said += [client.get(path).text for path in PAGES]
-        for headers in ({"Authorization": f"Bearer {made}"}, {"Authorization": "Bearer swingbot_" + "x" * 43}):
-            said.append(client.post("/moderation/switch", data={"act": "nothing"}, headers=headers).text)
-    secrets = {"a person's token": made, "the operator's key": key, "a session": session, "the database's password": PASSWORD}
+        for headers in (
+            {"Authorization": f"Bearer {made}"},
+            {"Authorization": "Bearer swingbot_" + "x" * 43},
+        ):
+            said.append(
+                client.post("/moderation/switch", data={"act": "nothing"}, headers=headers).text
+            )
+    secrets = {
+        "a person's token": made,
+        "the operator's key": key,
+        "a session": session,
+        "the database's password": PASSWORD,
+    }
     return secrets, "\n".join(said)
 
 
@@ -88,14 +121,27 @@ def test_no_secret_is_anywhere_but_in_files_of_its_owner(running: tuple[Lab, Stu
     secrets, said = use(lab)
     key = artifacts.secret(lab.settings.secret_file)
     secrets |= {"the service's secret": key.hex(), "an attempt's token": token(key, attempt)}
-    secrets |= {f"the secret of {file.name}": file.read_text().strip() for file in lab.settings.worker_secrets.glob("*") if file.is_file()}
+    secrets |= {
+        f"the secret of {file.name}": file.read_text().strip()
+        for file in lab.settings.worker_secrets.glob("*")
+        if file.is_file()
+    }
     assert len(secrets) >= 7
     eventually("the boot has begun", box.starts)
     while_it_runs = command_lines()
     box.let_go()
     wait_for_end(lab, attempt)
-    shown = {"a command line": while_it_runs + command_lines(), "an answer": said, "Buildbot's pages": raw_logs(lab)}
-    leaks = [f"{what} in {where}" for what, secret in secrets.items() for where, text in shown.items() if secret in text]
+    shown = {
+        "a command line": while_it_runs + command_lines(),
+        "an answer": said,
+        "Buildbot's pages": raw_logs(lab),
+    }
+    leaks = [
+        f"{what} in {where}"
+        for what, secret in secrets.items()
+        for where, text in shown.items()
+        if secret in text
+    ]
     for what, secret in secrets.items():
         for file in holders(lab.settings.state, secret):
             if file.suffix == ".log" or file.stat().st_mode & 0o077:
@@ -105,7 +151,10 @@ def test_no_secret_is_anywhere_but_in_files_of_its_owner(running: tuple[Lab, Stu
 
 def answers(lab: Lab) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{lab.settings.web.port}/healthz", timeout=10).status_code == 200
+        return (
+            httpx.get(f"http://127.0.0.1:{lab.settings.web.port}/healthz", timeout=10).status_code
+            == 200
+        )
     except httpx.HTTPError:
         return False
 
@@ -114,7 +163,9 @@ def test_a_leak_would_be_found(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "web.log").write_text(f"trying {PASSWORD}\n")
     assert holders(tmp_path, PASSWORD) == [tmp_path / "a" / "web.log"]
-    child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", PASSWORD], stdin=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()", PASSWORD], stdin=subprocess.PIPE
+    )
     try:
         assert PASSWORD in command_lines()
     finally:

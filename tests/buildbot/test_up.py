@@ -30,19 +30,43 @@ class Service:
         boxes.mkdir(parents=True)
         (boxes / f"{NAME}.yaml").write_text(StubBox(root / "box").yaml)
         self.port = free_ports(4)
-        self.settings = Settings(paths=Paths(state=str(root / "state"), workers=str(root / "workers")), web=Web(port=self.port))
+        self.settings = Settings(
+            paths=Paths(state=str(root / "state"), workers=str(root / "workers")),
+            web=Web(port=self.port),
+        )
         self.output = root / "up.log"
 
     def up(self) -> subprocess.Popen[bytes]:
-        env = {name: value for name, value in os.environ.items() if not name.startswith("SWINGBOT_")}
-        env |= {"SWINGBOT_PATHS_WORKERS": str(self.root / "workers"), "SWINGBOT_PATHS_CACHE": str(self.root / "cache"), "SWINGBOT_WATCH_TESTBOX": NAME}
-        argv = [sys.executable, "-m", "swingbot.app.cli", "up", "--state", str(self.settings.state), "--port", str(self.port)]
+        env = {
+            name: value for name, value in os.environ.items() if not name.startswith("SWINGBOT_")
+        }
+        env |= {
+            "SWINGBOT_PATHS_WORKERS": str(self.root / "workers"),
+            "SWINGBOT_PATHS_CACHE": str(self.root / "cache"),
+            "SWINGBOT_WATCH_TESTBOX": NAME,
+        }
+        argv = [
+            sys.executable,
+            "-m",
+            "swingbot.app.cli",
+            "up",
+            "--state",
+            str(self.settings.state),
+            "--port",
+            str(self.port),
+        ]
         with self.output.open("wb") as output:
-            return subprocess.Popen(argv, stdout=output, stderr=output, env=env, start_new_session=True)
+            return subprocess.Popen(
+                argv, stdout=output, stderr=output, env=env, start_new_session=True
+            )
 
     def up_and_healthy(self) -> subprocess.Popen[bytes]:
         started = self.up()
-        eventually("the service is up", lambda: "swingbot is up" in self.said() or started.poll() is not None, 400)
+        eventually(
+            "the service is up",
+            lambda: "swingbot is up" in self.said() or started.poll() is not None,
+            400,
+        )
         assert started.poll() is None, self.said()
         return started
 
@@ -51,7 +75,14 @@ class Service:
 
     def pid(self, program: str) -> int:
         """0 while there is none."""
-        return next((one.pid for one in process.members(self.settings.state) if program in " ".join(one.cmdline())), 0)
+        return next(
+            (
+                one.pid
+                for one in process.members(self.settings.state)
+                if program in " ".join(one.cmdline())
+            ),
+            0,
+        )
 
     def gone(self) -> bool:
         return not process.members(self.settings.state)
@@ -73,14 +104,32 @@ def test_up_starts_survives_kills_refuses_a_second_one_and_stops_cleanly(service
 
     second = service.settings.state.parent / "second.log"
     with second.open("wb") as output:
-        argv = [sys.executable, "-m", "swingbot.app.cli", "up", "--state", str(service.settings.state), "--port", str(service.port)]
-        assert subprocess.run(argv, stdout=output, stderr=output, timeout=60, check=False).returncode == 1
+        argv = [
+            sys.executable,
+            "-m",
+            "swingbot.app.cli",
+            "up",
+            "--state",
+            str(service.settings.state),
+            "--port",
+            str(service.port),
+        ]
+        assert (
+            subprocess.run(argv, stdout=output, stderr=output, timeout=60, check=False).returncode
+            == 1
+        )
     assert f"another swingbot (process {up.pid}) runs on" in second.read_text()
     assert len(second.read_text().splitlines()) == 1
 
     postgres = service.pid("bin/postgres -D")
     os.kill(postgres, signal.SIGKILL)
-    eventually("PostgreSQL is back", lambda: embedded.web_answers(service.settings) and service.pid("bin/postgres -D") not in (0, postgres))
+    eventually(
+        "PostgreSQL is back",
+        lambda: (
+            embedded.web_answers(service.settings)
+            and service.pid("bin/postgres -D") not in (0, postgres)
+        ),
+    )
     eventually("it was told", lambda: "postgres died and is started again" in service.said())
 
     up.kill()
@@ -99,13 +148,19 @@ def test_a_taken_port_is_one_sentence(service: Service) -> None:
         listener.bind(("127.0.0.1", service.port + 1))
         listener.listen()
         assert service.up().wait(60) == 1
-    assert f"port {service.port + 1} of 127.0.0.1, needed for Buildbot's pages, is taken" in service.said()
+    assert (
+        f"port {service.port + 1} of 127.0.0.1, needed for Buildbot's pages, is taken"
+        in service.said()
+    )
     assert len(service.said().splitlines()) == 1
 
 
 def test_a_state_directory_that_cannot_be_made_is_one_sentence(service: Service) -> None:
     (service.root / "state").write_text("a file where a directory should be")
-    service.settings = dataclasses.replace(service.settings, paths=dataclasses.replace(service.settings.paths, state=str(service.root / "state" / "x")))
+    service.settings = dataclasses.replace(
+        service.settings,
+        paths=dataclasses.replace(service.settings.paths, state=str(service.root / "state" / "x")),
+    )
     assert service.up().wait(60) == 1
     assert str(service.root / "state") in service.said()
     assert len(service.said().splitlines()) == 1

@@ -46,8 +46,13 @@ def world(
     def make(seed: int) -> SimulatedBench:
         rng = np.random.default_rng([seed, 92])
         n = round(math.exp(rng.uniform(math.log(commits[0]), math.log(commits[1] + 0.49))))
-        places = sorted(int(c) for c in rng.choice(np.arange(1, n + 1), min(steps, n), replace=False))
-        logs = [float(math.exp(rng.uniform(*np.log(sizes)))) * (-1.0 if rng.random() < 2 / 3 else 1.0) for _ in places]
+        places = sorted(
+            int(c) for c in rng.choice(np.arange(1, n + 1), min(steps, n), replace=False)
+        )
+        logs = [
+            float(math.exp(rng.uniform(*np.log(sizes)))) * (-1.0 if rng.random() < 2 / 3 else 1.0)
+            for _ in places
+        ]
         if at == "repaired" and len(places) == 2:
             logs[1] = -logs[0] * float(rng.uniform(0.3, 0.7))
         if at in ("first", "last") and places:
@@ -87,16 +92,30 @@ def on_vm_tcg(metric: str) -> Callable[[int], SimulatedBench]:
 
 BOOT: dict[str, Any] = {"run_noise": 0.02, "boot_noise": 0.02}
 RUN: dict[str, Any] = {"run_noise": 0.02}
-EMULATED: dict[str, Any] = {"run_noise": 0.002, "boot_noise": 0.0003, "layout_noise": 0.002, "pert_noise": 0.003, "runs": 2}
+EMULATED: dict[str, Any] = {
+    "run_noise": 0.002,
+    "boot_noise": 0.0003,
+    "layout_noise": 0.002,
+    "pert_noise": 0.003,
+    "runs": 2,
+}
 
 FAMILIES = [
     Family(name="run 2 %", make=world(**RUN)),
     Family(name="run 2 %, 0.5..2 x its spread", make=world(sizes=(0.012, 0.04), **RUN), quick=2),
     Family(name="run 2 % + boot 2 %", make=world(**BOOT)),
     Family(name="the same, 3 runs a boot", make=world(**{**BOOT, "runs": 3})),
-    Family(name="the same, told half the spread", make=world(**BOOT), noise_factor=0.5, certainty=2.0),
-    Family(name="the same, told twice the spread", make=world(**BOOT), noise_factor=2.0, certainty=2.0),
-    Family(name="run 0.1 %, effects from 0.5 %", make=world(sizes=(0.005, 0.02), run_noise=0.001), min_effect_pct=0.3),
+    Family(
+        name="the same, told half the spread", make=world(**BOOT), noise_factor=0.5, certainty=2.0
+    ),
+    Family(
+        name="the same, told twice the spread", make=world(**BOOT), noise_factor=2.0, certainty=2.0
+    ),
+    Family(
+        name="run 0.1 %, effects from 0.5 %",
+        make=world(sizes=(0.005, 0.02), run_noise=0.001),
+        min_effect_pct=0.3,
+    ),
     Family(name="effects 20..50 %", make=world(sizes=(0.2, 0.69), **BOOT)),
     Family(name="10 % of runs wild", make=world(heavy_runs=0.1, **RUN)),
     Family(name="10 % of boots wild", make=world(heavy=0.1, **BOOT)),
@@ -108,8 +127,18 @@ FAMILIES = [
     Family(name="layout 1 %", make=world(layout_noise=0.01, **RUN), layouts=True),
     Family(name="layout 1 %, no rebuilds", make=world(layout_noise=0.01, **RUN), quick=3),
     Family(name="layout 2 %", make=world(layout_noise=0.02, **RUN), layouts=True, quick=4),
-    Family(name="layout 1 %, told 0.3 %", make=world(layout_noise=0.01, **RUN), layouts=True, told_layout=0.003),
-    Family(name="layout 1 %, no culprit", make=world(layout_noise=0.01, steps=0, **RUN), layouts=True, quick=1),
+    Family(
+        name="layout 1 %, told 0.3 %",
+        make=world(layout_noise=0.01, **RUN),
+        layouts=True,
+        told_layout=0.003,
+    ),
+    Family(
+        name="layout 1 %, no culprit",
+        make=world(layout_noise=0.01, steps=0, **RUN),
+        layouts=True,
+        quick=1,
+    ),
     Family(name="drift 2 %, an hour", make=world(drift=0.02, **RUN), quick=4),
     Family(name="drift 2 %, not told", make=world(drift=0.02, **RUN), told_days=False, quick=3),
     Family(name="drift 2 %, history", make=world(drift=0.02, **RUN), history=True, quick=4),
@@ -120,18 +149,43 @@ FAMILIES = [
     Family(name="a third of boots fail", make=world(boot_failure_rate=0.3, **RUN)),
     Family(name="two culprits", make=world(steps=2, **RUN)),
     Family(name="three culprits", make=world(steps=3, commits=(3, 120), **RUN), quick=3),
-    Family(name="broken and half repaired", make=world(steps=2, at="repaired", sizes=(0.08, 0.2), **RUN)),
+    Family(
+        name="broken and half repaired",
+        make=world(steps=2, at="repaired", sizes=(0.08, 0.2), **RUN),
+    ),
     Family(name="no culprit", make=world(steps=0, **RUN), quick=3),
     Family(name="no culprit, run + boot", make=world(steps=0, **BOOT), quick=2, min_effect_pct=2.0),
     Family(name="first commit", make=world(at="first", **RUN)),
     Family(name="last commit", make=world(at="last", **RUN)),
     Family(name="one or two commits", make=world(commits=(1, 2), **BOOT)),
     Family(name="10 000 commits", make=world(commits=(9000, 10_000), **RUN), quick=1, full=60),
-    Family(name="4 testboxes, levels apart", make=lambda s: replace(world(**BOOT)(s), box_noise=0.03), boxes=4),
+    Family(
+        name="4 testboxes, levels apart",
+        make=lambda s: replace(world(**BOOT)(s), box_noise=0.03),
+        boxes=4,
+    ),
     Family(name="50 boots of each end before", make=world(**BOOT), history=True, certainty=50.0),
-    Family(name="emulated, pairs", make=world(commits=(2, 30), unbuildable=0.08, **EMULATED), paired=True, certainty=0.75),
-    Family(name="emulated, pairs, no culprit", make=world(commits=(2, 30), steps=0, **EMULATED), paired=True, certainty=0.75),
-    Family(name="all troubles", make=world(steps=2, layout_noise=0.01, drift=0.02, unbootable=0.1, **RUN), layouts=True, quick=3),
+    Family(
+        name="emulated, pairs",
+        make=world(commits=(2, 30), unbuildable=0.08, **EMULATED),
+        paired=True,
+        certainty=0.75,
+    ),
+    Family(
+        name="emulated, pairs, no culprit",
+        make=world(commits=(2, 30), steps=0, **EMULATED),
+        paired=True,
+        certainty=0.75,
+    ),
+    Family(
+        name="all troubles",
+        make=world(steps=2, layout_noise=0.01, drift=0.02, unbootable=0.1, **RUN),
+        layouts=True,
+        quick=3,
+    ),
 ]
 if RECORDED.exists():
-    FAMILIES += [Family(name=f"vm-tcg: {metric.split('.')[0]}", make=on_vm_tcg(metric), min_effect_pct=4.0) for metric in ("page-fault.per_process_ops",)]
+    FAMILIES += [
+        Family(name=f"vm-tcg: {metric.split('.')[0]}", make=on_vm_tcg(metric), min_effect_pct=4.0)
+        for metric in ("page-fault.per_process_ops",)
+    ]

@@ -19,7 +19,17 @@ from tests.worlds import RECORDED
 
 JOBS = [
     a_job("page-fault", runs=3, mode="process", nr_task="1", cycles="1", size="134217728"),
-    a_job("hackbench", runs=3, mode="process", ipc="socket", nr_threads="2", iterations="1", loops="60", fds="20", datasize="100"),
+    a_job(
+        "hackbench",
+        runs=3,
+        mode="process",
+        ipc="socket",
+        nr_threads="2",
+        iterations="1",
+        loops="60",
+        fds="20",
+        datasize="100",
+    ),
 ]
 METRICS = ("page-fault.per_process_ops", "hackbench.throughput")
 
@@ -34,7 +44,11 @@ def record(image: Path, boots: int) -> dict[str, list[list[float]]]:
             print(f"boot {k + 1} of {boots}: {outcome['status']}", file=sys.stderr, flush=True)
             if outcome["status"] != "up":
                 continue
-            runs = parse_results(lab.out / "results.tar", [UnitJob.from_json(job) for job in JOBS], load_programs(ROOT / "jobs" / "programs"))
+            runs = parse_results(
+                lab.out / "results.tar",
+                [UnitJob.from_json(job) for job in JOBS],
+                load_programs(ROOT / "jobs" / "programs"),
+            )
         for metric in METRICS:
             if values := [v for run in runs for v in run.samples.get(metric, [])]:
                 kept[metric].append(values)
@@ -48,8 +62,17 @@ def main() -> None:
 
 def as_json(kept: dict[str, list[list[float]]]) -> str:
     """One boot a line."""
-    metrics = [f'  "{metric}": [\n' + ",\n".join(f"   {json.dumps([round(v, 3) for v in boot])}" for boot in found) + "\n  ]" for metric, found in kept.items()]
-    return '{\n "provenance": "measured",\n "testbox": "vm-tcg",\n "boots": {\n' + ",\n".join(metrics) + "\n }\n}\n"
+    metrics = [
+        f'  "{metric}": [\n'
+        + ",\n".join(f"   {json.dumps([round(v, 3) for v in boot])}" for boot in found)
+        + "\n  ]"
+        for metric, found in kept.items()
+    ]
+    return (
+        '{\n "provenance": "measured",\n "testbox": "vm-tcg",\n "boots": {\n'
+        + ",\n".join(metrics)
+        + "\n }\n}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -30,14 +30,22 @@ class Verdict:
     stated: float | None  # of a claim: it named commits
     right: bool | None  # of a claim, or of "not reproduced"; None: nothing was claimed
     boots: int
-    intervals: tuple[tuple[bool, bool], ...]  # each holds (what the booted images differ by, the commit's effect)
+    intervals: tuple[
+        tuple[bool, bool], ...
+    ]  # each holds (what the booted images differ by, the commit's effect)
     error: str | None = None
     cpu: float = 0.0
 
 
 def told(family: Family, bench: SimulatedBench) -> NoisePrior:
-    noise = known_noise(bench, family.certainty, layout=family.told_layout, wanders=family.told_days)
-    return replace(noise, sd_run=noise.sd_run * family.noise_factor, sd_boot=noise.sd_boot * family.noise_factor)
+    noise = known_noise(
+        bench, family.certainty, layout=family.told_layout, wanders=family.told_days
+    )
+    return replace(
+        noise,
+        sd_run=noise.sd_run * family.noise_factor,
+        sd_boot=noise.sd_boot * family.noise_factor,
+    )
 
 
 def judge(family: Family, seed: int) -> Verdict:
@@ -58,16 +66,38 @@ def judge(family: Family, seed: int) -> Verdict:
     try:
         ended = bisect_to_the_end(bench, state, POLICY, COSTS)
     except Exception as error:  # shown in the table by its seed
-        return Verdict(seed=seed, kind="failed", stated=None, right=None, boots=0, intervals=(), error=f"{type(error).__name__}: {error}")
+        return Verdict(
+            seed=seed,
+            kind="failed",
+            stated=None,
+            right=None,
+            boots=0,
+            intervals=(),
+            error=f"{type(error).__name__}: {error}",
+        )
     said = ended.conclusion
-    claims = [(c.idx,) for c in said.culprits] if said.kind == "several" else [said.members] if said.kind in ("culprit", "credible_set") else []
+    claims = (
+        [(c.idx,) for c in said.culprits]
+        if said.kind == "several"
+        else [said.members]
+        if said.kind in ("culprit", "credible_set")
+        else []
+    )
     right: bool | None = None
     if claims:
         right = all(set(claim) & set(bench.steps) for claim in claims)
     elif said.kind == "not_reproduced":
         right = abs(float(bench.truth[-1])) < math.log1p(family.min_effect_pct / 100)
     stated = (said.probability if said.probability is not None else 1.0) if claims else None
-    return Verdict(seed=seed, kind=said.kind, stated=stated, right=right, boots=ended.boots, intervals=tuple(covered(bench, ended)), cpu=ended.cpu_seconds)
+    return Verdict(
+        seed=seed,
+        kind=said.kind,
+        stated=stated,
+        right=right,
+        boots=ended.boots,
+        intervals=tuple(covered(bench, ended)),
+        cpu=ended.cpu_seconds,
+    )
 
 
 def covered(bench: SimulatedBench, ended: Ended) -> Iterable[tuple[bool, bool]]:
@@ -77,13 +107,21 @@ def covered(bench: SimulatedBench, ended: Ended) -> Iterable[tuple[bool, bool]]:
             continue
         low, high = (math.log1p(max(p, -99.99) / 100) for p in c.interval_pct)
         effect = float(bench.truth[c.idx] - bench.truth[c.parent_idx])
-        images = effect + _layout_of_boots(bench, ended, c.idx) - _layout_of_boots(bench, ended, c.parent_idx)
+        images = (
+            effect
+            + _layout_of_boots(bench, ended, c.idx)
+            - _layout_of_boots(bench, ended, c.parent_idx)
+        )
         yield low <= images <= high, low <= effect <= high
 
 
 def _layout_of_boots(bench: SimulatedBench, ended: Ended, idx: int) -> float:
     """Mean layout offset of the confirmation boots of a point."""
-    seen = [bench.offset(o.idx, o.layout) for o in ended.state.observations if o.idx == idx and o.phase == "confirm" and o.values]
+    seen = [
+        bench.offset(o.idx, o.layout)
+        for o in ended.state.observations
+        if o.idx == idx and o.phase == "confirm" and o.values
+    ]
     return float(np.mean(seen)) if seen else 0.0
 
 
@@ -95,7 +133,10 @@ def wilson(right: int, of: int, z: float = 1.96) -> tuple[float, float]:
     if not of:
         return 0.0, 1.0
     p, z2 = right / of, z * z
-    middle, half = (p + z2 / (2 * of)) / (1 + z2 / of), z / (1 + z2 / of) * math.sqrt(p * (1 - p) / of + z2 / (4 * of * of))
+    middle, half = (
+        (p + z2 / (2 * of)) / (1 + z2 / of),
+        z / (1 + z2 / of) * math.sqrt(p * (1 - p) / of + z2 / (4 * of * of)),
+    )
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
@@ -116,13 +157,21 @@ def z_score(claims: Sequence[tuple[float, bool]]) -> float:
     return (sum(r for _, r in claims) - float(stated.sum())) / spread if claims else 0.0
 
 
-def claims(verdicts: Iterable[Verdict], low: float = 0.0, high: float = 1.0) -> list[tuple[float, bool]]:
+def claims(
+    verdicts: Iterable[Verdict], low: float = 0.0, high: float = 1.0
+) -> list[tuple[float, bool]]:
     """(stated, right) of those that named commits and stated low <= p < high (1 belongs to the last bin)."""
-    return [(v.stated, bool(v.right)) for v in verdicts if v.stated is not None and (low <= v.stated < high or (high >= 1.0 <= v.stated))]
+    return [
+        (v.stated, bool(v.right))
+        for v in verdicts
+        if v.stated is not None and (low <= v.stated < high or (high >= 1.0 <= v.stated))
+    ]
 
 
 def kinds(verdicts: Iterable[Verdict]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(v.kind for v in verdicts).items()))
+    return ", ".join(
+        f"{count} {kind}" for kind, count in sorted(Counter(v.kind for v in verdicts).items())
+    )
 
 
 def covers_too_little(hits: int, of: int, share: float = 0.94) -> float:

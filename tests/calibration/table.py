@@ -26,9 +26,16 @@ def run(jobs: list[Job], processes: int) -> dict[int, list[Verdict]]:
             found[family].append(verdict)
             if done % 10 == 0 or done == len(jobs):
                 spent = time.monotonic() - began
-                print(f"\r{done}/{len(jobs)} bisections, about {spent / done * (len(jobs) - done):.0f} s left   ", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\r{done}/{len(jobs)} bisections, about {spent / done * (len(jobs) - done):.0f} s left   ",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
     print(file=sys.stderr)
-    return {family: sorted(verdicts, key=lambda v: v.seed) for family, verdicts in sorted(found.items())}
+    return {
+        family: sorted(verdicts, key=lambda v: v.seed) for family, verdicts in sorted(found.items())
+    }
 
 
 def share(right: int, of: int) -> str:
@@ -54,7 +61,9 @@ def row(name: str, verdicts: list[Verdict]) -> str:
         stated,
         f"{z_score(said):+.1f}" if said else "-",
         honest,
-        f"{100 * sum(a for a, _ in held) / len(held):.1f} / {100 * sum(b for _, b in held) / len(held):.1f} of {len(held)}" if held else "-",
+        f"{100 * sum(a for a, _ in held) / len(held):.1f} / {100 * sum(b for _, b in held) / len(held):.1f} of {len(held)}"
+        if held
+        else "-",
         share(sum(bool(v.right) for v in none), len(none)),
         f"{sum(v.boots for v in verdicts) / len(verdicts):.0f}",
         kinds(verdicts),
@@ -79,17 +88,37 @@ def pooled(found: dict[int, list[Verdict]]) -> list[str]:
     """Of all worlds together: the bins and the intervals."""
     every = [v for verdicts in found.values() for v in verdicts]
     held = [i for v in every for i in v.intervals]
-    lines = ["", "| worlds | stated | claims | mean stated % | right % | 95 % interval | z |", "|---|---|---|---|---|---|---|", *bins("all", every)]
-    for which, hits in (("kernels that were booted", sum(a for a, _ in held)), ("commits", sum(b for _, b in held))):
+    lines = [
+        "",
+        "| worlds | stated | claims | mean stated % | right % | 95 % interval | z |",
+        "|---|---|---|---|---|---|---|",
+        *bins("all", every),
+    ]
+    for which, hits in (
+        ("kernels that were booted", sum(a for a, _ in held)),
+        ("commits", sum(b for _, b in held)),
+    ):
         low, high = wilson(hits, len(held))
-        lines.append(f"\nIntervals that hold the true difference of the {which}: {share(hits, len(held))} %, 95 % interval {100 * low:.1f} .. {100 * high:.1f}")
+        lines.append(
+            f"\nIntervals that hold the true difference of the {which}: {share(hits, len(held))} %, 95 % interval {100 * low:.1f} .. {100 * high:.1f}"
+        )
     return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.calibration.table", description=__doc__)
-    parser.add_argument("--worlds", type=int, metavar="N", help="bisections of each family (default: few; with CALIBRATE=full 200)")
-    parser.add_argument("--family", action="append", metavar="NAME", help="only families whose name contains NAME; may be repeated")
+    parser.add_argument(
+        "--worlds",
+        type=int,
+        metavar="N",
+        help="bisections of each family (default: few; with CALIBRATE=full 200)",
+    )
+    parser.add_argument(
+        "--family",
+        action="append",
+        metavar="NAME",
+        help="only families whose name contains NAME; may be repeated",
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument("--first-seed", type=int, default=1000, metavar="N")
     options = parser.parse_args()
@@ -98,9 +127,19 @@ def main() -> None:
     def worlds(family: Family) -> int:
         return options.worlds or (family.full if full else family.quick)
 
-    chosen = [i for i, f in enumerate(FAMILIES) if not options.family or any(n in f.name for n in options.family)]
-    seeds = range(options.first_seed, options.first_seed + max((worlds(FAMILIES[i]) for i in chosen), default=0))
-    found = run([(i, s) for s in seeds for i in chosen if s < options.first_seed + worlds(FAMILIES[i])], options.jobs)
+    chosen = [
+        i
+        for i, f in enumerate(FAMILIES)
+        if not options.family or any(n in f.name for n in options.family)
+    ]
+    seeds = range(
+        options.first_seed,
+        options.first_seed + max((worlds(FAMILIES[i]) for i in chosen), default=0),
+    )
+    found = run(
+        [(i, s) for s in seeds for i in chosen if s < options.first_seed + worlds(FAMILIES[i])],
+        options.jobs,
+    )
     print(HEADER + "\n" + "|---" * HEADER.count(" | ") + "|---|")
     for i, verdicts in found.items():
         print(row(FAMILIES[i].name, verdicts))
@@ -109,7 +148,11 @@ def main() -> None:
         wrong = [v.seed for v in verdicts if v.stated is not None and not v.right]
         failed = [f"{v.seed} ({v.error})" for v in verdicts if v.error]
         if wrong or failed:
-            print(f"{FAMILIES[i].name}: wrong claims in seeds {wrong[:12]}" + (f"; FAILED: {'; '.join(failed[:3])}" if failed else ""), file=sys.stderr)
+            print(
+                f"{FAMILIES[i].name}: wrong claims in seeds {wrong[:12]}"
+                + (f"; FAILED: {'; '.join(failed[:3])}" if failed else ""),
+                file=sys.stderr,
+            )
 
 
 if __name__ == "__main__":

@@ -19,13 +19,22 @@ FALSE_ALARM = 0.001
 NAMES = [f.name for f in FAMILIES]
 WITH_CULPRIT = [f.name for f in FAMILIES if "no culprit" not in f.name]
 # Where the noise itself forbids to name a commit, a set or "open" is the right answer.
-HOPELESS = {"layout 2 %", "layout 1 %, no rebuilds", "all troubles", "drift 2 %, an hour", "drift 2 %, not told", "drift 2 %, history"}
+HOPELESS = {
+    "layout 2 %",
+    "layout 1 %, no rebuilds",
+    "all troubles",
+    "drift 2 %, an hour",
+    "drift 2 %, not told",
+    "drift 2 %, history",
+}
 
 
 @cache
 def verdicts(name: str) -> tuple[Verdict, ...]:
     family = FAMILIES[NAMES.index(name)]
-    return tuple(judge(family, seed) for seed in range(1, 1 + (family.full if FULL else family.quick)))
+    return tuple(
+        judge(family, seed) for seed in range(1, 1 + (family.full if FULL else family.quick))
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,7 +56,12 @@ def test_of_all_claims_together_no_more_are_wrong_than_admitted() -> None:
 
 def test_a_true_change_is_rarely_called_not_reproduced() -> None:
     """It was stated with 95 %; one in 20 of all worlds that have a change of the minimum size is far more than ever happens."""
-    denied = [(name, v.seed) for name in WITH_CULPRIT for v in verdicts(name) if v.kind == "not_reproduced" and not v.right]
+    denied = [
+        (name, v.seed)
+        for name in WITH_CULPRIT
+        for v in verdicts(name)
+        if v.kind == "not_reproduced" and not v.right
+    ]
     assert len(denied) <= 0.05 * sum(len(verdicts(name)) for name in WITH_CULPRIT), denied
 
 

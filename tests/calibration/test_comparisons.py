@@ -19,30 +19,52 @@ from swingbot.core.stats.compare import BootRuns, Rule, compare
 Noise = Callable[[np.random.Generator, int, int], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]
 
 
-def _gauss(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _gauss(
+    rng: np.random.Generator, boots: int, runs: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return rng.normal(0, 0.02, (boots, runs))
 
 
-def _nested(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _nested(
+    rng: np.random.Generator, boots: int, runs: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return rng.normal(0, 0.02, (boots, runs)) + rng.normal(0, 0.02, (boots, 1))
 
 
-def _wild_runs(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _wild_runs(
+    rng: np.random.Generator, boots: int, runs: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """One run in ten loses six spreads on average."""
-    return rng.normal(0, 0.02, (boots, runs)) - 0.12 * rng.exponential(1, (boots, runs)) * (rng.random((boots, runs)) < 0.1)
+    return rng.normal(0, 0.02, (boots, runs)) - 0.12 * rng.exponential(1, (boots, runs)) * (
+        rng.random((boots, runs)) < 0.1
+    )
 
 
-def _wild_boots(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return rng.normal(0, 0.005, (boots, runs)) + rng.normal(0, 0.02, (boots, 1)) - 0.12 * rng.exponential(1, (boots, 1)) * (rng.random((boots, 1)) < 0.1)
+def _wild_boots(
+    rng: np.random.Generator, boots: int, runs: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return (
+        rng.normal(0, 0.005, (boots, runs))
+        + rng.normal(0, 0.02, (boots, 1))
+        - 0.12 * rng.exponential(1, (boots, 1)) * (rng.random((boots, 1)) < 0.1)
+    )
 
 
-def _student(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _student(
+    rng: np.random.Generator, boots: int, runs: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return rng.normal(0, 0.005, (boots, runs)) + 0.01 * rng.standard_t(2, (boots, 1))
 
 
-def _two_modes(rng: np.random.Generator, boots: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _two_modes(
+    rng: np.random.Generator, boots: int, runs: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Three boots in ten are four spreads lower."""
-    return rng.normal(0, 0.01, (boots, runs)) + rng.normal(0, 0.01, (boots, 1)) - 0.04 * (rng.random((boots, 1)) < 0.3)
+    return (
+        rng.normal(0, 0.01, (boots, runs))
+        + rng.normal(0, 0.01, (boots, 1))
+        - 0.04 * (rng.random((boots, 1)) < 0.3)
+    )
 
 
 WORLDS: dict[str, Noise] = {
@@ -53,7 +75,16 @@ WORLDS: dict[str, Noise] = {
     "boots t with 2 df": _student,
     "two modes": _two_modes,
 }
-SIZES = ((2, 2, 3), (3, 3, 1), (5, 5, 1), (6, 6, 4), (10, 10, 1), (20, 20, 2), (2, 20, 2), (4, 10, 1))
+SIZES = (
+    (2, 2, 3),
+    (3, 3, 1),
+    (5, 5, 1),
+    (6, 6, 4),
+    (10, 10, 1),
+    (20, 20, 2),
+    (2, 20, 2),
+    (4, 10, 1),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +97,26 @@ class Tally:
     intervals: int
 
 
-def tally(noise: Noise, base: int, head: int, runs: int, comparisons: int, *, change: float = 0.0, paired: bool = False, seed: int = 0) -> Tally:
+def tally(
+    noise: Noise,
+    base: int,
+    head: int,
+    runs: int,
+    comparisons: int,
+    *,
+    change: float = 0.0,
+    paired: bool = False,
+    seed: int = 0,
+) -> Tally:
     """Compare kernels that differ by the log ratio `change`, any effect counting. Paired: what both sides share is 3 %."""
     rng = np.random.default_rng([seed, base, head, runs])
     rule = Rule(better="higher", min_effect_pct=0.0, paired=paired)
     verdicts: Counter[str] = Counter()
     robust = covered = intervals = 0
     for _ in range(comparisons):
-        shared = rng.normal(0, 0.03, (max(base, head), 1)) if paired else np.zeros((max(base, head), 1))
+        shared = (
+            rng.normal(0, 0.03, (max(base, head), 1)) if paired else np.zeros((max(base, head), 1))
+        )
         row = compare(
             _boots(noise(rng, base, runs) + shared[:base]),
             _boots(noise(rng, head, runs) + shared[:head] + change),
@@ -85,11 +128,21 @@ def tally(noise: Noise, base: int, head: int, runs: int, comparisons: int, *, ch
             intervals += 1
             covered += row.interval_pct[0] <= 100 * math.expm1(change) <= row.interval_pct[1]
     directions = verdicts["worse"] + verdicts["better"]
-    return Tally(comparisons=comparisons, directions=directions, invalid=verdicts["invalid"], robust=robust, covered=covered, intervals=intervals)
+    return Tally(
+        comparisons=comparisons,
+        directions=directions,
+        invalid=verdicts["invalid"],
+        robust=robust,
+        covered=covered,
+        intervals=intervals,
+    )
 
 
 def _boots(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[BootRuns]:
-    return [BootRuns(k=k, values=tuple(float(v) for v in 100 * np.exp(row))) for k, row in enumerate(logs)]
+    return [
+        BootRuns(k=k, values=tuple(float(v) for v in 100 * np.exp(row)))
+        for k, row in enumerate(logs)
+    ]
 
 
 def most(expected: float) -> float:
@@ -98,8 +151,13 @@ def most(expected: float) -> float:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize(("boots", "runs", "paired"), [(2, 2, False), (3, 1, False), (6, 4, False), (10, 1, False), (5, 2, True)])
-def test_equal_kernels_get_a_direction_at_most_once_in_200(world: str, boots: int, runs: int, paired: bool) -> None:
+@pytest.mark.parametrize(
+    ("boots", "runs", "paired"),
+    [(2, 2, False), (3, 1, False), (6, 4, False), (10, 1, False), (5, 2, True)],
+)
+def test_equal_kernels_get_a_direction_at_most_once_in_200(
+    world: str, boots: int, runs: int, paired: bool
+) -> None:
     found = tally(WORLDS[world], boots, boots, runs, 1200, paired=paired)
     assert found.directions <= most(1200 * 0.005)
     assert found.invalid <= most(1200 * 0.002)
@@ -118,14 +176,21 @@ def test_wild_values_cost_little_power(world: str) -> None:
 
 
 def main(comparisons: int) -> None:
-    print("| noise | boots base / head x runs | direction % (promised: 0.5) | invalid % | robust level % | 95 % interval covers % |")
+    print(
+        "| noise | boots base / head x runs | direction % (promised: 0.5) | invalid % | robust level % | 95 % interval covers % |"
+    )
     print("|---|---|---|---|---|---|")
     for world, noise in WORLDS.items():
         for base, head, runs in SIZES:
             found = tally(noise, base, head, runs, comparisons, seed=1)
-            shares = [100 * n / comparisons for n in (found.directions, found.invalid, found.robust)]
+            shares = [
+                100 * n / comparisons for n in (found.directions, found.invalid, found.robust)
+            ]
             covers = 100 * found.covered / max(found.intervals, 1)
-            print(f"| {world} | {base} / {head} x {runs} | {shares[0]:.2f} | {shares[1]:.2f} | {shares[2]:.1f} | {covers:.1f} |", flush=True)
+            print(
+                f"| {world} | {base} / {head} x {runs} | {shares[0]:.2f} | {shares[1]:.2f} | {shares[2]:.1f} | {covers:.1f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -33,16 +33,27 @@ class Tips:
     layout: float = 0.0  # sd between builds of equal code
     day: float = 0.0  # sd between the days of two tips; base and tip are booted on one
     effect: float = 0.0
-    record: float | None = None  # sd that the noise record says, as a multiple of the true one; None: there is no record
+    record: float | None = (
+        None  # sd that the noise record says, as a multiple of the true one; None: there is no record
+    )
     record_df: float = 24.0
 
     def boots(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         noise = rng.normal(0.0, self.sd, shape)
-        return noise - np.where(rng.random(shape) < self.heavy, rng.exponential(6.0 * self.sd, shape), 0.0) if self.heavy else noise
+        return (
+            noise
+            - np.where(rng.random(shape) < self.heavy, rng.exponential(6.0 * self.sd, shape), 0.0)
+            if self.heavy
+            else noise
+        )
 
     @property
     def prior(self) -> PairPrior:
-        return UNKNOWN if self.record is None else PairPrior(sd=self.record * self.sd * math.sqrt(2.0), df=self.record_df)
+        return (
+            UNKNOWN
+            if self.record is None
+            else PairPrior(sd=self.record * self.sd * math.sqrt(2.0), df=self.record_df)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +80,20 @@ def play(world: Tips, tips: int, seed: int = 1) -> Found:
     base, head = world.boots(rng, (tips, 20)), world.boots(rng, (tips, 20)) + shift[:, None]
     accepted, used = {}, {}
     for side in (-1, 1):
-        accepted[side], used[side] = decide(head - base, world.prior, Gate(min_effect=MIN_EFFECT, direction=-1 if side < 0 else 1, layout=world.layout))
+        accepted[side], used[side] = decide(
+            head - base,
+            world.prior,
+            Gate(min_effect=MIN_EFFECT, direction=-1 if side < 0 else 1, layout=world.layout),
+        )
     main = -1 if world.effect <= 0 else 1
     false = sum(float(np.mean(suspect[side] * accepted[side])) for side in (-1, 1))
     return Found(
         tips=tips,
         suspected=float(np.mean(suspect[-1] | suspect[1])),
         # Without a layout the stages are independent: the product of the rates has far less scatter than counting both at once.
-        accepted=false if world.layout else sum(float(suspect[side].mean()) * float(accepted[side].mean()) for side in (-1, 1)),
+        accepted=false
+        if world.layout
+        else sum(float(suspect[side].mean()) * float(accepted[side].mean()) for side in (-1, 1)),
         power=float(accepted[main].mean()),
         by_12=float(np.mean(accepted[main] & (used[main] <= 12))),
         by_16=float(np.mean(accepted[main] & (used[main] <= 16))),
@@ -84,9 +101,15 @@ def play(world: Tips, tips: int, seed: int = 1) -> Found:
     )
 
 
-def _stage_1(world: Tips, rng: np.random.Generator, tips: int, level: Array, base_level: Array) -> dict[int, npt.NDArray[np.bool_]]:
+def _stage_1(
+    world: Tips, rng: np.random.Generator, tips: int, level: Array, base_level: Array
+) -> dict[int, npt.NDArray[np.bool_]]:
     """Which tips are suspected, by direction: against 30 tips before, or (p < 0.005 by Welch) against the base."""
-    days = rng.normal(0.0, world.day, (tips, HISTORY + 1)) if world.day else np.zeros((tips, HISTORY + 1))
+    days = (
+        rng.normal(0.0, world.day, (tips, HISTORY + 1))
+        if world.day
+        else np.zeros((tips, HISTORY + 1))
+    )
     past = world.boots(rng, (tips, HISTORY, BOOTS)).mean(axis=2) + days[:, 1:]
     past += rng.normal(0.0, world.layout, past.shape) if world.layout else 0.0
     now = world.boots(rng, (tips, BOOTS)) + (days[:, 0] + level)[:, None]
@@ -97,15 +120,27 @@ def _stage_1(world: Tips, rng: np.random.Generator, tips: int, level: Array, bas
     middle = np.median(now, axis=1) - centre
     near = np.minimum(np.abs(far), np.abs(middle))
     p = 2.0 * stdtr(EFFICIENCY * HISTORY, -near / (sd * math.sqrt(1 + math.pi / 2 / HISTORY)))
-    against_past = (p < P) & (np.abs(far) >= MIN_EFFECT) & (middle * far > 0) & (np.abs(middle) >= MIN_EFFECT / 2)
+    against_past = (
+        (p < P)
+        & (np.abs(far) >= MIN_EFFECT)
+        & (middle * far > 0)
+        & (np.abs(middle) >= MIN_EFFECT / 2)
+    )
     step = now.mean(axis=1) - base.mean(axis=1)
     v0, v1 = base.var(axis=1, ddof=1) / BOOTS, now.var(axis=1, ddof=1) / BOOTS
     df = (v0 + v1) ** 2 / (v0**2 + v1**2) * (BOOTS - 1)
-    against_base = (2.0 * stdtr(df, -np.abs(step) / np.sqrt(v0 + v1)) < P) & (np.abs(step) >= MIN_EFFECT)
-    return {side: (against_past & (side * far > 0)) | (against_base & (side * step > 0)) for side in (-1, 1)}
+    against_base = (2.0 * stdtr(df, -np.abs(step) / np.sqrt(v0 + v1)) < P) & (
+        np.abs(step) >= MIN_EFFECT
+    )
+    return {
+        side: (against_past & (side * far > 0)) | (against_base & (side * step > 0))
+        for side in (-1, 1)
+    }
 
 
-def decide(pairs: Array, prior: PairPrior, gate: Gate) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+def decide(
+    pairs: Array, prior: PairPrior, gate: Gate
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """Stage 2 of many tips at once: which are accepted, and after how many pairs each was decided."""
     accepted, used = np.zeros(len(pairs), dtype=bool), np.full(len(pairs), gate.max_pairs)
     left = np.arange(len(pairs))
@@ -126,7 +161,10 @@ NULLS = (
     Tips(name="nothing, 0.5 %, days differ by 2 %", sd=0.005, day=0.02, record=1.0),
     Tips(name="nothing, 0.3 %, layout 0.2 %", sd=0.003, layout=0.002, record=1.0),
 )
-HEAVY = (Tips(name="nothing, 2 %, heavy tails, no record", sd=0.02, heavy=0.1), Tips(name="nothing, 2 %, heavy tails, record", sd=0.02, heavy=0.1, record=1.0))
+HEAVY = (
+    Tips(name="nothing, 2 %, heavy tails, no record", sd=0.02, heavy=0.1),
+    Tips(name="nothing, 2 %, heavy tails, record", sd=0.02, heavy=0.1, record=1.0),
+)
 CHANGES = (
     Tips(name="-1 %, 0.5 %, no record", sd=0.005, effect=-0.01),
     Tips(name="-1 %, 0.5 %, record", sd=0.005, effect=-0.01, record=1.0),

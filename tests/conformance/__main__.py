@@ -18,12 +18,19 @@ def main() -> int:
     given = os.environ.get("LKP_SRC", "")
     lkp_src = Path(given)
     if not given or not (lkp_src / "sbin" / "split-job").is_file():
-        print(f"LKP_SRC={given}: name the directory of an lkp-tests checkout (it has sbin/split-job): make conformance LKP_SRC=~/lkp-tests", file=sys.stderr)
+        print(
+            f"LKP_SRC={given}: name the directory of an lkp-tests checkout (it has sbin/split-job): make conformance LKP_SRC=~/lkp-tests",
+            file=sys.stderr,
+        )
         return 2
-    rows: list[Row] = [row for part in (jobs, parsers, engine) for row in part.check(lkp_src.resolve())]
+    rows: list[Row] = [
+        row for part in (jobs, parsers, engine) for row in part.check(lkp_src.resolve())
+    ]
     print(table(rows))
     differing = sum(bool(row.differences) for row in rows)
-    print(f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this table, {differing} of them with differences")
+    print(
+        f"{sum(row.compared for row in rows)} compared in {len(rows)} lines of this table, {differing} of them with differences"
+    )
     return 1 if differing else 0
 
 

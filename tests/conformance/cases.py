@@ -56,7 +56,11 @@ def cases() -> dict[str, str]:
 
 def _drawn(rng: random.Random) -> str:
     """A base with some keys of hackbench, and up to four documents that revise it."""
-    base = [f"<<: included-{rng.choice(('base', 'two'))}.yaml"] if rng.random() < 0.3 else ["hackbench:", "  datasize: 50", *_inner(rng)]
+    base = (
+        [f"<<: included-{rng.choice(('base', 'two'))}.yaml"]
+        if rng.random() < 0.3
+        else ["hackbench:", "  datasize: 50", *_inner(rng)]
+    )
     documents = ["\n".join([*base, *(_line(rng, key, "") for key in _some(rng, _TOP))])]
     for _ in range(rng.randrange(5)):
         keys = _some(rng, list(_VALUES)) or ["loops"]
@@ -65,7 +69,10 @@ def _drawn(rng: random.Random) -> str:
 
 
 def _inner(rng: random.Random) -> list[str]:
-    return [f"  {key.partition('.')[2]}: {_value(rng, key)}" for key in _some(rng, ["hackbench.ipc", "hackbench.mode"])]
+    return [
+        f"  {key.partition('.')[2]}: {_value(rng, key)}"
+        for key in _some(rng, ["hackbench.ipc", "hackbench.mode"])
+    ]
 
 
 def _some(rng: random.Random, keys: list[str]) -> list[str]:
@@ -73,9 +80,15 @@ def _some(rng: random.Random, keys: list[str]) -> list[str]:
 
 
 def _line(rng: random.Random, key: str, how: str) -> str:
-    return f"{key}-:" if how == "-" and key in _TOP else f"{key}{how.strip('-')}: {_value(rng, key)}"
+    return (
+        f"{key}-:" if how == "-" and key in _TOP else f"{key}{how.strip('-')}: {_value(rng, key)}"
+    )
 
 
 def _value(rng: random.Random, key: str) -> str:
     known = _VALUES[key]
-    return f"[{', '.join(known[: rng.randrange(2, len(known) + 1)])}]" if rng.random() < 0.4 else rng.choice(known)
+    return (
+        f"[{', '.join(known[: rng.randrange(2, len(known) + 1)])}]"
+        if rng.random() < 0.4
+        else rng.choice(known)
+    )

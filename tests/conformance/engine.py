@@ -24,7 +24,11 @@ from swingbot_worker.site import from_environment
 from tests.conformance.row import Row
 from tests.demo.process import attempt
 
-KERNEL: Final = {"commit": "0123456789abcdef0123456789abcdef01234567", "kconfig": "vm-x86_64", "compiler": "gcc-12"}
+KERNEL: Final = {
+    "commit": "0123456789abcdef0123456789abcdef01234567",
+    "kconfig": "vm-x86_64",
+    "compiler": "gcc-12",
+}
 BOX: Final = """name: conformance
 tbox_group: conformance
 driver: qemu
@@ -35,13 +39,37 @@ nr_cpu: 2
 memory_mb: 2048
 qemu: {{accel: tcg}}
 """
-_SMALL: Final = {"nr_threads": "1", "mode": "process", "ipc": "pipe", "fds": "4", "loops": "200", "datasize": "100"}
+_SMALL: Final = {
+    "nr_threads": "1",
+    "mode": "process",
+    "ipc": "pipe",
+    "fds": "4",
+    "loops": "200",
+    "datasize": "100",
+}
 JOBS: Final = (
-    UnitJob(name="hackbench-pipe", program="hackbench", runs=2, params=_SMALL | {"iterations": "3"}),
-    UnitJob(name="hackbench-threads", program="hackbench", runs=1, params=_SMALL | {"mode": "threads", "ipc": "socket", "iterations": "2"}),
-    UnitJob(name="netperf-rr", program="netperf", runs=1, params={"test": "TCP_RR", "nr_threads": "2", "runtime": "2", "ip": "ipv4"}),
+    UnitJob(
+        name="hackbench-pipe", program="hackbench", runs=2, params=_SMALL | {"iterations": "3"}
+    ),
+    UnitJob(
+        name="hackbench-threads",
+        program="hackbench",
+        runs=1,
+        params=_SMALL | {"mode": "threads", "ipc": "socket", "iterations": "2"},
+    ),
+    UnitJob(
+        name="netperf-rr",
+        program="netperf",
+        runs=1,
+        params={"test": "TCP_RR", "nr_threads": "2", "runtime": "2", "ip": "ipv4"},
+    ),
     # hackbench refuses it and ends with 1
-    UnitJob(name="hackbench-refused", program="hackbench", runs=1, params=_SMALL | {"datasize": "0", "iterations": "1"}),
+    UnitJob(
+        name="hackbench-refused",
+        program="hackbench",
+        runs=1,
+        params=_SMALL | {"datasize": "0", "iterations": "1"},
+    ),
 )
 FAILS: Final = "hackbench-refused"
 
@@ -52,7 +80,13 @@ def check(lkp_src: Path) -> list[Row]:
     if os.geteuid() != 0:
         return [Row(what=what, compared=0, note="LKP has to be root")]
     if shutil.which("ruby") is None:
-        return [Row(what=what, compared=0, note="Ruby is not installed (Debian: ruby ruby-activesupport ruby-git ruby-tty-command)")]
+        return [
+            Row(
+                what=what,
+                compared=0,
+                note="Ruby is not installed (Debian: ruby ruby-activesupport ruby-git ruby-tty-command)",
+            )
+        ]
     try:
         with tempfile.TemporaryDirectory(prefix="conformance-engine-") as place:
             return [_row(what, run(lkp_src, list(JOBS), Path(place)))]
@@ -71,7 +105,19 @@ def run(lkp_src: Path, jobs: list[UnitJob], place: Path) -> Path:
         path = root / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.content)
-    _run(["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "sh", "-ec", _inside(root, results)])
+    _run(
+        [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--uts",
+            "--ipc",
+            "sh",
+            "-ec",
+            _inside(root, results),
+        ]
+    )
     return results
 
 
@@ -103,9 +149,17 @@ def _row(what: str, results: Path) -> Row:
     for one in runs:
         job = next(job for job in JOBS if job.name == one.unit_job)
         if one.unit_job == FAILS:
-            differences += [] if one.status == "failed" and not one.samples else [f"{FAILS}: a run that failed is {one.status}"]
+            differences += (
+                []
+                if one.status == "failed" and not one.samples
+                else [f"{FAILS}: a run that failed is {one.status}"]
+            )
             continue
-        files = {name: text for name, text in found.runs.get((one.unit_job, one.number), {}).items() if name != lkp.MARKER}
+        files = {
+            name: text
+            for name, text in found.runs.get((one.unit_job, one.number), {}).items()
+            if name != lkp.MARKER
+        }
         try:
             ours = parse_run(job.program, files, job.params, programs)
         except ParseError as error:
@@ -113,7 +167,12 @@ def _row(what: str, results: Path) -> Row:
             differences.append(f"{one.unit_job}: {error}")
         compared += 1
         differences += _differing(one, ours)
-    return Row(what=what, compared=compared, differences=tuple(differences), note="real runs: LKP's stats.json and our reading of the same output")
+    return Row(
+        what=what,
+        compared=compared,
+        differences=tuple(differences),
+        note="real runs: LKP's stats.json and our reading of the same output",
+    )
 
 
 def _differing(one: ParsedRun, ours: dict[str, list[float]]) -> Iterator[str]:

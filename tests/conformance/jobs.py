@@ -53,7 +53,13 @@ def check(lkp_src: Path) -> list[Row]:
     """A row for each job file of lkp-tests, and one for all our own cases."""
     ruby = shutil.which("ruby")
     if ruby is None:
-        return [Row(what="jobs", compared=0, note="Ruby is not installed, so split-job can't be run (Debian: ruby ruby-activesupport ruby-git)")]
+        return [
+            Row(
+                what="jobs",
+                compared=0,
+                note="Ruby is not installed, so split-job can't be run (Debian: ruby ruby-activesupport ruby-git)",
+            )
+        ]
     with tempfile.TemporaryDirectory(prefix="conformance-") as directory:
         lkp = _with_host(lkp_src, Path(directory) / "lkp")
         return [*_own_files(lkp, Path(directory)), _cases(lkp, Path(directory)), _values(lkp)]
@@ -61,7 +67,9 @@ def check(lkp_src: Path) -> list[Row]:
 
 def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
     lkp_jobs = (lkp / "jobs").resolve()
-    found = split(lkp, sorted({path for pattern in FILES for path in lkp_jobs.rglob(pattern)}), directory)
+    found = split(
+        lkp, sorted({path for pattern in FILES for path in lkp_jobs.rglob(pattern)}), directory
+    )
     for path, names in found.items():
         what = f"jobs/{path.relative_to(lkp_jobs)}"
         theirs, idle = _without_idle(names, directory / "out")
@@ -69,16 +77,30 @@ def _own_files(lkp: Path, directory: Path) -> Iterator[Row]:
             ours = _ours(path)
         except JobError as error:
             named = all(any(told in str(problem) for told in TOLD) for problem in _problems(path))
-            yield Row(what=what, compared=0, note=f"named: {error}") if named else Row(what=what, compared=len(theirs), differences=(str(error),))
+            yield (
+                Row(what=what, compared=0, note=f"named: {error}")
+                if named
+                else Row(what=what, compared=len(theirs), differences=(str(error),))
+            )
             continue
         note = f"LKP has {' and '.join(idle)} too, which runs nothing" if idle else ""
-        yield Row(what=what, compared=len(theirs), differences=tuple(differences(theirs, ours)), note=note)
+        yield Row(
+            what=what, compared=len(theirs), differences=tuple(differences(theirs, ours)), note=note
+        )
 
 
 def _without_idle(names: list[str], out: Path) -> tuple[list[str], list[str]]:
     """The names of jobs that run something, and those that name no benchmark: LKP makes a job of a base that only lends its keys, we do not."""
-    benchmarks = "|".join(name for name, program in load_programs(JOBS / "programs").items() if program.kind == "benchmark")
-    idle = [name for name in names if not re.search(rf"^ *(?:{benchmarks}):", (out / f"{name}.yaml").read_text(), re.MULTILINE)]
+    benchmarks = "|".join(
+        name
+        for name, program in load_programs(JOBS / "programs").items()
+        if program.kind == "benchmark"
+    )
+    idle = [
+        name
+        for name in names
+        if not re.search(rf"^ *(?:{benchmarks}):", (out / f"{name}.yaml").read_text(), re.MULTILINE)
+    ]
     return [name for name in names if name not in idle], idle
 
 
@@ -90,18 +112,35 @@ def _cases(lkp: Path, directory: Path) -> Row:
         written[name].write_text(text)
     asked = [path for name, path in written.items() if not name.startswith("included")]
     theirs = split(lkp, asked, directory)
-    found = [f"{path.stem}: {difference}" for path in asked for difference in differences(theirs[path], _names(path))]
-    return Row(what="our own cases", compared=sum(len(set(names)) for names in theirs.values()), differences=tuple(found))
+    found = [
+        f"{path.stem}: {difference}"
+        for path in asked
+        for difference in differences(theirs[path], _names(path))
+    ]
+    return Row(
+        what="our own cases",
+        compared=sum(len(set(names)) for names in theirs.values()),
+        differences=tuple(found),
+    )
 
 
 def _values(lkp: Path) -> Row:
     """Percentages, durations, sizes and counts as LKP's `params/` resolve them."""
-    asked = [(cpus, program, key, value) for cpus in CPUS for program, key, values in VALUES for value in values]
+    asked = [
+        (cpus, program, key, value)
+        for cpus in CPUS
+        for program, key, values in VALUES
+        for value in values
+    ]
     argv = ["env", f"LKP_SRC={lkp}", "ruby", "-e", RESOLVE]
-    status, said, wrong = attempt(argv, stdin="".join(f"{cpus} {key} {value}\n" for cpus, _, key, value in asked).encode())
+    status, said, wrong = attempt(
+        argv, stdin="".join(f"{cpus} {key} {value}\n" for cpus, _, key, value in asked).encode()
+    )
     theirs = said.split("\n")[:-1]
     if status != 0 or len(theirs) != len(asked):
-        raise RuntimeError(f"LKP resolved {len(theirs)} of {len(asked)} values: {wrong.strip()[-3500:]}")
+        raise RuntimeError(
+            f"LKP resolved {len(theirs)} of {len(asked)} values: {wrong.strip()[-3500:]}"
+        )
     found = [
         f"{key}: {value} on {cpus} CPUs: LKP has {other}, swingbot {mine}"
         for (cpus, program, key, value), other in zip(asked, theirs, strict=True)
@@ -112,9 +151,20 @@ def _values(lkp: Path) -> Row:
 
 def _resolved(cpus: int, program: str, key: str, value: str) -> str:
     """Our value; 0 where ours is an error because nothing would run."""
-    needed = "  test: TCP_RR\n" if program == "netperf" else "  test: brk1\n" if program == "will-it-scale" else ""
+    needed = (
+        "  test: TCP_RR\n"
+        if program == "netperf"
+        else "  test: brk1\n"
+        if program == "will-it-scale"
+        else ""
+    )
     try:
-        [job] = expand(f"{program}:\n  {key}: '{value}'\n{needed}", "j.yaml", NominalBox("box", "box", cpus), load_programs(JOBS / "programs"))
+        [job] = expand(
+            f"{program}:\n  {key}: '{value}'\n{needed}",
+            "j.yaml",
+            NominalBox("box", "box", cpus),
+            load_programs(JOBS / "programs"),
+        )
     except JobError as error:
         return "0" if "is less than 1" in str(error) else str(error)
     return job.params[key]
@@ -125,7 +175,17 @@ def split(lkp: Path, files: Iterable[Path], directory: Path) -> dict[Path, list[
     out = directory / "out"
     out.mkdir(exist_ok=True)
     found: dict[Path, list[str]] = {path: [] for path in files}
-    argv: list[str | Path] = ["env", f"LKP_SRC={lkp}", "ruby", lkp / "sbin" / "split-job", "-t", BOX.name, "-o", out, *found]
+    argv: list[str | Path] = [
+        "env",
+        f"LKP_SRC={lkp}",
+        "ruby",
+        lkp / "sbin" / "split-job",
+        "-t",
+        BOX.name,
+        "-o",
+        out,
+        *found,
+    ]
     status, said, wrong = attempt(argv)
     for line in said.splitlines():
         source, arrow, target = line.partition(" => ")
@@ -133,7 +193,9 @@ def split(lkp: Path, files: Iterable[Path], directory: Path) -> dict[Path, list[
             found[Path(source)].append(Path(target).name.removesuffix(".yaml"))
     if status != 0 or not all(found.values()):
         empty = next((path for path, names in found.items() if not names), None)
-        raise RuntimeError(f"split-job ended with {status} and gave {empty} no names: {(wrong or said).strip()[-3500:]}")
+        raise RuntimeError(
+            f"split-job ended with {status} and gave {empty} no names: {(wrong or said).strip()[-3500:]}"
+        )
     return found
 
 
@@ -142,7 +204,11 @@ def differences(theirs: list[str], ours: list[str]) -> Iterator[str]:
     yield from (f"only LKP: {name}" for name in theirs if name not in ours)
     yield from (f"only swingbot: {name}" for name in ours if name not in theirs)
     if sorted(set(theirs)) == sorted(set(ours)):
-        yield from (f"LKP has {a} where swingbot has {b}" for a, b in list(zip(dict.fromkeys(theirs), dict.fromkeys(ours), strict=True)) if a != b)
+        yield from (
+            f"LKP has {a} where swingbot has {b}"
+            for a, b in list(zip(dict.fromkeys(theirs), dict.fromkeys(ours), strict=True))
+            if a != b
+        )
 
 
 def _names(path: Path) -> list[str]:
@@ -171,6 +237,12 @@ def _with_host(lkp_src: Path, place: Path) -> Path:
         if entry.name != "hosts":
             (place / entry.name).symlink_to(entry)
     (place / "hosts").mkdir()
-    facts: Mapping[str, object] = {"nr_cpu": BOX.nr_cpu, "memory": f"{BOX.memory_mb // 1024}G", "local_run": 1}
-    (place / "hosts" / BOX.name).write_text("".join(f"{key}: {value}\n" for key, value in facts.items()))
+    facts: Mapping[str, object] = {
+        "nr_cpu": BOX.nr_cpu,
+        "memory": f"{BOX.memory_mb // 1024}G",
+        "local_run": 1,
+    }
+    (place / "hosts" / BOX.name).write_text(
+        "".join(f"{key}: {value}\n" for key, value in facts.items())
+    )
     return place

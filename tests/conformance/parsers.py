@@ -56,15 +56,25 @@ def _row(lkp_src: Path, pair: Pair) -> Row:
             notes.setdefault(note, []).append(name)
         differences += [f"{name}: {difference}" for difference in _differences(ours, theirs)]
     if shutil.which("ruby") is None:
-        notes["Ruby is not installed, so only fixtures were compared (Debian: ruby ruby-activesupport)"] = []
-    told = "; ".join(f"{note} ({', '.join(names)})" if names else note for note, names in notes.items())
-    return Row(what=f"parse {pair.own}", compared=compared, differences=tuple(differences), note=told)
+        notes[
+            "Ruby is not installed, so only fixtures were compared (Debian: ruby ruby-activesupport)"
+        ] = []
+    told = "; ".join(
+        f"{note} ({', '.join(names)})" if names else note for note, names in notes.items()
+    )
+    return Row(
+        what=f"parse {pair.own}", compared=compared, differences=tuple(differences), note=told
+    )
 
 
 def _outputs(lkp_src: Path, pair: Pair) -> Iterator[tuple[str, str, Keyed | None]]:
     """(name, raw output, what LKP makes of it): fixtures with what is written beside them, the rest through LKP's parse."""
     for expected in sorted((lkp_src / "spec" / "fixtures" / "stats" / pair.lkp).glob("*.yaml")):
-        yield f"fixture {expected.stem}", expected.with_suffix("").read_text(errors="replace"), _keyed(expected.read_text())
+        yield (
+            f"fixture {expected.stem}",
+            expected.with_suffix("").read_text(errors="replace"),
+            _keyed(expected.read_text()),
+        )
     if shutil.which("ruby") is None:
         return
     for raw in sorted((PROGRAMS / pair.own / "samples").glob("*.raw")):
@@ -76,7 +86,11 @@ def _outputs(lkp_src: Path, pair: Pair) -> Iterator[tuple[str, str, Keyed | None
 
 
 def _through_lkp(lkp_src: Path, program: str, text: str) -> Keyed | None:
-    status, printed, _ = attempt([lkp_src / "programs" / program / "parse"], stdin=text.encode(), env={**os.environ, "LKP_SRC": str(lkp_src)})
+    status, printed, _ = attempt(
+        [lkp_src / "programs" / program / "parse"],
+        stdin=text.encode(),
+        env={**os.environ, "LKP_SRC": str(lkp_src)},
+    )
     return _keyed(printed) if status == 0 else None
 
 
@@ -105,7 +119,9 @@ def _differences(ours: Keyed, theirs: Keyed) -> Iterator[str]:
         a, b = left.get(key), right.get(key)
         if a is None or b is None:
             yield f"{key}: {'only LKP has it: ' + str(b[:3]) if b else 'only we have it: ' + str((a or [])[:3])}"
-        elif len(a) != len(b) or not all(math.isclose(x, y, rel_tol=1e-12) for x, y in zip(a, b, strict=True)):
+        elif len(a) != len(b) or not all(
+            math.isclose(x, y, rel_tol=1e-12) for x, y in zip(a, b, strict=True)
+        ):
             yield f"{key}: {a[:3]} here, {b[:3]} there"
 
 
@@ -117,7 +133,9 @@ def _told(found: Mapping[str, list[float]]) -> Keyed:
 
 
 def _module(program: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"conformance_{program.replace('-', '_')}", PROGRAMS / program / "parse.py")
+    spec = importlib.util.spec_from_file_location(
+        f"conformance_{program.replace('-', '_')}", PROGRAMS / program / "parse.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their own module up there
@@ -127,7 +145,10 @@ def _module(program: str) -> ModuleType:
 
 def _benchmark(program: str) -> Callable[[str], Keyed]:
     def read(text: str) -> Keyed:
-        return {key: [float(value)] for key, value in _module(program).parse({"stdout": text}, {}).items()}
+        return {
+            key: [float(value)]
+            for key, value in _module(program).parse({"stdout": text}, {}).items()
+        }
 
     return read
 
@@ -179,7 +200,9 @@ def _unit_for_event(ours: Keyed, theirs: Keyed) -> str:
     for prefix in ("i.", "ps."):
         both = [ours.get(f"{prefix}{clock}", []) for clock in ("cpu-clock", "task-clock")]
         added = [sum(pair) for pair in zip(*both, strict=False)]
-        if added and [round(x, 6) for x in added] == [round(x, 6) for x in theirs.get(f"{prefix}msec", [])]:
+        if added and [round(x, 6) for x in added] == [
+            round(x, 6) for x in theirs.get(f"{prefix}msec", [])
+        ]:
             del theirs[f"{prefix}msec"], ours[f"{prefix}cpu-clock"], ours[f"{prefix}task-clock"]
             settled = True
     return "LKP's `msec` is the sum of cpu-clock and task-clock" if settled else ""
@@ -209,6 +232,11 @@ PAIRS: Final = (
     Pair("softirqs", "softirqs", _series("softirqs"), live="/proc/softirqs"),
     Pair("interrupts", "interrupts", _series("interrupts"), live="/proc/interrupts"),
     Pair("numa-vmstat", "numa-vmstat", _series("numa-vmstat")),
-    Pair("numa-meminfo", "numa-meminfo", _series("numa-meminfo"), live="/sys/devices/system/node/node0/meminfo"),
+    Pair(
+        "numa-meminfo",
+        "numa-meminfo",
+        _series("numa-meminfo"),
+        live="/sys/devices/system/node/node0/meminfo",
+    ),
     Pair("numa-numastat", "numa-numastat", _series("numa-numastat")),
 )

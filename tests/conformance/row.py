@@ -25,7 +25,15 @@ def table(rows: Iterable[Row]) -> str:
     width = max((len(row.what) for row in found), default=0)
     lines = []
     for row in found:
-        verdict = f"{len(row.differences)} differ" if row.differences else "equal" if row.compared else "not compared"
-        lines.append(f"{row.what:{width}}  {row.compared:5}  {verdict}{'  ' + row.note if row.note else ''}".rstrip())
+        verdict = (
+            f"{len(row.differences)} differ"
+            if row.differences
+            else "equal"
+            if row.compared
+            else "not compared"
+        )
+        lines.append(
+            f"{row.what:{width}}  {row.compared:5}  {verdict}{'  ' + row.note if row.note else ''}".rstrip()
+        )
         lines += [f"    {difference}" for difference in row.differences]
     return "\n".join(lines)

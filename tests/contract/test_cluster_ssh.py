@@ -33,23 +33,67 @@ class Two:
         (folder / "config").write_text("CONFIG_INET=y\n")
         (folder / "key").touch(mode=0o600)
         (folder / "known").touch()
-        self.worlds = {name: self._play(name, behaves, more.get(name, {})) for name, behaves in (("serving", serving), ("asking", asking))}
+        self.worlds = {
+            name: self._play(name, behaves, more.get(name, {}))
+            for name, behaves in (("serving", serving), ("asking", asking))
+        }
         self._shim()
-        cluster = {"nodes": {"server": "serving", "client": "asking"}, "wire": {"cards": {"server": "eth1", "client": "eth1"}}, **more.get("cluster", {})}
-        about = {"name": "two", "tbox_group": "cs-two", "driver": "cluster", "model": "played", "nr_cpu": 1, "memory_mb": 64, "cluster": cluster}
+        cluster = {
+            "nodes": {"server": "serving", "client": "asking"},
+            "wire": {"cards": {"server": "eth1", "client": "eth1"}},
+            **more.get("cluster", {}),
+        }
+        about = {
+            "name": "two",
+            "tbox_group": "cs-two",
+            "driver": "cluster",
+            "model": "played",
+            "nr_cpu": 1,
+            "memory_mb": 64,
+            "cluster": cluster,
+        }
         (boxes / "two.yaml").write_text(json.dumps(about))
         program = folder / "jobs" / "programs" / "talks"
         program.mkdir(parents=True)
         for part in ("run", "serve", "client"):
             (program / part).write_text("#!/bin/sh\necho 7\n")
-        self.site = Site(cache=folder / "cache", workers=folder / "workers", jobs=folder / "jobs", benchmarks=None, make_jobs=1)
+        self.site = Site(
+            cache=folder / "cache",
+            workers=folder / "workers",
+            jobs=folder / "jobs",
+            benchmarks=None,
+            make_jobs=1,
+        )
 
     def _play(self, name: str, behaves: str, more: dict[str, Any]) -> World:
         world = played_iron.new(self.folder / name, behaves)
-        switches = {what: [*PROGRAM, "power", str(world.folder), what] for what in ("on", "off", "cycle", "status")}
-        how = {"host": name, "key": f"{self.folder}/key", "known_hosts": f"{self.folder}/known", "enter": "kexec", "power": switches, "panic_seconds": 1}
-        how |= {"console": {"command": ["tail", "-n", "+1", "-f", f"{world.folder}/console"]}, "return_seconds": 8, "idle_release": "6.1.0-*", **more}
-        box = {"name": name, "tbox_group": "g", "driver": "ssh", "model": "played", "nr_cpu": 1, "memory_mb": 64, "ssh": how}
+        switches = {
+            what: [*PROGRAM, "power", str(world.folder), what]
+            for what in ("on", "off", "cycle", "status")
+        }
+        how = {
+            "host": name,
+            "key": f"{self.folder}/key",
+            "known_hosts": f"{self.folder}/known",
+            "enter": "kexec",
+            "power": switches,
+            "panic_seconds": 1,
+        }
+        how |= {
+            "console": {"command": ["tail", "-n", "+1", "-f", f"{world.folder}/console"]},
+            "return_seconds": 8,
+            "idle_release": "6.1.0-*",
+            **more,
+        }
+        box = {
+            "name": name,
+            "tbox_group": "g",
+            "driver": "ssh",
+            "model": "played",
+            "nr_cpu": 1,
+            "memory_mb": 64,
+            "ssh": how,
+        }
         (self.folder / "workers" / "testboxes" / f"{name}.yaml").write_text(json.dumps(box))
         return world
 
@@ -63,9 +107,24 @@ class Two:
         shim.chmod(0o755)
 
     def boot(self) -> dict[str, Any]:
-        order = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "testbox": "two", "k": 0, "unit_jobs": [a_job("talks", cluster="cs-two")]}
+        order = {
+            "version": 1,
+            "kind": "boot",
+            "order": "o1",
+            "attempt": "a1",
+            "testbox": "two",
+            "k": 0,
+            "unit_jobs": [a_job("talks", cluster="cs-two")],
+        }
         order["kernel"] = {"build_key": "0" * 64, "image": str(self.folder / "image")}
-        return check_outcome(testbox.boot(check_order(order), self.folder / "out", self.site, lambda phase, why: self.phases.append((phase, why))))
+        return check_outcome(
+            testbox.boot(
+                check_order(order),
+                self.folder / "out",
+                self.site,
+                lambda phase, why: self.phases.append((phase, why)),
+            )
+        )
 
     @property
     def told(self) -> list[str]:
@@ -83,7 +142,12 @@ class Two:
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes two boxes that behave as told; what takes minutes on iron takes seconds here."""
     monkeypatch.setenv("PATH", f"{tmp_path}/two/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-    for name, seconds in (("LOOK_SECONDS", 0.05), ("KNOCK_SECONDS", 0.1), ("QUIET_SECONDS", 6.0), ("LEAVE_SECONDS", 2.0)):
+    for name, seconds in (
+        ("LOOK_SECONDS", 0.05),
+        ("KNOCK_SECONDS", 0.1),
+        ("QUIET_SECONDS", 6.0),
+        ("LEAVE_SECONDS", 2.0),
+    ):
         monkeypatch.setattr(drive, name, seconds)
     monkeypatch.setattr(switch, "OFF_SECONDS", 0.0)
     return lambda serving, asking, /, **more: Two(tmp_path / "two", serving, asking, **more)
@@ -95,17 +159,35 @@ def test_both_are_entered_and_both_go_home(two: Any) -> None:
     assert (outcome["status"], outcome["reason"]) == ("up", None), pair.log()
     assert pair.told == OUT
     assert pair.run == ["idle", "idle"]
-    assert (outcome["facts"]["entered_by"], outcome["facts"]["server.entered_by"], outcome["facts"]["server.ready_seconds"]) == ("kexec", "kexec", 1.5)
-    assert {"driver.log", "server.driver.log", "console.log", "server.console.log", "results.tar", "server.results.tar"} <= set(outcome["files"])
+    assert (
+        outcome["facts"]["entered_by"],
+        outcome["facts"]["server.entered_by"],
+        outcome["facts"]["server.ready_seconds"],
+    ) == ("kexec", "kexec", 1.5)
+    assert {
+        "driver.log",
+        "server.driver.log",
+        "console.log",
+        "server.console.log",
+        "results.tar",
+        "server.results.tar",
+    } <= set(outcome["files"])
     assert outcome["runs"][0]["status"] == "missing"  # they are only played
     with lease.together(pair.site.cache, ["serving", "asking"], patience=-1):
         pass
 
 
 @pytest.mark.parametrize(
-    ("serving", "asking", "says"), [("panics", "up", "server serving: "), ("up", "panics", "client asking: "), ("panics", "hangs", "server")]
+    ("serving", "asking", "says"),
+    [
+        ("panics", "up", "server serving: "),
+        ("up", "panics", "client asking: "),
+        ("panics", "hangs", "server"),
+    ],
 )
-def test_a_panic_is_told_with_its_box_and_both_go_home(two: Any, serving: str, asking: str, says: str) -> None:
+def test_a_panic_is_told_with_its_box_and_both_go_home(
+    two: Any, serving: str, asking: str, says: str
+) -> None:
     pair = two(serving, asking)
     outcome = pair.boot()
     assert outcome["status"] == "panicked"
@@ -119,7 +201,9 @@ def test_a_box_that_cannot_begin_keeps_the_other_in_its_idle_system(two: Any) ->
     before = pair.worlds["asking"]["boot_id"]
     outcome = pair.boot()
     assert (outcome["status"], outcome["fault"]) == ("infra", "order")
-    assert outcome["reason"].startswith("Cluster two, server serving: The kernel lacks what testbox serving needs: CONFIG_SCSI=y")
+    assert outcome["reason"].startswith(
+        "Cluster two, server serving: The kernel lacks what testbox serving needs: CONFIG_SCSI=y"
+    )
     assert pair.worlds["asking"]["boot_id"] == before
     assert pair.run == ["idle", "idle"]
 

@@ -31,7 +31,9 @@ echo 4000000 >/proc/sys/vm/min_free_kbytes
 head -c 100000000 /dev/zero | tail -c 90000000 | wc -c
 """,
 }
-JOBS: list[dict[str, Any]] = [{"name": "prints-7", "program": "prints", "params": {"word": "it's 7"}, "runs": 2}]
+JOBS: list[dict[str, Any]] = [
+    {"name": "prints-7", "program": "prints", "params": {"word": "it's 7"}, "runs": 2}
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +113,13 @@ def played_lab(tmp_path: Path) -> Lab:
     }
     (tmp_path / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(facts))
     (tmp_path / "image").write_text("up")
-    site = Site(cache=tmp_path / "cache", workers=tmp_path / "workers", jobs=programs_in(tmp_path / "jobs"), benchmarks=None, make_jobs=1)
+    site = Site(
+        cache=tmp_path / "cache",
+        workers=tmp_path / "workers",
+        jobs=programs_in(tmp_path / "jobs"),
+        benchmarks=None,
+        make_jobs=1,
+    )
     return Lab(site=site, box="played", image=tmp_path / "image", out=tmp_path / "out")
 
 
@@ -126,8 +134,13 @@ def lab(tmp_path: Path) -> Lab:
 def test_a_boot_that_comes_up_brings_every_run_and_its_facts(lab: Lab) -> None:
     outcome = lab.boot()
     assert (outcome["status"], outcome["reason"]) == ("up", None)
-    assert [(run["unit_job"], run["number"], run["status"]) for run in outcome["runs"]] == [("prints-7", 0, "ok"), ("prints-7", 1, "ok")]
-    assert {"kernel_release", "nr_cpu", "memory_kb", "testbox_label", "image_sha256"} <= set(outcome["facts"])
+    assert [(run["unit_job"], run["number"], run["status"]) for run in outcome["runs"]] == [
+        ("prints-7", 0, "ok"),
+        ("prints-7", 1, "ok"),
+    ]
+    assert {"kernel_release", "nr_cpu", "memory_kb", "testbox_label", "image_sha256"} <= set(
+        outcome["facts"]
+    )
     results = read_results(lab.out / "results.tar")
     assert results.runs["prints-7", 1]["stdout"] == "result: it's 7\n"
 
@@ -142,7 +155,9 @@ def test_every_file_is_listed_with_its_sha256(lab: Lab) -> None:
 
 
 def test_a_run_that_fails_or_says_nothing_spoils_no_other(lab: Lab) -> None:
-    outcome = lab.boot([a_job("fails"), a_job("silent"), a_job("rubbish"), a_job("prints", word="8")])
+    outcome = lab.boot(
+        [a_job("fails"), a_job("silent"), a_job("rubbish"), a_job("prints", word="8")]
+    )
     assert outcome["status"] == "up"
     assert [(run["status"], run.get("reason")) for run in outcome["runs"]] == [
         ("failed", "fails ended with status 3: it broke"),
@@ -161,7 +176,11 @@ def test_a_panic_is_a_result_and_the_runs_before_it_are_kept(lab: Lab) -> None:
 
 def test_an_image_that_is_not_the_ordered_one_is_our_fault(lab: Lab) -> None:
     wrong = {"build_key": "0" * 64, "image": str(lab.image), "image_sha256": "1" * 64}
-    for kernel in (wrong, wrong | {"image": "/nowhere/bzImage"}, {"build_key": "0" * 64, "image_sha256": "1" * 64}):
+    for kernel in (
+        wrong,
+        wrong | {"image": "/nowhere/bzImage"},
+        {"build_key": "0" * 64, "image_sha256": "1" * 64},
+    ):
         outcome = lab.boot(kernel=kernel)
         assert outcome["status"] == "infra"
         assert "image" in outcome["reason"]
@@ -190,8 +209,12 @@ def test_a_second_attempt_shows_nothing_of_the_first(lab: Lab) -> None:
 # --- rules of the command driver
 
 
-@pytest.mark.parametrize(("status", "exit_status"), [("panicked", 10), ("oopsed", 11), ("hung", 12), ("timed_out", 13)])
-def test_a_command_s_exit_status_says_what_the_kernel_did(tmp_path: Path, status: str, exit_status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "exit_status"), [("panicked", 10), ("oopsed", 11), ("hung", 12), ("timed_out", 13)]
+)
+def test_a_command_s_exit_status_says_what_the_kernel_did(
+    tmp_path: Path, status: str, exit_status: int
+) -> None:
     played = played_lab(tmp_path)
     played.image.write_text(str(exit_status))
     outcome = played.boot()
@@ -233,7 +256,9 @@ def test_a_command_over_its_time_is_ended(tmp_path: Path) -> None:
 
 def test_a_command_never_sees_the_token(tmp_path: Path) -> None:
     played = played_lab(tmp_path)
-    (tmp_path / "machine.py").write_text("import os, shutil\nshutil.copy(os.environ['SWINGBOT_ORDER'], os.environ['SWINGBOT_OUT'] + '/results.tar')\n")
+    (tmp_path / "machine.py").write_text(
+        "import os, shutil\nshutil.copy(os.environ['SWINGBOT_ORDER'], os.environ['SWINGBOT_OUT'] + '/results.tar')\n"
+    )
     played.boot(exchange={"url": "http://x.example/", "token": "secret"})
     seen = (played.out / "results.tar").read_text()
     assert json.loads(seen)["order"] == "o1"

@@ -33,19 +33,58 @@ class Box:
         shim = folder / "bin" / "ssh"
         shim.write_text(f'#!/bin/sh\nexec {PROGRAM[0]} {PROGRAM[1]} ssh {self.world.folder} "$@"\n')
         shim.chmod(0o755)
-        switches = {name: [*PROGRAM, "power", str(self.world.folder), name] for name in ("on", "off", "cycle", "status")}
-        how = {"host": "played", "key": f"{folder}/key", "known_hosts": f"{folder}/known", "enter": "kexec", "power": switches, "panic_seconds": 1}
-        how |= {"console": {"command": ["tail", "-n", "+1", "-f", f"{self.world.folder}/console"]}, "return_seconds": 8, "idle_release": "6.1.0-*", **ssh}
-        box = {"name": "played", "tbox_group": "g", "driver": "ssh", "model": "played", "nr_cpu": 1, "memory_mb": 64, "ssh": how}
+        switches = {
+            name: [*PROGRAM, "power", str(self.world.folder), name]
+            for name in ("on", "off", "cycle", "status")
+        }
+        how = {
+            "host": "played",
+            "key": f"{folder}/key",
+            "known_hosts": f"{folder}/known",
+            "enter": "kexec",
+            "power": switches,
+            "panic_seconds": 1,
+        }
+        how |= {
+            "console": {"command": ["tail", "-n", "+1", "-f", f"{self.world.folder}/console"]},
+            "return_seconds": 8,
+            "idle_release": "6.1.0-*",
+            **ssh,
+        }
+        box = {
+            "name": "played",
+            "tbox_group": "g",
+            "driver": "ssh",
+            "model": "played",
+            "nr_cpu": 1,
+            "memory_mb": 64,
+            "ssh": how,
+        }
         (folder / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(box))
         self.folder, self.phases = folder, list[str]()
-        self.site = Site(cache=folder / "cache", workers=folder / "workers", jobs=programs_in(folder / "jobs"), benchmarks=None, make_jobs=1)
+        self.site = Site(
+            cache=folder / "cache",
+            workers=folder / "workers",
+            jobs=programs_in(folder / "jobs"),
+            benchmarks=None,
+            make_jobs=1,
+        )
 
     def boot(self) -> dict[str, Any]:
-        order = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "testbox": "played", "k": 0, "unit_jobs": [a_job("prints", word="7")]}
+        order = {
+            "version": 1,
+            "kind": "boot",
+            "order": "o1",
+            "attempt": "a1",
+            "testbox": "played",
+            "k": 0,
+            "unit_jobs": [a_job("prints", word="7")],
+        }
         order["kernel"] = {"build_key": "0" * 64, "image": str(self.folder / "image")}
         self.phases.clear()
-        return testbox.boot(order, self.folder / "out", self.site, lambda phase, why: self.phases.append(phase))
+        return testbox.boot(
+            order, self.folder / "out", self.site, lambda phase, why: self.phases.append(phase)
+        )
 
     @property
     def log(self) -> str:
@@ -81,7 +120,10 @@ def test_an_order_comes_up_and_the_box_goes_home(played: Any) -> None:
 def test_a_panic_is_the_kernel_s_and_the_box_goes_home(played: Any) -> None:
     box = played("panics")
     outcome = box.boot()
-    assert (outcome["status"], outcome["reason"]) == ("panicked", "Kernel panic - not syncing: sysrq triggered crash")
+    assert (outcome["status"], outcome["reason"]) == (
+        "panicked",
+        "Kernel panic - not syncing: sysrq triggered crash",
+    )
     assert box.phases == OUT
 
 

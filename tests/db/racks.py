@@ -42,7 +42,10 @@ def environment(tmp_path: Path, db_url: str, boots: int = 0) -> dict[str, str]:
     """Bare metal that needs `boots` boots of an anchor before it votes; rack7 and rack8 stand in for each other."""
     folder = tmp_path / "workers"
     found = folder if folder.is_dir() else workers(folder, rack7="rack", rack8="rack")
-    return brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_PATHS_WORKERS": str(found), "SWINGBOT_BOXES_SCREENING_BOOTS": str(boots)}
+    return brain_environment(tmp_path / "state", db_url) | {
+        "SWINGBOT_PATHS_WORKERS": str(found),
+        "SWINGBOT_BOXES_SCREENING_BOOTS": str(boots),
+    }
 
 
 def compared(brain: Brain, *testboxes: str) -> str:
@@ -52,7 +55,15 @@ def compared(brain: Brain, *testboxes: str) -> str:
 
     def asked(*names: str) -> str:
         found = request_comparison(
-            brain.lab, tree_name="fake", base=f"{base}~1", head=base, job_files=[JOB], overrides={}, testboxes=names, boots=1, patches=[]
+            brain.lab,
+            tree_name="fake",
+            base=f"{base}~1",
+            head=base,
+            job_files=[JOB],
+            overrides={},
+            testboxes=names,
+            boots=1,
+            patches=[],
         )
         return f"c{found}"
 
@@ -99,7 +110,11 @@ def attempt_of(brain: Brain, name: str = "rack7") -> int:
 
 
 def lapse(brain: Brain, name: str = "rack7") -> None:
-    change(brain, "UPDATE lease SET until = clock_timestamp() - interval '12 s' WHERE testbox = :name", name=name)
+    change(
+        brain,
+        "UPDATE lease SET until = clock_timestamp() - interval '12 s' WHERE testbox = :name",
+        name=name,
+    )
 
 
 def fail(brain: Brain, why: str) -> None:
@@ -116,7 +131,10 @@ def ready_again(brain: Brain) -> None:
         "UPDATE dispatch SET state = 'over', result = 'cancelled', ended_at = now() WHERE state <> 'over' AND attempt IN"
         " (SELECT id FROM attempt WHERE state <> 'running')",
     )
-    change(brain, "UPDATE attempt SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL")
+    change(
+        brain,
+        "UPDATE attempt SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL",
+    )
     turn(brain)
 
 

@@ -11,7 +11,9 @@ import yaml
 from tests import scenario
 from tests.dashboards import ROOT, make_reader, run
 
-(GROUP,) = yaml.safe_load((ROOT / "dashboards" / "provisioning" / "alerting" / "swingbot.yaml").read_text())["groups"]
+(GROUP,) = yaml.safe_load(
+    (ROOT / "dashboards" / "provisioning" / "alerting" / "swingbot.yaml").read_text()
+)["groups"]
 RULES: dict[str, dict[str, Any]] = {rule["uid"]: rule for rule in GROUP["rules"]}
 
 
@@ -32,10 +34,15 @@ def asked(conn: sa.Connection, uid: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("uid", RULES)
 def test_a_rule_is_a_query_of_the_provisioned_source_and_a_threshold_on_it(uid: str) -> None:
-    source = yaml.safe_load((ROOT / "dashboards" / "provisioning" / "datasources" / "swingbot.yaml").read_text())["datasources"][0]["uid"]
+    source = yaml.safe_load(
+        (ROOT / "dashboards" / "provisioning" / "datasources" / "swingbot.yaml").read_text()
+    )["datasources"][0]["uid"]
     query, threshold = RULES[uid]["data"]
     assert (query["datasourceUid"], threshold["datasourceUid"]) == (source, "__expr__")
-    assert (RULES[uid]["condition"], threshold["model"]["expression"]) == (threshold["refId"], query["refId"])
+    assert (RULES[uid]["condition"], threshold["model"]["expression"]) == (
+        threshold["refId"],
+        query["refId"],
+    )
     assert all(step["refId"] == step["model"]["refId"] for step in (query, threshold))
     assert RULES[uid]["noDataState"] == "OK"
     assert RULES[uid]["annotations"]["summary"].endswith(".")
@@ -49,23 +56,39 @@ def test_a_rule_is_answered_to_the_reader(lab: sa.Connection, uid: str) -> None:
 
 def test_a_testbox_in_quarantine_is_told_and_one_that_works_is_not(lab: sa.Connection) -> None:
     before = asked(lab, "swingbot-testbox-away")
-    box = lab.exec_driver_sql("SELECT name FROM testbox WHERE state NOT IN ('quarantined') ORDER BY name LIMIT 1").scalar_one()
+    box = lab.exec_driver_sql(
+        "SELECT name FROM testbox WHERE state NOT IN ('quarantined') ORDER BY name LIMIT 1"
+    ).scalar_one()
     assert box not in before
-    lab.exec_driver_sql("UPDATE testbox SET state = 'quarantined', reason = 'it fell' WHERE name = %s", (box,))
+    lab.exec_driver_sql(
+        "UPDATE testbox SET state = 'quarantined', reason = 'it fell' WHERE name = %s", (box,)
+    )
     assert box in asked(lab, "swingbot-testbox-away")
 
 
 def test_attempts_that_the_lab_spoils_are_told(lab: sa.Connection) -> None:
-    lab.exec_driver_sql("UPDATE attempt SET state = 'dead', reason = 'no power', outcome = NULL, ended_at = now()")
-    places = lab.exec_driver_sql("SELECT place FROM swingbot.v_attempts GROUP BY place HAVING count(*) >= 4").scalars().all()
+    lab.exec_driver_sql(
+        "UPDATE attempt SET state = 'dead', reason = 'no power', outcome = NULL, ended_at = now()"
+    )
+    places = (
+        lab.exec_driver_sql(
+            "SELECT place FROM swingbot.v_attempts GROUP BY place HAVING count(*) >= 4"
+        )
+        .scalars()
+        .all()
+    )
     assert places
     assert asked(lab, "swingbot-lab-faults") == dict.fromkeys(places, 1.0)
 
 
 def test_an_order_that_waits_while_nothing_ends_is_told_once_it_is_old(lab: sa.Connection) -> None:
-    lab.exec_driver_sql("UPDATE attempt SET created_at = now() - interval '3 hours', ended_at = now() - interval '2 hours' WHERE ended_at IS NOT NULL")
+    lab.exec_driver_sql(
+        "UPDATE attempt SET created_at = now() - interval '3 hours', ended_at = now() - interval '2 hours' WHERE ended_at IS NOT NULL"
+    )
     assert asked(lab, "swingbot-queue-stuck") == {}
-    changed = lab.exec_driver_sql("UPDATE orders SET created_at = now() - interval '2 hours' WHERE state IN ('ready', 'running')").rowcount
+    changed = lab.exec_driver_sql(
+        "UPDATE orders SET created_at = now() - interval '2 hours' WHERE state IN ('ready', 'running')"
+    ).rowcount
     assert changed > 0
     assert all(2 <= hours < 2.1 for hours in asked(lab, "swingbot-queue-stuck").values())
     assert asked(lab, "swingbot-queue-stuck")

@@ -47,7 +47,9 @@ def to_its_end(brain: Brain) -> None:
     raise AssertionError("no report was written")
 
 
-def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(tmp_path: Path, db_url: str, empty_url: str) -> None:
+def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(
+    tmp_path: Path, db_url: str, empty_url: str
+) -> None:
     repo = tmp_path / "linux"
     base, *made = make_fakelinux(repo, COMMITS)
     settings = load(environ=brain_environment(tmp_path / "state", db_url))
@@ -56,7 +58,9 @@ def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(tm
     with running_smtpd(settings):
         brain.watch(base)
         in_the_middle(brain)
-        running = value(engine, "SELECT id FROM attempt WHERE state = 'running' ORDER BY id LIMIT 1")
+        running = value(
+            engine, "SELECT id FROM attempt WHERE state = 'running' ORDER BY id LIMIT 1"
+        )
         boots = brain.count("boot")
         backup(settings, engine, tmp_path / "kept", quiet, keep=3)
         brain.run()
@@ -81,8 +85,20 @@ def test_a_restored_service_finds_the_same_culprit_and_mails_nobody_by_itself(tm
         assert value(engine, _TWICE) == 0
         incident = value(engine, "SELECT id FROM incident")
         assert again.facts("i", int(str(incident)))["culprit"]["commit"] == made[CULPRIT - 1]
-        assert str(value(engine, "SELECT why FROM mail_switch")).startswith("restored from the backup of ")
-    assert int(str(value(engine, "SELECT min(id) FROM attempt WHERE state = 'ended' AND created_at > (SELECT at FROM mail_switch)"))) > 100_000
+        assert str(value(engine, "SELECT why FROM mail_switch")).startswith(
+            "restored from the backup of "
+        )
+    assert (
+        int(
+            str(
+                value(
+                    engine,
+                    "SELECT min(id) FROM attempt WHERE state = 'ended' AND created_at > (SELECT at FROM mail_switch)",
+                )
+            )
+        )
+        > 100_000
+    )
     engine.dispose()
 
 
@@ -95,7 +111,9 @@ def a_state(tmp_path: Path, db_url: str) -> Settings:
     deliver(settings.maildir, b"From: a@example.org\nMessage-ID: <r1.first.1@x>\n\nhello\n")
     repo = tmp_path / "linux"
     make_fakelinux(repo, 1)
-    subprocess.run(["git", "clone", "--quiet", "--mirror", str(repo), str(settings.mirror)], check=True)
+    subprocess.run(
+        ["git", "clone", "--quiet", "--mirror", str(repo), str(settings.mirror)], check=True
+    )
     (settings.state / "secret").write_text("00" * 32 + "\n")
     return settings
 
@@ -110,14 +128,23 @@ def test_mails_that_may_have_left_are_unknown_and_those_that_waited_are_held(
         incident = make.an_incident(conn, tree, make.a_kernel(conn, tree, number))
         reports[state] = make.a_report(conn, incident, state=state)
     backup(settings, engine, tmp_path / "kept", quiet, keep=3)
-    done = restore(load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", None, quiet)
+    done = restore(
+        load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", None, quiet
+    )
     assert (done["changed"]["mails in doubt"], done["changed"]["mails held"]) == (1, 1)
     restored = make_engine(empty_url)
     with restored.connect() as there:
-        states = {row.id: row.state for row in there.execute(sa.text("SELECT id, state FROM report"))}
+        states = {
+            row.id: row.state for row in there.execute(sa.text("SELECT id, state FROM report"))
+        }
         assert there.execute(sa.text("SELECT stopped FROM mail_switch")).scalar_one() is True
         last = max(reports.values())
-        assert there.execute(sa.text("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))")).scalar_one() > last + 900  # links in mails stay true
+        assert (
+            there.execute(
+                sa.text("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))")
+            ).scalar_one()
+            > last + 900
+        )  # links in mails stay true
     restored.dispose()
     assert {before: states[number] for before, number in reports.items()} == {
         "sending": "unknown",
@@ -128,7 +155,9 @@ def test_mails_that_may_have_left_are_unknown_and_those_that_waited_are_held(
     }
 
 
-def test_what_is_restored_is_what_was_there(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection, empty_url: str) -> None:
+def test_what_is_restored_is_what_was_there(
+    tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection, empty_url: str
+) -> None:
     settings = a_state(tmp_path, db_url)
     box = make.a_testbox(conn, reason="a \\ back-slash,\ta tab and a\nnew line, NULL as \\N")
     tree = make.a_tree(conn)
@@ -136,35 +165,60 @@ def test_what_is_restored_is_what_was_there(tmp_path: Path, db_url: str, engine:
     backup(settings, engine, tmp_path / "kept", quiet, keep=3)
     new = load(environ=brain_environment(tmp_path / "new", empty_url))
     restore(new, tmp_path / "kept", None, quiet)
-    for query in ("SELECT reason FROM testbox", "SELECT array_agg(value ORDER BY run, seq) FROM sample", "SELECT facts::text FROM boot"):
+    for query in (
+        "SELECT reason FROM testbox",
+        "SELECT array_agg(value ORDER BY run, seq) FROM sample",
+        "SELECT facts::text FROM boot",
+    ):
         restored = make_engine(empty_url)
         assert value(restored, query) == value(engine, query)
         restored.dispose()
     for part in ("artifacts", "maildir/new"):
-        before = {path.relative_to(settings.state): path.read_bytes() for path in sorted((settings.state / part).rglob("*")) if path.is_file()}
-        after = {path.relative_to(new.state): path.read_bytes() for path in sorted((new.state / part).rglob("*")) if path.is_file()}
+        before = {
+            path.relative_to(settings.state): path.read_bytes()
+            for path in sorted((settings.state / part).rglob("*"))
+            if path.is_file()
+        }
+        after = {
+            path.relative_to(new.state): path.read_bytes()
+            for path in sorted((new.state / part).rglob("*"))
+            if path.is_file()
+        }
         assert before == after and before
-    tips = [subprocess.run(["git", "-C", str(one), "show-ref"], capture_output=True, check=True).stdout for one in (settings.mirror, new.mirror)]
+    tips = [
+        subprocess.run(["git", "-C", str(one), "show-ref"], capture_output=True, check=True).stdout
+        for one in (settings.mirror, new.mirror)
+    ]
     assert tips[0] == tips[1] and b"refs/heads/main" in tips[0]
-    assert not (new.state / "secret").exists()  # tokens of the old service's attempts are worth nothing here
+    assert not (
+        new.state / "secret"
+    ).exists()  # tokens of the old service's attempts are worth nothing here
 
 
-def test_a_token_of_before_the_restore_opens_nothing_after_it(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection, empty_url: str) -> None:
+def test_a_token_of_before_the_restore_opens_nothing_after_it(
+    tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection, empty_url: str
+) -> None:
     settings = a_state(tmp_path, db_url)
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     order = make.an_order(conn, make.a_kernel(conn, tree, 0), box, state="running")
     attempt = make.an_attempt(conn, order)
     backup(settings, engine, tmp_path / "kept", quiet, keep=3)
-    restore(load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", None, quiet)
+    restore(
+        load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", None, quiet
+    )
     restored = make_engine(empty_url)
-    assert Attempts(restored).wanted(attempt) is False  # it is dead: what it still brings is late, never counted
+    assert (
+        Attempts(restored).wanted(attempt) is False
+    )  # it is dead: what it still brings is late, never counted
     assert value(restored, f"SELECT state FROM orders WHERE id = {order}") == "ready"
     assert value(restored, f"SELECT budget FROM orders WHERE id = {order}") == 4
     restored.dispose()
 
 
 @pytest.mark.parametrize("broken", ["artifact", "missing artifact", "table", "mail", "mirror"])
-def test_damage_is_found_and_not_restored(tmp_path: Path, db_url: str, engine: sa.Engine, empty_url: str, broken: str) -> None:
+def test_damage_is_found_and_not_restored(
+    tmp_path: Path, db_url: str, engine: sa.Engine, empty_url: str, broken: str
+) -> None:
     settings = a_state(tmp_path, db_url)
     kept = tmp_path / "kept"
     name, _ = backup(settings, engine, kept, quiet, keep=3)
@@ -191,7 +245,9 @@ def test_damage_is_found_and_not_restored(tmp_path: Path, db_url: str, engine: s
     assert not target.exists()
 
 
-def test_nothing_that_is_there_is_written_over(tmp_path: Path, db_url: str, engine: sa.Engine, empty_url: str) -> None:
+def test_nothing_that_is_there_is_written_over(
+    tmp_path: Path, db_url: str, engine: sa.Engine, empty_url: str
+) -> None:
     settings = a_state(tmp_path, db_url)
     with pytest.raises(KeepError, match="lies in the state directory"):
         backup(settings, engine, settings.state / "kept", quiet, keep=3)
@@ -202,12 +258,16 @@ def test_nothing_that_is_there_is_written_over(tmp_path: Path, db_url: str, engi
     kept = tmp_path / "kept"
     backup(settings, engine, kept, quiet, keep=3)
     with pytest.raises(KeepError, match="is not empty"):
-        restore(load(environ=brain_environment(tmp_path / "precious", empty_url)), kept, None, quiet)
+        restore(
+            load(environ=brain_environment(tmp_path / "precious", empty_url)), kept, None, quiet
+        )
     with pytest.raises(KeepError, match="has the table swingbot"):
         restore(load(environ=brain_environment(tmp_path / "new", db_url)), kept, None, quiet)
 
 
-def test_old_generations_go_with_what_only_they_had(tmp_path: Path, db_url: str, engine: sa.Engine) -> None:
+def test_old_generations_go_with_what_only_they_had(
+    tmp_path: Path, db_url: str, engine: sa.Engine
+) -> None:
     settings = a_state(tmp_path, db_url)
     kept = tmp_path / "kept"
     first, manifest = backup(settings, engine, kept, quiet, keep=2)
@@ -216,14 +276,19 @@ def test_old_generations_go_with_what_only_they_had(tmp_path: Path, db_url: str,
     Artifacts(settings.artifacts).prune(gone.sha256, "")
     place = Backup(kept)
     (place.generations / first).rename(place.generations / "20200101T000000Z")  # an earlier day
-    subprocess.run(["git", "-C", str(place.mirror), "update-ref", "-d", f"refs/backup/{first}/heads/main"], check=True)
+    subprocess.run(
+        ["git", "-C", str(place.mirror), "update-ref", "-d", f"refs/backup/{first}/heads/main"],
+        check=True,
+    )
     second, _ = backup(settings, engine, kept, quiet, keep=1)
     assert place.names() == [second]
     assert not (place.artifacts / gone.path).exists()
     assert verify(place, second, quiet) == []
 
 
-def test_what_an_interrupted_backup_left_is_no_generation_and_is_used_by_the_next(tmp_path: Path, db_url: str, engine: sa.Engine) -> None:
+def test_what_an_interrupted_backup_left_is_no_generation_and_is_used_by_the_next(
+    tmp_path: Path, db_url: str, engine: sa.Engine
+) -> None:
     settings = a_state(tmp_path, db_url)
     place = Backup(tmp_path / "kept")
     place.create()
@@ -238,7 +303,9 @@ def test_what_an_interrupted_backup_left_is_no_generation_and_is_used_by_the_nex
         place.choose("20260101T000000Z")
 
 
-def test_raw_results_are_linked_where_that_is_asked_for_and_possible(tmp_path: Path, db_url: str, engine: sa.Engine) -> None:
+def test_raw_results_are_linked_where_that_is_asked_for_and_possible(
+    tmp_path: Path, db_url: str, engine: sa.Engine
+) -> None:
     settings = a_state(tmp_path, db_url)
     backup(settings, engine, tmp_path / "kept", quiet, keep=3, link=True)
     found = next(Artifacts(settings.artifacts).stored())
@@ -255,9 +322,15 @@ def test_the_latest_generations_stay() -> None:
     ("change", "told"),
     [
         ({"format": 9}, "has format 9"),
-        ({"tables": [{"name": "../x", "columns": [], "rows": 0, "sha256": "0" * 64, "size": 1}]}, "cannot be in a backup"),
+        (
+            {"tables": [{"name": "../x", "columns": [], "rows": 0, "sha256": "0" * 64, "size": 1}]},
+            "cannot be in a backup",
+        ),
         ({"letters": [{"folder": "..", "name": "x", "sha256": "0" * 64}]}, "cannot be in a backup"),
-        ({"letters": [{"folder": "new", "name": "../../x", "sha256": "0" * 64}]}, "cannot be in a backup"),
+        (
+            {"letters": [{"folder": "new", "name": "../../x", "sha256": "0" * 64}]},
+            "cannot be in a backup",
+        ),
         ({"refs": {"heads/main": "--upload-pack=x"}}, "cannot be in a backup"),
         ({"tables": 7}, "is not the manifest"),
         ({"more": 1}, "is not the manifest"),
@@ -283,11 +356,17 @@ def test_a_manifest_that_leads_elsewhere_is_refused(change: dict[str, object], t
 
 
 def run(settings: Settings, *words: str) -> Result:
-    environment = {"SWINGBOT_DB_URL": settings.db.url, "SWINGBOT_PATHS_STATE": str(settings.state), "SWINGBOT_CONFIG": ""}
+    environment = {
+        "SWINGBOT_DB_URL": settings.db.url,
+        "SWINGBOT_PATHS_STATE": str(settings.state),
+        "SWINGBOT_CONFIG": "",
+    }
     return CliRunner().invoke(main, list(words), env=environment, catch_exceptions=False)
 
 
-def test_the_commands_say_what_they_did(tmp_path: Path, db_url: str, fresh_databases: Callable[[], str], empty_url: str) -> None:
+def test_the_commands_say_what_they_did(
+    tmp_path: Path, db_url: str, fresh_databases: Callable[[], str], empty_url: str
+) -> None:
     settings = a_state(tmp_path, db_url)
     kept = str(tmp_path / "kept")
     made = run(settings, "backup", kept)
@@ -295,7 +374,13 @@ def test_the_commands_say_what_they_did(tmp_path: Path, db_url: str, fresh_datab
     assert "is whole; not in it, keep them elsewhere: the settings file, and secret" in made.output
     assert "2 artifacts" in run(settings, "backup", kept, "--list").output
     assert ": whole" in run(settings, "backup", kept, "--verify").output
-    restored = run(load(environ=brain_environment(tmp_path / "x", empty_url)), "restore", kept, "--state", str(tmp_path / "new"))
+    restored = run(
+        load(environ=brain_environment(tmp_path / "x", empty_url)),
+        "restore",
+        kept,
+        "--state",
+        str(tmp_path / "new"),
+    )
     assert restored.exit_code == 0
     assert "mail is stopped" in restored.output
     missing = run(settings, "backup", str(tmp_path / "none"), "--verify")

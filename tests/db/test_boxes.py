@@ -22,7 +22,21 @@ from swingbot_db import read
 from swingbot_db.attempts import Attempts
 from swingbot_db.migrate import upgrade
 from tests import builders as make
-from tests.db.racks import DeadLab, attempt_of, box, change, compared, environment, fail, lapse, ready_again, rows, sent, state, turn
+from tests.db.racks import (
+    DeadLab,
+    attempt_of,
+    box,
+    change,
+    compared,
+    environment,
+    fail,
+    lapse,
+    ready_again,
+    rows,
+    sent,
+    state,
+    turn,
+)
 from tests.db.test_migrations import upgrade_to
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import JOB, Brain, make_brain
@@ -30,13 +44,18 @@ from tests.fakes.mail import running_smtpd
 
 
 @pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine, request: pytest.FixtureRequest) -> Iterator[Brain]:
+def brain(
+    tmp_path: Path, db_url: str, engine: sa.Engine, request: pytest.FixtureRequest
+) -> Iterator[Brain]:
     settings = load(environ=environment(tmp_path, db_url, getattr(request, "param", 0)))
     repo = tmp_path / "linux"
     make_fakelinux(repo, [FakeCommit()])
     with running_smtpd(settings):
         made = make_brain(settings, engine, repo)
-        yield dataclasses.replace(made, lab=dataclasses.replace(made.lab, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9))
+        yield dataclasses.replace(
+            made,
+            lab=dataclasses.replace(made.lab, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9),
+        )
 
 
 def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None:
@@ -46,11 +65,17 @@ def test_a_boot_is_seen_from_its_handing_out_to_its_return(brain: Brain) -> None
     assert attempts.hold(number, "lab1") is None
     for phase in ("booting", "running", "returning"):
         assert attempts.tell_phase(number, phase, f"it is {phase}")
-        assert (state(brain), box(brain)["now"]["why"], box(brain)["now"]["holder"]) == (phase, f"it is {phase}", "lab1")
+        assert (state(brain), box(brain)["now"]["why"], box(brain)["now"]["holder"]) == (
+            phase,
+            f"it is {phase}",
+            "lab1",
+        )
     brain.run()
     assert state(brain) == "idle"
     assert not attempts.tell_phase(number, "running", "late")
-    changes = [(event["was"], event["state"], event["attempt"]) for event in reversed(box(brain)["events"])][:5]
+    changes = [
+        (event["was"], event["state"], event["attempt"]) for event in reversed(box(brain)["events"])
+    ][:5]
     assert changes == [
         ("idle", "leased", f"a{number}"),
         ("leased", "booting", f"a{number}"),
@@ -67,26 +92,36 @@ def test_a_second_controller_is_refused_until_the_first_one_fell_silent(brain: B
     assert attempts.hold(number, "lab1") is None
     refused = attempts.hold(number, "lab2")
     assert refused is not None
-    assert refused.startswith(f"testbox rack7 is held by controller lab1 for attempt a{number} until ")
+    assert refused.startswith(
+        f"testbox rack7 is held by controller lab1 for attempt a{number} until "
+    )
     assert attempts.hold(number, "lab1") is None
     lapse(brain)
     assert attempts.hold(number, "lab2") is None
     assert attempts.hold(number, "lab1") is not None
 
 
-def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_mail_and_one_that_it_is_over(brain: Brain) -> None:
+def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_mail_and_one_that_it_is_over(
+    brain: Brain,
+) -> None:
     compared(brain, "rack7")
     turn(brain)
     first = attempt_of(brain)
     Attempts(brain.engine).hold(first, "lab1")
     lapse(brain)
     turn(brain, 3)
-    assert rows(brain, "SELECT state, reason FROM attempt WHERE id = :a", a=first)[0]["state"] == "dead"
+    assert (
+        rows(brain, "SELECT state, reason FROM attempt WHERE id = :a", a=first)[0]["state"]
+        == "dead"
+    )
     (alert,) = box(brain)["alerts"]
     assert alert["reason"].startswith("its controller lab1 was not heard of for 1")
     assert sent(brain) == ["testbox rack7 is lost"]
     ready_again(brain)
-    assert (state(brain), attempt_of(brain) > first) == ("leased", True)  # the next order brings it home
+    assert (state(brain), attempt_of(brain) > first) == (
+        "leased",
+        True,
+    )  # the next order brings it home
     Attempts(brain.engine).hold(attempt_of(brain), "lab1")
     lapse(brain)
     turn(brain)
@@ -98,7 +133,9 @@ def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_ma
     turn(brain, 2)
     assert len(sent(brain)) == 2
     told = rows(brain, "SELECT kind, revision, state, to_addrs, dry_run FROM report ORDER BY id")
-    assert [tuple(row.values()) for row in told] == [("alert", n, "sent", ["swingbot-reports@localhost"], False) for n in (1, 2)]
+    assert [tuple(row.values()) for row in told] == [
+        ("alert", n, "sent", ["swingbot-reports@localhost"], False) for n in (1, 2)
+    ]
 
 
 def test_silence_while_nobody_could_be_heard_loses_nothing(brain: Brain) -> None:
@@ -124,21 +161,31 @@ def test_failures_in_a_row_quarantine_a_box_and_its_order_goes_on_elsewhere(brai
         assert state(brain) == "leased"
     fail(brain, "no route")
     assert box(brain)["state"] == "quarantined"
-    assert box(brain)["reason"] == "failed: 3 attempts in a row were lost to the testbox or its controller; the last: the disk is full"
+    assert (
+        box(brain)["reason"]
+        == "failed: 3 attempts in a row were lost to the testbox or its controller; the last: the disk is full"
+    )
     assert sent(brain) == ["testbox rack7 is quarantined"]
     brain.run()
     with brain.engine.connect() as conn:
         found = read.comparison(conn, name)
     assert (found["status"], {row["testbox"] for row in found["rows"]}) == ("done", {"rack8"})
-    assert f"rack8 of its group takes over comparison {name}" in {event["why"] for event in box(brain)["events"]}
+    assert f"rack8 of its group takes over comparison {name}" in {
+        event["why"] for event in box(brain)["events"]
+    }
     assert rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')") == []
     resume(brain.lab, "rack7")
     turn(brain)
     assert (state(brain), box(brain)["now"]["failures"]) == ("idle", 0)
-    assert sorted(sent(brain)) == ["over: testbox rack7 may work again", "testbox rack7 is quarantined"]
+    assert sorted(sent(brain)) == [
+        "over: testbox rack7 may work again",
+        "testbox rack7 is quarantined",
+    ]
 
 
-def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once_the_box_is_back(brain: Brain) -> None:
+def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once_the_box_is_back(
+    brain: Brain,
+) -> None:
     drain(brain.lab, "rack8", "its twin is away")
     name = compared(brain, "rack7")
     turn(brain)
@@ -163,13 +210,23 @@ def test_without_another_box_an_order_waits_with_a_fresh_budget_and_goes_on_once
     assert (told["status"], told["waits"]) == ("done", [])
 
 
-def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failure_of_the_box(brain: Brain) -> None:
+def test_an_order_that_cannot_be_done_on_a_box_is_reported_at_once_and_no_failure_of_the_box(
+    brain: Brain,
+) -> None:
     name = compared(brain, "rack7")
     turn(brain)
     number = attempt_of(brain)
     (order,) = rows(brain, "SELECT order_id FROM attempt WHERE id = :a", a=number)
     why = "The kernel lacks what testbox rack7 needs: CONFIG_IGB=y"
-    outcome = {"version": 1, "kind": "boot", "order": f"o{order['order_id']}", "attempt": f"a{number}", "status": "infra", "reason": why, "seconds": 1.0}
+    outcome = {
+        "version": 1,
+        "kind": "boot",
+        "order": f"o{order['order_id']}",
+        "attempt": f"a{number}",
+        "status": "infra",
+        "reason": why,
+        "seconds": 1.0,
+    }
     Attempts(brain.engine).deliver(number, outcome | {"fault": "order", "files": {}})
     turn(brain)
     (found,) = rows(brain, "SELECT state, reason FROM orders WHERE id = :o", o=order["order_id"])
@@ -200,12 +257,15 @@ def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(bra
     turn(brain)
     assert box(brain)["words"] == "leased, screening 1 of 3 boots"
     kinds = rows(
-        brain, "SELECT DISTINCT c.kind FROM boot b JOIN want w ON w.order_id = b.order_id JOIN comparison c ON c.id = w.comparison WHERE b.testbox = 'rack7'"
+        brain,
+        "SELECT DISTINCT c.kind FROM boot b JOIN want w ON w.order_id = b.order_id JOIN comparison c ON c.id = w.comparison WHERE b.testbox = 'rack7'",
     )
     assert [row["kind"] for row in kinds] == ["anchor"]
     brain.run()
     assert box(brain)["now"]["screening"] is None
-    assert {event["why"] for event in box(brain)["events"]} >= {"screened: 3 boots of its anchor gave its noise record"}
+    assert {event["why"] for event in box(brain)["events"]} >= {
+        "screened: 3 boots of its anchor gave its noise record"
+    }
     with brain.engine.connect() as conn:
         assert read.comparison(conn, name)["status"] == "done"
     change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x1"}\'')
@@ -214,7 +274,9 @@ def test_a_new_box_votes_after_its_screening_and_a_changed_one_after_another(bra
     change(brain, 'UPDATE boot SET facts = facts || \'{"microcode": "0x2"}\'')
     turn(brain)
     assert box(brain)["now"]["screening"] == {"boots": 0, "of": 3}
-    assert "its hardware changed: microcode 0x1 -> 0x2; it is screened anew" in {event["why"] for event in box(brain)["events"]}
+    assert "its hardware changed: microcode 0x1 -> 0x2; it is screened anew" in {
+        event["why"] for event in box(brain)["events"]
+    }
 
 
 @pytest.mark.parametrize("brain", [3], indirect=True)
@@ -230,7 +292,10 @@ def test_a_box_on_which_its_anchor_does_not_come_up_is_not_let_to_vote(brain: Br
     resume(brain.lab, "rack7")
     brain.run()
     with brain.engine.connect() as conn:
-        assert (read.comparison(conn, name)["status"], box(brain)["now"]["screening"]) == ("done", None)
+        assert (read.comparison(conn, name)["status"], box(brain)["now"]["screening"]) == (
+            "done",
+            None,
+        )
 
 
 @pytest.mark.parametrize("brain", [3], indirect=True)
@@ -242,18 +307,34 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_box_boot_its_anchor(brain: Br
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit()])
     head = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
-    request_comparison(brain.lab, tree_name="fake", base=base, head=head, job_files=[JOB], overrides={}, testboxes=["rack7"], boots=2, patches=[])
+    request_comparison(
+        brain.lab,
+        tree_name="fake",
+        base=base,
+        head=head,
+        job_files=[JOB],
+        overrides={},
+        testboxes=["rack7"],
+        boots=2,
+        patches=[],
+    )
     for _ in range(8):
         tick(brain.lab)
         dead.work()
     assert brain.count("comparison WHERE kind = 'anchor'") == anchors + 1
-    assert (box(brain)["reason"] or "").startswith("moved: the same kernel gives no result any more")
+    assert (box(brain)["reason"] or "").startswith(
+        "moved: the same kernel gives no result any more"
+    )
     assert sent(brain) == ["testbox rack7 is not what it was"]
 
 
-def test_boxes_that_are_set_right_by_hand_or_by_a_crash_agree_again_after_a_tick(brain: Brain) -> None:
+def test_boxes_that_are_set_right_by_hand_or_by_a_crash_agree_again_after_a_tick(
+    brain: Brain,
+) -> None:
     turn(brain)
-    change(brain, "UPDATE testbox SET state = 'quarantined', reason = 'by SQL' WHERE name = 'rack7'")
+    change(
+        brain, "UPDATE testbox SET state = 'quarantined', reason = 'by SQL' WHERE name = 'rack7'"
+    )
     change(brain, "UPDATE testbox_now SET state = 'running' WHERE testbox = 'rack8'")
     turn(brain)
     assert (state(brain), state(brain, "rack8")) == ("quarantined", "idle")
@@ -268,17 +349,39 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
         kernel = make.a_kernel(conn, make.a_tree(conn, "other"), 0)
         (spec,) = conn.execute(sa.text("SELECT sha256 FROM boot_spec LIMIT 1")).scalars()
         for k in range(7):
-            boot = make.a_boot(conn, make.Box(name="rack7", spec=spec), kernel, k=k, values={make.METRIC: [1.0, 2.0, 3.0]})
+            boot = make.a_boot(
+                conn,
+                make.Box(name="rack7", spec=spec),
+                kernel,
+                k=k,
+                values={make.METRIC: [1.0, 2.0, 3.0]},
+            )
             if k < 2:
-                conn.execute(sa.text("UPDATE run SET status = 'invalid', reason = 'governor is powersave' WHERE boot = :b"), {"b": boot})
+                conn.execute(
+                    sa.text(
+                        "UPDATE run SET status = 'invalid', reason = 'governor is powersave' WHERE boot = :b"
+                    ),
+                    {"b": boot},
+                )
     with brain.lab.transaction("look") as store:
         (share,) = [found for found in store.invalid_runs() if found.testbox == "rack7"]
-        assert share == InvalidRuns(testbox="rack7", runs=21, invalid=6, reason="governor is powersave")
-    change(brain, "UPDATE orders SET created_at = now() - interval '3 h' WHERE state IN ('ready', 'running')")
-    change(brain, "UPDATE attempt SET ended_at = now() - interval '2.5 h' WHERE ended_at IS NOT NULL")
+        assert share == InvalidRuns(
+            testbox="rack7", runs=21, invalid=6, reason="governor is powersave"
+        )
+    change(
+        brain,
+        "UPDATE orders SET created_at = now() - interval '3 h' WHERE state IN ('ready', 'running')",
+    )
+    change(
+        brain, "UPDATE attempt SET ended_at = now() - interval '2.5 h' WHERE ended_at IS NOT NULL"
+    )
     with brain.lab.transaction("look") as store:
         queue = store.queue_stillness()
-        assert (queue.orders > 0, queue.oldest is not None, 8999 < queue.still_seconds < 9100) == (True, True, True)
+        assert (queue.orders > 0, queue.oldest is not None, 8999 < queue.still_seconds < 9100) == (
+            True,
+            True,
+            True,
+        )
         assert isinstance(queue, Queue)
     for _ in range(2):
         with brain.lab.transaction("alert operator") as store:
@@ -290,19 +393,32 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
     assert "over: the queue moves again" in sent(brain)
 
 
-def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_no_screening(old: sa.Engine) -> None:
+def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_no_screening(
+    old: sa.Engine,
+) -> None:
     upgrade_to(old, "0012")
     with old.begin() as conn:
         tree, used = make.a_tree(conn), make.a_testbox(conn)
         for name, state in (("busy", "active"), ("out", "quarantined"), ("new", "active")):
-            make.a_testbox(conn, name, state=state, reason="fan is loud" if state == "quarantined" else None)
+            make.a_testbox(
+                conn, name, state=state, reason="fan is loud" if state == "quarantined" else None
+            )
         kernel = make.a_kernel(conn, tree, 0)
         make.a_boot(conn, used, kernel, values={make.METRIC: [1.0]})
-        attempt = make.an_attempt(conn, make.an_order(conn, kernel, make.Box(name="busy", spec=used.spec), state="running"))
-        conn.execute(sa.text("INSERT INTO lease (testbox, attempt) VALUES ('busy', :a)"), {"a": attempt})
+        attempt = make.an_attempt(
+            conn,
+            make.an_order(conn, kernel, make.Box(name="busy", spec=used.spec), state="running"),
+        )
+        conn.execute(
+            sa.text("INSERT INTO lease (testbox, attempt) VALUES ('busy', :a)"), {"a": attempt}
+        )
     upgrade(old)
     with old.begin() as conn:
-        found = conn.execute(sa.text("SELECT testbox, state, why, attempt, screened_at IS NOT NULL FROM testbox_now ORDER BY testbox"))
+        found = conn.execute(
+            sa.text(
+                "SELECT testbox, state, why, attempt, screened_at IS NOT NULL FROM testbox_now ORDER BY testbox"
+            )
+        )
         assert [tuple(row) for row in found] == [
             ("busy", "leased", "", attempt, False),
             ("new", "idle", "", None, False),
@@ -310,14 +426,22 @@ def test_testboxes_of_before_their_states_were_kept_are_what_they_are_and_need_n
             ("vm-icount", "idle", "", None, True),
         ]
         assert conn.execute(sa.text("SELECT holder, until FROM lease")).one() == (None, None)
-        with pytest.raises(sa.exc.IntegrityError, match="lease_holder_is_dated"), conn.begin_nested():
+        with (
+            pytest.raises(sa.exc.IntegrityError, match="lease_holder_is_dated"),
+            conn.begin_nested(),
+        ):
             conn.execute(sa.text("UPDATE lease SET holder = 'lab1'"))
         make.a_report(conn, make.an_incident(conn, tree, kernel))
-        with pytest.raises(sa.exc.IntegrityError, match="report_of_incident_or_week"), conn.begin_nested():
+        with (
+            pytest.raises(sa.exc.IntegrityError, match="report_of_incident_or_week"),
+            conn.begin_nested(),
+        ):
             conn.execute(sa.text("UPDATE report SET incident = NULL, kind = 'alert'"))
 
 
-def test_the_command_line_says_since_when_and_why(brain: Brain, tmp_path: Path, db_url: str) -> None:
+def test_the_command_line_says_since_when_and_why(
+    brain: Brain, tmp_path: Path, db_url: str
+) -> None:
     compared(brain, "rack7")
     turn(brain)
     number = attempt_of(brain)

@@ -39,7 +39,9 @@ for _ in range(3):
 """
 
 
-def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_and_told_once(tmp_path: Path, fresh_databases: Callable[[], str]) -> None:
+def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_and_told_once(
+    tmp_path: Path, fresh_databases: Callable[[], str]
+) -> None:
     repo, log = tmp_path / "linux", tmp_path / "points"
     make_fakelinux(repo, [FakeCommit()])
 
@@ -48,7 +50,9 @@ def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_an
         found = environment(folder, fresh_databases())
         settings = load(environ=found)
         brain = make_brain(settings, make_engine(settings.db.url), repo)
-        brain = dataclasses.replace(brain, lab=dataclasses.replace(brain.lab, listening=lambda: 0.0))
+        brain = dataclasses.replace(
+            brain, lab=dataclasses.replace(brain.lab, listening=lambda: 0.0)
+        )
         compared(brain, "rack7")
         turn(brain)
         Attempts(brain.engine).hold(attempt_of(brain), "lab1")
@@ -56,15 +60,22 @@ def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_an
         return brain, found
 
     def go_on(found: dict[str, str], **more: str) -> int:
-        return subprocess.run([sys.executable, "-c", _KILLED], env={**os.environ, **found, **more}, check=False).returncode
+        return subprocess.run(
+            [sys.executable, "-c", _KILLED], env={**os.environ, **found, **more}, check=False
+        ).returncode
 
     def seen(brain: Brain) -> dict[str, Any]:
         found = {
             "mails": sorted(letter.subject for letter in letters(brain.settings.maildir)),
-            "alerts": [tuple(row.values()) for row in rows(brain, "SELECT kind, testbox FROM alert")],
+            "alerts": [
+                tuple(row.values()) for row in rows(brain, "SELECT kind, testbox FROM alert")
+            ],
             "dead attempts": brain.count("attempt WHERE state = 'dead'"),
             "losses": len([event for event in box(brain)["events"] if event["state"] == "lost"]),
-            "leases of dead attempts": rows(brain, "SELECT l.attempt FROM lease l JOIN attempt a ON a.id = l.attempt WHERE a.state <> 'running'"),
+            "leases of dead attempts": rows(
+                brain,
+                "SELECT l.attempt FROM lease l JOIN attempt a ON a.id = l.attempt WHERE a.state <> 'running'",
+            ),
         }
         brain.engine.dispose()
         return found
@@ -73,12 +84,35 @@ def test_killed_at_any_point_of_losing_a_box_it_is_lost_once_leased_to_nobody_an
     with running_smtpd(brain.settings):
         assert go_on(found, SWINGBOT_CRASH_LOG=str(log)) == 0
     expected = seen(brain)
-    assert (expected["mails"], expected["dead attempts"], expected["losses"]) == (["[swingbot] testbox rack7 is lost"], 1, 1)
+    assert (expected["mails"], expected["dead attempts"], expected["losses"]) == (
+        ["[swingbot] testbox rack7 is lost"],
+        1,
+        1,
+    )
     names = log.read_text().splitlines()
-    own = [n for n, name in enumerate(names, 1) if any(word in name for word in ("watch testboxes", "alert operator", "dispatch orders", "report sen", "smtp"))]
-    for point in own if os.environ.get("SWINGBOT_CRASH_ALL") else own[: 2 * len(own) // 3 : max(1, len(own) // 4)]:
+    own = [
+        n
+        for n, name in enumerate(names, 1)
+        if any(
+            word in name
+            for word in (
+                "watch testboxes",
+                "alert operator",
+                "dispatch orders",
+                "report sen",
+                "smtp",
+            )
+        )
+    ]
+    for point in (
+        own
+        if os.environ.get("SWINGBOT_CRASH_ALL")
+        else own[: 2 * len(own) // 3 : max(1, len(own) // 4)]
+    ):
         brain, found = lost(tmp_path / f"killed-{point}")
         with running_smtpd(brain.settings):
-            assert go_on(found, SWINGBOT_CRASH_AT=str(point)) == -signal.SIGKILL, f"point {point} was not reached"
+            assert go_on(found, SWINGBOT_CRASH_AT=str(point)) == -signal.SIGKILL, (
+                f"point {point} was not reached"
+            )
             assert go_on(found) == 0
         assert seen(brain) == expected, f"killed at {names[point - 1]}"

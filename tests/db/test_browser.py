@@ -48,11 +48,20 @@ def lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
         made = scenario.a_lab(conn)
         held = _held_report(conn, made.incident)
         conn.commit()
-        web = subprocess.Popen([sys.executable, "-m", "swingbot.app.cli", "web"], env={**os.environ, **given})
+        web = subprocess.Popen(
+            [sys.executable, "-m", "swingbot.app.cli", "web"], env={**os.environ, **given}
+        )
         try:
             _wait_for(f"http://127.0.0.1:{port}/healthz", web)
             with browser() as page:
-                yield Lab(page, f"http://127.0.0.1:{port}", conn, operator_key(secret(settings.secret_file)), made.report, held)
+                yield Lab(
+                    page,
+                    f"http://127.0.0.1:{port}",
+                    conn,
+                    operator_key(secret(settings.secret_file)),
+                    made.report,
+                    held,
+                )
         finally:
             web.terminate()
             web.wait(30)
@@ -62,9 +71,26 @@ def lab(db_url: str, tmp_path: Path) -> Iterator[Lab]:
 def _held_report(conn: sa.Connection, incident: int) -> int:
     number = reports.reserve_report_id(conn)
     to = ("dev@example.org",)
-    filing = Filing(state="held", reason="for the test", addressed=Addressed(to=to, cc=(), would_to=to, lists=(), left_out=()), kind=None)
-    words = {"subject": "it is still there <b>", "body": "Hello,\n\nstill there.\n", "message": b"Subject: still there\n\nHello\n"}
-    more = {"incident": incident, "kind": "update", "revision": 1, "message_id": "<i1.update.1@example.org>", "to": to, "cc": (), "state": "held"}
+    filing = Filing(
+        state="held",
+        reason="for the test",
+        addressed=Addressed(to=to, cc=(), would_to=to, lists=(), left_out=()),
+        kind=None,
+    )
+    words = {
+        "subject": "it is still there <b>",
+        "body": "Hello,\n\nstill there.\n",
+        "message": b"Subject: still there\n\nHello\n",
+    }
+    more = {
+        "incident": incident,
+        "kind": "update",
+        "revision": 1,
+        "message_id": "<i1.update.1@example.org>",
+        "to": to,
+        "cc": (),
+        "state": "held",
+    }
     return reports.add_report(conn, id=number, filing=filing, **words, **more)  # type: ignore[arg-type]  # two tables of keywords
 
 
@@ -83,7 +109,9 @@ def looked_at(page: Page) -> None:
     """Nothing on the page is broken, and it is never wider than its window."""
     for width in WIDTHS:
         page.sized(width)
-        assert page.overflow() <= 0, f"{page.address()} is {page.overflow()} pixels wider than {width}"
+        assert page.overflow() <= 0, (
+            f"{page.address()} is {page.overflow()} pixels wider than {width}"
+        )
     assert page.broken_pictures() == []
     assert (page.failed, page.complaints) == ([], []), page.address()
 
@@ -125,7 +153,9 @@ def test_a_moderator_signs_in_says_why_and_drops_what_should_not_leave(lab: Lab)
     page.open(f"{lab.url}/report/r{lab.held}")
     assert "noise, I looked" in page.value("document.body.innerText")
     looked_at(page)
-    state = lab.conn.execute(sa.text("SELECT state FROM report WHERE id = :id"), {"id": lab.held}).scalar()
+    state = lab.conn.execute(
+        sa.text("SELECT state FROM report WHERE id = :id"), {"id": lab.held}
+    ).scalar()
     assert state == "dropped"
 
 
@@ -136,6 +166,13 @@ def test_a_form_without_its_token_changes_nothing(lab: Lab) -> None:
     page.value(f"document.querySelector('input[name=key]').value = '{lab.key}'")
     page.click("form.stack button")
     page.open(f"{lab.url}/moderation")
-    page.value(f"document.querySelector('#r{lab.held} input[name=why]').value = 'x'; document.querySelector('#r{lab.held} input[name=token]').remove()")
+    page.value(
+        f"document.querySelector('#r{lab.held} input[name=why]').value = 'x'; document.querySelector('#r{lab.held} input[name=token]').remove()"
+    )
     page.click(f"#r{lab.held} button.stop")
-    assert lab.conn.execute(sa.text("SELECT state FROM report WHERE id = :id"), {"id": lab.held}).scalar() == "held"
+    assert (
+        lab.conn.execute(
+            sa.text("SELECT state FROM report WHERE id = :id"), {"id": lab.held}
+        ).scalar()
+        == "held"
+    )

@@ -49,7 +49,9 @@ def test_a_submitter_sees_the_cost_and_queues(serve: Serve, page: Page) -> None:
     pictured(page, "login")
     sign_in(page, site, "Ada Example", Role.SUBMITTER)
     pictured(page, "compare")
-    page.value("for (const [n, v] of [['base', 'base'], ['head', 'tip'], ['boots', '3']]) document.querySelector(`form.stack input[name=${n}]`).value = v")
+    page.value(
+        "for (const [n, v] of [['base', 'base'], ['head', 'tip'], ['boots', '3']]) document.querySelector(`form.stack input[name=${n}]`).value = v"
+    )
     page.click("form.stack button")
     assert "6 boots" in page.value("document.querySelector('section.card').innerText")
     pictured(page, "compare-cost")
@@ -61,7 +63,9 @@ def test_a_submitter_sees_the_cost_and_queues(serve: Serve, page: Page) -> None:
     pictured(page, "compare-after")
 
 
-def test_who_lacks_the_role_or_has_a_wrong_token_is_told_in_a_sentence(serve: Serve, page: Page) -> None:
+def test_who_lacks_the_role_or_has_a_wrong_token_is_told_in_a_sentence(
+    serve: Serve, page: Page
+) -> None:
     site = serve()
     sign_in(page, site, "Rea", Role.READER)
     words = page.value("document.querySelector('main').innerText")
@@ -71,7 +75,9 @@ def test_who_lacks_the_role_or_has_a_wrong_token_is_told_in_a_sentence(serve: Se
     page.open(f"http://127.0.0.1:{site.web.port}/login")
     page.value("document.querySelector('input[name=key]').value = 'guess'")
     page.click("form.stack button.go")
-    assert page.value("document.querySelector('.notice').innerText").startswith("This token is not good")
+    assert page.value("document.querySelector('.notice').innerText").startswith(
+        "This token is not good"
+    )
     assert page.failed == [f"403 http://127.0.0.1:{site.web.port}/login"]
     page.failed.clear()
     page.complaints.clear()

@@ -61,7 +61,10 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
     make_fakelinux(tmp_path / "linux", [FakeCommit()])
     with running_smtpd(settings):
         made = make_brain(settings, engine, tmp_path / "linux")
-        yield dataclasses.replace(made, lab=dataclasses.replace(made.lab, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9))
+        yield dataclasses.replace(
+            made,
+            lab=dataclasses.replace(made.lab, listening=lambda: SETTLE_SECONDS, awake=lambda: 1e9),
+        )
 
 
 def asked(brain: Brain, *testboxes: str, boots: int = 1, job: JobFile = WIRE) -> None:
@@ -69,17 +72,34 @@ def asked(brain: Brain, *testboxes: str, boots: int = 1, job: JobFile = WIRE) ->
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     if not rows(brain, "SELECT FROM tree"):
         brain.watch(base, testboxes=["vm-icount"])
-    request_comparison(brain.lab, tree_name="fake", base=f"{base}~1", head=base, job_files=[job], overrides={}, testboxes=testboxes, boots=boots, patches=[])
+    request_comparison(
+        brain.lab,
+        tree_name="fake",
+        base=f"{base}~1",
+        head=base,
+        job_files=[job],
+        overrides={},
+        testboxes=testboxes,
+        boots=boots,
+        patches=[],
+    )
 
 
 def at_work(brain: Brain) -> dict[str, int]:
     """The attempt that each leased testbox works for."""
-    return {row["testbox"]: row["attempt"] for row in rows(brain, "SELECT testbox, attempt FROM lease ORDER BY testbox")}
+    return {
+        row["testbox"]: row["attempt"]
+        for row in rows(brain, "SELECT testbox, attempt FROM lease ORDER BY testbox")
+    }
 
 
 def came_home(brain: Brain, name: str) -> str:
     """The change of a node's state when its cluster gave it back."""
-    told = [event for event in box(brain, name)["events"] if event["why"].startswith("given back by cluster cs-ab")]
+    told = [
+        event
+        for event in box(brain, name)["events"]
+        if event["why"].startswith("given back by cluster cs-ab")
+    ]
     return " ".join(f"{event['was']} -> {event['state']}" for event in told)
 
 
@@ -111,13 +131,17 @@ def test_the_node_that_is_lost_is_named_and_the_other_is_home(brain: Brain) -> N
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
-    assert Attempts(brain.engine).tell_phase(attempt_of(brain, "cs-ab"), "lost", "client b: it does not come back")
+    assert Attempts(brain.engine).tell_phase(
+        attempt_of(brain, "cs-ab"), "lost", "client b: it does not come back"
+    )
     assert [state(brain, name) for name in ("cs-ab", "a", "b")] == ["lost", "leased", "lost"]
     fail(brain, "client b does not come back")
     assert (came_home(brain, "a"), came_home(brain, "b")) == ("leased -> idle", "lost -> lost")
 
 
-def test_clusters_of_the_same_boxes_and_the_boxes_themselves_take_turns_to_the_end(brain: Brain) -> None:
+def test_clusters_of_the_same_boxes_and_the_boxes_themselves_take_turns_to_the_end(
+    brain: Brain,
+) -> None:
     """Two that want the same boxes in opposite roles, and both boxes alone: each attempt has all that it needs, nobody shares, and all of it ends."""
     built(brain)
     asked(brain, "cs-ab", "cs-ba", boots=2)
@@ -132,12 +156,16 @@ def test_clusters_of_the_same_boxes_and_the_boxes_themselves_take_turns_to_the_e
         if not rows(brain, "SELECT FROM orders WHERE state IN ('waiting', 'ready', 'running')"):
             break
     else:
-        raise AssertionError(f"somebody waits for ever: {rows(brain, 'SELECT testbox, state FROM orders')}")
+        raise AssertionError(
+            f"somebody waits for ever: {rows(brain, 'SELECT testbox, state FROM orders')}"
+        )
     assert seen == {("a",), ("b",), ("a", "b", "cs-ab"), ("a", "b", "cs-ba")}
 
 
 @pytest.mark.parametrize("take_out", [drain, quarantine])
-def test_a_cluster_does_not_work_while_one_of_its_boxes_may_not(brain: Brain, take_out: object) -> None:
+def test_a_cluster_does_not_work_while_one_of_its_boxes_may_not(
+    brain: Brain, take_out: object
+) -> None:
     built(brain)
     take_out(brain.lab, "b", "new fans")  # type: ignore[operator]
     asked(brain, "cs-ab")
@@ -148,7 +176,9 @@ def test_a_cluster_does_not_work_while_one_of_its_boxes_may_not(brain: Brain, ta
     assert set(at_work(brain)) == {"a", "b", "cs-ab"}
 
 
-def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_boxes(brain: Brain) -> None:
+def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_boxes(
+    brain: Brain,
+) -> None:
     built(brain)
     asked(brain, "cs-ab")
     turn(brain)
@@ -159,25 +189,39 @@ def test_a_controller_that_falls_silent_loses_its_cluster_once_and_frees_both_bo
     turn(brain)
     assert number not in at_work(brain).values()
     assert box(brain, "cs-ab")["now"]["failures"] == 1
-    assert [event["state"] for event in box(brain, "cs-ab")["events"] if "was not heard of" in event["why"]] == ["lost"]
+    assert [
+        event["state"]
+        for event in box(brain, "cs-ab")["events"]
+        if "was not heard of" in event["why"]
+    ] == ["lost"]
     assert came_home(brain, "a") == came_home(brain, "b") == "leased -> idle"
 
 
 def test_a_job_for_one_box_is_refused_for_a_cluster_when_it_is_asked_for(brain: Brain) -> None:
     built(brain)
-    with pytest.raises(RequestError, match="testbox cs-ab is a cluster of two: say cluster: cs-pair"):
+    with pytest.raises(
+        RequestError, match="testbox cs-ab is a cluster of two: say cluster: cs-pair"
+    ):
         asked(brain, "cs-ab", job=dataclasses.replace(WIRE, text=WIRE.text.partition("\n")[2]))
 
 
-def test_leases_of_before_clusters_stay_and_an_attempt_may_then_have_several(old: sa.Engine) -> None:
+def test_leases_of_before_clusters_stay_and_an_attempt_may_then_have_several(
+    old: sa.Engine,
+) -> None:
     upgrade_to(old, "0015")
     with old.begin() as conn:
         tree, one, two = make.a_tree(conn), make.a_testbox(conn, "one"), make.a_testbox(conn, "two")
         kernel = make.a_kernel(conn, tree, 0)
         attempt = make.an_attempt(conn, make.an_order(conn, kernel, one))
-        conn.execute(sa.text("INSERT INTO lease (testbox, attempt) VALUES ('one', :a)"), {"a": attempt})
+        conn.execute(
+            sa.text("INSERT INTO lease (testbox, attempt) VALUES ('one', :a)"), {"a": attempt}
+        )
     upgrade(old)
     with old.begin() as conn:
-        conn.execute(sa.text("INSERT INTO lease (testbox, attempt) VALUES ('two', :a)"), {"a": attempt})
-        assert conn.execute(sa.text("SELECT testbox, attempt FROM lease ORDER BY testbox")).all() == [("one", attempt), ("two", attempt)]
+        conn.execute(
+            sa.text("INSERT INTO lease (testbox, attempt) VALUES ('two', :a)"), {"a": attempt}
+        )
+        assert conn.execute(
+            sa.text("SELECT testbox, attempt FROM lease ORDER BY testbox")
+        ).all() == [("one", attempt), ("two", attempt)]
     assert two

@@ -37,17 +37,30 @@ class Site:
     linux: Path
 
     def json(self, headers: dict[str, str], **keys: Any) -> httpx.Response:
-        return self.web.client.post("/compare", json={"tree": "fake", "base": "base", "head": "tip", **keys}, headers=headers)
+        return self.web.client.post(
+            "/compare",
+            json={"tree": "fake", "base": "base", "head": "tip", **keys},
+            headers=headers,
+        )
 
     def patch(self) -> str:
-        return subprocess.run(["git", "-C", str(self.linux), "diff", self.commits[0], self.commits[1]], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["git", "-C", str(self.linux), "diff", self.commits[0], self.commits[1]],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
 
     def head_of(self, comparison: str) -> Any:
         query = "SELECT v.commit, v.origin, v.trust FROM comparison c JOIN variant v ON v.id = c.head WHERE c.id = :id"
         return self.web.conn.execute(sa.text(query), {"id": int(comparison[1:])}).one()
 
     def count(self) -> int:
-        return int(self.web.conn.execute(sa.text("SELECT count(*) FROM comparison WHERE kind = 'asked'")).scalar_one())
+        return int(
+            self.web.conn.execute(
+                sa.text("SELECT count(*) FROM comparison WHERE kind = 'asked'")
+            ).scalar_one()
+        )
 
 
 def a_site(stack: ExitStack, db_url: str, place: Path, **environment: str) -> Site:
@@ -55,8 +68,17 @@ def a_site(stack: ExitStack, db_url: str, place: Path, **environment: str) -> Si
     commits = make_fakelinux(place / "linux", [FakeCommit(speed=99), FakeCommit(speed=98)])
     lab = make_lab(web.settings, web.engine)
     sync_testboxes(lab)
-    job = JobFile(name="vm-hackbench.yaml", text=(Path(web.settings.paths.jobs) / "vm-hackbench.yaml").read_text())
-    where: dict[str, Any] = {"url": str(place / "linux"), "branch": "main", "base": commits[0], "kconfig": "vm-x86_64", "compiler": "gcc"}
+    job = JobFile(
+        name="vm-hackbench.yaml",
+        text=(Path(web.settings.paths.jobs) / "vm-hackbench.yaml").read_text(),
+    )
+    where: dict[str, Any] = {
+        "url": str(place / "linux"),
+        "branch": "main",
+        "base": commits[0],
+        "kconfig": "vm-x86_64",
+        "compiler": "gcc",
+    }
     tree = add_tree(lab, name="fake", job_files=[job], testboxes=["vm-icount"], paths=(), **where)
     assert poll_tree(lab, tree) is None
     return Site(web=web, commits=commits, linux=place / "linux")
@@ -72,7 +94,9 @@ def serve(db_url: str, tmp_path: Path) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="module")
-def idle(server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def idle(
+    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     """For tests in which nothing is queued."""
     with fresh(server_url, template) as url, ExitStack() as stack:
         yield a_site(stack, url, tmp_path_factory.mktemp("compare"), SWINGBOT_WEB_WRITE_RATE="0")
@@ -89,17 +113,31 @@ def test_a_script_learns_the_cost_then_queues_and_the_same_again_is_the_same(ser
     asked = site.json(ada, boots=3, dry_run=True)
     assert asked.status_code == 200 and asked.json()["id"] is None and site.count() == 0
     foreseen = asked.json()["foreseen"]
-    assert foreseen == {"boots": 6, "box_seconds": 6 * 900, "at_most": True, "testboxes": ["vm-icount"]}
+    assert foreseen == {
+        "boots": 6,
+        "box_seconds": 6 * 900,
+        "at_most": True,
+        "testboxes": ["vm-icount"],
+    }
     first = site.json(ada, boots=3)
-    assert (first.status_code, first.headers["location"]) == (201, f"/comparison/{first.json()['id']}")
+    assert (first.status_code, first.headers["location"]) == (
+        201,
+        f"/comparison/{first.json()['id']}",
+    )
     assert first.json()["used"] == {"open_requests": 1, "box_seconds": 6 * 900}
     again = site.json(site.web.token("Bob", Role.SUBMITTER), boots=3)
     assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
-    assert again.json()["used"] == {"open_requests": 1, "box_seconds": 0.0}, "what was queued already costs nothing more"
-    assert site.web.client.get(f"/comparison/{first.json()['id']}.json").json()["status"] == "waiting"
+    assert again.json()["used"] == {"open_requests": 1, "box_seconds": 0.0}, (
+        "what was queued already costs nothing more"
+    )
+    assert (
+        site.web.client.get(f"/comparison/{first.json()['id']}.json").json()["status"] == "waiting"
+    )
 
 
-def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(serve: Serve) -> None:
+def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(
+    serve: Serve,
+) -> None:
     site = serve()
     answer = site.json(site.web.token("Op", Role.OPERATOR), head="base", patch=site.patch())
     assert answer.status_code == 201, answer.text
@@ -133,29 +171,41 @@ def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(
         ({"tree": {"a": 1}}, "are texts"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_a_sentence(idle: Site, ada: dict[str, str], keys: dict[str, Any], sentence: str) -> None:
+def test_what_makes_no_sense_is_refused_in_a_sentence(
+    idle: Site, ada: dict[str, str], keys: dict[str, Any], sentence: str
+) -> None:
     answer = idle.json(ada, **keys)
     assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
     assert idle.count() == 0
 
 
-def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(idle: Site, ada: dict[str, str]) -> None:
+def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
+    idle: Site, ada: dict[str, str]
+) -> None:
     lab = make_lab(idle.web.settings, idle.web.engine)
     foreign = lab.git.apply(idle.commits[0], [idle.patch().encode()])
     answer = idle.json(ada, head=foreign)
-    assert answer.status_code == 400 and "is not in branch main of tree fake" in answer.json()["error"]
+    assert (
+        answer.status_code == 400 and "is not in branch main of tree fake" in answer.json()["error"]
+    )
 
 
 def test_only_who_may_submit_does(idle: Site) -> None:
     assert idle.json({}).status_code == 403
     refused = idle.json(idle.web.token("Rea", Role.READER))
-    assert refused.status_code == 403 and "needs the role submitter, and Rea's token has the role reader" in refused.json()["error"]
+    assert (
+        refused.status_code == 403
+        and "needs the role submitter, and Rea's token has the role reader"
+        in refused.json()["error"]
+    )
     assert idle.count() == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[" * 50_000, b"\xff", b'{"tree": NaN}'])
 def test_what_is_no_json_object_is_refused(idle: Site, ada: dict[str, str], body: bytes) -> None:
-    answer = idle.web.client.post("/compare", content=body, headers=ada | {"content-type": "application/json"})
+    answer = idle.web.client.post(
+        "/compare", content=body, headers=ada | {"content-type": "application/json"}
+    )
     assert answer.status_code == 400 and answer.json()["error"]
 
 
@@ -164,15 +214,29 @@ def test_what_is_no_json_object_is_refused(idle: Site, ada: dict[str, str], body
     [
         ("multipart/form-data", b"x"),
         ("multipart/form-data; boundary=b", b"--b\r\n\r\nno name\r\n--b--"),
-        ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="tree"\r\n\r\nnever ends'),
-        ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="kept"\r\n\r\n!!\r\n--b--\r\n'),
-        ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="tree"\r\n\r\n\xff\r\n--b--\r\n'),
-        ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' * 30 + b"--b--\r\n"),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="tree"\r\n\r\nnever ends',
+        ),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="kept"\r\n\r\n!!\r\n--b--\r\n',
+        ),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="tree"\r\n\r\n\xff\r\n--b--\r\n',
+        ),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' * 30 + b"--b--\r\n",
+        ),
         ("application/x-www-form-urlencoded", b"tree=fake"),
         ("text/plain", b"tree=fake"),
     ],
 )
-def test_what_is_no_form_is_refused(idle: Site, ada: dict[str, str], kind: str, body: bytes) -> None:
+def test_what_is_no_form_is_refused(
+    idle: Site, ada: dict[str, str], kind: str, body: bytes
+) -> None:
     answer = idle.web.client.post("/compare", content=body, headers=ada | {"content-type": kind})
     assert answer.status_code == 400 and "cannot be read" in answer.text
     assert idle.count() == 0
@@ -183,7 +247,10 @@ def test_whatever_is_sent_is_a_form_or_a_sentence(body: bytes, framed: bool) -> 
     """Any bytes, and any bytes as the first part of a form."""
     if framed:
         body = b'--b\r\nContent-Disposition: form-data; name="' + body + b"\r\n--b--\r\n"
-    for read in (lambda: read_form("multipart/form-data; boundary=b", body, 100), lambda: read_json(body, 100)):
+    for read in (
+        lambda: read_form("multipart/form-data; boundary=b", body, 100),
+        lambda: read_json(body, 100),
+    ):
         with suppress(HTTPException):
             read()
 
@@ -192,7 +259,12 @@ def test_a_patch_has_a_size(serve: Serve) -> None:
     site = serve(SWINGBOT_WEB_PATCH_KIB="8")
     bearer = site.web.token("Ada", Role.SUBMITTER)
     assert site.json(bearer, patch="+" * 9000).status_code == 413
-    assert site.web.client.post("/compare", files={"patch": b"+" * 9000}, data={"tree": "fake"}, headers=bearer).status_code == 413
+    assert (
+        site.web.client.post(
+            "/compare", files={"patch": b"+" * 9000}, data={"tree": "fake"}, headers=bearer
+        ).status_code
+        == 413
+    )
     assert site.json(bearer, patch="+" * 200_000).status_code == 413, "refused before it is read"
 
 
@@ -200,40 +272,85 @@ def test_a_quota_holds_for_a_person_whatever_tokens_the_person_has(serve: Serve)
     site = serve(SWINGBOT_WEB_OPEN_REQUESTS="2", SWINGBOT_WEB_BOX_MINUTES="200")
     laptop, script = site.web.token("Ada", Role.SUBMITTER), site.web.token("Ada", Role.MODERATOR)
     refused = site.json(laptop, boots=7)
-    assert refused.status_code == 429 and "takes 210 minutes of testboxes, and 200 of your 200" in refused.json()["error"]
-    assert [site.json(headers, boots=boots).status_code for headers, boots in ((laptop, 1), (script, 2), (script, 1), (laptop, 3))] == [201, 201, 429, 429]
+    assert (
+        refused.status_code == 429
+        and "takes 210 minutes of testboxes, and 200 of your 200" in refused.json()["error"]
+    )
+    assert [
+        site.json(headers, boots=boots).status_code
+        for headers, boots in ((laptop, 1), (script, 2), (script, 1), (laptop, 3))
+    ] == [201, 201, 429, 429]
     assert site.json(site.web.token("Bob", Role.SUBMITTER), boots=1).status_code == 200
-    assert site.json(site.web.token("Op", Role.OPERATOR), boots=7).status_code == 201, "an operator has no quota"
-    events = site.web.conn.execute(sa.text("SELECT who FROM access_event WHERE act = 'compare' ORDER BY id")).scalars().all()
+    assert site.json(site.web.token("Op", Role.OPERATOR), boots=7).status_code == 201, (
+        "an operator has no quota"
+    )
+    events = (
+        site.web.conn.execute(
+            sa.text("SELECT who FROM access_event WHERE act = 'compare' ORDER BY id")
+        )
+        .scalars()
+        .all()
+    )
     assert events == ["Ada", "Ada", "Bob", "Op"]
 
 
 def form_of(page: str) -> dict[str, str]:
     """The hidden fields of the first form to /compare."""
     form = page[page.index('action="/compare"') :]
-    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[: form.index("</form>")]))
+    return dict(
+        re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[: form.index("</form>")])
+    )
 
 
 def test_a_person_sees_the_cost_before_the_form_queues_anything(serve: Serve) -> None:
     site = serve()
-    client, token = site.web.client, site.web.token("Ada", Role.SUBMITTER)["Authorization"].removeprefix("Bearer ")
+    client, token = (
+        site.web.client,
+        site.web.token("Ada", Role.SUBMITTER)["Authorization"].removeprefix("Bearer "),
+    )
     assert "Sign in" in client.get("/compare").text
-    assert client.post("/login", data={"key": token, "next": "/compare"}).headers["location"] == "/compare"
+    assert (
+        client.post("/login", data={"key": token, "next": "/compare"}).headers["location"]
+        == "/compare"
+    )
     page = client.get("/compare").text
     assert "0 of your 5 requests" in page and "vm-hackbench.yaml" in page and "<option>fake" in page
-    fields = {**form_of(page), "tree": "fake", "base": "base", "head": "base", "boots": "2", "act": "foresee"}
-    first = client.post("/compare", data=fields, files={"patch": ("x.patch", site.patch().encode())})
+    fields = {
+        **form_of(page),
+        "tree": "fake",
+        "base": "base",
+        "head": "base",
+        "boots": "2",
+        "act": "foresee",
+    }
+    first = client.post(
+        "/compare", data=fields, files={"patch": ("x.patch", site.patch().encode())}
+    )
     assert first.status_code == 200 and site.count() == 0
     assert "4 boots" in first.text and "at most" in first.text and "Queue it" in first.text
-    queued = client.post("/compare", data={**form_of(first.text), "act": "ask"}, files={"none": b""})
-    assert queued.status_code == 303 and re.fullmatch(r"/comparison/c\d+", queued.headers["location"])
+    queued = client.post(
+        "/compare", data={**form_of(first.text), "act": "ask"}, files={"none": b""}
+    )
+    assert queued.status_code == 303 and re.fullmatch(
+        r"/comparison/c\d+", queued.headers["location"]
+    )
     assert site.head_of(queued.headers["location"].rpartition("/")[2]).origin == "patch"
     assert queued.headers["location"] in client.get("/compare").text
     without = {name: value for name, value in form_of(first.text).items() if name != "token"}
-    assert client.post("/compare", data={**without, "act": "ask"}, files={"none": b""}).status_code == 403
-    assert client.post("/compare", json={"tree": "fake", "base": "base", "head": "tip"}).status_code == 403, "JSON is for bearers"
+    assert (
+        client.post("/compare", data={**without, "act": "ask"}, files={"none": b""}).status_code
+        == 403
+    )
+    assert (
+        client.post("/compare", json={"tree": "fake", "base": "base", "head": "tip"}).status_code
+        == 403
+    ), "JSON is for bearers"
     wrong = client.post("/compare", data={**fields, "head": "<b>nosuch"}, files={"none": b""})
-    assert wrong.status_code == 400 and "Nothing was queued" in wrong.text and "<b>nosuch" not in wrong.text
+    assert (
+        wrong.status_code == 400
+        and "Nothing was queued" in wrong.text
+        and "<b>nosuch" not in wrong.text
+    )
     assert site.count() == 1
 
 

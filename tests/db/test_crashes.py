@@ -33,7 +33,10 @@ _HALF = """SELECT count(*) FROM boot b JOIN boot_spec s ON s.sha256 = b.spec
 
 
 def run(repo: Path, base: str, environment: dict[str, str], **more: str) -> int:
-    return subprocess.run([sys.executable, "-m", "tests.fakes.brain", str(repo), base], env={**os.environ, **environment, **more}).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "tests.fakes.brain", str(repo), base],
+        env={**os.environ, **environment, **more},
+    ).returncode
 
 
 def what_happened(db_url: str) -> dict[str, object]:
@@ -42,13 +45,24 @@ def what_happened(db_url: str) -> dict[str, object]:
     try:
         with engine.connect() as conn:
             return {
-                "culprits": conn.execute(sa.text("SELECT v.commit FROM incident i JOIN variant v ON v.id = i.culprit")).scalars().all(),
-                "bisections": [tuple(row) for row in conn.execute(sa.text("SELECT status, metric FROM bisection"))],
+                "culprits": conn.execute(
+                    sa.text("SELECT v.commit FROM incident i JOIN variant v ON v.id = i.culprit")
+                )
+                .scalars()
+                .all(),
+                "bisections": [
+                    tuple(row)
+                    for row in conn.execute(sa.text("SELECT status, metric FROM bisection"))
+                ],
                 "boots counted twice": conn.execute(sa.text(_TWICE)).scalar(),
                 "boots without all their runs": conn.execute(sa.text(_HALF)).scalar(),
                 "reports": conn.execute(sa.text("SELECT state FROM report")).scalars().all(),
                 "leases": conn.execute(sa.text("SELECT count(*) FROM lease")).scalar(),
-                "open orders": conn.execute(sa.text("SELECT count(*) FROM orders WHERE state IN ('waiting', 'ready', 'running')")).scalar(),
+                "open orders": conn.execute(
+                    sa.text(
+                        "SELECT count(*) FROM orders WHERE state IN ('waiting', 'ready', 'running')"
+                    )
+                ).scalar(),
             }
     finally:
         engine.dispose()
@@ -62,7 +76,9 @@ def points(length: int) -> list[int]:
     return list(range(1 + length % step, length + 1, step))
 
 
-def test_a_brain_killed_at_any_point_comes_to_the_same_end(tmp_path: Path, fresh_databases: Callable[[], str]) -> None:
+def test_a_brain_killed_at_any_point_comes_to_the_same_end(
+    tmp_path: Path, fresh_databases: Callable[[], str]
+) -> None:
     repo = tmp_path / "linux"
     base, *made = make_fakelinux(repo, COMMITS)
     log = tmp_path / "points"
@@ -80,7 +96,9 @@ def test_a_brain_killed_at_any_point_comes_to_the_same_end(tmp_path: Path, fresh
         environment = brain_environment(tmp_path / f"killed-{point}", url)
         settings = load(environ=environment)
         with running_smtpd(settings):
-            assert run(repo, base, environment, SWINGBOT_CRASH_AT=str(point)) == -signal.SIGKILL, f"point {point} was not reached"
+            assert run(repo, base, environment, SWINGBOT_CRASH_AT=str(point)) == -signal.SIGKILL, (
+                f"point {point} was not reached"
+            )
             assert run(repo, base, environment) == 0
         name = log.read_text().splitlines()[point - 1]
         assert what_happened(url) == expected, f"killed at {name}"

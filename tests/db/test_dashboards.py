@@ -25,7 +25,9 @@ def lab(conn: sa.Connection) -> sa.Connection:
 
 
 @pytest.mark.parametrize("dashboard", dashboards(), ids=lambda dashboard: str(dashboard["uid"]))
-def test_every_query_runs_and_has_the_shape_its_panel_needs(lab: sa.Connection, dashboard: dict[str, Any]) -> None:
+def test_every_query_runs_and_has_the_shape_its_panel_needs(
+    lab: sa.Connection, dashboard: dict[str, Any]
+) -> None:
     now = datetime.now(UTC)
     answers = asked_all(lab, dashboard, now - timedelta(days=30), now + timedelta(minutes=1))
     assert len(answers) >= 10
@@ -57,11 +59,17 @@ def test_nothing_of_before_the_time_range_is_shown(lab: sa.Connection) -> None:
     past = datetime.now(UTC) - timedelta(days=900)
     for dashboard in dashboards():
         answers = asked_all(lab, dashboard, past, past + timedelta(days=1))
-        assert not [where for where, (form, _, rows) in answers.items() if form in ("time_series", "annotation") and rows]
+        assert not [
+            where
+            for where, (form, _, rows) in answers.items()
+            if form in ("time_series", "annotation") and rows
+        ]
 
 
 @pytest.mark.parametrize("dashboard", dashboards(), ids=lambda dashboard: str(dashboard["uid"]))
-def test_every_panel_says_what_it_shows_in_which_unit_from_views_of_the_chosen_database(dashboard: dict[str, Any]) -> None:
+def test_every_panel_says_what_it_shows_in_which_unit_from_views_of_the_chosen_database(
+    dashboard: dict[str, Any],
+) -> None:
     for panel in dashboard["panels"]:
         assert panel["title"]
         assert panel["description"].endswith("."), panel["title"]
@@ -78,7 +86,11 @@ def test_panels_do_not_overlap() -> None:
         taken: set[tuple[int, int]] = set()
         for panel in dashboard["panels"]:
             place = panel["gridPos"]
-            cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+            cells = {
+                (x, y)
+                for x in range(place["x"], place["x"] + place["w"])
+                for y in range(place["y"], place["y"] + place["h"])
+            }
             assert not cells & taken, panel["title"]
             assert place["x"] + place["w"] <= 24
             taken |= cells
@@ -91,15 +103,21 @@ def test_dashboards_are_in_normal_form() -> None:
     normalise = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(normalise)
     for file in FILES:
-        assert file.read_text() == normalise.text(json.loads(file.read_text())), f"{file.name}: run `make dashboards`"
+        assert file.read_text() == normalise.text(json.loads(file.read_text())), (
+            f"{file.name}: run `make dashboards`"
+        )
 
 
 def test_provisioning_names_the_data_source_that_dashboards_choose_and_holds_no_secret() -> None:
-    document = yaml.safe_load((ROOT / "dashboards/provisioning/datasources/swingbot.yaml").read_text())
+    document = yaml.safe_load(
+        (ROOT / "dashboards/provisioning/datasources/swingbot.yaml").read_text()
+    )
     (source,) = document["datasources"]
     assert source["secureJsonData"]["password"] == "$SWINGBOT_GRAFANA_DB_PASSWORD"
     for dashboard in dashboards():
         chosen = dashboard["templating"]["list"][0]
         assert (chosen["query"], chosen["current"]["value"]) == (source["type"], source["uid"])
-    provider = yaml.safe_load((ROOT / "dashboards/provisioning/dashboards/swingbot.yaml").read_text())["providers"][0]
+    provider = yaml.safe_load(
+        (ROOT / "dashboards/provisioning/dashboards/swingbot.yaml").read_text()
+    )["providers"][0]
     assert provider["options"]["path"] == "$SWINGBOT_GRAFANA_DASHBOARDS"

@@ -41,7 +41,9 @@ class Settling(Mapping[str, Any]):
 
 
 @pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brain]:
+def brain(
+    tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Brain]:
     monkeypatch.setattr("swingbot.service.dispatch_orders.patience", lambda made: 0.0)
     repo = tmp_path / "linux"
     make_fakelinux(repo, [])
@@ -58,7 +60,17 @@ def compared(brain: Brain, job: str, facts: Mapping[str, Any]) -> dict[str, Any]
     (fast,) = add_commits(brain.repo, [FakeCommit(speed=110)])
     brain.poll()
     files = [JobFile(name="pf.yaml", text=JOB + job)]
-    number = request_comparison(brain.lab, tree_name="fake", base=base, head=fast, job_files=files, overrides={}, testboxes=[], boots=None, patches=[])
+    number = request_comparison(
+        brain.lab,
+        tree_name="fake",
+        base=base,
+        head=fast,
+        job_files=files,
+        overrides={},
+        testboxes=[],
+        boots=None,
+        patches=[],
+    )
     brain.run()
     return brain.facts("c", number)
 
@@ -72,11 +84,16 @@ def attempts(brain: Brain, comparison: Mapping[str, Any]) -> list[tuple[int, str
     """Number and reason of every attempt at the boots of a comparison."""
     asked = "JOIN orders o ON o.id = a.order_id JOIN want w ON w.order_id = o.id WHERE o.kind = 'boot' AND w.comparison = :c"
     with brain.engine.connect() as conn:
-        found = conn.execute(sa.text(f"SELECT a.number, a.reason FROM attempt a {asked} ORDER BY o.id, a.number"), {"c": int(comparison["id"][1:])})
+        found = conn.execute(
+            sa.text(f"SELECT a.number, a.reason FROM attempt a {asked} ORDER BY o.id, a.number"),
+            {"c": int(comparison["id"][1:])},
+        )
         return [(row.number, row.reason) for row in found]
 
 
-def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(brain: Brain) -> None:
+def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
+    brain: Brain,
+) -> None:
     comparison = compared(brain, "demand: {governor: performance}\n", GUEST)
     why = "not as demanded: governor is not known in this boot, performance was demanded"
     row = headline(comparison)
@@ -86,10 +103,20 @@ def test_a_machine_that_cannot_be_as_demanded_is_tried_twice_and_compared_never(
     assert attempts(brain, comparison) == [(1, f"{why}; made again"), (2, None)] * 10
     with brain.engine.connect() as conn:
         asked = "FROM run r JOIN boot x ON x.id = r.boot JOIN want w ON w.order_id = x.order_id LEFT JOIN sample s ON s.run = r.id WHERE w.comparison = :c"
-        found = conn.execute(sa.text(f"SELECT DISTINCT r.status, r.reason, s.value {asked}"), {"c": int(comparison["id"][1:])})
+        found = conn.execute(
+            sa.text(f"SELECT DISTINCT r.status, r.reason, s.value {asked}"),
+            {"c": int(comparison["id"][1:])},
+        )
         assert [tuple(row) for row in found] == [("invalid", why, None)]
-        (problem,) = [problem["text"] for problem in read.status(conn)["problems"] if "testbox" in problem["text"]]
-        assert problem == f"testbox vm-icount: 10 boots of the last day do not count; the last was {why}"
+        (problem,) = [
+            problem["text"]
+            for problem in read.status(conn)["problems"]
+            if "testbox" in problem["text"]
+        ]
+        assert (
+            problem
+            == f"testbox vm-icount: 10 boots of the last day do not count; the last was {why}"
+        )
 
 
 def test_a_fault_of_the_moment_is_gone_at_the_second_attempt(brain: Brain) -> None:

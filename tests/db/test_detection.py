@@ -65,14 +65,23 @@ def watch_and_move(brain: Brain, *made: FakeCommit, **more: Any) -> list[str]:
 def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(brain: Brain) -> None:
     watch_and_move(brain, *[FakeCommit()] * 3, FakeCommit(speed=90), *[FakeCommit()] * 3)
     found = swing(brain)
-    assert (found["state"], found["source"], found["evidence"]["answer"]) == ("explained", "base", "accept")
+    assert (found["state"], found["source"], found["evidence"]["answer"]) == (
+        "explained",
+        "base",
+        "accept",
+    )
     (proof,) = rows(brain, "SELECT * FROM comparison WHERE kind = 'prove'")
     assert proof["id"] == found["proof"]
     assert proof["first_k"] == brain.lab.policies.watch_boots  # not the boots that raised the alarm
     assert proof["boots"] <= 4
     history = rows(brain, "SELECT DISTINCT k FROM bisection_want WHERE phase = 'history'")
-    assert {row["k"] for row in history} == set(range(proof["first_k"], proof["first_k"] + proof["boots"]))
-    learnt = rows(brain, "SELECT count(*) AS n FROM observation JOIN bisection_want w USING (bisection, idx, k) WHERE w.phase = 'history'")
+    assert {row["k"] for row in history} == set(
+        range(proof["first_k"], proof["first_k"] + proof["boots"])
+    )
+    learnt = rows(
+        brain,
+        "SELECT count(*) AS n FROM observation JOIN bisection_want w USING (bisection, idx, k) WHERE w.phase = 'history'",
+    )
     assert learnt[0]["n"] == 2 * proof["boots"]
     shown = next(row for row in brain.facts("c", found["comparison"])["rows"] if row["proof"])
     assert shown["proof"] == f"c{proof['id']}"
@@ -80,7 +89,13 @@ def test_a_swing_is_proven_by_fresh_pairs_which_the_bisection_begins_with(brain:
 
 def test_of_several_jobs_only_the_one_that_swung_is_booted_for_proof(brain: Brain) -> None:
     other = JobFile(name="other.yaml", text=JOB.text.replace("128M", "256M"))
-    made = watch_and_move(brain, *[FakeCommit()] * 2, FakeCommit(speed=88), *[FakeCommit()] * 4, job_files=[JOB, other])
+    made = watch_and_move(
+        brain,
+        *[FakeCommit()] * 2,
+        FakeCommit(speed=88),
+        *[FakeCommit()] * 4,
+        job_files=[JOB, other],
+    )
     assert len([row for row in brain.facts("c", 2)["rows"] if row["headline"]]) == 2
     of_proof = "JOIN comparison_part p ON p.comparison = c.id JOIN boot_spec s ON s.sha256 = p.spec WHERE kind = 'prove'"
     (proof,) = rows(brain, f"SELECT c.*, s.unit_jobs FROM comparison c {of_proof}")
@@ -101,7 +116,9 @@ def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
     brain.poll()
     brain.run()
     comparison = brain.facts("c", 2)
-    assert [row["verdict"] for row in comparison["rows"] if row["headline"]] == ["worse"]  # the base's shared boots are older than the move
+    assert [row["verdict"] for row in comparison["rows"] if row["headline"]] == [
+        "worse"
+    ]  # the base's shared boots are older than the move
     assert (swing(brain)["state"], swing(brain)["evidence"]["answer"]) == ("refuted", "reject")
     assert brain.count("bisection") == 0
     assert brain.mails == []
@@ -112,13 +129,17 @@ def test_an_alarm_that_was_none_makes_the_testbox_boot_its_anchor(brain: Brain) 
     for _ in range(3):
         brain.run()
         idle(brain)
-    assert {row["status"] for row in rows(brain, "SELECT status FROM comparison WHERE kind = 'anchor'")} == {"done"}
+    assert {
+        row["status"] for row in rows(brain, "SELECT status FROM comparison WHERE kind = 'anchor'")
+    } == {"done"}
     brain.fake.level = 0.9
     commits(brain, FakeCommit(), FakeCommit())
     brain.poll()
     brain.run()
     assert swing(brain)["state"] == "refuted"
-    assert rows(brain, "SELECT state, reason FROM testbox WHERE name = 'vm-icount'")[0]["reason"].startswith("moved: ")
+    assert rows(brain, "SELECT state, reason FROM testbox WHERE name = 'vm-icount'")[0][
+        "reason"
+    ].startswith("moved: ")
 
 
 def test_shared_boots_of_an_older_testbox_are_made_afresh(brain: Brain) -> None:
@@ -144,7 +165,9 @@ def test_an_unclear_row_of_a_tip_is_booted_more_within_the_budget(brain: Brain) 
 
 def test_on_a_noisy_testbox_the_pairs_are_the_bisections_own(brain: Brain) -> None:
     brain.fake.wobble = 0.004
-    made = watch_and_move(brain, *[FakeCommit()] * 2, FakeCommit(speed=80), *[FakeCommit()] * 2, testboxes=["vm-tcg"])
+    made = watch_and_move(
+        brain, *[FakeCommit()] * 2, FakeCommit(speed=80), *[FakeCommit()] * 2, testboxes=["vm-tcg"]
+    )
     (bisection,) = rows(brain, "SELECT series FROM bisection")
     assert bisection["series"] == f"c{swing(brain)['proof']}"
     assert brain.facts("b")["culprit"]["commit"] == made[2]
@@ -159,11 +182,22 @@ def a_past(conn: sa.Connection, level: float = 1000.0, kernels: int = 8) -> make
         kernel = make.a_kernel(conn, tree, number)
         for k in range(5):
             at = level * (1 + 0.05 * number) * math.exp(shifts[k] + rng.normal(0.0, 0.002))
-            make.a_boot(conn, box, kernel, k=k, values={make.METRIC: [at * math.exp(rng.normal(0.0, 0.003)) for _ in range(3)], "perf-stat.x": [1.0]})
+            make.a_boot(
+                conn,
+                box,
+                kernel,
+                k=k,
+                values={
+                    make.METRIC: [at * math.exp(rng.normal(0.0, 0.003)) for _ in range(3)],
+                    "perf-stat.x": [1.0],
+                },
+            )
     return box
 
 
-def test_boots_become_noise_records_that_say_where_they_come_from(brain: Brain, conn: sa.Connection) -> None:
+def test_boots_become_noise_records_that_say_where_they_come_from(
+    brain: Brain, conn: sa.Connection
+) -> None:
     box = a_past(conn)
     with brain.lab.transaction("measure") as store:
         measure_noise(brain.lab, store)
@@ -184,14 +218,23 @@ def test_boots_become_noise_records_that_say_where_they_come_from(brain: Brain, 
     assert shown["noise"][0]["day"]["sd"] is None
 
 
-def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(brain: Brain, conn: sa.Connection, tmp_path: Path) -> None:
+def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
+    brain: Brain, conn: sa.Connection, tmp_path: Path
+) -> None:
     box = a_past(conn)
     with brain.lab.transaction("measure") as store:
         measure_noise(brain.lab, store)
     tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
     kernel = make.a_kernel(conn, tree, 90)
-    anchor = make.a_comparison(conn, tree, kernel, kernel, [box], kind="anchor", reason="moved: <b>everything</b>")
-    app = make_app(load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}), brain.engine, read, lambda sha256: tmp_path / sha256)
+    anchor = make.a_comparison(
+        conn, tree, kernel, kernel, [box], kind="anchor", reason="moved: <b>everything</b>"
+    )
+    app = make_app(
+        load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}),
+        brain.engine,
+        read,
+        lambda sha256: tmp_path / sha256,
+    )
     with TestClient(app) as client:
         page = client.get(f"/testbox/{box.name}").text
         facts = client.get(f"/testbox/{box.name}.json").json()
@@ -212,7 +255,16 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     made = commits(brain, FakeCommit(), FakeCommit())
     brain.watch(base)
-    wish: dict[str, Any] = {"tree_name": "fake", "base": base, "head": made[0], "job_files": [], "overrides": {}, "testboxes": [], "boots": 6, "patches": []}
+    wish: dict[str, Any] = {
+        "tree_name": "fake",
+        "base": base,
+        "head": made[0],
+        "job_files": [],
+        "overrides": {},
+        "testboxes": [],
+        "boots": 6,
+        "patches": [],
+    }
     number = request_comparison(brain.lab, **wish)
     (before,) = foresee(brain.lab, number)
     assert "nothing is known yet" in before.sentence
@@ -225,16 +277,24 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     assert "6 boots a side resolve" in after.sentence
     assert after.resolves_pct is not None
     assert after.wanted_pct is not None
-    assert (after.needs is not None and after.needs <= 6) == (after.resolves_pct <= after.wanted_pct)
+    assert (after.needs is not None and after.needs <= 6) == (
+        after.resolves_pct <= after.wanted_pct
+    )
 
 
 def idle(brain: Brain) -> None:
     """Let the testboxes have had nothing to do for an hour."""
     with brain.engine.begin() as conn:
-        conn.execute(sa.text("UPDATE orders SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL"))
+        conn.execute(
+            sa.text(
+                "UPDATE orders SET ended_at = ended_at - interval '1 hour' WHERE ended_at IS NOT NULL"
+            )
+        )
 
 
-def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_until_it_is_well(brain: Brain) -> None:
+def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_until_it_is_well(
+    brain: Brain,
+) -> None:
     watch_and_move(brain, FakeCommit())
 
     def anchor() -> dict[str, Any]:
@@ -259,7 +319,12 @@ def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_unti
     for _ in range(4):
         tick(brain.lab)
         brain.fake.work()
-    assert rows(brain, "SELECT count(*) AS n FROM orders WHERE kind = 'boot' AND state = 'ready'")[0]["n"] > 0  # they wait
+    assert (
+        rows(brain, "SELECT count(*) AS n FROM orders WHERE kind = 'boot' AND state = 'ready'")[0][
+            "n"
+        ]
+        > 0
+    )  # they wait
     brain.fake.level = 1.0
     idle(brain)
     brain.run()
@@ -283,9 +348,13 @@ def test_an_operator_takes_a_testbox_out_and_lets_it_work_again(brain: Brain) ->
         resume(brain.lab, "toaster")
 
 
-def test_the_command_line_shows_and_moves_testboxes(brain: Brain, tmp_path: Path, db_url: str) -> None:
+def test_the_command_line_shows_and_moves_testboxes(
+    brain: Brain, tmp_path: Path, db_url: str
+) -> None:
     def swingbot(*words: str) -> tuple[int, str]:
-        told = CliRunner().invoke(main, ["testbox", *words], env=brain_environment(tmp_path / "state", db_url))
+        told = CliRunner().invoke(
+            main, ["testbox", *words], env=brain_environment(tmp_path / "state", db_url)
+        )
         return told.exit_code, told.output
 
     assert swingbot("quarantine", "vm-tcg", "--reason", "fan is loud")[0] == 0
@@ -309,19 +378,30 @@ def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[in
     return number, box
 
 
-def test_small_steps_that_add_up_are_suspected_against_an_older_tip(brain: Brain, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
+    brain: Brain, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from swingbot.service.screen_tips import screen_tip
 
     rng = np.random.default_rng(2)
     levels = [1000.0 * math.exp(-0.0025 * n + rng.normal(0.0, 0.002)) for n in range(40)]
     number, box = a_branch(conn, brain, levels)
-    conn.execute(sa.text('UPDATE comparison_row SET detail = detail || CAST(\'{"headline": true, "min_effect_pct": 4.0}\' AS jsonb)'))
+    conn.execute(
+        sa.text(
+            'UPDATE comparison_row SET detail = detail || CAST(\'{"headline": true, "min_effect_pct": 4.0}\' AS jsonb)'
+        )
+    )
     lab = dataclasses.replace(brain.lab, git=_Line())  # type: ignore[arg-type]  # only asked for ancestry
     with lab.transaction("screen") as store:
         comparison = store.comparison(number)
         assert comparison is not None
-        screen_tip(lab, store, comparison, {(box.name, make.UNIT_JOB, make.METRIC): [levels[-1]] * 3})
-    (found,) = rows(brain, "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN variant v ON v.id = s.anchor")
+        screen_tip(
+            lab, store, comparison, {(box.name, make.UNIT_JOB, make.METRIC): [levels[-1]] * 3}
+        )
+    (found,) = rows(
+        brain,
+        "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN variant v ON v.id = s.anchor",
+    )
     assert (found["source"], found["state"]) == ("creep", "suspected")
     assert found["change_pct"] < -4
 

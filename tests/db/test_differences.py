@@ -18,7 +18,12 @@ from tests import builders
 from tests.builders import METRIC
 
 VM = testbox.load_all(Path(__file__).parents[2] / "workers" / "testboxes")["vm-tcg"]
-FACTS = {"microcode": "0x1", "cmdline": "console=ttyS0 swingbot.delay_us=3", "thp_enabled": "always", "rootfs": "00ff"}
+FACTS = {
+    "microcode": "0x1",
+    "cmdline": "console=ttyS0 swingbot.delay_us=3",
+    "thp_enabled": "always",
+    "rootfs": "00ff",
+}
 
 
 def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.Connection) -> None:
@@ -26,7 +31,14 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
     base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
     for k in range(4):
         builders.a_boot(conn, box, base, k=k, values={METRIC: [100.0, 101.0, 100.0]}, facts=FACTS)
-        builders.a_boot(conn, box, head, k=k, values={METRIC: [90.0, 91.0, 90.0]}, facts=FACTS | {"thp_enabled": "madvise"})
+        builders.a_boot(
+            conn,
+            box,
+            head,
+            k=k,
+            values={METRIC: [90.0, 91.0, 90.0]},
+            facts=FACTS | {"thp_enabled": "madvise"},
+        )
     store = PgStore(conn)
 
     def known(ks: range) -> tuple[str | None, str | None]:
@@ -34,7 +46,9 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
         return found.must, found.told
 
     assert known(range(4)) == (None, "thp_enabled differs: always in base, madvise in head")
-    builders.a_boot(conn, box, head, k=4, values={METRIC: [90.0]}, facts=FACTS | {"microcode": "0x2"})
+    builders.a_boot(
+        conn, box, head, k=4, values={METRIC: [90.0]}, facts=FACTS | {"microcode": "0x2"}
+    )
     assert known(range(5))[0] == "microcode differs: 0x1 in base, 0x1 and 0x2 in head"
 
 
@@ -43,10 +57,23 @@ def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
     base, head = (builders.a_kernel(conn, tree, number) for number in (1, 2))
     for k in range(4):
         builders.a_boot(conn, box, base, k=k, values={METRIC: [100.0, 101.0, 100.0]})
-        builders.a_boot(conn, box, head, k=k, values={METRIC: [90.0, 91.0, 90.0]} if k < 2 else None, outcome="up" if k < 2 else "oopsed")
-    found = differences_of(PgStore(conn), [base.image, head.image], VM, box.spec, "", list(range(4)))
+        builders.a_boot(
+            conn,
+            box,
+            head,
+            k=k,
+            values={METRIC: [90.0, 91.0, 90.0]} if k < 2 else None,
+            outcome="up" if k < 2 else "oopsed",
+        )
+    found = differences_of(
+        PgStore(conn), [base.image, head.image], VM, box.spec, "", list(range(4))
+    )
     boots = [BootRuns(k=k, values=(v, v + 1, v)) for v in (90.0,) for k in range(2)]
-    row = compare([BootRuns(k=k, values=(100.0, 101.0, 100.0)) for k in range(4)], found.with_lost(1, boots, 3), Rule(better="higher"))
+    row = compare(
+        [BootRuns(k=k, values=(100.0, 101.0, 100.0)) for k in range(4)],
+        found.with_lost(1, boots, 3),
+        Rule(better="higher"),
+    )
     assert row.verdict == "invalid"
     assert "6 of 12 runs of head gave no result" in (row.reason or "")
 
@@ -67,19 +94,42 @@ def two_settings(conn: sa.Connection) -> tuple[builders.Box, builders.Kernel, bu
     for k in range(2):
         for kernel, enabled in ((base, "always"), (head, "madvise")):
             facts = {"thp_enabled": enabled, "kernel_release": kernel.commit[:7], "load1": k}
-            builders.a_boot(conn, box, kernel, k=k, series=f"c{comparison}", values={METRIC: [100.0]}, facts=facts)
+            builders.a_boot(
+                conn,
+                box,
+                kernel,
+                k=k,
+                series=f"c{comparison}",
+                values={METRIC: [100.0]},
+                facts=facts,
+            )
     return box, base, head, comparison
 
 
 def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connection) -> None:
     box, base, head, comparison = two_settings(conn)
-    found = differences_of(PgStore(conn), [base.image, head.image], VM, box.spec, f"c{comparison}", [0, 1])
+    found = differences_of(
+        PgStore(conn), [base.image, head.image], VM, box.spec, f"c{comparison}", [0, 1]
+    )
     plain = UnitJob(name="j", program="p", params={}, runs=1)
-    assert "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job" in (found.of(plain).must or "")
-    comparing = found.of(UnitJob(name="j", program="p", params={}, runs=1, compare_fact=("thp_enabled",)))
-    assert (comparing.must, comparing.told) == (None, "thp_enabled differs: always in base, madvise in head")
-    demanding = found.of(UnitJob(name="j", program="p", params={}, runs=1, demand={"thp_enabled": "always"}))
-    assert (demanding.must, demanding.told) == (None, None)  # it was so in the runs, whatever the boots began with
+    assert (
+        "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job"
+        in (found.of(plain).must or "")
+    )
+    comparing = found.of(
+        UnitJob(name="j", program="p", params={}, runs=1, compare_fact=("thp_enabled",))
+    )
+    assert (comparing.must, comparing.told) == (
+        None,
+        "thp_enabled differs: always in base, madvise in head",
+    )
+    demanding = found.of(
+        UnitJob(name="j", program="p", params={}, runs=1, demand={"thp_enabled": "always"})
+    )
+    assert (demanding.must, demanding.told) == (
+        None,
+        None,
+    )  # it was so in the runs, whatever the boots began with
 
 
 def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -> None:
@@ -100,10 +150,18 @@ def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -
 
 def test_the_sheet_of_a_boot_has_what_is_known_and_what_is_not(conn: sa.Connection) -> None:
     box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
-    number = builders.a_boot(conn, box, builders.a_kernel(conn, tree, 1), values={METRIC: [1.0]}, facts={"thp_enabled": "always", "odd": "<b>"})
+    number = builders.a_boot(
+        conn,
+        box,
+        builders.a_kernel(conn, tree, 1),
+        values={METRIC: [1.0]},
+        facts={"thp_enabled": "always", "odd": "<b>"},
+    )
     boot = read.boot(conn, number)
     lines = {line["name"]: line["value"] for group in boot["sheet"].values() for line in group}
     assert (lines["thp_enabled"], lines["governor"], lines["odd"]) == ("always", None, "<b>")
     assert lines["compiler"] and boot["facts"] == {"thp_enabled": "always", "odd": "<b>"}
     shown = text.boot(boot)
-    assert re.search(r"^  thp_enabled +always$", shown, re.MULTILINE) and re.search(r"^  governor +-$", shown, re.MULTILINE)
+    assert re.search(r"^  thp_enabled +always$", shown, re.MULTILINE) and re.search(
+        r"^  governor +-$", shown, re.MULTILINE
+    )

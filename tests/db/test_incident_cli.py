@@ -18,8 +18,14 @@ from tests.db.test_migrations import upgrade_to
 
 
 @pytest.fixture
-def lab(tmp_path: Path, db_url: str, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch) -> scenario.Lab:
-    for key, value in {"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_DB_URL": db_url, "SWINGBOT_USER": "otto"}.items():
+def lab(
+    tmp_path: Path, db_url: str, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
+) -> scenario.Lab:
+    for key, value in {
+        "SWINGBOT_PATHS_STATE": str(tmp_path / "state"),
+        "SWINGBOT_DB_URL": db_url,
+        "SWINGBOT_USER": "otto",
+    }.items():
         monkeypatch.setenv(key, value)
     return scenario.a_lab(conn)
 
@@ -36,16 +42,29 @@ def test_an_incident_is_listed_shown_and_decided_about_with_who_and_why(lab: sce
     assert facts["status"] == "expected"
     (event,) = facts["history"]
     assert event["who"].startswith("otto@") and event["reason"] == "traded for latency"
-    assert json.loads(run("expected", "i1", "--json").output)["history"] == facts["history"], "twice is once"
+    assert json.loads(run("expected", "i1", "--json").output)["history"] == facts["history"], (
+        "twice is once"
+    )
     shown = run("show", "i1").output
-    assert "i1 is expected" in shown and "expected by otto@" in shown and "traded for latency" in shown
+    assert (
+        "i1 is expected" in shown and "expected by otto@" in shown and "traded for latency" in shown
+    )
     assert run("list", "--status", "open").output.strip() == "(none)"
 
 
 def test_incidents_are_merged_and_split(lab: scenario.Lab, conn: sa.Connection) -> None:
-    other = conn.execute(sa.text("SELECT id, commit FROM variant WHERE tree = :t ORDER BY id DESC LIMIT 1"), {"t": lab.tree}).one()
-    two = conn.execute(sa.text("INSERT INTO incident (tree, culprit) VALUES (:t, :v) RETURNING id"), {"t": lab.tree, "v": other.id}).scalar_one()
-    conn.execute(sa.text("INSERT INTO sighting (incident, bisection, culprit) VALUES (:i, :b, :v)"), {"i": two, "b": lab.running_bisection, "v": other.id})
+    other = conn.execute(
+        sa.text("SELECT id, commit FROM variant WHERE tree = :t ORDER BY id DESC LIMIT 1"),
+        {"t": lab.tree},
+    ).one()
+    two = conn.execute(
+        sa.text("INSERT INTO incident (tree, culprit) VALUES (:t, :v) RETURNING id"),
+        {"t": lab.tree, "v": other.id},
+    ).scalar_one()
+    conn.execute(
+        sa.text("INSERT INTO sighting (incident, bisection, culprit) VALUES (:i, :b, :v)"),
+        {"i": two, "b": lab.running_bisection, "v": other.id},
+    )
     assert "i1 is open and has i2" in run("merge", "i2", "--into", "i1").output
     assert "i2 is duplicate of i1" in run("duplicate", "i2", "i1").output
     assert "i2 is open and stands on its own" in run("split", "i2").output
@@ -63,29 +82,53 @@ def test_incidents_are_merged_and_split(lab: scenario.Lab, conn: sa.Connection) 
         (("invalid", "i1", "--reason", "x" * 501), "501 characters"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence_and_status_2(lab: scenario.Lab, words: tuple[str, ...], sentence: str) -> None:
+def test_what_cannot_be_done_is_one_sentence_and_status_2(
+    lab: scenario.Lab, words: tuple[str, ...], sentence: str
+) -> None:
     answer = run(*words)
     assert answer.exit_code == 2
     assert sentence in answer.output
     assert answer.output.count("\n") == 1
 
 
-def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_told_again(old: sa.Engine) -> None:
+def test_incidents_of_before_sightings_have_one_for_each_bisection_and_are_not_told_again(
+    old: sa.Engine,
+) -> None:
     upgrade_to(old, "0008")
     with old.begin() as conn:
         tree, box = make.a_tree(conn), make.a_testbox(conn)
         kernels = [make.a_kernel(conn, tree, n) for n in range(3)]
-        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="attribute", status="done")
-        bisections = [make.a_bisection(conn, tree, box, kernels, status="culprit", conclusion={}, metric=metric) for metric in ("a.x", "b.y")]
-        insert = sa.text("INSERT INTO incident (tree, culprit, comparison) VALUES (:t, :v, :c) RETURNING id")
-        incident = conn.execute(insert, {"t": tree, "v": kernels[1].variant, "c": comparison}).scalar_one()
+        comparison = make.a_comparison(
+            conn, tree, kernels[0], kernels[1], [box], kind="attribute", status="done"
+        )
+        bisections = [
+            make.a_bisection(
+                conn, tree, box, kernels, status="culprit", conclusion={}, metric=metric
+            )
+            for metric in ("a.x", "b.y")
+        ]
+        insert = sa.text(
+            "INSERT INTO incident (tree, culprit, comparison) VALUES (:t, :v, :c) RETURNING id"
+        )
+        incident = conn.execute(
+            insert, {"t": tree, "v": kernels[1].variant, "c": comparison}
+        ).scalar_one()
         for bisection in bisections:
-            conn.execute(sa.text("INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b)"), {"i": incident, "b": bisection})
+            conn.execute(
+                sa.text("INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b)"),
+                {"i": incident, "b": bisection},
+            )
         report = make.a_report(conn, incident)
     upgrade(old)
     with old.begin() as conn:
-        found = conn.execute(sa.text("SELECT bisection, culprit, comparison, report, patch_id FROM sighting ORDER BY bisection")).all()
-        assert [tuple(row) for row in found] == [(b, kernels[1].variant, comparison, report, None) for b in bisections]
+        found = conn.execute(
+            sa.text(
+                "SELECT bisection, culprit, comparison, report, patch_id FROM sighting ORDER BY bisection"
+            )
+        ).all()
+        assert [tuple(row) for row in found] == [
+            (b, kernels[1].variant, comparison, report, None) for b in bisections
+        ]
         assert read.incident(conn, incident)["status"] == "open"
 
 

@@ -23,7 +23,10 @@ AUTHOR = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
 
 @pytest.fixture
 def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_PROOF_GATES": "", "SWINGBOT_PROOF_REQUIRE": ""})
+    settings = load(
+        environ=brain_environment(tmp_path / "state", db_url)
+        | {"SWINGBOT_PROOF_GATES": "", "SWINGBOT_PROOF_REQUIRE": ""}
+    )
     repo = tmp_path / "linux"
     make_fakelinux(repo, [])
     with running_smtpd(settings):
@@ -31,13 +34,17 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
 
 
 def git(brain: Brain, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(brain.repo), *AUTHOR, *words], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(brain.repo), *AUTHOR, *words], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def found(brain: Brain) -> list[str]:
     """A branch whose third commit of five costs 12 %, found; the commits."""
     base = git(brain, "rev-parse", "main")
-    made = add_commits(brain.repo, [FakeCommit(), FakeCommit(), FakeCommit(speed=88), FakeCommit(), FakeCommit()])
+    made = add_commits(
+        brain.repo, [FakeCommit(), FakeCommit(), FakeCommit(speed=88), FakeCommit(), FakeCommit()]
+    )
     brain.watch(base)
     brain.run()
     return made
@@ -52,11 +59,19 @@ def found_and_mailed(brain: Brain) -> list[str]:
 def mails(brain: Brain) -> list[tuple[str, str | None, str]]:
     """(subject, In-Reply-To, body on one line) of what was delivered, oldest first."""
     found = []
-    for path in sorted((brain.settings.maildir / "new").iterdir(), key=lambda file: file.stat().st_mtime_ns):
+    for path in sorted(
+        (brain.settings.maildir / "new").iterdir(), key=lambda file: file.stat().st_mtime_ns
+    ):
         message = message_from_bytes(path.read_bytes())
         body = message.get_payload(decode=True)
         assert isinstance(body, bytes)
-        found.append((" ".join(str(message["Subject"]).split()), message["In-Reply-To"], " ".join(body.decode().split())))
+        found.append(
+            (
+                " ".join(str(message["Subject"]).split()),
+                message["In-Reply-To"],
+                " ".join(body.decode().split()),
+            )
+        )
     return found
 
 
@@ -75,13 +90,20 @@ def rebased_copy(brain: Brain, made: list[str], *after: FakeCommit) -> str:
     return copy
 
 
-def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_same_thread(brain: Brain) -> None:
+def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_same_thread(
+    brain: Brain,
+) -> None:
     made = found_and_mailed(brain)
     copy = rebased_copy(brain, made, FakeCommit(), FakeCommit())
     brain.watch(git(brain, "rev-parse", f"{made[0]}"), name="next", branch="next")
     brain.run()
     assert rows(brain, "SELECT count(*) FROM incident") == [(1,)]
-    assert {commit for (commit,) in rows(brain, "SELECT v.commit FROM sighting s JOIN variant v ON v.id = s.culprit")} == {made[2], copy}
+    assert {
+        commit
+        for (commit,) in rows(
+            brain, "SELECT v.commit FROM sighting s JOIN variant v ON v.id = s.culprit"
+        )
+    } == {made[2], copy}
     (first, _, _), (update, parent, body) = mails(brain)
     assert update == f"Re: {first}"
     assert parent == "<i1.first.1@swingbot.localdomain>"
@@ -90,33 +112,48 @@ def test_a_rebased_copy_in_another_branch_is_one_incident_and_an_update_in_the_s
     assert len(brain.mails) == 2, "nothing is sent twice"
 
 
-def test_a_copy_that_is_found_while_the_first_mail_is_held_is_told_in_the_mail_that_takes_its_place(brain: Brain) -> None:
+def test_a_copy_that_is_found_while_the_first_mail_is_held_is_told_in_the_mail_that_takes_its_place(
+    brain: Brain,
+) -> None:
     policies = replace(brain.lab.policies, mail=replace(brain.lab.policies.mail, release="hold"))
     brain.lab = replace(brain.lab, policies=policies)
     made = found(brain)
     copy = rebased_copy(brain, made, FakeCommit())
     brain.watch(made[0], name="next", branch="next")
     brain.run()
-    assert rows(brain, "SELECT kind, revision, state FROM report ORDER BY id") == [("first", 1, "dropped"), ("first", 2, "held")]
-    assert f"also in: next, branch next ({copy[:12]}: {METRIC} 12.0% worse)" in " ".join(brain.facts("r", 2)["body"].split())
+    assert rows(brain, "SELECT kind, revision, state FROM report ORDER BY id") == [
+        ("first", 1, "dropped"),
+        ("first", 2, "held"),
+    ]
+    assert f"also in: next, branch next ({copy[:12]}: {METRIC} 12.0% worse)" in " ".join(
+        brain.facts("r", 2)["body"].split()
+    )
     assert brain.mails == []
 
 
-def test_an_expected_change_is_not_opened_again_in_a_rebased_branch_and_a_second_loss_after_it_is(brain: Brain) -> None:
+def test_an_expected_change_is_not_opened_again_in_a_rebased_branch_and_a_second_loss_after_it_is(
+    brain: Brain,
+) -> None:
     made = found_and_mailed(brain)
     say(brain.lab, 1, "expected", who="otto@lab", reason="traded for latency")
     rebased_copy(brain, made, FakeCommit(), FakeCommit())
     brain.watch(made[0], name="next", branch="next")
     brain.run()
     assert rows(brain, "SELECT count(*) FROM bisection") == [(1,)]
-    assert rows(brain, f"SELECT state, source FROM swing WHERE metric = '{METRIC}' ORDER BY id DESC LIMIT 1") == [("noted", "expected")]
+    assert rows(
+        brain, f"SELECT state, source FROM swing WHERE metric = '{METRIC}' ORDER BY id DESC LIMIT 1"
+    ) == [("noted", "expected")]
     git(brain, "checkout", "-q", "-b", "later", made[2])
     git(brain, "commit", "-q", "--amend", "--no-edit", "--date", "2032-01-01T00:00:00Z")
     more = add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=80), FakeCommit()])
     brain.watch(made[0], name="later", branch="later")
     brain.run()
-    assert rows(brain, "SELECT v.commit FROM incident i JOIN variant v ON v.id = i.culprit ORDER BY i.id") == [(made[2],), (more[1],)]
-    assert brain.facts("b", 2)["change_pct"] == pytest.approx(100 * (80 / 88 - 1), abs=0.3), "held against the new level, not against the old one"
+    assert rows(
+        brain, "SELECT v.commit FROM incident i JOIN variant v ON v.id = i.culprit ORDER BY i.id"
+    ) == [(made[2],), (more[1],)]
+    assert brain.facts("b", 2)["change_pct"] == pytest.approx(100 * (80 / 88 - 1), abs=0.3), (
+        "held against the new level, not against the old one"
+    )
     assert len(brain.mails) == 2
 
 
@@ -134,7 +171,9 @@ def test_a_fix_is_checked_at_the_first_tip_that_has_it_and_told_once(brain: Brai
     assert [event["detail"]["answer"] for event in checked] == ["back"]
     (first, _, _), (told, parent, body) = mails(brain)
     assert (told, parent) == (f"Re: {first}", "<i1.first.1@swingbot.localdomain>")
-    assert body.startswith(f"Fixed: what we reported as {METRIC} 12.0% worse is gone at fake, branch main")
+    assert body.startswith(
+        f"Fixed: what we reported as {METRIC} 12.0% worse is gone at fake, branch main"
+    )
     assert fix[:12] in body
     brain.run()
     assert len(brain.mails) == 2
@@ -154,15 +193,23 @@ def test_a_fix_that_fixes_nothing_leaves_the_incident_open_with_a_note(brain: Br
     assert len(brain.mails) == 1
 
 
-def test_what_is_still_there_after_a_while_is_said_once_at_a_tip_that_was_measured_anyway(brain: Brain) -> None:
+def test_what_is_still_there_after_a_while_is_said_once_at_a_tip_that_was_measured_anyway(
+    brain: Brain,
+) -> None:
     found_and_mailed(brain)
     with brain.engine.begin() as conn:
-        conn.execute(sa.text("UPDATE report SET sent_at = sent_at - interval '31 days', created_at = created_at - interval '31 days'"))
+        conn.execute(
+            sa.text(
+                "UPDATE report SET sent_at = sent_at - interval '31 days', created_at = created_at - interval '31 days'"
+            )
+        )
     boots = len(brain.fake.done)
     brain.run()
     (first, _, _), (still, parent, body) = mails(brain)
     assert (still, parent) == (f"Re: {first}", "<i1.first.1@swingbot.localdomain>")
-    assert body.startswith(f"Still there: what we reported as {METRIC} 12.0% worse is still seen at fake, branch main")
+    assert body.startswith(
+        f"Still there: what we reported as {METRIC} 12.0% worse is still seen at fake, branch main"
+    )
     assert len(brain.fake.done) == boots, "nothing was booted for it"
     brain.run()
     assert len(brain.mails) == 2

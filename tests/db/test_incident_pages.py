@@ -54,12 +54,24 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) -> Iterator[Site]:
-    settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_DB_URL": db_url})
-    lab, renderer, key = make_lab(settings, engine), Renderer(settings), secret(settings.secret_file)
+    settings = load(
+        environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_DB_URL": db_url}
+    )
+    lab, renderer, key = (
+        make_lab(settings, engine),
+        Renderer(settings),
+        secret(settings.secret_file),
+    )
     sync_testboxes(lab)
     forms = Forms(key, renderer, Sessions(key, Access(engine), pause=0.0))
     pages = IncidentPages(Source(engine, read), renderer, forms, lambda: lab)
-    app = make_app(settings, engine, read, lambda sha256: (tmp_path / sha256).open("rb"), [*forms.routes(), *pages.routes()])
+    app = make_app(
+        settings,
+        engine,
+        read,
+        lambda sha256: (tmp_path / sha256).open("rb"),
+        [*forms.routes(), *pages.routes()],
+    )
     conn.execute(sa.text("DELETE FROM testbox"))
     with TestClient(app, follow_redirects=False) as client:
         yield Site(client=client, conn=conn, lab=scenario.a_lab(conn), key=operator_key(key))
@@ -75,10 +87,15 @@ def test_everybody_reads_an_incident_and_is_offered_no_form(site: Site) -> None:
 def test_a_signed_in_person_decides_and_the_history_says_who(site: Site) -> None:
     site.sign_in()
     answer = site.decide(act="expected", reason="traded for latency")
-    assert (answer.status_code, answer.headers["location"]) == (303, f"/incident/i{site.lab.incident}")
+    assert (answer.status_code, answer.headers["location"]) == (
+        303,
+        f"/incident/i{site.lab.incident}",
+    )
     facts = site.facts()
     assert facts["status"] == "expected"
-    assert [(event["act"], event["who"], event["reason"]) for event in facts["history"]] == [("expected", "operator (pages)", "traded for latency")]
+    assert [(event["act"], event["who"], event["reason"]) for event in facts["history"]] == [
+        ("expected", "operator (pages)", "traded for latency")
+    ]
     page = site.client.get(answer.headers["location"]).text
     assert "later tips are held against the new level" in page and "operator (pages)" in page
     assert site.decide(act="reopen").status_code == 303
@@ -90,7 +107,14 @@ def test_a_stranger_and_a_form_of_another_site_change_nothing(site: Site) -> Non
     assert site.client.post(path, data={"act": "invalid"}).status_code == 403
     site.sign_in()
     assert site.client.post(path, data={"act": "invalid", "token": "0" * 64}).status_code == 403
-    assert site.client.post(path, data={"act": "invalid", "token": site.token(path)}, headers={"origin": "https://evil.example"}).status_code == 403
+    assert (
+        site.client.post(
+            path,
+            data={"act": "invalid", "token": site.token(path)},
+            headers={"origin": "https://evil.example"},
+        ).status_code
+        == 403
+    )
     assert site.facts()["status"] == "open"
 
 
@@ -107,7 +131,9 @@ def test_a_stranger_and_a_form_of_another_site_change_nothing(site: Site) -> Non
         ({"act": "close", "reason": "x" * 600}, "600 characters"),
     ],
 )
-def test_what_cannot_be_done_is_answered_by_a_sentence_and_changes_nothing(site: Site, fields: dict[str, str], sentence: str) -> None:
+def test_what_cannot_be_done_is_answered_by_a_sentence_and_changes_nothing(
+    site: Site, fields: dict[str, str], sentence: str
+) -> None:
     site.sign_in()
     answer = site.decide(**fields)
     assert answer.status_code == 400

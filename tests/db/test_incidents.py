@@ -33,11 +33,32 @@ class World:
     box: make.Box
     kernels: list[make.Kernel]
 
-    def bisection(self, culprit: int, *, tree: int | None = None, metric: str = make.METRIC, kernels: list[make.Kernel] | None = None) -> Bisection:
+    def bisection(
+        self,
+        culprit: int,
+        *,
+        tree: int | None = None,
+        metric: str = make.METRIC,
+        kernels: list[make.Kernel] | None = None,
+    ) -> Bisection:
         kernels = kernels or self.kernels
-        named = {"commit": kernels[culprit].commit, "subject": "x", "probability": 0.99, "change_pct": -18.0, "parent": kernels[culprit - 1].commit}
+        named = {
+            "commit": kernels[culprit].commit,
+            "subject": "x",
+            "probability": 0.99,
+            "change_pct": -18.0,
+            "parent": kernels[culprit - 1].commit,
+        }
         conclusion = {"status": "culprit", "culprit": named, "culprits": [named], "candidates": []}
-        number = make.a_bisection(self.conn, tree or self.tree, self.box, kernels, metric=metric, status="culprit", conclusion=conclusion)
+        number = make.a_bisection(
+            self.conn,
+            tree or self.tree,
+            self.box,
+            kernels,
+            metric=metric,
+            status="culprit",
+            conclusion=conclusion,
+        )
         with self.lab.transaction("test") as store:
             found = store.bisection(number)
         assert found is not None
@@ -53,11 +74,28 @@ class World:
         with self.lab.transaction("test") as store:
             return note_culprit(self.lab, store, bisection, store.variant(kernels[culprit].variant))
 
-    def measured(self, incident: int, culprit: int, *, kernels: list[make.Kernel] | None = None, change: float = -18.0) -> int:
+    def measured(
+        self,
+        incident: int,
+        culprit: int,
+        *,
+        kernels: list[make.Kernel] | None = None,
+        change: float = -18.0,
+    ) -> int:
         """Parent against culprit, over and with its row."""
         kernels = kernels or self.kernels
-        tree = self.conn.execute(sa.text("SELECT tree FROM variant WHERE id = :v"), {"v": kernels[culprit].variant}).scalar_one()
-        comparison = make.a_comparison(self.conn, tree, kernels[culprit - 1], kernels[culprit], [self.box], kind="attribute", status="done")
+        tree = self.conn.execute(
+            sa.text("SELECT tree FROM variant WHERE id = :v"), {"v": kernels[culprit].variant}
+        ).scalar_one()
+        comparison = make.a_comparison(
+            self.conn,
+            tree,
+            kernels[culprit - 1],
+            kernels[culprit],
+            [self.box],
+            kind="attribute",
+            status="done",
+        )
         make.a_row(
             self.conn,
             comparison,
@@ -69,31 +107,59 @@ class World:
             label="",
         )
         self.conn.execute(
-            sa.text("UPDATE sighting SET comparison = :c WHERE incident = :i AND culprit = :v"), {"c": comparison, "i": incident, "v": kernels[culprit].variant}
+            sa.text("UPDATE sighting SET comparison = :c WHERE incident = :i AND culprit = :v"),
+            {"c": comparison, "i": incident, "v": kernels[culprit].variant},
         )
-        self.conn.execute(sa.text("UPDATE incident SET comparison = coalesce(comparison, :c) WHERE id = :i"), {"c": comparison, "i": incident})
+        self.conn.execute(
+            sa.text("UPDATE incident SET comparison = coalesce(comparison, :c) WHERE id = :i"),
+            {"c": comparison, "i": incident},
+        )
         return comparison
 
-    def mailed(self, incident: int, state: str = "sent", kind: str = "first", revision: int = 1) -> int:
-        report = make.a_report(self.conn, incident, kind=kind, state=state, message_id=f"<i{incident}.{kind}.{revision}@x.org>", revision=revision)
+    def mailed(
+        self, incident: int, state: str = "sent", kind: str = "first", revision: int = 1
+    ) -> int:
+        report = make.a_report(
+            self.conn,
+            incident,
+            kind=kind,
+            state=state,
+            message_id=f"<i{incident}.{kind}.{revision}@x.org>",
+            revision=revision,
+        )
         message = f"Message-ID: <i{incident}.{kind}.{revision}@x.org>\r\nReferences: <patch@lists.org>\r\n\r\nhello\r\n"
-        self.conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:r, :m)"), {"r": report, "m": message.encode()})
-        self.conn.execute(sa.text("UPDATE sighting SET report = :r WHERE incident = :i AND report IS NULL"), {"r": report, "i": incident})
+        self.conn.execute(
+            sa.text("INSERT INTO outbox (report, message) VALUES (:r, :m)"),
+            {"r": report, "m": message.encode()},
+        )
+        self.conn.execute(
+            sa.text("UPDATE sighting SET report = :r WHERE incident = :i AND report IS NULL"),
+            {"r": report, "i": incident},
+        )
         return report
 
     def state(self, report: int) -> tuple[str, str | None]:
-        row = self.conn.execute(sa.text("SELECT state, withdrawn FROM report WHERE id = :r"), {"r": report}).one()
+        row = self.conn.execute(
+            sa.text("SELECT state, withdrawn FROM report WHERE id = :r"), {"r": report}
+        ).one()
         return row.state, row.withdrawn
 
     def status(self, incident: int) -> str:
-        return str(self.conn.execute(sa.text("SELECT status FROM incident WHERE id = :i"), {"i": incident}).scalar_one())
+        return str(
+            self.conn.execute(
+                sa.text("SELECT status FROM incident WHERE id = :i"), {"i": incident}
+            ).scalar_one()
+        )
 
     def bisections(self, incident: int) -> list[int]:
         with self.lab.transaction("test") as store:
             return sorted(store.bisections_of_incident(incident))
 
     def events(self, incident: int) -> list[tuple[str, str]]:
-        rows = self.conn.execute(sa.text("SELECT act, who FROM incident_event WHERE incident = :i ORDER BY id"), {"i": incident})
+        rows = self.conn.execute(
+            sa.text("SELECT act, who FROM incident_event WHERE incident = :i ORDER BY id"),
+            {"i": incident},
+        )
         return [(row.act, row.who) for row in rows]
 
     def to_report(self) -> list[int]:
@@ -104,10 +170,14 @@ class World:
         """Draft what is to follow; (incident, kind, state) of all follow-ups there are."""
         with self.lab.transaction("test") as store:
             draft_followups(self.lab, store)
-        rows = self.conn.execute(sa.text("SELECT incident, kind, state FROM report WHERE kind <> 'first' ORDER BY id"))
+        rows = self.conn.execute(
+            sa.text("SELECT incident, kind, state FROM report WHERE kind <> 'first' ORDER BY id")
+        )
         return [(row.incident, row.kind, row.state) for row in rows]
 
-    def say(self, incident: int, act: Any, reason: str | None = None, commit: str | None = None) -> Incident:
+    def say(
+        self, incident: int, act: Any, reason: str | None = None, commit: str | None = None
+    ) -> Incident:
         return say(self.lab, incident, act, who="otto@lab", reason=reason, commit=commit)
 
     def merge(self, number: int, into: int) -> Incident:
@@ -116,11 +186,19 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) -> World:
-    settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_DB_URL": db_url})
+    settings = load(
+        environ={"SWINGBOT_PATHS_STATE": str(tmp_path / "state"), "SWINGBOT_DB_URL": db_url}
+    )
     lab = make_lab(settings, engine)
     sync_testboxes(lab)
     tree = make.a_tree(conn)
-    return World(lab=lab, conn=conn, tree=tree, box=make.a_testbox(conn), kernels=[make.a_kernel(conn, tree, n) for n in range(5)])
+    return World(
+        lab=lab,
+        conn=conn,
+        tree=tree,
+        box=make.a_testbox(conn),
+        kernels=[make.a_kernel(conn, tree, n) for n in range(5)],
+    )
 
 
 def another_tree(world: World, *, same: bool) -> list[make.Kernel]:
@@ -129,9 +207,17 @@ def another_tree(world: World, *, same: bool) -> list[make.Kernel]:
     kernels = [make.a_variant(world.conn, tree, n + 50) for n in range(5)]
     if same:
         for mine, other in zip(kernels, world.kernels, strict=True):
-            world.conn.execute(sa.text("UPDATE variant SET commit = :c WHERE id = :v"), {"c": other.commit, "v": mine.variant})
+            world.conn.execute(
+                sa.text("UPDATE variant SET commit = :c WHERE id = :v"),
+                {"c": other.commit, "v": mine.variant},
+            )
         kernels = [
-            make.Kernel(**{**{f: getattr(mine, f) for f in mine.__dataclass_fields__}, "commit": other.commit})
+            make.Kernel(
+                **{
+                    **{f: getattr(mine, f) for f in mine.__dataclass_fields__},
+                    "commit": other.commit,
+                }
+            )
             for mine, other in zip(kernels, world.kernels, strict=True)
         ]
     return kernels
@@ -149,7 +235,9 @@ def test_noting_the_same_finding_twice_changes_nothing(world: World) -> None:
     bisection = world.bisection(2)
     for _ in range(2):
         with world.lab.transaction("test") as store:
-            number = note_culprit(world.lab, store, bisection, store.variant(world.kernels[2].variant))
+            number = note_culprit(
+                world.lab, store, bisection, store.variant(world.kernels[2].variant)
+            )
     assert world.events(number) == [("opened", "swingbot")]
 
 
@@ -181,7 +269,9 @@ def test_a_mail_that_waits_is_taken_back_and_one_that_left_is_not(world: World, 
     assert world.events(one) == before, "saying it again changes nothing"
 
 
-def test_after_reopening_a_mail_that_never_left_is_written_anew_and_one_that_left_is_not(world: World) -> None:
+def test_after_reopening_a_mail_that_never_left_is_written_anew_and_one_that_left_is_not(
+    world: World,
+) -> None:
     one, two = world.note(2), world.note(4)
     for number, culprit in ((one, 2), (two, 4)):
         world.measured(number, culprit)
@@ -224,11 +314,16 @@ def test_a_merge_moves_what_was_found_and_no_mail(world: World) -> None:
     assert world.state(held)[0] == "dropped"
     assert world.state(sent) == ("sent", None)
     assert world.merge(one, two).id == two, "merging twice is merging once"
-    assert world.events(one)[-1] == ("withdrawn", "swingbot") or world.events(one)[-1] == ("merge", "otto@lab")
+    assert world.events(one)[-1] == ("withdrawn", "swingbot") or world.events(one)[-1] == (
+        "merge",
+        "otto@lab",
+    )
     assert sum(act == "merge" for act, _ in world.events(two)) == 1
 
 
-def test_where_only_the_duplicate_had_its_mail_sent_its_thread_goes_on_and_no_second_first_mail_is_written(world: World) -> None:
+def test_where_only_the_duplicate_had_its_mail_sent_its_thread_goes_on_and_no_second_first_mail_is_written(
+    world: World,
+) -> None:
     one, two = world.note(2), world.note(4)
     world.measured(one, 2)
     world.measured(two, 4)
@@ -250,7 +345,11 @@ def test_splitting_a_duplicate_undoes_the_merge(world: World) -> None:
     world.say(one, "expected")
     world.merge(one, two)
     split(world.lab, one, who="otto@lab", reason=None)
-    assert (world.status(one), world.bisections(one), world.bisections(two)) == ("expected", own, other)
+    assert (world.status(one), world.bisections(one), world.bisections(two)) == (
+        "expected",
+        own,
+        other,
+    )
     split(world.lab, one, who="otto@lab", reason=None)
     assert sum(act == "split" for act, _ in world.events(one)) == 1
 
@@ -273,11 +372,18 @@ def test_after_a_split_later_findings_go_where_their_commit_is(world: World) -> 
     world.merge(two, one)
     assert world.note(4, metric="page-fault.other") == one
     split(world.lab, two, who="otto@lab", reason=None)
-    assert world.note(4, metric="page-fault.third") == two or world.note(4) == one  # the oldest that has this very commit
+    assert (
+        world.note(4, metric="page-fault.third") == two or world.note(4) == one
+    )  # the oldest that has this very commit
 
 
-@pytest.mark.parametrize(("number", "into", "why"), [(1, 1, "into itself"), (1, 99, "no incident i99"), (99, 1, "no incident i99")])
-def test_a_merge_that_makes_no_sense_is_refused(world: World, number: int, into: int, why: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "into", "why"),
+    [(1, 1, "into itself"), (1, 99, "no incident i99"), (99, 1, "no incident i99")],
+)
+def test_a_merge_that_makes_no_sense_is_refused(
+    world: World, number: int, into: int, why: str
+) -> None:
     world.note(2)
     with pytest.raises(RequestError, match=why):
         world.merge(number, into)
@@ -304,14 +410,21 @@ def test_an_invalid_incident_is_taken_back_once_where_its_mail_was_sent(world: W
     assert world.follow() == [(one, "retraction", "held")]
     with world.lab.transaction("test") as store:
         ((report, *_),) = store.reports_of(one, "retraction")
-    row = world.conn.execute(sa.text("SELECT r.body, o.message FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :r"), {"r": report}).one()
+    row = world.conn.execute(
+        sa.text(
+            "SELECT r.body, o.message FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :r"
+        ),
+        {"r": report},
+    ).one()
     assert "We take back" in row.body and "broken fan" in row.body
     headers = bytes(row.message).decode()
     assert f"In-Reply-To: <i{one}.first.1@x.org>" in headers
     assert f"References: <patch@lists.org>\r\n <i{one}.first.1@x.org>" in headers
 
 
-def test_a_retraction_that_waits_is_taken_back_by_reopening_and_written_again_for_a_second_mistake(world: World) -> None:
+def test_a_retraction_that_waits_is_taken_back_by_reopening_and_written_again_for_a_second_mistake(
+    world: World,
+) -> None:
     one = world.note(2)
     world.measured(one, 2)
     world.mailed(one, "sent")
@@ -323,7 +436,9 @@ def test_a_retraction_that_waits_is_taken_back_by_reopening_and_written_again_fo
     assert world.follow() == [(one, "retraction", "dropped"), (one, "retraction", "held")]
 
 
-def test_a_finding_in_another_tree_is_an_update_where_the_first_mail_was_sent_and_is_folded_into_one_that_waits(world: World) -> None:
+def test_a_finding_in_another_tree_is_an_update_where_the_first_mail_was_sent_and_is_folded_into_one_that_waits(
+    world: World,
+) -> None:
     one, two = world.note(2), world.note(4)
     world.measured(one, 2)
     world.measured(two, 4)
@@ -360,11 +475,17 @@ def test_the_history_of_an_incident_can_be_read(world: World) -> None:
     one = world.note(2)
     world.say(one, "expected", "we traded it for latency")
     found = read.incident(world.conn, one)
-    assert [(event["act"], event["who"], event["reason"]) for event in found["history"]][-1] == ("expected", "otto@lab", "we traded it for latency")
+    assert [(event["act"], event["who"], event["reason"]) for event in found["history"]][-1] == (
+        "expected",
+        "otto@lab",
+        "we traded it for latency",
+    )
     assert found["status"] == "expected"
 
 
-def test_what_a_person_says_while_a_mail_is_written_waits_for_it_and_takes_it_back(world: World, db_url: str) -> None:
+def test_what_a_person_says_while_a_mail_is_written_waits_for_it_and_takes_it_back(
+    world: World, db_url: str
+) -> None:
     one = world.note(2)
     world.measured(one, 2)
     with ThreadPoolExecutor(1) as other:
@@ -374,7 +495,20 @@ def test_what_a_person_says_while_a_mail_is_written_waits_for_it_and_takes_it_ba
             with pytest.raises(TimeoutError):
                 said.result(timeout=1.0)
             number = store.reserve_report()
-            more: dict[str, Any] = {"to": ["x@y.org"], "subject": "s", "body": "b", "message": b"m", "state": "held"}
-            store.add_report(number=number, incident=one, kind="first", revision=1, message_id="<m@x.org>", **more)
+            more: dict[str, Any] = {
+                "to": ["x@y.org"],
+                "subject": "s",
+                "body": "b",
+                "message": b"m",
+                "state": "held",
+            }
+            store.add_report(
+                number=number,
+                incident=one,
+                kind="first",
+                revision=1,
+                message_id="<m@x.org>",
+                **more,
+            )
         assert said.result(timeout=30.0).status == "closed"
     assert world.state(number)[0] == "dropped"

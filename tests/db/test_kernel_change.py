@@ -45,7 +45,12 @@ class Site:
         digest = hashlib.sha256(content).hexdigest()
         (self.artifacts / digest).write_bytes(content)
         files = json.dumps({name: {"sha256": digest, "size": len(content)}})
-        self.conn.execute(sa.text("UPDATE kernel_build SET files = files || CAST(:files AS jsonb) WHERE build_key = :key"), {"files": files, "key": key})
+        self.conn.execute(
+            sa.text(
+                "UPDATE kernel_build SET files = files || CAST(:files AS jsonb) WHERE build_key = :key"
+            ),
+            {"files": files, "key": key},
+        )
         self.conn.commit()
 
     def kernel(self) -> dict[str, Any]:
@@ -60,7 +65,12 @@ class Site:
 @pytest.fixture
 def site(db_url: str, tmp_path: Path) -> Iterator[Site]:
     engine = make_engine(db_url)
-    app = make_app(Settings(maildir=tmp_path / "mail"), engine, read, lambda sha256: (tmp_path / sha256).open("rb"))
+    app = make_app(
+        Settings(maildir=tmp_path / "mail"),
+        engine,
+        read,
+        lambda sha256: (tmp_path / sha256).open("rb"),
+    )
     with engine.connect() as conn, TestClient(app) as client:
         lab = scenario.a_lab(conn)
         conn.commit()
@@ -69,9 +79,17 @@ def site(db_url: str, tmp_path: Path) -> Iterator[Site]:
 
 
 def a_record(size: int, name: str = "free_unref_page_commit") -> bytes:
-    row = object_row(f"{name} of {size}", SIZES, [Part(name, size, f"shape{size}", "", ("spin_lock",))], [])
+    row = object_row(
+        f"{name} of {size}", SIZES, [Part(name, size, f"shape{size}", "", ("spin_lock",))], []
+    )
     symbols = {"t": {name: size}, "d": {}, "b": {}, "r": {}}
-    return write_record(compiler="gcc 12.2.0", flags=["-O2"], sizes=SIZES, symbols=symbols, objects={"mm/page_alloc.o": row})
+    return write_record(
+        compiler="gcc 12.2.0",
+        flags=["-O2"],
+        sizes=SIZES,
+        symbols=symbols,
+        objects={"mm/page_alloc.o": row},
+    )
 
 
 def test_a_comparison_shows_the_functions_the_table_and_the_configuration(site: Site) -> None:
@@ -81,13 +99,24 @@ def test_a_comparison_shows_the_functions_the_table_and_the_configuration(site: 
         site.left(key, "config", b"CONFIG_HZ=" + hz + b"\n")
     kernel = site.kernel()
     assert kernel["state"] == "compared" and kernel["headline"] == "1 function changed."
-    assert [(one["name"], one["base"], one["head"], one["what"]) for one in kernel["functions"]] == [("free_unref_page_commit", 276, 269, ["code"])]
+    assert [
+        (one["name"], one["base"], one["head"], one["what"]) for one in kernel["functions"]
+    ] == [("free_unref_page_commit", 276, 269, ["code"])]
     assert (kernel["bloat"]["down"], kernel["bloat"]["before"]) == (-7, 276)
     assert kernel["config"] == [{"symbol": "CONFIG_HZ", "base": "250", "head": "1000"}]
     page = site.page()
-    for words in ("What the change did to the kernel", "1 function changed.", "free_unref_page_commit", "mm/page_alloc.o", "CONFIG_HZ", "steps of 16 bytes"):
+    for words in (
+        "What the change did to the kernel",
+        "1 function changed.",
+        "free_unref_page_commit",
+        "mm/page_alloc.o",
+        "CONFIG_HZ",
+        "steps of 16 bytes",
+    ):
         assert words in page, words
-    assert "free_unref_page_commit                       276     269      -7" in text.kernel_change(kernel)
+    assert "free_unref_page_commit                       276     269      -7" in text.kernel_change(
+        kernel
+    )
 
 
 def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: Path) -> None:
@@ -99,8 +128,13 @@ def test_show_prints_it_and_its_json_has_it(site: Site, db_url: str, tmp_path: P
         store.put(io.BytesIO(content), hashlib.sha256(content).hexdigest())
     shown = CliRunner().invoke(main, ["show", f"c{site.lab.comparison}"], env=env)
     assert shown.exit_code == 0, shown.output
-    assert "What the change did to the kernel\n1 function changed." in shown.stdout and "config: not kept of both sides" in shown.stdout
-    as_json = json.loads(CliRunner().invoke(main, ["show", f"c{site.lab.comparison}", "--json"], env=env).stdout)
+    assert (
+        "What the change did to the kernel\n1 function changed." in shown.stdout
+        and "config: not kept of both sides" in shown.stdout
+    )
+    as_json = json.loads(
+        CliRunner().invoke(main, ["show", f"c{site.lab.comparison}", "--json"], env=env).stdout
+    )
     assert as_json["kernel"]["bloat"]["down"] == -7 and as_json["rows"]
 
 
@@ -129,7 +163,11 @@ def opened(content: dict[str, bytes], tmp_path: Path) -> Any:
 
 
 def a_build(key: str, **files: str) -> dict[str, Any]:
-    return {"build_key": key, "status": "built", "files": {name.replace("__", "."): {"sha256": sha} for name, sha in files.items()}}
+    return {
+        "build_key": key,
+        "status": "built",
+        "files": {name.replace("__", "."): {"sha256": sha} for name, sha in files.items()},
+    }
 
 
 def test_a_side_that_waits_or_does_not_build_is_told(tmp_path: Path) -> None:
@@ -144,12 +182,19 @@ def test_a_side_that_waits_or_does_not_build_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_proof_asks_whether_built_code_changed_and_is_never_answered_without_records(tmp_path: Path) -> None:
+def test_proof_asks_whether_built_code_changed_and_is_never_answered_without_records(
+    tmp_path: Path,
+) -> None:
     store = opened({"one": a_record(276), "two": a_record(269)}, tmp_path)
-    one, two = a_build("a" * 64, functions__json__gz="one"), a_build("b" * 64, functions__json__gz="two")
+    one, two = (
+        a_build("a" * 64, functions__json__gz="one"),
+        a_build("b" * 64, functions__json__gz="two"),
+    )
     assert changed_code(store, one, one).nothing
     found = changed_code(store, one, two)
-    assert [(change.name, change.base, change.head) for change in found.functions] == [("free_unref_page_commit", 276, 269)] and not found.nothing
+    assert [(change.name, change.base, change.head) for change in found.functions] == [
+        ("free_unref_page_commit", 276, 269)
+    ] and not found.nothing
     for lost in (a_build("c" * 64), a_build("c" * 64, functions__json__gz="lost")):
         with pytest.raises(NoRecord):
             changed_code(store, one, lost)

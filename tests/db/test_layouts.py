@@ -34,22 +34,43 @@ def state(brain: Brain, number: int) -> BisectionState:
     with brain.lab.transaction("look") as store:
         bisection, points = store.bisection(number), store.points(number)
         assert bisection is not None
-        return state_of(brain.lab, store, bisection, points, store.kernel_builds([variant.build_key for variant, _, _ in points]))
+        return state_of(
+            brain.lab,
+            store,
+            bisection,
+            points,
+            store.kernel_builds([variant.build_key for variant, _, _ in points]),
+        )
 
 
 def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain) -> None:
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     made = add_commits(brain.repo, [FakeCommit(), FakeCommit(), FakeCommit(speed=88), FakeCommit()])
-    number = start_bisection(brain.lab, tree_name="fake", good=base, bad=made[-1], job_files=[], overrides={}, metric=METRIC, testbox=None)
+    number = start_bisection(
+        brain.lab,
+        tree_name="fake",
+        good=base,
+        bad=made[-1],
+        job_files=[],
+        overrides={},
+        metric=METRIC,
+        testbox=None,
+    )
     with brain.lab.transaction("ask") as store:
         bisection, good = store.bisection(number), store.points(number)[0][0]
         assert bisection is not None
         store.add_want(number, 0, 900, "confirm", layout=2)
         laid_out = in_layout(brain.lab, store, good, 2)
-        assert laid_out == in_layout(brain.lab, store, good, 2) and laid_out.commit == good.commit and laid_out.build_key != good.build_key
+        assert (
+            laid_out == in_layout(brain.lab, store, good, 2)
+            and laid_out.commit == good.commit
+            and laid_out.build_key != good.build_key
+        )
         assert in_layout(brain.lab, store, good, 0) == good
-        want_boot(brain.lab, store, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number)
+        want_boot(
+            brain.lab, store, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number
+        )
     assert [(flight.k, flight.layout) for flight in state(brain, number).in_flight] == [(900, 2)]
     (entry,) = [entry for entry in brain.facts("b", number)["log"] if entry["layout"]]
     assert entry["order_state"] == "waiting" and entry["values"] is None
@@ -57,7 +78,12 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
     (seen,) = [o for o in state(brain, number).observations if o.layout]
     assert (seen.idx, seen.k, seen.layout, seen.box) == (0, 900, 2, 0) and seen.values
     with brain.engine.connect() as conn:
-        images = conn.execute(sa.text("SELECT count(DISTINCT image_sha256) FROM boot x JOIN variant v USING (build_key) WHERE v.commit = :c"), {"c": base})
+        images = conn.execute(
+            sa.text(
+                "SELECT count(DISTINCT image_sha256) FROM boot x JOIN variant v USING (build_key) WHERE v.commit = :c"
+            ),
+            {"c": base},
+        )
         assert images.scalar_one() == 2
     assert brain.facts("b", number)["culprit"]["commit"] == made[2]
 
@@ -66,15 +92,33 @@ def grouped(brain: Brain, *, repeatable: bool = True) -> None:
     """Give vm-icount a twin in group `pair`."""
     one = dataclasses.replace(brain.lab.testboxes["vm-icount"], tbox_group="pair")
     twin = dataclasses.replace(one, name="vm-twin", repeatable=repeatable)
-    brain.lab = dataclasses.replace(brain.lab, testboxes={**brain.lab.testboxes, "vm-icount": one, "vm-twin": twin})
+    brain.lab = dataclasses.replace(
+        brain.lab, testboxes={**brain.lab.testboxes, "vm-icount": one, "vm-twin": twin}
+    )
     sync_testboxes(brain.lab)
 
 
 def bisect_on(brain: Brain, testbox: str) -> tuple[int, list[str]]:
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
-    made = add_commits(brain.repo, [*[FakeCommit() for _ in range(5)], FakeCommit(speed=88), *[FakeCommit() for _ in range(4)]])
-    number = start_bisection(brain.lab, tree_name="fake", good=base, bad=made[-1], job_files=[], overrides={}, metric=METRIC, testbox=testbox)
+    made = add_commits(
+        brain.repo,
+        [
+            *[FakeCommit() for _ in range(5)],
+            FakeCommit(speed=88),
+            *[FakeCommit() for _ in range(4)],
+        ],
+    )
+    number = start_bisection(
+        brain.lab,
+        tree_name="fake",
+        good=base,
+        bad=made[-1],
+        job_files=[],
+        overrides={},
+        metric=METRIC,
+        testbox=testbox,
+    )
     return number, made
 
 
@@ -88,7 +132,10 @@ def test_testboxes_of_a_group_share_a_bisection(brain: Brain) -> None:
     assert {entry["box"] for entry in found["log"]} == {0, 1}
     with brain.engine.connect() as conn:
         sql = "SELECT w.box, x.testbox FROM bisection_want w JOIN observation o USING (bisection, idx, k) JOIN boot x ON x.id = o.boot WHERE w.bisection = :b"
-        assert {tuple(row) for row in conn.execute(sa.text(sql), {"b": number})} == {(0, "vm-icount"), (1, "vm-twin")}
+        assert {tuple(row) for row in conn.execute(sa.text(sql), {"b": number})} == {
+            (0, "vm-icount"),
+            (1, "vm-twin"),
+        }
 
 
 def test_one_testbox_of_a_group_works_alone(brain: Brain) -> None:
@@ -96,7 +143,9 @@ def test_one_testbox_of_a_group_works_alone(brain: Brain) -> None:
     number, made = bisect_on(brain, "vm-twin")
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == made[5]
-    assert state(brain, number).boxes == 1 and {entry["box"] for entry in brain.facts("b", number)["log"]} == {0}
+    assert state(brain, number).boxes == 1 and {
+        entry["box"] for entry in brain.facts("b", number)["log"]
+    } == {0}
 
 
 def test_testboxes_that_differ_in_kind_do_not_share_a_bisection(brain: Brain) -> None:

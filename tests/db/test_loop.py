@@ -71,7 +71,9 @@ def test_a_branch_without_a_culprit_makes_no_mail(brain: Brain) -> None:
     brain.watch(base)
     brain.run()
     assert brain.mails == []
-    assert {row["verdict"] for row in brain.facts("c")["rows"] if row["class"] == "benchmark"} == {"same"}
+    assert {row["verdict"] for row in brain.facts("c")["rows"] if row["class"] == "benchmark"} == {
+        "same"
+    }
     assert brain.count("bisection") == 0
 
 
@@ -86,7 +88,16 @@ def test_an_improvement_is_noted_and_not_mailed(brain: Brain) -> None:
 
 def test_commits_that_do_not_build_or_boot_never_vote(brain: Brain) -> None:
     base = base_of(brain)
-    made = commits(brain, *plain(3), FakeCommit(kind="broken"), *plain(2), FakeCommit(speed=90), *plain(1), FakeCommit(kind="unbootable"), *plain(4))
+    made = commits(
+        brain,
+        *plain(3),
+        FakeCommit(kind="broken"),
+        *plain(2),
+        FakeCommit(speed=90),
+        *plain(1),
+        FakeCommit(kind="unbootable"),
+        *plain(4),
+    )
     brain.watch(base)
     brain.run()
     assert brain.facts("b")["culprit"]["commit"] == made[6]
@@ -118,7 +129,9 @@ def test_identical_images_are_measured_once(brain: Brain) -> None:
     assert made
 
 
-def test_trouble_of_the_lab_is_retried_and_never_a_vote(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trouble_of_the_lab_is_retried_and_never_a_vote(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("swingbot.service.dispatch_orders.patience", lambda made: 0.0)
     base = base_of(brain)
     made = commits(brain, *plain(3), FakeCommit(speed=90), *plain(2))
@@ -128,7 +141,9 @@ def test_trouble_of_the_lab_is_retried_and_never_a_vote(brain: Brain, monkeypatc
     assert brain.facts("b")["culprit"]["commit"] == made[3]
 
 
-def test_a_lab_that_stays_broken_fails_the_comparison_with_its_reason(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lab_that_stays_broken_fails_the_comparison_with_its_reason(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("swingbot.service.dispatch_orders.patience", lambda made: 0.0)
     base = base_of(brain)
     commits(brain, *plain(1))
@@ -160,7 +175,16 @@ def test_asking_twice_is_asking_once(brain: Brain) -> None:
     base = base_of(brain)
     made = commits(brain, *plain(2))
     brain.watch(base)
-    wish: dict[str, Any] = {"tree_name": "fake", "base": base, "head": made[1], "job_files": [], "overrides": {}, "testboxes": [], "boots": 2, "patches": []}
+    wish: dict[str, Any] = {
+        "tree_name": "fake",
+        "base": base,
+        "head": made[1],
+        "job_files": [],
+        "overrides": {},
+        "testboxes": [],
+        "boots": 2,
+        "patches": [],
+    }
     first = request_comparison(brain.lab, **{**wish, "base": "base", "head": "tip"})
     assert request_comparison(brain.lab, **wish) == first
     brain.run()
@@ -171,7 +195,16 @@ def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: B
     base = base_of(brain)
     made = commits(brain, *plain(2), FakeCommit(speed=110), *plain(3))
     brain.watch(base)
-    number = start_bisection(brain.lab, tree_name="fake", good=made[-1], bad=base, job_files=[], overrides={}, metric=METRIC, testbox=None)
+    number = start_bisection(
+        brain.lab,
+        tree_name="fake",
+        good=made[-1],
+        bad=base,
+        job_files=[],
+        overrides={},
+        metric=METRIC,
+        testbox=None,
+    )
     brain.run()
     found = brain.facts("b", number)
     assert found["culprit"]["commit"] == made[2]
@@ -184,7 +217,17 @@ def test_a_cancelled_comparison_takes_its_orders_with_it(brain: Brain) -> None:
     made = commits(brain, *plain(2))
     brain.watch(base)
     brain.run()
-    number = request_comparison(brain.lab, tree_name="fake", base=base, head=made[0], job_files=[], overrides={}, testboxes=[], boots=4, patches=[])
+    number = request_comparison(
+        brain.lab,
+        tree_name="fake",
+        base=base,
+        head=made[0],
+        job_files=[],
+        overrides={},
+        testboxes=[],
+        boots=4,
+        patches=[],
+    )
     tick(brain.lab)
     assert cancel_comparison(brain.lab, number)
     tick(brain.lab)
@@ -203,11 +246,16 @@ def test_a_cancelled_comparison_takes_its_orders_with_it(brain: Brain) -> None:
         ({"base": "v9.99"}, "v9.99"),
         ({"testboxes": ["toaster"]}, "toaster"),
         ({"kconfig": "nosuch"}, "nosuch"),
-        ({"job_files": [JobFile(name="bad.yaml", text="page-fault:\n  nr_tusk: 3\n")]}, "bad.yaml:2"),
+        (
+            {"job_files": [JobFile(name="bad.yaml", text="page-fault:\n  nr_tusk: 3\n")]},
+            "bad.yaml:2",
+        ),
         ({"job_files": []}, "--job"),
     ],
 )
-def test_a_tree_that_makes_no_sense_is_refused_in_one_sentence(brain: Brain, change: dict[str, Any], told: str) -> None:
+def test_a_tree_that_makes_no_sense_is_refused_in_one_sentence(
+    brain: Brain, change: dict[str, Any], told: str
+) -> None:
     base = base_of(brain)
     with pytest.raises(RequestError, match=r".") as refused:
         brain.watch(**{"base": base, **change})
@@ -225,6 +273,8 @@ def test_two_trees_on_two_testboxes_do_not_disturb_each_other(brain: Brain) -> N
     brain.watch(base)
     brain.watch(base, name="noisy", branch="other", testboxes=["vm-tcg"])
     brain.run()
-    named = {brain.facts("b", n)["testbox"]: brain.facts("b", n)["culprit"]["commit"] for n in (1, 2)}
+    named = {
+        brain.facts("b", n)["testbox"]: brain.facts("b", n)["culprit"]["commit"] for n in (1, 2)
+    }
     assert named == {"vm-icount": first[5], "vm-tcg": other[2]}
     assert len(brain.mails) == 2

@@ -33,7 +33,9 @@ from tests.scenario import a_lab
 
 MIB = 1 << 20
 RULES = Path(__file__).parents[2] / "dashboards" / "prometheus" / "alerts.yml"
-_SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (-?[0-9.e+-]+|NaN)')
+_SAMPLE = re.compile(
+    r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (-?[0-9.e+-]+|NaN)'
+)
 
 
 def parsed(body: str) -> dict[str, dict[str, float]]:
@@ -67,12 +69,17 @@ def settings_at(state: Path, **more: str) -> Settings:
     return load(environ={"SWINGBOT_PATHS_STATE": str(state), **more})
 
 
-def test_the_figures_are_those_of_the_lab(tmp_path: Path, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_the_figures_are_those_of_the_lab(
+    tmp_path: Path, engine: sa.Engine, conn: sa.Connection
+) -> None:
     a_lab(conn)
     settings = settings_at(tmp_path)
     Heartbeat(beat_file(settings)).beat()
     found = looked_at(settings, engine)
-    assert found["swingbot_orders"]['kind="boot",state="ready"'] == conn.execute(sa.text("SELECT count(*) FROM orders WHERE state = 'ready'")).scalar_one()
+    assert (
+        found["swingbot_orders"]['kind="boot",state="ready"']
+        == conn.execute(sa.text("SELECT count(*) FROM orders WHERE state = 'ready'")).scalar_one()
+    )
     assert found["swingbot_orders"]['kind="build",state="running"'] == 0
     assert found["swingbot_boots_total"]['testbox="vm-icount",outcome="panicked"'] == 1
     assert found["swingbot_testbox_state"]['testbox="rack7",state="quarantined"'] == 1
@@ -83,7 +90,9 @@ def test_the_figures_are_those_of_the_lab(tmp_path: Path, engine: sa.Engine, con
     assert found["swingbot_database_up"][""] == 1
     assert 0 <= found["swingbot_loop_last_round_seconds"][""] < 60
     assert found["swingbot_disk_free_bytes"][""] > 0
-    assert 'kind="build",state="waiting"' not in found.get("swingbot_order_oldest_seconds", {})  # there is none, so it has no age
+    assert 'kind="build",state="waiting"' not in found.get(
+        "swingbot_order_oldest_seconds", {}
+    )  # there is none, so it has no age
 
 
 def test_without_a_database_the_rest_is_still_told(tmp_path: Path) -> None:
@@ -96,19 +105,29 @@ def test_without_a_database_the_rest_is_still_told(tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_break_the_format() -> None:
-    body = text([Family("x", "gauge", "doc", [({"testbox": 'a"b\\c\nd'}, 1), ({"testbox": "e"}, None)])])
+    body = text(
+        [Family("x", "gauge", "doc", [({"testbox": 'a"b\\c\nd'}, 1), ({"testbox": "e"}, None)])]
+    )
     assert body == '# HELP x doc\n# TYPE x gauge\nx{testbox="a\\"b\\\\c\\nd"} 1\n'
     assert parsed(body) == {"x": {'testbox="a\\"b\\\\c\\nd"': 1.0}}
 
 
-def test_every_metric_of_the_alert_rules_is_one_of_ours(tmp_path: Path, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_every_metric_of_the_alert_rules_is_one_of_ours(
+    tmp_path: Path, engine: sa.Engine, conn: sa.Connection
+) -> None:
     a_lab(conn)
     conn.execute(sa.text("INSERT INTO alert (kind, reason) VALUES ('stuck', 'x')"))
-    conn.execute(sa.text("INSERT INTO testbox_now (testbox) SELECT name FROM testbox ON CONFLICT DO NOTHING"))
+    conn.execute(
+        sa.text("INSERT INTO testbox_now (testbox) SELECT name FROM testbox ON CONFLICT DO NOTHING")
+    )
     settings = settings_at(tmp_path)
     Heartbeat(beat_file(settings)).beat()
-    ours = looked_at(settings, engine).keys() | {"swingbot_mail_oldest_seconds"}  # there is no mail on its way
-    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    ours = looked_at(settings, engine).keys() | {
+        "swingbot_mail_oldest_seconds"
+    }  # there is no mail on its way
+    rules = [
+        rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
+    ]
     used = {name for rule in rules for name in re.findall(r"\bswingbot_[a-z_]+", rule["expr"])}
     assert len(rules) >= 7
     assert used <= ours
@@ -116,7 +135,11 @@ def test_every_metric_of_the_alert_rules_is_one_of_ours(tmp_path: Path, engine: 
 
 def test_every_alert_has_its_place_in_the_runbook() -> None:
     runbook = (RULES.parents[2] / "docs" / "operations.md").read_text()
-    headings = {re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in runbook.splitlines() if line.startswith("#")}
+    headings = {
+        re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in runbook.splitlines()
+        if line.startswith("#")
+    }
     for group in yaml.safe_load(RULES.read_text())["groups"]:
         for rule in group["rules"]:
             page, _, anchor = rule["annotations"]["runbook"].partition("#")
@@ -128,11 +151,16 @@ def test_every_alert_has_its_place_in_the_runbook() -> None:
 # -- a disk that fills up -------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_handed_out_while_the_disk_is_nearly_full_and_work_goes_on_by_itself(tmp_path: Path, db_url: str, engine: sa.Engine) -> None:
+def test_nothing_is_handed_out_while_the_disk_is_nearly_full_and_work_goes_on_by_itself(
+    tmp_path: Path, db_url: str, engine: sa.Engine
+) -> None:
     base, *_ = make_fakelinux(tmp_path / "linux", [FakeCommit()])
     environment = brain_environment(tmp_path / "state", db_url)
     full = load(environ=environment | {"SWINGBOT_DISK_STOP_BELOW_MIB": str(1 << 40)})
-    roomy = load(environ=environment | {"SWINGBOT_DISK_STOP_BELOW_MIB": "0", "SWINGBOT_DISK_WARN_BELOW_MIB": "0"})
+    roomy = load(
+        environ=environment
+        | {"SWINGBOT_DISK_STOP_BELOW_MIB": "0", "SWINGBOT_DISK_WARN_BELOW_MIB": "0"}
+    )
     brain = make_brain(full, engine, tmp_path / "linux")
     with running_smtpd(full):
         brain.watch(base)
@@ -142,7 +170,10 @@ def test_nothing_is_handed_out_while_the_disk_is_nearly_full_and_work_goes_on_by
         assert brain.count("orders WHERE state IN ('waiting', 'ready')") > 0
         assert brain.count("attempt") == 0
         assert brain.count("alert WHERE kind = 'disk' AND ended_at IS NULL") == 1
-        assert brain.count("report WHERE kind = 'alert' AND subject LIKE '%the disk is nearly full%'") == 1
+        assert (
+            brain.count("report WHERE kind = 'alert' AND subject LIKE '%the disk is nearly full%'")
+            == 1
+        )
         (problem,) = problems_here(full)
         assert "no order is handed out until there is more" in problem["text"]
         with engine.connect() as conn:
@@ -159,9 +190,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 4 MiB."""
     place = tmp_path / "small"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)],
+        capture_output=True,
+        text=True,
+    )
     if mounted.returncode != 0:
-        pytest.skip(f"no file system can be mounted here ({mounted.stderr.strip()}): a disk that is really full is not tried")
+        pytest.skip(
+            f"no file system can be mounted here ({mounted.stderr.strip()}): a disk that is really full is not tried"
+        )
     try:
         yield place
     finally:
@@ -196,9 +233,13 @@ def test_a_disk_that_is_full_loses_nothing_and_says_so(small_disk: Path) -> None
     assert beat.problem is None
 
 
-def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_there_is_one(tmp_path: Path) -> None:
+def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_there_is_one(
+    tmp_path: Path,
+) -> None:
     free = shutil.disk_usage(tmp_path).free // MIB
-    told = why_no_room(settings_at(tmp_path / "not" / "yet", SWINGBOT_DISK_STOP_BELOW_MIB=str(free + (1 << 20))))
+    told = why_no_room(
+        settings_at(tmp_path / "not" / "yet", SWINGBOT_DISK_STOP_BELOW_MIB=str(free + (1 << 20)))
+    )
     assert told is not None
     assert str(tmp_path / "not" / "yet") in told
 
@@ -209,13 +250,23 @@ def test_the_disk_that_counts_is_the_one_of_the_state_directory_even_before_ther
         (99, None, []),
         (9, None, ["is handed out; `swingbot retention`"]),
         (4, None, ["no order is handed out until"]),
-        (99, Beat(age_seconds=SILENT_SECONDS + 1, problem="x"), ["has not gone round for 10 minutes"]),
+        (
+            99,
+            Beat(age_seconds=SILENT_SECONDS + 1, problem="x"),
+            ["has not gone round for 10 minutes"],
+        ),
         (99, Beat(age_seconds=SILENT_SECONDS - 1, problem=None), []),
-        (99, Beat(age_seconds=1, problem="it broke"), ["last round failed and is tried again: it broke"]),
+        (
+            99,
+            Beat(age_seconds=1, problem="it broke"),
+            ["last round failed and is tried again: it broke"],
+        ),
         (4, Beat(age_seconds=9999, problem=None), ["no order", "not gone round"]),
     ],
 )
-def test_problems_of_the_machine_are_told_the_worst_first(free: int, beat: Beat | None, expected: list[str]) -> None:
+def test_problems_of_the_machine_are_told_the_worst_first(
+    free: int, beat: Beat | None, expected: list[str]
+) -> None:
     found = problems(free * MIB, 5, 10, "/srv", beat)
     assert len(found) == len(expected)
     for sentence, words in zip(found, expected, strict=True):

@@ -29,20 +29,37 @@ def test_swings_and_wants_of_before_detection_in_two_stages_are_kept(old: sa.Eng
         make.a_row(conn, comparison, box)
         make.a_swing(conn, comparison, box, state="noted")
         bisection = make.a_bisection(conn, tree, box, kernels)
-        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"), {"b": bisection})
+        conn.execute(
+            sa.text(
+                "INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"
+            ),
+            {"b": bisection},
+        )
     upgrade(old)
     with old.begin() as conn:
-        swing = conn.execute(sa.text("SELECT state, source, anchor, proof, evidence FROM swing")).one()
+        swing = conn.execute(
+            sa.text("SELECT state, source, anchor, proof, evidence FROM swing")
+        ).one()
         assert tuple(swing) == ("noted", "base", None, None, {})
         assert conn.execute(sa.text("SELECT phase FROM bisection_want")).scalars().all() == ["ends"]
-        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 1, 'history')"), {"b": bisection})
-        conn.execute(sa.text("UPDATE swing SET state = 'suspected', source = 'creep', anchor = :v"), {"v": kernels[1].variant})
+        conn.execute(
+            sa.text(
+                "INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 1, 'history')"
+            ),
+            {"b": bisection},
+        )
+        conn.execute(
+            sa.text("UPDATE swing SET state = 'suspected', source = 'creep', anchor = :v"),
+            {"v": kernels[1].variant},
+        )
 
 
 @pytest.mark.parametrize("wrong", ["state = 'perhaps'", "source = 'creep'", "source = 'rumour'"])
 def test_swings_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str) -> None:
     tree, box = make.a_tree(conn), make.a_testbox(conn)
-    comparison = make.a_comparison(conn, tree, make.a_kernel(conn, tree, 0), make.a_kernel(conn, tree, 1), [box], kind="watch")
+    comparison = make.a_comparison(
+        conn, tree, make.a_kernel(conn, tree, 0), make.a_kernel(conn, tree, 1), [box], kind="watch"
+    )
     make.a_row(conn, comparison, box)
     make.a_swing(conn, comparison, box)
     with pytest.raises(sa.exc.IntegrityError):
@@ -53,24 +70,43 @@ def test_wants_of_before_layouts_are_of_the_usual_one_on_the_one_testbox(old: sa
     upgrade_to(old, "0003")
     with old.begin() as conn:
         tree, box = make.a_tree(conn), make.a_testbox(conn)
-        bisection = make.a_bisection(conn, tree, box, [make.a_kernel(conn, tree, n) for n in range(3)])
-        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"), {"b": bisection})
+        bisection = make.a_bisection(
+            conn, tree, box, [make.a_kernel(conn, tree, n) for n in range(3)]
+        )
+        conn.execute(
+            sa.text(
+                "INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"
+            ),
+            {"b": bisection},
+        )
     upgrade(old)
     with old.begin() as conn:
-        assert [tuple(row) for row in conn.execute(sa.text("SELECT k, layout, box FROM bisection_want"))] == [(0, 0, 0)]
-        conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, 0, 1, 'confirm', 2, 1)"), {"b": bisection})
+        assert [
+            tuple(row) for row in conn.execute(sa.text("SELECT k, layout, box FROM bisection_want"))
+        ] == [(0, 0, 0)]
+        conn.execute(
+            sa.text(
+                "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, 0, 1, 'confirm', 2, 1)"
+            ),
+            {"b": bisection},
+        )
 
 
 @pytest.mark.parametrize("wrong", ["layout = -1", "box = -1", "layout = NULL"])
 def test_wants_of_no_layout_or_testbox_are_refused(conn: sa.Connection, wrong: str) -> None:
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     bisection = make.a_bisection(conn, tree, box, [make.a_kernel(conn, tree, n) for n in range(2)])
-    conn.execute(sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"), {"b": bisection})
+    conn.execute(
+        sa.text("INSERT INTO bisection_want (bisection, idx, k, phase) VALUES (:b, 0, 0, 'ends')"),
+        {"b": bisection},
+    )
     with pytest.raises(sa.exc.IntegrityError):
         conn.execute(sa.text(f"UPDATE bisection_want SET {wrong}"))
 
 
-def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(old: sa.Engine) -> None:
+def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(
+    old: sa.Engine,
+) -> None:
     upgrade_to(old, "0006")
     with old.begin() as conn:
         tree, box = make.a_tree(conn), make.a_testbox(conn)
@@ -80,7 +116,10 @@ def test_runs_of_before_demands_stay_as_they_are_and_new_ones_may_be_invalid(old
         assert conn.execute(sa.text("SELECT status FROM run")).scalars().all() == ["ok"]
         for number, status in enumerate(("invalid", "warmup"), start=1):
             conn.execute(
-                sa.text("INSERT INTO run (boot, unit_job, number, status, reason) VALUES (:b, 'j', :n, :s, 'why')"), {"b": boot, "n": number, "s": status}
+                sa.text(
+                    "INSERT INTO run (boot, unit_job, number, status, reason) VALUES (:b, 'j', :n, :s, 'why')"
+                ),
+                {"b": boot, "n": number, "s": status},
             )
         with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
             conn.execute(sa.text("UPDATE run SET status = 'perhaps'"))
@@ -91,7 +130,9 @@ def test_reports_of_before_their_facts_were_kept_have_none(old: sa.Engine) -> No
     with old.begin() as conn:
         tree = make.a_tree(conn)
         add = "INSERT INTO incident (tree, culprit) VALUES (:tree, :culprit) RETURNING id"
-        incident = conn.execute(sa.text(add), {"tree": tree, "culprit": make.a_kernel(conn, tree, 0).variant}).scalar_one()
+        incident = conn.execute(
+            sa.text(add), {"tree": tree, "culprit": make.a_kernel(conn, tree, 0).variant}
+        ).scalar_one()
         make.a_report(conn, incident)
     upgrade(old)
     with old.begin() as conn:
@@ -107,49 +148,89 @@ def test_runs_of_before_result_roots_get_a_place_each(old: sa.Engine) -> None:
         kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
         for k in range(2):
             for kernel in kernels:
-                make.a_boot(conn, box, kernel, k=k, values={make.METRIC: [1.0, 2.0]}, facts={"rootfs": "ab" * 32} if k else {})
+                make.a_boot(
+                    conn,
+                    box,
+                    kernel,
+                    k=k,
+                    values={make.METRIC: [1.0, 2.0]},
+                    facts={"rootfs": "ab" * 32} if k else {},
+                )
     upgrade(old)
     with old.begin() as conn:
-        found = conn.execute(sa.text("SELECT rr.name, r.root_run, r.parser FROM run r JOIN result_root rr ON rr.id = r.result_root ORDER BY r.id")).all()
+        found = conn.execute(
+            sa.text(
+                "SELECT rr.name, r.root_run, r.parser FROM run r JOIN result_root rr ON rr.id = r.result_root ORDER BY r.id"
+            )
+        ).all()
         names = [
             f"result/page-fault/{make.UNIT_JOB.removeprefix('page-fault-')}/vm-icount/{rootfs}/vm-x86_64/gcc-12/{kernel.commit}"
             for rootfs in ("unknown", "rootfs-abababababab")
             for kernel in kernels
         ]
-        assert [tuple(row) for row in found] == [(name, number, None) for name in names for number in (0, 1)]
-        assert conn.execute(sa.text("SELECT value FROM sample ORDER BY run")).scalars().all() == [1.0, 2.0] * 4
+        assert [tuple(row) for row in found] == [
+            (name, number, None) for name in names for number in (0, 1)
+        ]
+        assert (
+            conn.execute(sa.text("SELECT value FROM sample ORDER BY run")).scalars().all()
+            == [1.0, 2.0] * 4
+        )
 
 
-@pytest.mark.parametrize("name", ["result/a/b/c/d/e/f", "result/a/b/c/d/e/f/../x", "/result/a/b/c/d/e/f/g", "result/a/b/c/d/e/f/g h", "result/a/b/c/d/e/f/.."])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "result/a/b/c/d/e/f",
+        "result/a/b/c/d/e/f/../x",
+        "/result/a/b/c/d/e/f/g",
+        "result/a/b/c/d/e/f/g h",
+        "result/a/b/c/d/e/f/..",
+    ],
+)
 def test_result_roots_that_are_no_paths_are_refused(conn: sa.Connection, name: str) -> None:
     with pytest.raises(sa.exc.IntegrityError):
         conn.execute(sa.text("INSERT INTO result_root (name) VALUES (:name)"), {"name": name})
 
 
-def test_reports_of_before_moderation_are_kept_as_dry_runs_and_mail_is_not_stopped(old: sa.Engine) -> None:
+def test_reports_of_before_moderation_are_kept_as_dry_runs_and_mail_is_not_stopped(
+    old: sa.Engine,
+) -> None:
     upgrade_to(old, "0007")
     with old.begin() as conn:
         tree = make.a_tree(conn)
         incident = make.an_incident(conn, tree, make.a_kernel(conn, tree, 0))
         number = make.a_report(conn, incident)
-        conn.execute(sa.text("INSERT INTO outbox (report, message) VALUES (:r, 'mail')"), {"r": number})
+        conn.execute(
+            sa.text("INSERT INTO outbox (report, message) VALUES (:r, 'mail')"), {"r": number}
+        )
     upgrade(old)
     with old.begin() as conn:
-        row = conn.execute(sa.text("SELECT state, kind, would_to, left_out, dry_run, reason, metric, week FROM report")).one()
+        row = conn.execute(
+            sa.text(
+                "SELECT state, kind, would_to, left_out, dry_run, reason, metric, week FROM report"
+            )
+        ).one()
         assert tuple(row) == ("sent", "first", [], [], True, None, None, None)
         assert conn.execute(sa.text("SELECT stopped FROM mail_switch")).scalar_one() is False
         with pytest.raises(sa.exc.IntegrityError, match="mail_switch_pkey"), conn.begin_nested():
             conn.execute(sa.text("INSERT INTO mail_switch DEFAULT VALUES"))
-        with pytest.raises(sa.exc.IntegrityError, match="report_of_incident_or_week"), conn.begin_nested():
+        with (
+            pytest.raises(sa.exc.IntegrityError, match="report_of_incident_or_week"),
+            conn.begin_nested(),
+        ):
             conn.execute(sa.text("UPDATE report SET incident = NULL"))
 
 
-def test_trees_and_variants_of_before_levels_are_trusted_and_a_commit_can_then_be_a_variant_of_each(old: sa.Engine) -> None:
+def test_trees_and_variants_of_before_levels_are_trusted_and_a_commit_can_then_be_a_variant_of_each(
+    old: sa.Engine,
+) -> None:
     upgrade_to(old, "0013")
     with old.begin() as conn:
         conn.execute(sa.text("SET search_path TO swingbot"))
         tree = conn.execute(
-            sa.text("INSERT INTO tree (name, url, branch, base_commit) VALUES ('linus', '/srv/linux', 'master', repeat('a', 40)) RETURNING id")
+            sa.text(
+                "INSERT INTO tree (name, url, branch, base_commit) VALUES ('linus', '/srv/linux', 'master', repeat('a', 40)) RETURNING id"
+            )
         ).scalar_one()
         add = (
             "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin{more})"
@@ -159,9 +240,15 @@ def test_trees_and_variants_of_before_levels_are_trusted_and_a_commit_can_then_b
     upgrade(old)
     with old.begin() as conn:
         conn.execute(sa.text("SET search_path TO swingbot"))
-        assert conn.execute(sa.text("SELECT t.trust, v.trust FROM variant v JOIN tree t ON t.id = v.tree")).one() == ("trusted", "trusted")
-        conn.execute(sa.text(add.format(more=", trust", value=", 'untrusted'")), {"tree": tree, "d": "e"})
+        assert conn.execute(
+            sa.text("SELECT t.trust, v.trust FROM variant v JOIN tree t ON t.id = v.tree")
+        ).one() == ("trusted", "trusted")
+        conn.execute(
+            sa.text(add.format(more=", trust", value=", 'untrusted'")), {"tree": tree, "d": "e"}
+        )
     with old.connect() as conn:
         conn.execute(sa.text("SET search_path TO swingbot"))
         with pytest.raises(sa.exc.IntegrityError, match="variant_once"):
-            conn.execute(sa.text(add.format(more=", trust", value=", 'untrusted'")), {"tree": tree, "d": "f"})
+            conn.execute(
+                sa.text(add.format(more=", trust", value=", 'untrusted'")), {"tree": tree, "d": "f"}
+            )

@@ -14,7 +14,10 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment
 
-JOB = JobFile(name="watched.yaml", text="runs: 2\nperf-profile:\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n")
+JOB = JobFile(
+    name="watched.yaml",
+    text="runs: 2\nperf-profile:\npage-fault:\n  mode: process\n  nr_task: 1\n  cycles: 1\n  size: 128M\n",
+)
 
 
 @pytest.fixture
@@ -28,13 +31,32 @@ def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain:
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base, job_files=[JOB])
     (slow,) = add_commits(brain.repo, [FakeCommit(speed=90)])
-    number = request_comparison(brain.lab, tree_name="fake", base=base, head=slow, job_files=[], overrides={}, testboxes=[], boots=5, patches=[])
+    number = request_comparison(
+        brain.lab,
+        tree_name="fake",
+        base=base,
+        head=slow,
+        job_files=[],
+        overrides={},
+        testboxes=[],
+        boots=5,
+        patches=[],
+    )
     brain.run()
     rows = {row["metric"]: row for row in brain.facts("c", number)["rows"]}
-    assert set(rows) == {METRIC, "perf-stat.task-clock", "perf-stat.context-switches", "perf-profile.lock_slowpath"}
+    assert set(rows) == {
+        METRIC,
+        "perf-stat.task-clock",
+        "perf-stat.context-switches",
+        "perf-profile.lock_slowpath",
+    }
     # the third run of each boot is twice as slow: neither the mean nor the number of runs knows of it
     benchmark = rows[METRIC]
-    assert (benchmark["base"]["boots"], benchmark["base"]["runs"], benchmark["verdict"]) == (5, 10, "worse")
+    assert (benchmark["base"]["boots"], benchmark["base"]["runs"], benchmark["verdict"]) == (
+        5,
+        10,
+        "worse",
+    )
     assert benchmark["change_pct"] == pytest.approx(-10, abs=0.2)
     assert benchmark["base"]["stddev_within"] < 0.001 * benchmark["base"]["mean"]
     lock = rows["perf-profile.lock_slowpath"]

@@ -43,18 +43,31 @@ class Server:
         self.port = free_port()
         self.inbox = state / "maildir"
         code = "from swingbot.app import settings, smtpd; smtpd.serve(settings.load())"
-        environment = {**os.environ, "SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_WEB_PORT": str(self.port - 3), "SWINGBOT_CONFIG": ""}
+        environment = {
+            **os.environ,
+            "SWINGBOT_PATHS_STATE": str(state),
+            "SWINGBOT_WEB_PORT": str(self.port - 3),
+            "SWINGBOT_CONFIG": "",
+        }
         self.process = subprocess.Popen([sys.executable, "-c", code], env=environment)
         deadline = time.monotonic() + 20
-        while not any(c.status == psutil.CONN_LISTEN for c in psutil.Process(self.process.pid).net_connections("tcp")):
-            assert self.process.poll() is None and time.monotonic() < deadline, "the mail server does not listen"
+        while not any(
+            c.status == psutil.CONN_LISTEN
+            for c in psutil.Process(self.process.pid).net_connections("tcp")
+        ):
+            assert self.process.poll() is None and time.monotonic() < deadline, (
+                "the mail server does not listen"
+            )
             time.sleep(0.02)
 
     def settle(self) -> None:
         """Wait until it has done with clients that are gone: as in service, where an interrupted mail is looked up ten seconds later."""
         quiet = 0
         while quiet < 3:
-            busy = any(c.status != psutil.CONN_LISTEN for c in psutil.Process(self.process.pid).net_connections("tcp"))
+            busy = any(
+                c.status != psutil.CONN_LISTEN
+                for c in psutil.Process(self.process.pid).net_connections("tcp")
+            )
             quiet = 0 if busy or any(self.inbox.glob("tmp/*")) else quiet + 1
             time.sleep(0.05)
 
@@ -72,7 +85,12 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def an_incident(conn: sa.Connection) -> int:
     commit = "a" * 40
-    tree = conn.execute(sa.text("INSERT INTO tree (name, url, branch, base_commit) VALUES ('t', 'u', 'b', :c) RETURNING id"), {"c": commit}).scalar_one()
+    tree = conn.execute(
+        sa.text(
+            "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t', 'u', 'b', :c) RETURNING id"
+        ),
+        {"c": commit},
+    ).scalar_one()
     variant = conn.execute(
         sa.text(
             "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)"
@@ -80,16 +98,28 @@ def an_incident(conn: sa.Connection) -> int:
         ),
         {"tree": tree, "c": commit, "key": "b" * 64},
     ).scalar_one()
-    incident: int = conn.execute(sa.text("INSERT INTO incident (tree, culprit) VALUES (:t, :v) RETURNING id"), {"t": tree, "v": variant}).scalar_one()
+    incident: int = conn.execute(
+        sa.text("INSERT INTO incident (tree, culprit) VALUES (:t, :v) RETURNING id"),
+        {"t": tree, "v": variant},
+    ).scalar_one()
     return incident
 
 
-def a_report(engine: sa.Engine, state: str = "queued", revision: int = 1, incident: int | None = None) -> tuple[int, str]:
+def a_report(
+    engine: sa.Engine, state: str = "queued", revision: int = 1, incident: int | None = None
+) -> tuple[int, str]:
     """A stored report that is due at NOW; its id and its Message-ID."""
     with engine.begin() as conn:
         number = reports.reserve_report_id(conn)
         mid = message_id(f"r{number}", "mail", revision, "example.org")
-        message = encode(Mail(subject="s", body="Grüße\n.\n.dot\n"), "bot <bot@example.org>", ["dev@example.org"], [], mid, NOW)
+        message = encode(
+            Mail(subject="s", body="Grüße\n.\n.dot\n"),
+            "bot <bot@example.org>",
+            ["dev@example.org"],
+            [],
+            mid,
+            NOW,
+        )
         reports.add_report(
             conn,
             id=number,
@@ -104,7 +134,10 @@ def a_report(engine: sa.Engine, state: str = "queued", revision: int = 1, incide
             message=message,
             state=state,
         )
-        conn.execute(sa.text("UPDATE outbox SET next_try = :now WHERE report = :id"), {"now": NOW, "id": number})
+        conn.execute(
+            sa.text("UPDATE outbox SET next_try = :now WHERE report = :id"),
+            {"now": NOW, "id": number},
+        )
     return number, mid
 
 
@@ -134,7 +167,14 @@ def test_a_queued_report_arrives_once_and_byte_for_byte(engine: sa.Engine, serve
     assert (report.state, report.sent_at, report.tries) == ("sent", NOW, 1)
 
 
-def run_sender(url: str, server: Server, archive: Path, authoritative: bool, now: datetime, crash_at: int | None) -> int:
+def run_sender(
+    url: str,
+    server: Server,
+    archive: Path,
+    authoritative: bool,
+    now: datetime,
+    crash_at: int | None,
+) -> int:
     """One pass of the sender in a process of its own (a fork: an interpreter's start would cost a second); 0, or -9 when it met the checkpoint."""
     child = os.fork()
     if child == 0:
@@ -142,7 +182,10 @@ def run_sender(url: str, server: Server, archive: Path, authoritative: bool, now
         try:
             if crash_at is not None:
                 os.environ["SWINGBOT_CRASH_AT"] = str(crash_at)
-            outbox, mailer = reports.PostgresOutbox(make_engine(url)), SmtpMailer(host="127.0.0.1", port=server.port)
+            outbox, mailer = (
+                reports.PostgresOutbox(make_engine(url)),
+                SmtpMailer(host="127.0.0.1", port=server.port),
+            )
             send_due(outbox, mailer, MaildirArchive(path=archive, authoritative=authoritative), now)
             status = 0
         except Exception:
@@ -154,7 +197,9 @@ def run_sender(url: str, server: Server, archive: Path, authoritative: bool, now
     return status
 
 
-def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Engine, db_url: str, server: Server) -> None:
+def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(
+    engine: sa.Engine, db_url: str, server: Server
+) -> None:
     with engine.begin() as conn:
         incident = an_incident(conn)
     crash_at = 1
@@ -168,10 +213,14 @@ def test_a_sender_killed_at_any_checkpoint_sends_exactly_one_mail(engine: sa.Eng
         if status == 0:
             break
         crash_at += 1
-    assert crash_at > 10, "there are checkpoints around two commits, in the conversation, and around the archive"
+    assert crash_at > 10, (
+        "there are checkpoints around two commits, in the conversation, and around the archive"
+    )
 
 
-def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Engine, db_url: str, server: Server) -> None:
+def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(
+    engine: sa.Engine, db_url: str, server: Server
+) -> None:
     with engine.begin() as conn:
         incident = an_incident(conn)
     crash_at, status, revision = 1, -signal.SIGKILL, 0
@@ -187,7 +236,9 @@ def test_a_sender_killed_twice_in_recovery_sends_exactly_one_mail(engine: sa.Eng
         crash_at += 2
 
 
-def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(engine: sa.Engine, db_url: str, server: Server, tmp_path: Path) -> None:
+def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(
+    engine: sa.Engine, db_url: str, server: Server, tmp_path: Path
+) -> None:
     copies = tmp_path / "copies"
     with engine.begin() as conn:
         incident = an_incident(conn)
@@ -208,7 +259,9 @@ def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(e
     assert ends == [*not_taken_out, *nothing_left, *handed_over, *copy_kept, ("sent", 1)]
 
 
-def test_an_unknown_report_is_sent_again_when_a_person_releases_it(engine: sa.Engine, db_url: str, server: Server, tmp_path: Path) -> None:
+def test_an_unknown_report_is_sent_again_when_a_person_releases_it(
+    engine: sa.Engine, db_url: str, server: Server, tmp_path: Path
+) -> None:
     number, mid = a_report(engine)
     assert run_sender(db_url, server, tmp_path / "copies", False, NOW, 2) == -signal.SIGKILL
     assert run_sender(db_url, server, tmp_path / "copies", False, LATER, None) == 0
@@ -221,27 +274,45 @@ def test_an_unknown_report_is_sent_again_when_a_person_releases_it(engine: sa.En
     assert state_of(engine, number) == "sent" and len(maildir.find(server.inbox, mid)) == 1
 
 
-def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(engine: sa.Engine, db_url: str, server: Server) -> None:
+def test_an_interrupted_mail_is_not_sent_again_before_its_server_can_have_settled(
+    engine: sa.Engine, db_url: str, server: Server
+) -> None:
     number, mid = a_report(engine)
     assert run_sender(db_url, server, server.inbox, True, NOW, 2) == -signal.SIGKILL
     assert run_sender(db_url, server, server.inbox, True, NOW + SETTLE / 2, None) == 0
     assert state_of(engine, number) == "sending" and maildir.find(server.inbox, mid) == []
 
 
-def test_a_dead_mail_server_delays_a_report_and_says_why(engine: sa.Engine, server: Server, tmp_path: Path) -> None:
+def test_a_dead_mail_server_delays_a_report_and_says_why(
+    engine: sa.Engine, server: Server, tmp_path: Path
+) -> None:
     number, _ = a_report(engine)
-    outbox, archive = reports.PostgresOutbox(engine), MaildirArchive(path=tmp_path / "m", authoritative=True)
+    outbox, archive = (
+        reports.PostgresOutbox(engine),
+        MaildirArchive(path=tmp_path / "m", authoritative=True),
+    )
     nobody = SmtpMailer(host="127.0.0.1", port=free_port())
     for tries, wait in ((1, 30), (2, 60), (3, 120)):
         due = the_report(engine, number).next_try
         (sent,) = send_due(outbox, nobody, archive, due)
         report = the_report(engine, number)
         assert sent.fate is Fate.DELAYED
-        assert (report.state, report.tries, report.next_try) == ("queued", tries, due + timedelta(seconds=wait))
+        assert (report.state, report.tries, report.next_try) == (
+            "queued",
+            tries,
+            due + timedelta(seconds=wait),
+        )
         assert "cannot be reached" in (report.error or "")
-    assert send_due(outbox, nobody, archive, the_report(engine, number).next_try - timedelta(seconds=1)) == []
+    assert (
+        send_due(
+            outbox, nobody, archive, the_report(engine, number).next_try - timedelta(seconds=1)
+        )
+        == []
+    )
     works = SmtpMailer(host="127.0.0.1", port=server.port)
-    assert [sent.fate for sent in send_due(outbox, works, archive, the_report(engine, number).next_try)] == [Fate.SENT]
+    assert [
+        sent.fate for sent in send_due(outbox, works, archive, the_report(engine, number).next_try)
+    ] == [Fate.SENT]
     assert the_report(engine, number).error is None
 
 
@@ -250,9 +321,16 @@ class Refusing:
         raise MailRefused("550 no such user")
 
 
-def test_a_refused_report_is_held_with_the_reason_and_can_be_released(engine: sa.Engine, tmp_path: Path) -> None:
+def test_a_refused_report_is_held_with_the_reason_and_can_be_released(
+    engine: sa.Engine, tmp_path: Path
+) -> None:
     number, _ = a_report(engine)
-    (sent,) = send_due(reports.PostgresOutbox(engine), Refusing(), MaildirArchive(path=tmp_path, authoritative=True), NOW)
+    (sent,) = send_due(
+        reports.PostgresOutbox(engine),
+        Refusing(),
+        MaildirArchive(path=tmp_path, authoritative=True),
+        NOW,
+    )
     report = the_report(engine, number)
     assert sent.fate is Fate.HELD and report.state == "held" and report.error == "550 no such user"
     with engine.begin() as conn:
@@ -265,7 +343,10 @@ def test_two_senders_take_turns(engine: sa.Engine, tmp_path: Path) -> None:
     outbox = reports.PostgresOutbox(engine)
     with outbox.turn() as mine, reports.PostgresOutbox(engine).turn() as other:
         assert mine and not other
-        assert send_due(outbox, Refusing(), MaildirArchive(path=tmp_path, authoritative=True), NOW) == []
+        assert (
+            send_due(outbox, Refusing(), MaildirArchive(path=tmp_path, authoritative=True), NOW)
+            == []
+        )
     with outbox.turn() as mine:
         assert mine
 
@@ -293,12 +374,49 @@ def test_drafting_the_same_report_twice_is_drafting_it_once(engine: sa.Engine) -
 
 
 MOVES = {
-    "queue": {"draft": "queued", "queued": "queued", "sending": "sending", "sent": "sent", "held": None, "unknown": None, "dropped": None},
-    "hold": {"draft": "held", "queued": "held", "held": "held", "sending": None, "sent": None, "unknown": None, "dropped": None},
-    "release": {"draft": "queued", "held": "queued", "unknown": "queued", "queued": "queued", "sending": "sending", "sent": "sent", "dropped": None},
-    "drop": {"draft": "dropped", "held": "dropped", "queued": "dropped", "unknown": "dropped", "dropped": "dropped", "sending": None, "sent": None},
+    "queue": {
+        "draft": "queued",
+        "queued": "queued",
+        "sending": "sending",
+        "sent": "sent",
+        "held": None,
+        "unknown": None,
+        "dropped": None,
+    },
+    "hold": {
+        "draft": "held",
+        "queued": "held",
+        "held": "held",
+        "sending": None,
+        "sent": None,
+        "unknown": None,
+        "dropped": None,
+    },
+    "release": {
+        "draft": "queued",
+        "held": "queued",
+        "unknown": "queued",
+        "queued": "queued",
+        "sending": "sending",
+        "sent": "sent",
+        "dropped": None,
+    },
+    "drop": {
+        "draft": "dropped",
+        "held": "dropped",
+        "queued": "dropped",
+        "unknown": "dropped",
+        "dropped": "dropped",
+        "sending": None,
+        "sent": None,
+    },
 }
-VERBS = {"queue": reports.queue_report, "hold": reports.hold, "release": reports.release, "drop": reports.drop}
+VERBS = {
+    "queue": reports.queue_report,
+    "hold": reports.hold,
+    "release": reports.release,
+    "drop": reports.drop,
+}
 
 
 def test_each_command_moves_a_report_as_the_table_says_and_twice_is_once(engine: sa.Engine) -> None:
@@ -309,7 +427,9 @@ def test_each_command_moves_a_report_as_the_table_says_and_twice_is_once(engine:
                 conn.execute(sa.text("UPDATE report SET state = :s"), {"s": start})
             with engine.begin() as conn:
                 if end is None:
-                    with pytest.raises(reports.ReportError, match=f"cannot {verb} r{number}, which is {start}: .+"):
+                    with pytest.raises(
+                        reports.ReportError, match=f"cannot {verb} r{number}, which is {start}: .+"
+                    ):
                         VERBS[verb](conn, number)
                 else:
                     assert VERBS[verb](conn, number) == end

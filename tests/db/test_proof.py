@@ -28,7 +28,11 @@ from tests.fakes.mail import brain_environment, running_smtpd
 
 LINK = "Link: https://lore.kernel.org/r/20260101000000.7-{}-dev@example.org"
 _DATE = "2026-01-02T00:00:00Z"
-_WHO = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in (("NAME", "A"), ("EMAIL", "a@example.org"), ("DATE", _DATE))}
+_WHO = {
+    f"GIT_{role}_{part}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for part, value in (("NAME", "A"), ("EMAIL", "a@example.org"), ("DATE", _DATE))
+}
 
 
 @pytest.fixture
@@ -43,15 +47,32 @@ def commit(brain: Brain, subject: str, /, **later: Any) -> str:
     """A commit that says in a file of its own what is so from here on; reverting one does not conflict with others."""
     for name, value in later.items():
         (brain.repo / f"{name}.c").write_text(f"{value}\n")
-    known = json.loads((brain.repo / "later").read_text()) if (brain.repo / "later").exists() else {}
-    (brain.repo / "later").write_text("{\n\n\n" + ",\n\n\n".join(f'"{k}": {json.dumps(v)}' for k, v in sorted((known | later).items())) + "\n\n\n}\n")
+    known = (
+        json.loads((brain.repo / "later").read_text()) if (brain.repo / "later").exists() else {}
+    )
+    (brain.repo / "later").write_text(
+        "{\n\n\n"
+        + ",\n\n\n".join(f'"{k}": {json.dumps(v)}' for k, v in sorted((known | later).items()))
+        + "\n\n\n}\n"
+    )
     for words in (("add", "-A", "-f"), ("commit", "-q", "-m", subject)):
-        subprocess.run(["git", "-C", str(brain.repo), *words], check=True, env={**os.environ, **_WHO})
-    return subprocess.run(["git", "-C", str(brain.repo), "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        subprocess.run(
+            ["git", "-C", str(brain.repo), *words], check=True, env={**os.environ, **_WHO}
+        )
+    return subprocess.run(
+        ["git", "-C", str(brain.repo), "rev-parse", "HEAD"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
 
 
 def watched(brain: Brain, *testboxes: str, **more: Any) -> None:
-    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"), testboxes=list(testboxes) or ["vm-icount"], **more)
+    brain.watch(
+        brain.lab.git.fetch_branch("base", str(brain.repo), "main"),
+        testboxes=list(testboxes) or ["vm-icount"],
+        **more,
+    )
     brain.run()
 
 
@@ -78,8 +99,12 @@ def test_a_culprit_that_passes_every_gate_is_mailed_with_them(brain: Brain) -> N
     brain.run()
     assert brain.facts("i")["culprit"]["commit"] == culprit
     found = gates(brain)
-    wanted = dict.fromkeys(("reproduced", "tip", "series", "revert", "code", "layout", "facts", "elsewhere"), "pass")
-    assert {name: gate["status"] for name, gate in found.items() if name != "executed"} == wanted, found
+    wanted = dict.fromkeys(
+        ("reproduced", "tip", "series", "revert", "code", "layout", "facts", "elsewhere"), "pass"
+    )
+    assert {name: gate["status"] for name, gate in found.items() if name != "executed"} == wanted, (
+        found
+    )
     assert "12.0% worse" in found["tip"]["reason"]
     assert "13.6% better" in found["revert"]["reason"]
     assert found["code"]["reason"] == "1 function: do_fault 200 to 188 bytes"
@@ -87,7 +112,9 @@ def test_a_culprit_that_passes_every_gate_is_mailed_with_them(brain: Brain) -> N
     assert len(found["tip"]["boots"]["head"]) == 3
     report = brain.facts("r")
     assert report["state"] == "sent"
-    assert "Passed: reproduced (100% of it in another build layout), tip (100% of it)" in body(brain)
+    assert "Passed: reproduced (100% of it in another build layout), tip (100% of it)" in body(
+        brain
+    )
     assert "size do_fault: 200 to 188 bytes" in body(brain)
     assert "whether reverting the commit" not in body(brain)
     with brain.engine.connect() as conn:
@@ -115,12 +142,18 @@ def _asked_again(brain: Brain) -> None:
     assert not set(again["boots"]["head"]) & set(before["boots"]["head"])
     with brain.engine.begin() as conn:
         of_culprit = "SELECT kb.image_sha256 FROM incident i JOIN variant v ON v.id = i.culprit JOIN kernel_build kb USING (build_key)"
-        conn.execute(sa.text(f'UPDATE boot SET facts = facts || \'{{"qemu_version": "9.9"}}\' WHERE image_sha256 = ({of_culprit})'))
+        conn.execute(
+            sa.text(
+                f'UPDATE boot SET facts = facts || \'{{"qemu_version": "9.9"}}\' WHERE image_sha256 = ({of_culprit})'
+            )
+        )
     prove_again(brain.lab, 1, ["facts"])
     facts = gates(brain)["facts"]
     assert facts["status"] == "fail"
     assert "qemu_version" in facts["reason"]
-    assert [cost.answer for cost in foresee_gates(brain.lab, 1, ["facts"])] == [f"fail: {facts['reason']}"]
+    assert [cost.answer for cost in foresee_gates(brain.lab, 1, ["facts"])] == [
+        f"fail: {facts['reason']}"
+    ]
     (cost,) = foresee_gates(brain.lab, 1, ["layout"])
     assert (cost.builds, cost.boots) == (0, 6)
 
@@ -142,7 +175,10 @@ def test_a_testbox_whose_file_goes_at_any_stage_fails_no_round(brain: Brain) -> 
             break
     assert brain.facts("i")["culprit"]["commit"] == culprit
     found = gates(brain)
-    assert (found["tip"]["status"], found["tip"]["reason"]) == ("not run", "testbox vm-icount or configuration vm-x86_64 is gone")
+    assert (found["tip"]["status"], found["tip"]["reason"]) == (
+        "not run",
+        "testbox vm-icount or configuration vm-x86_64 is gone",
+    )
     assert found["code"]["status"] == "pass"
     assert brain.facts("r")["state"] == "held"  # a person looks at what could not be proved
 
@@ -156,7 +192,9 @@ def test_a_change_that_hangs_on_the_layout_is_held_after_more_boots(brain: Brain
     brain.poll()
     brain.run()
     found = statuses(brain)
-    assert {name: found[name] for name in ("reproduced", "code", "layout", "elsewhere", "series")} == {
+    assert {
+        name: found[name] for name in ("reproduced", "code", "layout", "elsewhere", "series")
+    } == {
         "reproduced": "fail",
         "code": "fail",
         "layout": "fail",
@@ -166,7 +204,13 @@ def test_a_change_that_hangs_on_the_layout_is_held_after_more_boots(brain: Brain
     assert brain.facts("r")["state"] == "held"
     assert "Layout or noise suspected" in body(brain)
     with brain.engine.connect() as conn:
-        boots = conn.execute(sa.text("SELECT boots FROM comparison WHERE kind = 'attribute' ORDER BY id")).scalars().all()
+        boots = (
+            conn.execute(
+                sa.text("SELECT boots FROM comparison WHERE kind = 'attribute' ORDER BY id")
+            )
+            .scalars()
+            .all()
+        )
     assert boots == [3, 6]
     assert brain.mails == []
     _more_boots_are_lost(brain)
@@ -175,13 +219,21 @@ def test_a_change_that_hangs_on_the_layout_is_held_after_more_boots(brain: Brain
 def _more_boots_are_lost(brain: Brain) -> None:
     """The mail is written from what there was before."""
     with brain.engine.begin() as conn:
-        conn.execute(sa.text("UPDATE comparison SET status = 'failed' WHERE id = (SELECT comparison FROM incident)"))
+        conn.execute(
+            sa.text(
+                "UPDATE comparison SET status = 'failed' WHERE id = (SELECT comparison FROM incident)"
+            )
+        )
         conn.execute(sa.text("UPDATE report SET state = 'dropped', withdrawn = 'for a test'"))
         conn.execute(sa.text("UPDATE sighting SET report = NULL"))
     brain.run()
     assert len(brain.facts("i")["reports"]) == 2
     with brain.engine.connect() as conn:
-        told = conn.execute(sa.text("SELECT c.boots, c.status FROM incident i JOIN comparison c ON c.id = i.comparison")).one()
+        told = conn.execute(
+            sa.text(
+                "SELECT c.boots, c.status FROM incident i JOIN comparison c ON c.id = i.comparison"
+            )
+        ).one()
     assert tuple(told) == (3, "done")
 
 
@@ -192,7 +244,12 @@ def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(br
     for n in range(3):
         commit(brain, "mm: something else", note=n + 1)
     brain.poll()
-    brain.lab = replace(brain.lab, policies=replace(brain.lab.policies, proof_gates=("tip", "revert", "elsewhere"), proof_budget_seconds=1.0))
+    brain.lab = replace(
+        brain.lab,
+        policies=replace(
+            brain.lab.policies, proof_gates=("tip", "revert", "elsewhere"), proof_budget_seconds=1.0
+        ),
+    )
     brain.run()
     found = gates(brain)
     assert brain.facts("i")["culprit"]["commit"] == culprit
@@ -216,31 +273,53 @@ def test_a_change_that_is_gone_at_the_tip_or_stays_without_the_commit_is_held(br
     assert (found["tip"]["status"], found["revert"]["status"]) == ("pass", "fail"), found
 
 
-def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_them(brain: Brain) -> None:
+def test_gates_that_take_too_long_are_not_run_and_the_mail_is_written_without_them(
+    brain: Brain,
+) -> None:
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     add_commits(brain.repo, [FakeCommit(), FakeCommit(speed=88), FakeCommit()])
-    brain.lab = replace(brain.lab, policies=replace(brain.lab.policies, proof_deadline_seconds=-1.0))
+    brain.lab = replace(
+        brain.lab, policies=replace(brain.lab.policies, proof_deadline_seconds=-1.0)
+    )
     brain.watch(base)
     brain.run()
     found = gates(brain)
     assert found["reproduced"]["reason"].startswith("not over after")
     assert found["revert"]["reason"] == "conflict in state.json"
-    assert found["series"]["reason"] == "no series known: the commit's message names no patch of one"
+    assert (
+        found["series"]["reason"] == "no series known: the commit's message names no patch of one"
+    )
     assert brain.facts("r")["state"] == "held"
     assert "whether it is still there at the tip of the branch" in body(brain)
     with brain.engine.connect() as conn:
-        assert set(conn.execute(sa.text("SELECT status FROM comparison WHERE kind = 'gate'")).scalars()) == {"cancelled"}
+        assert set(
+            conn.execute(sa.text("SELECT status FROM comparison WHERE kind = 'gate'")).scalars()
+        ) == {"cancelled"}
     _on_the_command_line(brain)
 
 
-def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody_asks_for_it(brain: Brain) -> None:
+def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody_asks_for_it(
+    brain: Brain,
+) -> None:
     base = commit(brain, "mm: set the stage", note=0, speed=100)
     culprit = commit(brain, "mm: be slow", speed=88)
     tip = commit(brain, "mm: something else", note=2)
     watched(brain, "vm-icount", "vm-tcg")
-    number = start_bisection(brain.lab, tree_name="fake", good=base, bad=tip, job_files=[], overrides={}, metric=METRIC, testbox="vm-icount")
+    number = start_bisection(
+        brain.lab,
+        tree_name="fake",
+        good=base,
+        bad=tip,
+        job_files=[],
+        overrides={},
+        metric=METRIC,
+        testbox="vm-icount",
+    )
     brain.run()
-    assert (brain.facts("b", number)["culprit"]["commit"], brain.facts("i")["culprit"]["commit"]) == (culprit, culprit)
+    assert (
+        brain.facts("b", number)["culprit"]["commit"],
+        brain.facts("i")["culprit"]["commit"],
+    ) == (culprit, culprit)
     assert gates(brain) == {} and brain.count("report") == 0
     with pytest.raises(RequestError, match="is no gate"):
         prove_again(brain.lab, 1, ["tipp"])
@@ -249,21 +328,42 @@ def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody
         prove_again(brain.lab, 1, [])
     brain.run()
     found = statuses(brain)
-    assert {found[name] for name in ("reproduced", "tip", "revert", "code", "elsewhere")} == {"pass"}, gates(brain)
+    assert {found[name] for name in ("reproduced", "tip", "revert", "code", "elsewhere")} == {
+        "pass"
+    }, gates(brain)
     assert brain.facts("r")["incident"] == "i1"
 
 
 def _on_the_command_line(brain: Brain) -> None:
     def ask(*words: str) -> tuple[int, str]:
-        done = CliRunner().invoke(main, words, env={"SWINGBOT_DB_URL": brain.settings.db.url, "SWINGBOT_PATHS_STATE": str(brain.settings.state)})
+        done = CliRunner().invoke(
+            main,
+            words,
+            env={
+                "SWINGBOT_DB_URL": brain.settings.db.url,
+                "SWINGBOT_PATHS_STATE": str(brain.settings.state),
+            },
+        )
         return done.exit_code, done.output
 
-    assert ask("proof", "show", "i9") == (2, "swingbot: there is no incident i9; `swingbot list incidents` shows those there are\n")
+    assert ask("proof", "show", "i9") == (
+        2,
+        "swingbot: there is no incident i9; `swingbot list incidents` shows those there are\n",
+    )
     assert ask("proof", "run", "i9")[0] == 2
-    assert ask("proof", "run", "i1", "--gate", "tipp")[1].startswith("swingbot: 'tipp' is no gate; known are reproduced, ")
+    assert ask("proof", "run", "i1", "--gate", "tipp")[1].startswith(
+        "swingbot: 'tipp' is no gate; known are reproduced, "
+    )
     status, shown = ask("proof", "show", "i1")
     assert status == 0 and "conflict in state.json" in shown
     status, cost = ask("proof", "cost", "i1")
     assert status == 0 and "not run: conflict in state.json" in cost
-    asked = {gate["gate"]: gate for gate in json.loads(ask("proof", "run", "i1", "--gate", "layout", "--json")[1])["gates"]}
-    assert (asked["layout"]["status"], asked["layout"]["tries"], asked["tip"]["tries"]) == ("running", 2, 1)
+    asked = {
+        gate["gate"]: gate
+        for gate in json.loads(ask("proof", "run", "i1", "--gate", "layout", "--json")[1])["gates"]
+    }
+    assert (asked["layout"]["status"], asked["layout"]["tries"], asked["tip"]["tries"]) == (
+        "running",
+        2,
+        1,
+    )

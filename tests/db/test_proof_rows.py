@@ -16,7 +16,11 @@ from tests.db.test_migrations import upgrade_to
 def an_incident(conn: sa.Connection) -> int:
     tree = make.a_tree(conn)
     add = "INSERT INTO incident (tree, culprit) VALUES (:tree, :culprit) RETURNING id"
-    return int(conn.execute(sa.text(add), {"tree": tree, "culprit": make.a_kernel(conn, tree, 0).variant}).scalar_one())
+    return int(
+        conn.execute(
+            sa.text(add), {"tree": tree, "culprit": make.a_kernel(conn, tree, 0).variant}
+        ).scalar_one()
+    )
 
 
 def test_comparisons_and_incidents_of_before_gates_are_kept_and_have_none(old: sa.Engine) -> None:
@@ -30,7 +34,9 @@ def test_comparisons_and_incidents_of_before_gates_are_kept_and_have_none(old: s
     with old.begin() as conn:
         assert PgStore(conn).gates(incident) == []
         assert conn.execute(sa.text("SELECT kind FROM comparison")).scalars().all() == ["attribute"]
-        conn.execute(sa.text("UPDATE comparison SET kind = 'gate' WHERE id = :c"), {"c": comparison})
+        conn.execute(
+            sa.text("UPDATE comparison SET kind = 'gate' WHERE id = :c"), {"c": comparison}
+        )
         with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
             conn.execute(sa.text("UPDATE comparison SET kind = 'perhaps'"))
 
@@ -53,7 +59,16 @@ def test_gates_that_make_no_sense_are_refused(conn: sa.Connection, gate: GateRow
 def test_a_gate_is_one_row_however_often_it_is_asked_for(conn: sa.Connection) -> None:
     store, incident = PgStore(conn), an_incident(conn)
     for tries, status in ((1, "running"), (1, "fail"), (2, "running"), (2, "pass")):
-        store.put_gate(incident, GateRow(gate="tip", status=status, reason="why", tries=tries, foreseen={"builds": 1, "boots": 6, "seconds": 30.0}))  # type: ignore[arg-type]
+        store.put_gate(
+            incident,
+            GateRow(
+                gate="tip",
+                status=status,
+                reason="why",
+                tries=tries,
+                foreseen={"builds": 1, "boots": 6, "seconds": 30.0},
+            ),
+        )  # type: ignore[arg-type]
     (gate,) = store.gates(incident)
     assert (gate.status, gate.tries) == ("pass", 2)
     assert store.incidents_under_proof() == []

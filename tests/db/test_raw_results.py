@@ -47,7 +47,9 @@ def a_compared_brain(url: str, place: Path) -> Iterator[Brain]:
     """One comparison, c1, of a base and a tip that differ by one per cent."""
     engine = make_engine(url)
     base, *_ = make_fakelinux(place / "linux", [FakeCommit(speed=101)])
-    brain = make_brain(load(environ=brain_environment(place / "state", url)), engine, place / "linux")
+    brain = make_brain(
+        load(environ=brain_environment(place / "state", url)), engine, place / "linux"
+    )
     brain.watch(base)
     brain.run()
     yield brain
@@ -55,9 +57,14 @@ def a_compared_brain(url: str, place: Path) -> Iterator[Brain]:
 
 
 @pytest.fixture(scope="module")
-def brain(server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
+def brain(
+    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Brain]:
     """For tests that only look."""
-    with fresh(server_url, template) as url, a_compared_brain(url, tmp_path_factory.mktemp("brain")) as found:
+    with (
+        fresh(server_url, template) as url,
+        a_compared_brain(url, tmp_path_factory.mktemp("brain")) as found,
+    ):
         yield found
 
 
@@ -74,7 +81,12 @@ def rows(brain: Brain, sql: str, **values: Any) -> list[Any]:
 
 
 def export(brain: Brain, out: Path, id: str = "c1") -> Export:
-    found = Export(Here(brain.engine, Artifacts(brain.settings.artifacts), id), out, brain.lab.programs, lambda line: None)
+    found = Export(
+        Here(brain.engine, Artifacts(brain.settings.artifacts), id),
+        out,
+        brain.lab.programs,
+        lambda line: None,
+    )
     found.run()
     return found
 
@@ -82,7 +94,11 @@ def export(brain: Brain, out: Path, id: str = "c1") -> Export:
 def results_tar(brain: Brain, boot: str = "x1") -> Path:
     """Where the store keeps the results of a boot."""
     with brain.engine.connect() as conn:
-        sha256 = next(file["sha256"] for file in read.raw_manifest(conn, boot)["files"] if file["path"] == "results.tar")
+        sha256 = next(
+            file["sha256"]
+            for file in read.raw_manifest(conn, boot)["files"]
+            if file["path"] == "results.tar"
+        )
     return Path(brain.settings.artifacts, sha256[:2], f"{sha256[2:]}.zst")
 
 
@@ -100,17 +116,24 @@ def test_every_run_has_its_place_under_a_result_root_and_knows_its_parser(brain:
         assert [row.root_run for row in found if row.name == of_name] == list(range(6))
 
 
-def test_a_boot_whose_results_the_store_lost_is_booted_again_and_not_counted(db_url: str, tmp_path: Path) -> None:
+def test_a_boot_whose_results_the_store_lost_is_booted_again_and_not_counted(
+    db_url: str, tmp_path: Path
+) -> None:
     engine = make_engine(db_url)
     base, *_ = make_fakelinux(tmp_path / "linux", [FakeCommit()])
-    brain = make_brain(load(environ=brain_environment(tmp_path / "state", db_url)), engine, tmp_path / "linux")
+    brain = make_brain(
+        load(environ=brain_environment(tmp_path / "state", db_url)), engine, tmp_path / "linux"
+    )
     brain.watch(base)
     lost = LosesFirst(brain.lab.artifacts)
     brain.lab = replace(brain.lab, artifacts=lost)
     brain.run()
     assert lost.count == 1
     assert brain.facts("c")["status"] == "done"
-    assert rows(brain, "SELECT count(*) FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.kind = 'boot'") == [(7,)]
+    assert rows(
+        brain,
+        "SELECT count(*) FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.kind = 'boot'",
+    ) == [(7,)]
     assert rows(brain, "SELECT count(*), count(DISTINCT order_id) FROM boot") == [(6, 6)]
     engine.dispose()
 
@@ -133,31 +156,61 @@ class LosesFirst:
 
 
 def test_samples_come_out_of_the_database_as_they_went_in(own_brain: Brain) -> None:
-    for number, name in enumerate(("tab\there", "back\\slash", "line\nbreak", "m" * 255, "naïve µs", "\\N", "\\.")):
+    for number, name in enumerate(
+        ("tab\there", "back\\slash", "line\nbreak", "m" * 255, "naïve µs", "\\N", "\\.")
+    ):
         written = [0.1 + 0.2, 1e299, -1e-300, 5e15 + 0.5]
         with own_brain.lab.transaction("test") as store:
-            store.add_runs(1, [ParsedRun(unit_job="other", number=number, status="ok", samples={name: written})], {})
+            store.add_runs(
+                1,
+                [ParsedRun(unit_job="other", number=number, status="ok", samples={name: written})],
+                {},
+            )
         assert values(own_brain, name) == written
 
 
-def test_what_is_no_number_or_no_name_fails_the_run_and_stops_nothing(own_brain: Brain, tmp_path: Path) -> None:
-    for wrong in ("'m' * 10_000: 1.0", "'m': float('nan')", "'m': [1.0, float('-inf')]", "'m': 1e301", "'../m': 1.0"):
+def test_what_is_no_number_or_no_name_fails_the_run_and_stops_nothing(
+    own_brain: Brain, tmp_path: Path
+) -> None:
+    for wrong in (
+        "'m' * 10_000: 1.0",
+        "'m': float('nan')",
+        "'m': [1.0, float('-inf')]",
+        "'m': 1e301",
+        "'../m': 1.0",
+    ):
         mended(own_brain, tmp_path, f"    return {{{wrong}}}\n")
         assert reparse(own_brain.lab).runs == 12
         assert rows(own_brain, "SELECT count(*) FROM sample") == [(0,)]
-        assert all(row.status == "failed" and ("finite" in row.reason or "name" in row.reason) for row in rows(own_brain, "SELECT status, reason FROM run"))
+        assert all(
+            row.status == "failed" and ("finite" in row.reason or "name" in row.reason)
+            for row in rows(own_brain, "SELECT status, reason FROM run")
+        )
 
 
 # --- a directory of raw results ---
 
 
-def test_a_directory_of_raw_results_is_whole_and_checks_itself(brain: Brain, tmp_path: Path) -> None:
+def test_a_directory_of_raw_results_is_whole_and_checks_itself(
+    brain: Brain, tmp_path: Path
+) -> None:
     done = export(brain, tmp_path / "c1")
     assert (done.runs, done.notes) == (12, [])
-    checked = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "c1", capture_output=True, text=True)
+    checked = subprocess.run(
+        ["sha256sum", "--quiet", "-c", "SHA256SUMS"],
+        cwd=tmp_path / "c1",
+        capture_output=True,
+        text=True,
+    )
     assert (checked.returncode, checked.stderr) == (0, "")
-    files = {str(path.relative_to(tmp_path / "c1")) for path in (tmp_path / "c1").rglob("*") if path.is_file() and "boot" not in path.parts}
-    listed = {line.split("  ", 1)[1] for line in (tmp_path / "c1" / "SHA256SUMS").read_text().splitlines()}
+    files = {
+        str(path.relative_to(tmp_path / "c1"))
+        for path in (tmp_path / "c1").rglob("*")
+        if path.is_file() and "boot" not in path.parts
+    }
+    listed = {
+        line.split("  ", 1)[1] for line in (tmp_path / "c1" / "SHA256SUMS").read_text().splitlines()
+    }
     assert files - {"SHA256SUMS"} == listed
     with (tmp_path / "c1" / "samples.csv").open(newline="") as file:
         samples = list(csv.DictReader(file))
@@ -172,19 +225,25 @@ def test_a_directory_of_raw_results_is_whole_and_checks_itself(brain: Brain, tmp
         assert (run / "boot" / "console.log").read_text() == "booted\n"
 
 
-def test_bringing_raw_results_again_brings_nothing_and_mends_what_was_spoilt(brain: Brain, tmp_path: Path) -> None:
+def test_bringing_raw_results_again_brings_nothing_and_mends_what_was_spoilt(
+    brain: Brain, tmp_path: Path
+) -> None:
     first = export(brain, tmp_path / "c1")
     before = {path: path.read_bytes() for path in (tmp_path / "c1").rglob("*") if path.is_file()}
     second = export(brain, tmp_path / "c1")
     assert (second.fetched, second.kept) == (0, first.fetched)
-    assert {path: path.read_bytes() for path in (tmp_path / "c1").rglob("*") if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in (tmp_path / "c1").rglob("*") if path.is_file()
+    } == before
     (tmp_path / "c1" / "x1" / "console.log").write_text("bOoted\n")
     (tmp_path / "c1" / "x2" / "results.tar").unlink()
     whole = before[tmp_path / "c1" / "x2" / "results.tar"]
     (tmp_path / "c1" / "x2" / "results.tar.part").write_bytes(whole[:5000])
     third = export(brain, tmp_path / "c1")
     assert (third.fetched, third.notes) == (2, [])
-    assert {path: path.read_bytes() for path in (tmp_path / "c1").rglob("*") if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in (tmp_path / "c1").rglob("*") if path.is_file()
+    } == before
 
 
 @pytest.mark.parametrize("part", [b"other bytes", b"x" * 1_000_000])
@@ -194,7 +253,9 @@ def test_a_part_of_something_else_is_begun_anew(brain: Brain, tmp_path: Path, pa
     assert export(brain, tmp_path / "c1").notes == []
 
 
-def test_what_the_store_lost_is_named_and_the_rest_is_brought(own_brain: Brain, tmp_path: Path) -> None:
+def test_what_the_store_lost_is_named_and_the_rest_is_brought(
+    own_brain: Brain, tmp_path: Path
+) -> None:
     results_tar(own_brain).unlink()
     damaged = results_tar(own_brain, "x2")
     damaged.write_bytes(damaged.read_bytes()[:-30])
@@ -204,7 +265,10 @@ def test_what_the_store_lost_is_named_and_the_rest_is_brought(own_brain: Brain, 
     text = (tmp_path / "c1" / "README").read_text()
     assert "x1/results.tar" in text
     assert "x2/results.tar" in text
-    assert subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "c1").returncode == 0
+    assert (
+        subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "c1").returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize("id", ["x1", "o", "c1"])
@@ -224,14 +288,53 @@ class Hostile:
 
     def manifest(self) -> dict[str, Any]:
         file = {"sha256": "0" * 64, "size": 3}
-        run = {"unit_job": "j", "run": 0, "status": "ok", "reason": None, "seconds": 1.0, "parser": None}
-        boot = {"id": "x1", "commit": "c", "k": 0, "testbox": "t", "roles": ["base"], "facts": {}, "files": {}}
-        runs = [run | {"result_root": "result/../../../../../../../0"}, run | {"result_root": "../../x", "run": 1}]
-        names = ["../escaped", "/tmp/escaped", "a/../../escaped", "x1/..", "", "a//b", "a\x00b", "ok/good"]
-        return {"id": "c1", "kind": "comparison", "files": [file | {"path": name} for name in names], "boots": [boot | {"runs": runs}]}
+        run = {
+            "unit_job": "j",
+            "run": 0,
+            "status": "ok",
+            "reason": None,
+            "seconds": 1.0,
+            "parser": None,
+        }
+        boot = {
+            "id": "x1",
+            "commit": "c",
+            "k": 0,
+            "testbox": "t",
+            "roles": ["base"],
+            "facts": {},
+            "files": {},
+        }
+        runs = [
+            run | {"result_root": "result/../../../../../../../0"},
+            run | {"result_root": "../../x", "run": 1},
+        ]
+        names = [
+            "../escaped",
+            "/tmp/escaped",
+            "a/../../escaped",
+            "x1/..",
+            "",
+            "a//b",
+            "a\x00b",
+            "ok/good",
+        ]
+        return {
+            "id": "c1",
+            "kind": "comparison",
+            "files": [file | {"path": name} for name in names],
+            "boots": [boot | {"runs": runs}],
+        }
 
     def samples(self) -> Iterator[dict[str, Any]]:
-        yield {"boot": "x1", "unit_job": "j", "run": 0, "metric": "m", "value": 1.0, "result_root": "result/../../../../../../../0"}
+        yield {
+            "boot": "x1",
+            "unit_job": "j",
+            "run": 0,
+            "metric": "m",
+            "value": 1.0,
+            "result_root": "result/../../../../../../../0",
+        }
 
     def content(self, file: dict[str, Any], offset: int) -> Iterator[bytes]:
         yield b"not what was promised, and far too long" * 1000
@@ -241,7 +344,9 @@ def test_nothing_from_elsewhere_leads_out_of_the_directory(tmp_path: Path) -> No
     out = tmp_path / "in" / "here"
     done = Export(Hostile(), out, {}, lambda line: None)
     done.run()
-    assert {path.name for path in tmp_path.rglob("*") if path.is_file() and out not in path.parents} == set()
+    assert {
+        path.name for path in tmp_path.rglob("*") if path.is_file() and out not in path.parents
+    } == set()
     assert not any(path.name == "good" for path in out.rglob("*"))
     assert len(done.notes) == 8
 
@@ -266,15 +371,22 @@ def test_the_web_service_gives_the_same_directory(brain: Brain, tmp_path: Path) 
     export(brain, tmp_path / "here")
     with served(brain) as address:
         (tmp_path / "there" / "x1").mkdir(parents=True)
-        (tmp_path / "there" / "x1" / "results.tar.part").write_bytes((tmp_path / "here" / "x1" / "results.tar").read_bytes()[:3000])
-        done = Export(There(f"{address}/raw/c1/"), tmp_path / "there", brain.lab.programs, lambda line: None)
+        (tmp_path / "there" / "x1" / "results.tar.part").write_bytes(
+            (tmp_path / "here" / "x1" / "results.tar").read_bytes()[:3000]
+        )
+        done = Export(
+            There(f"{address}/raw/c1/"), tmp_path / "there", brain.lab.programs, lambda line: None
+        )
         done.run()
     assert done.notes == []
     shutil.rmtree(tmp_path / "there" / "raw", ignore_errors=True)
     for made in ("README", "SHA256SUMS"):  # the one says where it came from, the other has its sum
         (tmp_path / "here" / made).unlink()
         (tmp_path / "there" / made).unlink()
-    assert subprocess.run(["diff", "-r", "here", "there"], cwd=tmp_path, capture_output=True).stdout == b""
+    assert (
+        subprocess.run(["diff", "-r", "here", "there"], cwd=tmp_path, capture_output=True).stdout
+        == b""
+    )
 
 
 # --- pages ---
@@ -282,11 +394,15 @@ def test_the_web_service_gives_the_same_directory(brain: Brain, tmp_path: Path) 
 
 @pytest.fixture
 def client(brain: Brain) -> Iterator[TestClient]:
-    with TestClient(make_app(brain.settings, brain.engine, read, Artifacts(brain.settings.artifacts).open)) as found:
+    with TestClient(
+        make_app(brain.settings, brain.engine, read, Artifacts(brain.settings.artifacts).open)
+    ) as found:
         yield found
 
 
-def test_result_roots_are_walked_from_the_top_to_the_files_of_a_run(brain: Brain, client: TestClient) -> None:
+def test_result_roots_are_walked_from_the_top_to_the_files_of_a_run(
+    brain: Brain, client: TestClient
+) -> None:
     (name, *_), *_ = rows(brain, "SELECT name FROM result_root ORDER BY id")
     at = "/raw/result/"
     for part in [*name.split("/")[1:], "3"]:
@@ -301,23 +417,46 @@ def test_result_roots_are_walked_from_the_top_to_the_files_of_a_run(brain: Brain
     assert "stdout" in client.get(at + "SHA256SUMS").text
 
 
-@pytest.mark.parametrize("path", ["nothing", "page-fault/..%2f..%2f", "page-fault/x/y/z/a/b/c/0/stdout", "page-fault/x/y/z/a/b/c/nine", "%00", "a" * 3000])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nothing",
+        "page-fault/..%2f..%2f",
+        "page-fault/x/y/z/a/b/c/0/stdout",
+        "page-fault/x/y/z/a/b/c/nine",
+        "%00",
+        "a" * 3000,
+    ],
+)
 def test_what_is_no_result_root_is_a_sentence(client: TestClient, path: str) -> None:
     assert client.get(f"/raw/result/{path}/").status_code in (400, 404)
 
 
-def test_a_stored_file_comes_with_its_checksum_in_parts_and_not_twice(brain: Brain, client: TestClient) -> None:
+def test_a_stored_file_comes_with_its_checksum_in_parts_and_not_twice(
+    brain: Brain, client: TestClient
+) -> None:
     whole = client.get("/raw/x1/results.tar")
     tag = whole.headers["etag"]
-    sums = dict(reversed(line.split("  ", 1)) for line in client.get("/raw/x1/SHA256SUMS").text.splitlines())
+    sums = dict(
+        reversed(line.split("  ", 1)) for line in client.get("/raw/x1/SHA256SUMS").text.splitlines()
+    )
     assert sums["results.tar"] == tag.strip('"')
     assert int(whole.headers["content-length"]) == len(whole.content)
     piece = client.get("/raw/x1/results.tar", headers={"Range": "bytes=100-199"})
-    assert (piece.status_code, piece.content, piece.headers["content-range"]) == (206, whole.content[100:200], f"bytes 100-199/{len(whole.content)}")
+    assert (piece.status_code, piece.content, piece.headers["content-range"]) == (
+        206,
+        whole.content[100:200],
+        f"bytes 100-199/{len(whole.content)}",
+    )
     told = client.head("/raw/x1/results.tar", headers={"Range": "bytes=100-199"})
     assert (told.status_code, told.content, told.headers["content-length"]) == (206, b"", "100")
     assert client.get("/raw/x1/results.tar", headers={"If-None-Match": tag}).status_code == 304
-    assert client.get("/raw/x1/results.tar", headers={"Range": f"bytes={len(whole.content)}-"}).status_code == 416
+    assert (
+        client.get(
+            "/raw/x1/results.tar", headers={"Range": f"bytes={len(whole.content)}-"}
+        ).status_code
+        == 416
+    )
 
 
 def test_a_result_root_that_is_not_there_is_not_found(brain: Brain) -> None:
@@ -344,7 +483,14 @@ HALVED = '    return {"per_process_ops": faults / seconds / tasks / 2, "faults":
 
 
 def values(brain: Brain, metric: str) -> list[float]:
-    return [row.value for row in rows(brain, "SELECT value FROM sample WHERE metric = :metric ORDER BY run, seq", metric=metric)]
+    return [
+        row.value
+        for row in rows(
+            brain,
+            "SELECT value FROM sample WHERE metric = :metric ORDER BY run, seq",
+            metric=metric,
+        )
+    ]
 
 
 def test_what_todays_parsers_have_read_is_not_read_again(brain: Brain) -> None:
@@ -354,7 +500,9 @@ def test_what_todays_parsers_have_read_is_not_read_again(brain: Brain) -> None:
     assert (done.runs, done.changed) == (12, 0)
 
 
-def test_a_mended_parser_reads_history_again_and_says_what_changed(own_brain: Brain, tmp_path: Path) -> None:
+def test_a_mended_parser_reads_history_again_and_says_what_changed(
+    own_brain: Brain, tmp_path: Path
+) -> None:
     old = values(own_brain, METRIC)
     mended(own_brain, tmp_path, HALVED)
     tried = reparse(own_brain.lab, program="page-fault", dry_run=True)
@@ -366,13 +514,17 @@ def test_a_mended_parser_reads_history_again_and_says_what_changed(own_brain: Br
     assert done.comparisons == [1]
     new = values(own_brain, METRIC)
     assert new == [value / 2 for value in old]
-    journal = [row.changes[METRIC] for row in rows(own_brain, "SELECT changes FROM reparse ORDER BY run")]
+    journal = [
+        row.changes[METRIC] for row in rows(own_brain, "SELECT changes FROM reparse ORDER BY run")
+    ]
     assert journal == [{"old": [one], "new": [other]} for one, other in zip(old, new, strict=True)]
     again = reparse(own_brain.lab, program="page-fault")
     assert (again.runs, again.changed, own_brain.count("reparse")) == (0, 0, 12)
 
 
-def test_history_half_read_again_is_old_or_new_in_each_boot_and_is_finished_later(own_brain: Brain, tmp_path: Path) -> None:
+def test_history_half_read_again_is_old_or_new_in_each_boot_and_is_finished_later(
+    own_brain: Brain, tmp_path: Path
+) -> None:
     old = values(own_brain, METRIC)
     mended(own_brain, tmp_path, HALVED)
 
@@ -413,7 +565,11 @@ def test_a_parsers_version_is_that_of_all_it_is_made_of(tmp_path: Path, what: st
     shutil.copytree(PROGRAMS, tmp_path / "programs")
     before = parser_versions(load_programs(tmp_path / "programs"))
     assert before == parser_versions(load_programs(PROGRAMS))
-    changed = tmp_path / "programs" / ("perf-stat/meta.yaml" if what == "a monitor" else f"netperf/{what}")
+    changed = (
+        tmp_path
+        / "programs"
+        / ("perf-stat/meta.yaml" if what == "a monitor" else f"netperf/{what}")
+    )
     changed.write_text(changed.read_text() + "# mended\n")
     after = parser_versions(load_programs(tmp_path / "programs"))
     assert after["netperf"] != before["netperf"]
@@ -424,17 +580,26 @@ def test_a_parsers_version_is_that_of_all_it_is_made_of(tmp_path: Path, what: st
 
 
 def swingbot(brain: Brain, *words: str) -> Result:
-    environment = {"SWINGBOT_PATHS_STATE": str(brain.settings.state), "SWINGBOT_DB_URL": brain.engine.url.render_as_string(hide_password=False)}
+    environment = {
+        "SWINGBOT_PATHS_STATE": str(brain.settings.state),
+        "SWINGBOT_DB_URL": brain.engine.url.render_as_string(hide_password=False),
+    }
     return CliRunner().invoke(main, words, env=environment)
 
 
 def test_swingbot_raw_says_what_it_brought_and_where(brain: Brain, tmp_path: Path) -> None:
     first = swingbot(brain, "raw", "c1", "--out", str(tmp_path / "c1"))
     assert first.exit_code == 0
-    assert f"12 runs and {len(list(read_samples(brain)))} samples in {tmp_path / 'c1'}" in first.stdout
+    assert (
+        f"12 runs and {len(list(read_samples(brain)))} samples in {tmp_path / 'c1'}" in first.stdout
+    )
     again = json.loads(swingbot(brain, "raw", "c1", "--out", str(tmp_path / "c1"), "--json").stdout)
     assert (again["fetched"], again["missing"]) == (0, [])
-    bare = json.loads(swingbot(brain, "raw", "c1", "--out", str(tmp_path / "bare"), "--without-kernels", "--json").stdout)
+    bare = json.loads(
+        swingbot(
+            brain, "raw", "c1", "--out", str(tmp_path / "bare"), "--without-kernels", "--json"
+        ).stdout
+    )
     kernels = sum(path.is_file() for path in (tmp_path / "c1" / "kernels").rglob("*"))
     assert kernels >= 2
     assert bare["files"] == again["files"] - kernels
@@ -456,7 +621,9 @@ def read_samples(brain: Brain) -> list[Any]:
         ("http://127.0.0.1:9/raw/c1/", 1, "Connection refused"),
     ],
 )
-def test_what_cannot_be_brought_is_one_sentence(brain: Brain, tmp_path: Path, id: str, code: int, words: str) -> None:
+def test_what_cannot_be_brought_is_one_sentence(
+    brain: Brain, tmp_path: Path, id: str, code: int, words: str
+) -> None:
     answer = swingbot(brain, "raw", id, "--out", str(tmp_path / "out"))
     assert answer.exit_code == code
     assert words in answer.stderr
@@ -469,9 +636,14 @@ def test_a_place_that_cannot_be_written_is_one_sentence(brain: Brain, tmp_path: 
     assert (answer.exit_code, answer.stderr.count("\n")) == (1, 1)
 
 
-def test_swingbot_reparse_says_in_words_and_as_json_what_changed(own_brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swingbot_reparse_says_in_words_and_as_json_what_changed(
+    own_brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nothing = swingbot(own_brain, "reparse")
-    assert "0 runs of 6 boots were read again, 12 had been read by today's parser before; 0 runs changed" in nothing.stdout
+    assert (
+        "0 runs of 6 boots were read again, 12 had been read by today's parser before; 0 runs changed"
+        in nothing.stdout
+    )
     mended(own_brain, tmp_path, HALVED)
     monkeypatch.setenv("SWINGBOT_PATHS_JOBS", str(tmp_path / "jobs"))
     (tmp_path / "jobs").mkdir()
@@ -479,7 +651,11 @@ def test_swingbot_reparse_says_in_words_and_as_json_what_changed(own_brain: Brai
     old = values(own_brain, METRIC)
     facts = json.loads(swingbot(own_brain, "reparse", "--dry-run", "--json").stdout)
     assert facts["dry_run"] is True
-    assert facts["changes"][0]["metrics"][METRIC] == {"kind": "changed", "old": [old[0]], "new": [old[0] / 2]}
+    assert facts["changes"][0]["metrics"][METRIC] == {
+        "kind": "changed",
+        "old": [old[0]],
+        "new": [old[0] / 2],
+    }
     text = swingbot(own_brain, "reparse", "--program", "page-fault").stdout
     assert "12 runs changed" in text
     assert f"{old[0]:.15g} -> {old[0] / 2:.15g}" in text

@@ -18,14 +18,46 @@ def a_finished_comparison(conn: sa.Connection) -> tuple[int, make.Box]:
     comparison = make.a_comparison(conn, tree, base, head, [box])
     for k in range(3):
         for kernel, level in ((base, 100.0), (head, 82.0)):
-            make.a_boot(conn, box, kernel, k=k, values={make.METRIC: [level + k, level, level - k], "perf-stat.instructions": [5e9] * 3}, comparison=comparison)
-    make.a_row(conn, comparison, box, "perf-stat.instructions", base=(5e9, 5e9), head=(5.9e9, 5.9e9), verdict="worse", better="lower", unit="")
-    make.a_row(conn, comparison, box, "page-fault.time", base=(10.0, 10.1), head=(10.0, 10.2), verdict="same", better="lower", unit="s")
+            make.a_boot(
+                conn,
+                box,
+                kernel,
+                k=k,
+                values={
+                    make.METRIC: [level + k, level, level - k],
+                    "perf-stat.instructions": [5e9] * 3,
+                },
+                comparison=comparison,
+            )
+    make.a_row(
+        conn,
+        comparison,
+        box,
+        "perf-stat.instructions",
+        base=(5e9, 5e9),
+        head=(5.9e9, 5.9e9),
+        verdict="worse",
+        better="lower",
+        unit="",
+    )
+    make.a_row(
+        conn,
+        comparison,
+        box,
+        "page-fault.time",
+        base=(10.0, 10.1),
+        head=(10.0, 10.2),
+        verdict="same",
+        better="lower",
+        unit="s",
+    )
     make.a_row(conn, comparison, box)
     return comparison, box
 
 
-def test_a_comparison_has_the_keys_scripts_rely_on_and_puts_bad_benchmark_metrics_first(conn: sa.Connection) -> None:
+def test_a_comparison_has_the_keys_scripts_rely_on_and_puts_bad_benchmark_metrics_first(
+    conn: sa.Connection,
+) -> None:
     number, _box = a_finished_comparison(conn)
     found = read.comparison(conn, f"c{number}")
     json.dumps(found)
@@ -33,26 +65,58 @@ def test_a_comparison_has_the_keys_scripts_rely_on_and_puts_bad_benchmark_metric
     assert found["status"] == "done"
     assert len(found["base"]) == 40
     row = found["rows"][0]
-    assert {"unit_job", "testbox", "metric", "unit", "better", "base", "head", "change_pct", "interval_pct", "verdict", "reason"} <= set(row)
+    assert {
+        "unit_job",
+        "testbox",
+        "metric",
+        "unit",
+        "better",
+        "base",
+        "head",
+        "change_pct",
+        "interval_pct",
+        "verdict",
+        "reason",
+    } <= set(row)
     assert row["base"] == {"boots": 3, "runs": 9, "mean": 100.0, "stddev": 1.0}
     assert row["label"].startswith("emulated")
-    assert [r["metric"] for r in found["rows"]] == [make.METRIC, "page-fault.time", "perf-stat.instructions"]
-    assert found["progress"] == {"builds": 2, "builds_total": 2, "boots": 6, "boots_total": 6, "failed": 0}
+    assert [r["metric"] for r in found["rows"]] == [
+        make.METRIC,
+        "page-fault.time",
+        "perf-stat.instructions",
+    ]
+    assert found["progress"] == {
+        "builds": 2,
+        "builds_total": 2,
+        "boots": 6,
+        "boots_total": 6,
+        "failed": 0,
+    }
     assert found["eta_seconds"] is None
     assert len(found["boot_list"]) == 6
 
 
-def test_samples_of_a_comparison_come_from_both_sides_and_from_its_own_boots_only(conn: sa.Connection) -> None:
+def test_samples_of_a_comparison_come_from_both_sides_and_from_its_own_boots_only(
+    conn: sa.Connection,
+) -> None:
     number, box = a_finished_comparison(conn)
     kernel = make.a_kernel(conn, 1, 3)
     make.a_boot(conn, box, kernel, k=0, values={make.METRIC: [1.0]})
-    samples = [row for row in read.samples_of_comparison(conn, number) if row["metric"] == make.METRIC]
+    samples = [
+        row for row in read.samples_of_comparison(conn, number) if row["metric"] == make.METRIC
+    ]
     assert {row["side"] for row in samples} == {"base", "head"}
     assert len(samples) == 18
-    assert [row["value"] for row in samples if row["side"] == "head" and row["k"] == 2] == [84.0, 82.0, 80.0]
+    assert [row["value"] for row in samples if row["side"] == "head" and row["k"] == 2] == [
+        84.0,
+        82.0,
+        80.0,
+    ]
 
 
-def test_a_running_comparison_tells_how_far_it_is_and_estimates_from_earlier_boots(conn: sa.Connection) -> None:
+def test_a_running_comparison_tells_how_far_it_is_and_estimates_from_earlier_boots(
+    conn: sa.Connection,
+) -> None:
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     base, head = make.a_kernel(conn, tree, 0), make.a_kernel(conn, tree, 1)
     comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
@@ -79,11 +143,15 @@ def a_range(conn: sa.Connection, tree: int, commits: int = 8) -> list[make.Kerne
     return [make.a_kernel(conn, tree, number) for number in range(commits + 1)]
 
 
-def test_a_running_bisection_shows_belief_points_log_and_what_is_on_its_way(conn: sa.Connection) -> None:
+def test_a_running_bisection_shows_belief_points_log_and_what_is_on_its_way(
+    conn: sa.Connection,
+) -> None:
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     kernels = a_range(conn, tree)
     belief = {
-        "posterior": [{"idx": idx, "probability": 0.9 if idx == 5 else 0.1 / 7} for idx in range(1, 9)],
+        "posterior": [
+            {"idx": idx, "probability": 0.9 if idx == 5 else 0.1 / 7} for idx in range(1, 9)
+        ],
         "p_none": 0.01,
         "phase": "search",
         "why": "halves the doubt",
@@ -96,14 +164,36 @@ def test_a_running_bisection_shows_belief_points_log_and_what_is_on_its_way(conn
     order = make.an_order(conn, kernels[4], box, k=0, state="running", bisection=bisection)
     found = read.bisection(conn, f"b{bisection}")
     json.dumps(found)
-    assert {"id", "status", "culprit", "culprits", "probability", "change_pct", "interval_pct", "boots", "builds", "seconds", "candidates"} <= set(found)
+    assert {
+        "id",
+        "status",
+        "culprit",
+        "culprits",
+        "probability",
+        "change_pct",
+        "interval_pct",
+        "boots",
+        "builds",
+        "seconds",
+        "candidates",
+    } <= set(found)
     assert found["culprit"] is None
     assert found["probability"] == 0.9
     assert found["boots"] == 1
-    assert [candidate["commit"] for candidate in found["candidates"]] == [kernel.commit for kernel in kernels[1:]]
-    assert [point["state"] for point in found["points"]][:5] == ["good end", "not measured", "not measured", "cannot be measured", "asked"]
+    assert [candidate["commit"] for candidate in found["candidates"]] == [
+        kernel.commit for kernel in kernels[1:]
+    ]
+    assert [point["state"] for point in found["points"]][:5] == [
+        "good end",
+        "not measured",
+        "not measured",
+        "cannot be measured",
+        "asked",
+    ]
     waiting = [entry for entry in found["log"] if entry["seen_at"] is None]
-    assert [(entry["idx"], entry["order"], entry["order_state"]) for entry in waiting] == [(4, f"o{order}", "running")]
+    assert [(entry["idx"], entry["order"], entry["order_state"]) for entry in waiting] == [
+        (4, f"o{order}", "running")
+    ]
     assert 0 < found["progress"]["fraction"] < 1
     assert found["eta_seconds"] > 0
 
@@ -112,7 +202,15 @@ def test_a_finished_bisection_answers_with_its_conclusion(conn: sa.Connection) -
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     kernels = a_range(conn, tree)
     culprit = {"commit": kernels[5].commit, "subject": "mm: commit 5"}
-    candidates = [{"commit": kernel.commit, "subject": "", "probability": 0.99 if kernel is kernels[5] else 0.001, "state": "tested"} for kernel in kernels[1:]]
+    candidates = [
+        {
+            "commit": kernel.commit,
+            "subject": "",
+            "probability": 0.99 if kernel is kernels[5] else 0.001,
+            "state": "tested",
+        }
+        for kernel in kernels[1:]
+    ]
     conclusion = {
         "status": "culprit",
         "culprit": culprit,
@@ -132,10 +230,19 @@ def test_a_finished_bisection_answers_with_its_conclusion(conn: sa.Connection) -
     assert "eta_seconds" not in found
 
 
-def test_an_incident_and_its_report_know_each_other_and_say_which_gates_were_not_run(conn: sa.Connection) -> None:
+def test_an_incident_and_its_report_know_each_other_and_say_which_gates_were_not_run(
+    conn: sa.Connection,
+) -> None:
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     kernels = a_range(conn, tree)
-    bisection = make.a_bisection(conn, tree, box, kernels, status="culprit", conclusion={"culprit": {"commit": kernels[5].commit, "subject": "s"}})
+    bisection = make.a_bisection(
+        conn,
+        tree,
+        box,
+        kernels,
+        status="culprit",
+        conclusion={"culprit": {"commit": kernels[5].commit, "subject": "s"}},
+    )
     incident = make.an_incident(conn, tree, kernels[5], bisections=[bisection])
     report = make.a_report(conn, incident, body="hello\n")
     found = read.incident(conn, incident)
@@ -143,7 +250,18 @@ def test_an_incident_and_its_report_know_each_other_and_say_which_gates_were_not
     assert found["reports"] == [f"r{report}"]
     assert found["culprit"]["commit"] == kernels[5].commit
     told = read.report(conn, f"r{report}")
-    assert {"id", "kind", "state", "incident", "message_id", "to", "cc", "subject", "size", "evidence"} <= set(told)
+    assert {
+        "id",
+        "kind",
+        "state",
+        "incident",
+        "message_id",
+        "to",
+        "cc",
+        "subject",
+        "size",
+        "evidence",
+    } <= set(told)
     assert told["size"] == 6
     assert told["evidence"]["reproduced"] == "pass"
     assert told["evidence"]["revert"] == "not run"
@@ -157,16 +275,24 @@ def test_an_order_shows_each_attempt_with_its_dispatches(conn: sa.Connection) ->
     make.a_dispatch(conn, dead, "boot-vm-icount", state="over")
     make.a_dispatch(conn, make.an_attempt(conn, order, number=2), "boot-vm-icount")
     found = read.order(conn, f"o{order}")
-    assert [(attempt["number"], attempt["state"], len(attempt["dispatches"])) for attempt in found["attempts"]] == [(1, "dead", 1), (2, "running", 1)]
+    assert [
+        (attempt["number"], attempt["state"], len(attempt["dispatches"]))
+        for attempt in found["attempts"]
+    ] == [(1, "dead", 1), (2, "running", 1)]
     assert found["attempts"][0]["dispatches"][0]["bb_number"] == dead
 
 
-def test_a_boot_lists_its_runs_and_a_run_that_failed_has_no_samples_and_a_reason(conn: sa.Connection) -> None:
+def test_a_boot_lists_its_runs_and_a_run_that_failed_has_no_samples_and_a_reason(
+    conn: sa.Connection,
+) -> None:
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     boot = make.a_boot(conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [3.0]})
     make.a_run(conn, boot, number=1, reason="exit status 1")
     found = read.boot(conn, f"x{boot}")
-    assert [(run["status"], run["samples"], run["reason"]) for run in found["runs"]] == [("ok", {make.METRIC: [3.0]}, None), ("failed", {}, "exit status 1")]
+    assert [(run["status"], run["samples"], run["reason"]) for run in found["runs"]] == [
+        ("ok", {make.METRIC: [3.0]}, None),
+        ("failed", {}, "exit status 1"),
+    ]
 
 
 def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
@@ -175,17 +301,34 @@ def test_status_says_what_runs_and_what_is_wrong(conn: sa.Connection) -> None:
     make.a_testbox(conn, "vm-tcg", state="quarantined", reason="ran A against A differently")
     order = make.an_order(conn, make.a_kernel(conn, tree, 0), box, state="running")
     attempt = make.an_attempt(conn, order)
-    conn.execute(sa.text("INSERT INTO lease (testbox, attempt) VALUES ('vm-icount', :attempt)"), {"attempt": attempt})
+    conn.execute(
+        sa.text("INSERT INTO lease (testbox, attempt) VALUES ('vm-icount', :attempt)"),
+        {"attempt": attempt},
+    )
     found = read.status(conn)
     json.dumps(found)
     assert found["queue"]["boot"] == {"waiting": 0, "ready": 0, "running": 1}
-    assert [box["doing"] and box["doing"]["order"] for box in found["testboxes"]] == [f"o{order}", None]
-    assert [problem["link"] for problem in found["problems"]] == ["/tree/mm-demo", "/testbox/vm-tcg"]
+    assert [box["doing"] and box["doing"]["order"] for box in found["testboxes"]] == [
+        f"o{order}",
+        None,
+    ]
+    assert [problem["link"] for problem in found["problems"]] == [
+        "/tree/mm-demo",
+        "/testbox/vm-tcg",
+    ]
 
 
 @pytest.mark.parametrize(
     ("look", "id"),
-    [(read.comparison, "c9"), (read.bisection, "b9"), (read.incident, "i9"), (read.report, "r9"), (read.order, "o9"), (read.boot, "x9"), (read.variant, "v9")],
+    [
+        (read.comparison, "c9"),
+        (read.bisection, "b9"),
+        (read.incident, "i9"),
+        (read.report, "r9"),
+        (read.order, "o9"),
+        (read.boot, "x9"),
+        (read.variant, "v9"),
+    ],
 )
 def test_an_unknown_id_is_a_sentence(conn: sa.Connection, look: object, id: str) -> None:
     assert callable(look)
@@ -195,12 +338,28 @@ def test_an_unknown_id_is_a_sentence(conn: sa.Connection, look: object, id: str)
 
 def test_lists_take_filters_and_refuse_unknown_ones(conn: sa.Connection) -> None:
     number, _ = a_finished_comparison(conn)
-    assert [row["id"] for row in read.list_comparisons(conn, {"tree": "mm-demo", "status": "done,failed", "testbox": "vm-icount"})] == [f"c{number}"]
+    assert [
+        row["id"]
+        for row in read.list_comparisons(
+            conn, {"tree": "mm-demo", "status": "done,failed", "testbox": "vm-icount"}
+        )
+    ] == [f"c{number}"]
     assert read.list_comparisons(conn, {"tree": "other"}) == []
     assert read.list_comparisons(conn)[0]["worse"] == 2
-    assert [row["metric"] for row in read.list_metrics(conn)] == [make.METRIC, "perf-stat.instructions"]
-    assert [row["name"] for row in read.list_testboxes(conn, {"name": "vm-icount"})] == ["vm-icount"]
-    for listed in (read.list_bisections, read.list_incidents, read.list_orders, read.list_reports, read.list_trees):
+    assert [row["metric"] for row in read.list_metrics(conn)] == [
+        make.METRIC,
+        "perf-stat.instructions",
+    ]
+    assert [row["name"] for row in read.list_testboxes(conn, {"name": "vm-icount"})] == [
+        "vm-icount"
+    ]
+    for listed in (
+        read.list_bisections,
+        read.list_incidents,
+        read.list_orders,
+        read.list_reports,
+        read.list_trees,
+    ):
         with pytest.raises(ValueError, match="unknown filter 'colour'"):
             listed(conn, {"colour": "red"})
 
@@ -214,5 +373,9 @@ def test_raw_lists_the_files_of_every_boot_of_a_request(conn: sa.Connection) -> 
     assert len([file for file in manifest["files"] if file["path"].startswith("kernels/")]) == 8
     assert {tuple(boot["roles"]) for boot in manifest["boots"]} == {("base",), ("head",)}
     boot = manifest["boots"][0]["id"]
-    assert [file["path"] for file in read.raw_manifest(conn, boot)["files"]] == ["console.log", "qemu.log", "results.tar"]
+    assert [file["path"] for file in read.raw_manifest(conn, boot)["files"]] == [
+        "console.log",
+        "qemu.log",
+        "results.tar",
+    ]
     assert len(list(read.samples(conn, boot))) == 6

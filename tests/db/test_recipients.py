@@ -29,12 +29,18 @@ from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
 AUTHOR = "Ada Author <ada@example.org>"
-MAINTAINER, LIST = Listed(address="max@example.org", role="maintainer"), Listed(address="mm@lists.example.org", role="list")
+MAINTAINER, LIST = (
+    Listed(address="max@example.org", role="maintainer"),
+    Listed(address="mm@lists.example.org", role="list"),
+)
 
 
 @pytest.fixture
 def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
-    settings = load(environ=brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_MAIL_DRY_RUN": "false", "SWINGBOT_MAIL_LIST_ID": "reports.example.org"})
+    settings = load(
+        environ=brain_environment(tmp_path / "state", db_url)
+        | {"SWINGBOT_MAIL_DRY_RUN": "false", "SWINGBOT_MAIL_LIST_ID": "reports.example.org"}
+    )
     repo = tmp_path / "linux"
     make_fakelinux(repo, [])
     with running_smtpd(settings):
@@ -62,7 +68,19 @@ def a_row(**more: Any) -> Row:
         "sentence": "",
         "better": "higher",
     }
-    return Row(**(facts | {"base": side, "head": side, "change_pct": -12.0, "interval_pct": None, "verdict": "worse"} | more))
+    return Row(
+        **(
+            facts
+            | {
+                "base": side,
+                "head": side,
+                "change_pct": -12.0,
+                "interval_pct": None,
+                "verdict": "worse",
+            }
+            | more
+        )
+    )
 
 
 def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brain) -> None:
@@ -72,10 +90,18 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
     brain.run()
     (letter,) = maildir.letters(brain.settings.maildir)
     mail, report = maildir.read(letter), brain.facts("r")
-    assert mail["To"] == report["to"][0] and report["to"] == report["would_to"] != list(brain.lab.policies.recipients)
-    assert not report["dry_run"] and mail["List-Id"] == "<reports.example.org>" and mail["Auto-Submitted"] == "auto-generated"
+    assert mail["To"] == report["to"][0] and report["to"] == report["would_to"] != list(
+        brain.lab.policies.recipients
+    )
+    assert (
+        not report["dry_run"]
+        and mail["List-Id"] == "<reports.example.org>"
+        and mail["Auto-Submitted"] == "auto-generated"
+    )
     assert report["class"]["metric"] == METRIC
-    with brain.engine.begin() as conn:  # the same mail to the operator, as a dry run would have had it
+    with (
+        brain.engine.begin() as conn
+    ):  # the same mail to the operator, as a dry run would have had it
         case = reports.case_of(conn, 1)
         assert case is not None
         new = readdress(a_lab(brain), case)
@@ -89,13 +115,31 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
 def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
     operator = brain.lab.policies.recipients
     dry = recipients_of(a_lab(brain, MAINTAINER, LIST), "mm", "c" * 40, AUTHOR)
-    assert (dry.to, dry.cc, dry.would_to, dry.would_cc) == (operator, (), ("ada@example.org",), ("max@example.org", "mm@lists.example.org"))
+    assert (dry.to, dry.cc, dry.would_to, dry.would_cc) == (
+        operator,
+        (),
+        ("ada@example.org",),
+        ("max@example.org", "mm@lists.example.org"),
+    )
     real = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR)
-    assert (real.to, real.cc, real.lists) == (("ada@example.org",), ("max@example.org", "mm@lists.example.org"), ("mm@lists.example.org",))
-    private = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False, private_trees=("dev-*",)), "dev-ada", "c" * 40, AUTHOR)
+    assert (real.to, real.cc, real.lists) == (
+        ("ada@example.org",),
+        ("max@example.org", "mm@lists.example.org"),
+        ("mm@lists.example.org",),
+    )
+    private = recipients_of(
+        a_lab(brain, MAINTAINER, LIST, dry_run=False, private_trees=("dev-*",)),
+        "dev-ada",
+        "c" * 40,
+        AUTHOR,
+    )
     assert (private.to, private.cc) == (("ada@example.org",), ())
     hung = recipients_of(a_lab(brain, problem="it hung", dry_run=False), "mm", "c" * 40, AUTHOR)
-    assert (hung.to, hung.cc, hung.problem) == (("ada@example.org",), (), "maintainers and lists are not known: it hung")
+    assert (hung.to, hung.cc, hung.problem) == (
+        ("ada@example.org",),
+        (),
+        "maintainers and lists are not known: it hung",
+    )
     nobody = recipients_of(a_lab(brain, LIST, dry_run=False), "mm", "c" * 40, "Nobody")
     assert (nobody.to, nobody.would_to) == (operator, ())
 
@@ -106,16 +150,37 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
         lab = a_lab(brain, MAINTAINER, release="release")
         assert file_report(lab, store, **whom, headline=a_row()).state == "queued"
         assert file_report(lab, store, **whom, headline=a_row(), shown=False).state == "held"
-        assert file_report(lab, store, **whom, headline=a_row(), unproven="layout failed").reason == "layout failed"
+        assert (
+            file_report(lab, store, **whom, headline=a_row(), unproven="layout failed").reason
+            == "layout failed"
+        )
         assert (
             "nobody to write to (Nobody: the commit has no author"
-            in file_report(a_lab(brain, release="release"), store, **whom | {"author": "Nobody"}, headline=a_row()).reason
+            in file_report(
+                a_lab(brain, release="release"),
+                store,
+                **whom | {"author": "Nobody"},
+                headline=a_row(),
+            ).reason
         )
         faster = a_row(change_pct=30.0, verdict="better")
         assert file_report(lab, store, **whom, headline=faster).state == "draft"
         assert file_report(lab, store, **whom, headline=faster, alone=True).state == "queued"
-        assert file_report(a_lab(brain, MAINTAINER, release="release", digest=False), store, **whom, headline=faster).state == "queued"
-        synced = file_report(lab, store, **whom, headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"))
+        assert (
+            file_report(
+                a_lab(brain, MAINTAINER, release="release", digest=False),
+                store,
+                **whom,
+                headline=faster,
+            ).state
+            == "queued"
+        )
+        synced = file_report(
+            lab,
+            store,
+            **whom,
+            headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"),
+        )
         assert synced.state == "held" and "skipped?" in synced.reason
 
 
@@ -123,9 +188,18 @@ def test_nobody_gets_an_answer_to_a_mail_that_he_did_not_get(brain: Brain) -> No
     operator = brain.lab.policies.recipients
     real = recipients_of(a_lab(brain, MAINTAINER, LIST, dry_run=False), "mm", "c" * 40, AUTHOR)
     after_dry_run = within(real, operator, operator)
-    assert (after_dry_run.to, after_dry_run.cc, after_dry_run.dry_run, after_dry_run.would_to) == (operator, (), True, ("ada@example.org",))
+    assert (after_dry_run.to, after_dry_run.cc, after_dry_run.dry_run, after_dry_run.would_to) == (
+        operator,
+        (),
+        True,
+        ("ada@example.org",),
+    )
     after_some = within(real, ("Ada@example.org", "mm@lists.example.org"), operator)
-    assert (after_some.to, after_some.cc, after_some.dry_run) == (("ada@example.org",), ("mm@lists.example.org",), False)
+    assert (after_some.to, after_some.cc, after_some.dry_run) == (
+        ("ada@example.org",),
+        ("mm@lists.example.org",),
+        False,
+    )
     assert ("max@example.org", "did not get the first mail of this thread") in after_some.left_out
     dry = recipients_of(a_lab(brain, MAINTAINER), "mm", "c" * 40, AUTHOR)
     assert within(dry, ("ada@example.org",), operator).to == operator
@@ -136,36 +210,79 @@ def test_a_report_answers_the_posting_that_the_archive_has(brain: Brain) -> None
 
     def archive(message_id: str, subject: str, author: str) -> Posted | None:
         asked.append((message_id, subject, author))
-        return None if subject == "unknown" else Posted(message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",))
+        return (
+            None
+            if subject == "unknown"
+            else Posted(
+                message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",)
+            )
+        )
 
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     lab = dataclasses.replace(brain.lab, list_archive=archive)
-    assert posting_of(lab, base, "x", AUTHOR) == Posted(message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",))
+    assert posting_of(lab, base, "x", AUTHOR) == Posted(
+        message_id="<1@example.org>", subject="[PATCH] x", references=("<0@example.org>",)
+    )
     assert posting_of(lab, base, "unknown", AUTHOR) is None
     assert posting_of(brain.lab, base, "x", AUTHOR) is None
     assert asked == [("", "x", AUTHOR), ("", "unknown", AUTHOR)]
 
 
-def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(brain: Brain, conn: sa.Connection) -> None:
+def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
+    brain: Brain, conn: sa.Connection
+) -> None:
     monday = datetime(2026, 11, 16, tzinfo=UTC)
     tree = make.a_tree(conn)
     box = make.a_testbox(conn, "vm-2")
     kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
-    comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="watch", status="done", ended_at=monday + timedelta(days=2))
+    comparison = make.a_comparison(
+        conn,
+        tree,
+        kernels[0],
+        kernels[1],
+        [box],
+        kind="watch",
+        status="done",
+        ended_at=monday + timedelta(days=2),
+    )
     make.a_row(conn, comparison, box)
     make.a_swing(conn, comparison, box, change_pct=9.0, direction="better", state="noted")
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
         with lab.transaction("draft digests") as store:
             draft_digests(dataclasses.replace(lab, now=lambda: at), store)
-        return [tuple(row) for row in conn.execute(sa.text("SELECT kind, state, week::text, to_addrs, would_to FROM report ORDER BY id"))]
+        return [
+            tuple(row)
+            for row in conn.execute(
+                sa.text(
+                    "SELECT kind, state, week::text, to_addrs, would_to FROM report ORDER BY id"
+                )
+            )
+        ]
 
     lab = a_lab(brain, release="release", digest_to=("readers@example.org",))
     over = monday + timedelta(weeks=1, hours=6)
     assert drafted(lab, over - timedelta(minutes=1)) == []
     assert drafted(a_lab(brain, digest=False), over) == []
-    expected = [("digest", "queued", "2026-11-16", list(brain.lab.policies.recipients), ["readers@example.org"])]
-    assert drafted(lab, over) == drafted(lab, over) == drafted(lab, over + timedelta(weeks=2)) == expected
+    expected = [
+        (
+            "digest",
+            "queued",
+            "2026-11-16",
+            list(brain.lab.policies.recipients),
+            ["readers@example.org"],
+        )
+    ]
+    assert (
+        drafted(lab, over)
+        == drafted(lab, over)
+        == drafted(lab, over + timedelta(weeks=2))
+        == expected
+    )
     with brain.engine.connect() as connection:
         (mail,) = connection.execute(sa.text("SELECT message FROM outbox")).scalars()
-    assert b"9.0% better" in bytes(mail) and b"Message-ID: <2026-W47.digest.1@" in bytes(mail) and len(mail) < 10_000
+    assert (
+        b"9.0% better" in bytes(mail)
+        and b"Message-ID: <2026-W47.digest.1@" in bytes(mail)
+        and len(mail) < 10_000
+    )

@@ -41,18 +41,34 @@ def test_the_page_leads_to_everything_by_address(site: Site) -> None:
     site.conn.execute(sa.text("UPDATE incident SET comparison = :c"), {"c": lab.comparison})
     site.conn.commit()
     text = page(site, f"/report/r{lab.report}")
-    for path in (f"/plot/c{lab.comparison}/0.svg", f"/plot/b{lab.bisection}.svg", f"/plot/r{lab.report}/history.svg", f"/raw/r{lab.report}/samples.csv"):
+    for path in (
+        f"/plot/c{lab.comparison}/0.svg",
+        f"/plot/b{lab.bisection}.svg",
+        f"/plot/r{lab.report}/history.svg",
+        f"/raw/r{lab.report}/samples.csv",
+    ):
         assert f'"{path}"' in text
         assert site.client.get(path).status_code == 200
     assert "18.1" in text
 
 
-def test_the_history_of_a_metric_has_the_tips_in_order_and_the_commits_that_were_asked_for(site: Site) -> None:
+def test_the_history_of_a_metric_has_the_tips_in_order_and_the_commits_that_were_asked_for(
+    site: Site,
+) -> None:
     headline = read.bisection(site.conn, site.lab.bisection)
     culprit = headline["points"][scenario.CULPRIT]["commit"]
-    where = {"tree": "mm-demo", "testbox": "vm-icount", "unit_job": make.UNIT_JOB, "metric": make.METRIC}
+    where = {
+        "tree": "mm-demo",
+        "testbox": "vm-icount",
+        "unit_job": make.UNIT_JOB,
+        "metric": make.METRIC,
+    }
     found = read.history(site.conn, **where, also=[culprit, "f" * 40])
-    assert [(point["commit"], point["place"]) for point in found] == [(headline["good"], 0), (headline["bad"], 1), (culprit, None)]
+    assert [(point["commit"], point["place"]) for point in found] == [
+        (headline["good"], 0),
+        (headline["bad"], 1),
+        (culprit, None),
+    ]
     values = {boot["boot"]: boot["mean"] for point in found for boot in point["boots"]}
     told = "SELECT 'x' || r.boot AS boot, avg(s.value) AS mean FROM run r JOIN sample s ON s.run = r.id WHERE s.metric = :m GROUP BY r.boot"
     means = {row.boot: row.mean for row in site.conn.execute(sa.text(told), {"m": make.METRIC})}
@@ -61,11 +77,27 @@ def test_the_history_of_a_metric_has_the_tips_in_order_and_the_commits_that_were
 
 
 def test_a_branch_that_was_never_measured_has_no_history(site: Site) -> None:
-    assert read.history(site.conn, tree="mm-demo", testbox="vm-icount", unit_job="nothing", metric=make.METRIC) == []
-    assert read.history(site.conn, tree="nowhere", testbox="vm-icount", unit_job=make.UNIT_JOB, metric=make.METRIC) == []
+    assert (
+        read.history(
+            site.conn, tree="mm-demo", testbox="vm-icount", unit_job="nothing", metric=make.METRIC
+        )
+        == []
+    )
+    assert (
+        read.history(
+            site.conn,
+            tree="nowhere",
+            testbox="vm-icount",
+            unit_job=make.UNIT_JOB,
+            metric=make.METRIC,
+        )
+        == []
+    )
 
 
-def test_a_report_whose_incident_has_no_bisection_has_a_page_and_no_plot_of_the_branch(site: Site) -> None:
+def test_a_report_whose_incident_has_no_bisection_has_a_page_and_no_plot_of_the_branch(
+    site: Site,
+) -> None:
     for table in ("sighting", "incident_bisection"):
         site.conn.execute(sa.text(f"DELETE FROM {table}"))
     site.conn.commit()

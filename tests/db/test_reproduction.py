@@ -73,27 +73,74 @@ def _report(conn: sa.Connection, put: Callable[[bytes], dict[str, Any]], place: 
     parent, culprit = make.a_kernel(conn, tree, 1), make.a_kernel(conn, tree, 2)
     for kernel, image in ((parent, b"parent image"), (culprit, b"commit image" * 9)):
         files = {"bzImage": put(image), "config": put(b"CONFIG_MMU=y\n")}
-        conn.execute(sa.text("UPDATE kernel_build SET files = :files WHERE build_key = :key"), {"files": json.dumps(files), "key": kernel.build_key})
+        conn.execute(
+            sa.text("UPDATE kernel_build SET files = :files WHERE build_key = :key"),
+            {"files": json.dumps(files), "key": kernel.build_key},
+        )
     comparison = make.a_comparison(conn, tree, parent, culprit, [box])
     boots = [
-        make.a_boot(conn, box, kernel, k=k, values={METRIC: [level + k, level + k + 0.5]}, comparison=comparison)
+        make.a_boot(
+            conn,
+            box,
+            kernel,
+            k=k,
+            values={METRIC: [level + k, level + k + 0.5]},
+            comparison=comparison,
+        )
         for k in range(2)
         for kernel, level in ((parent, 1000.0), (culprit, 900.0))
     ]
-    make.a_row(conn, comparison, box, METRIC, base=(1000.25, 1001.25), head=(900.25, 901.25), verdict="worse", unit="faults/s", better="higher", unit_job=JOB)
+    make.a_row(
+        conn,
+        comparison,
+        box,
+        METRIC,
+        base=(1000.25, 1001.25),
+        head=(900.25, 901.25),
+        verdict="worse",
+        unit="faults/s",
+        better="higher",
+        unit_job=JOB,
+    )
     netperf = place / "debian" / "netperf"
-    archive = cpio.archive([cpio.file("bin/busybox", b"b" * 77), cpio.file("bin/netperf", b"n" * 999)])
-    record, handed_on = contents.record(archive, [Binary(netperf, "bin/netperf", "netperf_1_amd64")], {"bin/netperf": netperf}, place / "debian")
+    archive = cpio.archive(
+        [cpio.file("bin/busybox", b"b" * 77), cpio.file("bin/netperf", b"n" * 999)]
+    )
+    record, handed_on = contents.record(
+        archive,
+        [Binary(netperf, "bin/netperf", "netperf_1_amd64")],
+        {"bin/netperf": netperf},
+        place / "debian",
+    )
     put(handed_on)
     files = {
-        "qemu.json": put(json.dumps(["qemu-system-x86_64", "-kernel", "bzImage", "-initrd", "initrd"]).encode()),
-        "job.cpio": put(cpio.archive([cpio.file("job/run.sh", b"#!/bin/sh\n"), cpio.file("job/programs/page-fault/run", b"#!/bin/sh\n", executable=True)])),
+        "qemu.json": put(
+            json.dumps(["qemu-system-x86_64", "-kernel", "bzImage", "-initrd", "initrd"]).encode()
+        ),
+        "job.cpio": put(
+            cpio.archive(
+                [
+                    cpio.file("job/run.sh", b"#!/bin/sh\n"),
+                    cpio.file("job/programs/page-fault/run", b"#!/bin/sh\n", executable=True),
+                ]
+            )
+        ),
         "rootfs.json": put(json.dumps(record).encode()),
     }
     facts = json.dumps({"qemu_version": "QEMU emulator version 7.2.22"})
-    conn.execute(sa.text("UPDATE boot SET files = :files, facts = :facts"), {"files": json.dumps(files), "facts": facts})
-    conclusion = {"status": "culprit", "culprit": {"commit": culprit.commit, "subject": "x"}, "culprits": [], "candidates": []}
-    bisection = make.a_bisection(conn, tree, box, [parent, culprit], status="culprit", conclusion=conclusion, metric=METRIC)
+    conn.execute(
+        sa.text("UPDATE boot SET files = :files, facts = :facts"),
+        {"files": json.dumps(files), "facts": facts},
+    )
+    conclusion = {
+        "status": "culprit",
+        "culprit": {"commit": culprit.commit, "subject": "x"},
+        "culprits": [],
+        "candidates": [],
+    }
+    bisection = make.a_bisection(
+        conn, tree, box, [parent, culprit], status="culprit", conclusion=conclusion, metric=METRIC
+    )
     incident = make.an_incident(conn, tree, culprit, bisections=[bisection], comparison=comparison)
     make.a_report(conn, incident)
     return boots
@@ -106,18 +153,35 @@ def unpacked(content: bytes, place: Path) -> Path:
     return directory
 
 
-def test_what_the_web_service_hands_out_is_whole_and_every_file_is_as_its_sum_says(world: World, tmp_path: Path) -> None:
+def test_what_the_web_service_hands_out_is_whole_and_every_file_is_as_its_sum_says(
+    world: World, tmp_path: Path
+) -> None:
     answer = world.client.get("/report/r1/reproduce.tar.gz")
     assert answer.status_code == 200, answer.text
     assert answer.headers["etag"] == f'"{hashlib.sha256(answer.content).hexdigest()}"'
     directory = unpacked(answer.content, tmp_path / "kit")
     assert directory.name == "swingbot-r1"
-    assert subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=directory).returncode == 0
+    assert (
+        subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=directory).returncode == 0
+    )
     there = {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
-    assert there == {file["path"] for file in world.client.get("/report/r1/reproduce.json").json()["files"]}
-    assert {"job/run.sh", "job/programs/page-fault/run", "job/programs/page-fault/numbers.awk", "kernels/commit/bzImage", "rootfs/rootfs.cpio"} <= there
+    assert there == {
+        file["path"] for file in world.client.get("/report/r1/reproduce.json").json()["files"]
+    }
+    assert {
+        "job/run.sh",
+        "job/programs/page-fault/run",
+        "job/programs/page-fault/numbers.awk",
+        "kernels/commit/bzImage",
+        "rootfs/rootfs.cpio",
+    } <= there
     numbers = [line.split("\t") for line in (directory / "numbers.tsv").read_text().splitlines()]
-    assert [float(row[6]) for row in numbers if row[1] == "parent"] == [1000.0, 1000.5, 1001.0, 1001.5]
+    assert [float(row[6]) for row in numbers if row[1] == "parent"] == [
+        1000.0,
+        1000.5,
+        1001.0,
+        1001.5,
+    ]
     assert (directory / "rootfs" / "left-out").read_text().split()[0] == "bin/netperf"
 
 
@@ -130,9 +194,23 @@ def test_the_same_report_makes_the_same_bytes(world: World, tmp_path: Path) -> N
 
 def test_the_scripts_of_a_kit_start_and_say_what_they_need(world: World, tmp_path: Path) -> None:
     world.made.unpack(world.made.kit("r1"), tmp_path / "kit")
-    done = subprocess.run(["./reproduce.sh", "--only", "nothing"], cwd=tmp_path / "kit", capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "reproduce.sh: --only nothing is neither parent nor commit\n")
-    done = subprocess.run(["./reproduce.sh"], cwd=tmp_path / "kit", capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "QEMU": "no-such-qemu"})
+    done = subprocess.run(
+        ["./reproduce.sh", "--only", "nothing"],
+        cwd=tmp_path / "kit",
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "reproduce.sh: --only nothing is neither parent nor commit\n",
+    )
+    done = subprocess.run(
+        ["./reproduce.sh"],
+        cwd=tmp_path / "kit",
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "QEMU": "no-such-qemu"},
+    )
     assert (done.returncode, "no-such-qemu is not here; install it" in done.stderr) == (1, True)
     (tmp_path / "kit" / "README").write_text("changed")
     done = subprocess.run(["./reproduce.sh"], cwd=tmp_path / "kit", capture_output=True, text=True)
@@ -150,12 +228,16 @@ def test_what_is_gone_is_named_and_the_rest_can_be_had(world: World, tmp_path: P
     assert kit.rootfs is not None
     assert kit.rootfs.archive is not None
     image = kit.kernels["commit"].image_sha256
-    lost = next(member.content for member in members(kit) if member.path == "kernels/commit/bzImage")
+    lost = next(
+        member.content for member in members(kit) if member.path == "kernels/commit/bzImage"
+    )
     gone(world, lost.sha256)  # type: ignore[union-attr]  # an artifact
     gone(world, kit.rootfs.archive.sha256)
     kit = world.made.kit("r1")
     assert len(kit.missing) == 2
-    assert kit.missing[0].startswith("bzImage of the commit's kernel: it is no longer in the artifact store (sha256 ")
+    assert kit.missing[0].startswith(
+        "bzImage of the commit's kernel: it is no longer in the artifact store (sha256 "
+    )
     answer = world.client.get("/report/r1/reproduce.tar.gz")
     assert (answer.status_code, "no longer in the artifact store" in answer.text) == (404, True)
     assert "cannot be reproduced in full any more" in world.client.get("/report/r1").text
@@ -176,7 +258,9 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_is_full_in_the_middle_leaves_nothing_and_says_so(world: World, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_in_the_middle_leaves_nothing_and_says_so(
+    world: World, tmp_path: Path
+) -> None:
     target = tmp_path / "there" / "r1.tar.gz"
     target.parent.mkdir()
     kit = world.made.kit("r1")
@@ -196,22 +280,42 @@ def test_the_page_says_that_the_disk_is_full_and_gives_it_later(world: World) ->
     assert world.client.get("/report/r1/reproduce.tar.gz").status_code == 200
 
 
-def test_a_file_that_was_changed_in_the_store_is_not_handed_on(world: World, tmp_path: Path) -> None:
+def test_a_file_that_was_changed_in_the_store_is_not_handed_on(
+    world: World, tmp_path: Path
+) -> None:
     kit = world.made.kit("r1")
-    image = next(member.content for member in members(kit) if member.path == "kernels/parent/bzImage")
+    image = next(
+        member.content for member in members(kit) if member.path == "kernels/parent/bzImage"
+    )
     sha256 = image.sha256  # type: ignore[union-attr]  # an artifact
     gone(world, sha256)
-    (world.store / sha256[:2] / sha256[2:]).write_bytes(b"PARENT image")  # of the same length, stored plainly
+    (world.store / sha256[:2] / sha256[2:]).write_bytes(
+        b"PARENT image"
+    )  # of the same length, stored plainly
     with pytest.raises(ArtifactError, match=r"kernels/parent/bzImage .* damaged"):
         world.made.write(kit, tmp_path / "r1.tar.gz")
     assert not (tmp_path / "r1.tar.gz").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"[", b'{"files": 7}', b"[" * 100_000, b'{"whole": "x", "archive": "../../etc/passwd", "size": 1, "files": []}'])
-def test_a_worker_that_writes_rubbish_costs_the_kit_its_file_and_no_more(world: World, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[",
+        b'{"files": 7}',
+        b"[" * 100_000,
+        b'{"whole": "x", "archive": "../../etc/passwd", "size": 1, "files": []}',
+    ],
+)
+def test_a_worker_that_writes_rubbish_costs_the_kit_its_file_and_no_more(
+    world: World, content: bytes
+) -> None:
     for name in ("qemu.json", "rootfs.json", "job.cpio"):
         told = world.put(content)
-        world.conn.execute(sa.text("UPDATE boot SET files = files || CAST(:new AS jsonb)"), {"new": json.dumps({name: told})})
+        world.conn.execute(
+            sa.text("UPDATE boot SET files = files || CAST(:new AS jsonb)"),
+            {"new": json.dumps({name: told})},
+        )
     world.conn.commit()
     kit = world.made.kit("r1")
     assert kit.missing
@@ -220,18 +324,37 @@ def test_a_worker_that_writes_rubbish_costs_the_kit_its_file_and_no_more(world: 
 
 
 def test_names_of_a_job_that_lead_elsewhere_are_left_out(world: World) -> None:
-    job = world.put(cpio.archive([cpio.file("../../etc/passwd", b"x"), cpio.file("job/../../x", b"x"), cpio.file("job/run.sh", b"y")]))
-    world.conn.execute(sa.text("UPDATE boot SET files = files || CAST(:new AS jsonb)"), {"new": json.dumps({"job.cpio": job})})
+    job = world.put(
+        cpio.archive(
+            [
+                cpio.file("../../etc/passwd", b"x"),
+                cpio.file("job/../../x", b"x"),
+                cpio.file("job/run.sh", b"y"),
+            ]
+        )
+    )
+    world.conn.execute(
+        sa.text("UPDATE boot SET files = files || CAST(:new AS jsonb)"),
+        {"new": json.dumps({"job.cpio": job})},
+    )
     world.conn.commit()
-    assert [path for path in world.made.kit("r1").programs if "numbers" not in path and not path.endswith(".c")] == ["run.sh"]
+    assert [
+        path
+        for path in world.made.kit("r1").programs
+        if "numbers" not in path and not path.endswith(".c")
+    ] == ["run.sh"]
 
 
 def test_boots_from_before_these_files_were_kept_are_named(world: World) -> None:
     world.conn.execute(sa.text("UPDATE boot SET files = '{}'"))
     world.conn.commit()
     missing = world.made.kit("r1").missing
-    assert f"QEMU's arguments of boot x{world.boots[0]}: it was made before they were kept" in missing
-    assert any(line.startswith("rootfs.cpio: the boots were made before it was kept") for line in missing)
+    assert (
+        f"QEMU's arguments of boot x{world.boots[0]}: it was made before they were kept" in missing
+    )
+    assert any(
+        line.startswith("rootfs.cpio: the boots were made before it was kept") for line in missing
+    )
 
 
 def test_a_report_without_boots_of_its_culprit_is_one_sentence(world: World) -> None:
@@ -254,12 +377,25 @@ def test_what_becomes_of_a_report_changes_no_byte(world: World, tmp_path: Path) 
 
 
 def test_tables_of_a_report_are_plain_text_at_addresses_of_their_own(world: World) -> None:
-    app = make_app(load(environ={}), world.conn.engine, read, lambda sha256: io.BytesIO(), tables.routes(world.conn.engine, printed, FORMS))
+    app = make_app(
+        load(environ={}),
+        world.conn.engine,
+        read,
+        lambda sha256: io.BytesIO(),
+        tables.routes(world.conn.engine, printed, FORMS),
+    )
     with TestClient(app) as client:
         for path in ("/report/r1/mail.txt", "/comparison/c1/lkp.txt", "/incident/i1/changelog.txt"):
             answer = client.get(path)
-            assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8"), answer.text
+            assert (answer.status_code, answer.headers["content-type"]) == (
+                200,
+                "text/plain; charset=utf-8",
+            ), answer.text
             assert METRIC in answer.text
-        for path, sentence in (("/report/r1/pdf.txt", "as mail.txt, lkp.txt"), ("/report/r1/perf.txt", "no counters"), ("/report/r9/lkp.txt", "no report r9")):
+        for path, sentence in (
+            ("/report/r1/pdf.txt", "as mail.txt, lkp.txt"),
+            ("/report/r1/perf.txt", "no counters"),
+            ("/report/r9/lkp.txt", "no report r9"),
+        ):
             answer = client.get(path)
             assert (answer.status_code, sentence in answer.text) == (404, True), answer.text

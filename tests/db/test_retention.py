@@ -60,11 +60,16 @@ def fate(*namings: Named, modified: float = 1000.0) -> tuple[str, bool]:
         ([named("bzImage", 31)], ("kernels", True)),
         ([named("bzImage", 900), named("bzImage", 29)], ("kernels", False)),  # its last use counts
         ([named("bzImage", 900), named("bzImage", 900, "b1 is under way")], ("kernels", False)),
-        ([named("console.log", 900), named("results.tar", 900)], ("results", False)),  # one naming that keeps it is enough
+        (
+            [named("console.log", 900), named("results.tar", 900)],
+            ("results", False),
+        ),  # one naming that keeps it is enough
         ([], ("orphans", True)),
     ],
 )
-def test_a_file_stays_as_long_as_any_naming_of_it_says(namings: Sequence[Named], expected: tuple[str, bool]) -> None:
+def test_a_file_stays_as_long_as_any_naming_of_it_says(
+    namings: Sequence[Named], expected: tuple[str, bool]
+) -> None:
     assert fate(*namings) == expected
     assert fate(*reversed(namings)) == expected
 
@@ -81,7 +86,14 @@ def test_a_file_that_came_again_is_young_however_old_its_boots_are() -> None:
 @pytest.fixture
 def settings(tmp_path: Path, db_url: str) -> Settings:
     environment = brain_environment(tmp_path / "state", db_url)
-    return load(environ=environment | {"SWINGBOT_RETENTION_LOGS_DAYS": "10", "SWINGBOT_RETENTION_KERNELS_DAYS": "30", "SWINGBOT_RETENTION_DEBUG_DAYS": "30"})
+    return load(
+        environ=environment
+        | {
+            "SWINGBOT_RETENTION_LOGS_DAYS": "10",
+            "SWINGBOT_RETENTION_KERNELS_DAYS": "30",
+            "SWINGBOT_RETENTION_DEBUG_DAYS": "30",
+        }
+    )
 
 
 def aged(settings: Settings, days: float) -> None:
@@ -94,24 +106,51 @@ def aged(settings: Settings, days: float) -> None:
 def files_of(conn: sa.Connection, table: str, row: int | str, files: dict[str, str]) -> None:
     key = "build_key" if table == "kernel_build" else "id"
     document = json.dumps({name: {"sha256": sha256, "size": 1} for name, sha256 in files.items()})
-    conn.execute(sa.text(f"UPDATE {table} SET files = CAST(:files AS jsonb) WHERE {key} = :row"), {"files": document, "row": row})
+    conn.execute(
+        sa.text(f"UPDATE {table} SET files = CAST(:files AS jsonb) WHERE {key} = :row"),
+        {"files": document, "row": row},
+    )
 
 
-def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(settings: Settings, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection
+) -> None:
     store = Artifacts(settings.artifacts)
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     kernels = [make.a_kernel(conn, tree, n) for n in range(5)]
     reported = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], status="done")
     bisection = make.a_bisection(conn, tree, box, kernels[:3], status="culprit", conclusion={})
     incident = make.an_incident(conn, tree, kernels[1], bisections=[bisection])
-    conn.execute(sa.text("UPDATE incident SET comparison = :c WHERE id = :i"), {"c": reported, "i": incident})
+    conn.execute(
+        sa.text("UPDATE incident SET comparison = :c WHERE id = :i"), {"c": reported, "i": incident}
+    )
     under_way = make.a_comparison(conn, tree, kernels[2], kernels[3], [box], status="running")
     over = make.a_comparison(conn, tree, kernels[3], kernels[4], [box], status="done")
     logs = {}
-    for what, kernel, comparison in (("base", 0, reported), ("head", 1, reported), ("under way", 2, under_way), ("over", 4, over)):
-        boot = make.a_boot(conn, box, kernels[kernel], values={make.METRIC: [1.0]}, comparison=comparison, at=ago(400))
+    for what, kernel, comparison in (
+        ("base", 0, reported),
+        ("head", 1, reported),
+        ("under way", 2, under_way),
+        ("over", 4, over),
+    ):
+        boot = make.a_boot(
+            conn,
+            box,
+            kernels[kernel],
+            values={make.METRIC: [1.0]},
+            comparison=comparison,
+            at=ago(400),
+        )
         logs[what] = stored(store, f"console of {what}".encode())
-        files_of(conn, "boot", boot, {"console.log": logs[what], "results.tar": stored(store, f"results of {what}".encode())})
+        files_of(
+            conn,
+            "boot",
+            boot,
+            {
+                "console.log": logs[what],
+                "results.tar": stored(store, f"results of {what}".encode()),
+            },
+        )
     conn.execute(sa.text("UPDATE attempt SET ingested_at = ended_at"))
     aged(settings, 400)
     done = retain(settings, engine, NOW, really=True)
@@ -119,14 +158,21 @@ def test_what_was_reported_and_what_is_under_way_stays_whatever_its_age(settings
     assert done.totals["logs"].goes == 1
     assert done.totals["logs"].stays == {"reported in an incident": 2, "somebody waits for it": 1}
     assert done.totals["results"].stays["kept for ever"] == 1
-    with pytest.raises(Gone, match=r"pruned on 2026-06-01 by the rule retention\.logs_days = 10: it was used last on 2025-04-27"):
+    with pytest.raises(
+        Gone,
+        match=r"pruned on 2026-06-01 by the rule retention\.logs_days = 10: it was used last on 2025-04-27",
+    ):
         store.open(logs["over"])
 
 
-def test_a_dry_run_removes_nothing_and_says_the_same(settings: Settings, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_a_dry_run_removes_nothing_and_says_the_same(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection
+) -> None:
     store = Artifacts(settings.artifacts)
     tree, box = make.a_tree(conn), make.a_testbox(conn)
-    boot = make.a_boot(conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400))
+    boot = make.a_boot(
+        conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
+    )
     files_of(conn, "boot", boot, {"console.log": stored(store, b"console")})
     stored(store, b"nobody names this")
     aged(settings, 400)
@@ -144,14 +190,20 @@ def test_a_dry_run_removes_nothing_and_says_the_same(settings: Settings, engine:
     assert again.pruned_before == 1  # of the orphan nothing is told: nobody can ask for it
 
 
-def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(settings: Settings, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection
+) -> None:
     store = Artifacts(settings.artifacts)
-    order = make.an_order(conn, make.a_kernel(conn, make.a_tree(conn), 0), make.a_testbox(conn), state="running")
+    order = make.an_order(
+        conn, make.a_kernel(conn, make.a_tree(conn), 0), make.a_testbox(conn), state="running"
+    )
     attempt = make.an_attempt(conn, order)
     brought = stored(store, b"console of a boot that nobody has looked at yet")
     outcome = json.dumps({"files": {"console.log": {"sha256": brought, "size": 1}}})
     change = "UPDATE attempt SET state = 'ended', outcome = CAST(:o AS jsonb), ended_at = :at, ingested_at = NULL WHERE id = :a"
-    conn.execute(sa.text("UPDATE orders SET state = 'done', ended_at = now() WHERE id = :o"), {"o": order})
+    conn.execute(
+        sa.text("UPDATE orders SET state = 'done', ended_at = now() WHERE id = :o"), {"o": order}
+    )
     conn.execute(sa.text(change), {"o": outcome, "at": ago(300), "a": attempt})
     aged(settings, 300)
     retain(settings, engine, NOW, really=True)
@@ -161,14 +213,18 @@ def test_an_attempt_that_is_not_taken_in_yet_keeps_what_it_brought(settings: Set
     assert not store.has(brought)
 
 
-def test_a_root_file_system_is_as_old_as_the_last_boot_that_names_its_record(settings: Settings, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_a_root_file_system_is_as_old_as_the_last_boot_that_names_its_record(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection
+) -> None:
     store = Artifacts(settings.artifacts)
     tree, box = make.a_tree(conn), make.a_testbox(conn)
     kept = {}
     for number, days in enumerate((1000, 20)):
         archive = stored(store, f"cpio {number}".encode())
         record = stored(store, json.dumps({"archive": archive, "whole": "0" * 64}).encode())
-        boot = make.a_boot(conn, box, make.a_kernel(conn, tree, number), values={make.METRIC: [1.0]}, at=ago(days))
+        boot = make.a_boot(
+            conn, box, make.a_kernel(conn, tree, number), values={make.METRIC: [1.0]}, at=ago(days)
+        )
         files_of(conn, "boot", boot, {"rootfs.json": record})
         kept[days] = archive
     aged(settings, 1000)
@@ -182,10 +238,14 @@ def page(settings: Settings, engine: sa.Engine, path: str) -> tuple[int, str]:
     return answer.status_code, answer.text
 
 
-def test_pages_say_when_and_by_which_rule_a_file_went(settings: Settings, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_pages_say_when_and_by_which_rule_a_file_went(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection
+) -> None:
     store = Artifacts(settings.artifacts)
     tree, box = make.a_tree(conn), make.a_testbox(conn)
-    boot = make.a_boot(conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400))
+    boot = make.a_boot(
+        conn, box, make.a_kernel(conn, tree, 0), values={make.METRIC: [1.0]}, at=ago(400)
+    )
     files_of(conn, "boot", boot, {"console.log": stored(store, b"console")})
     aged(settings, 400)
     retain(settings, engine, NOW, really=True)
@@ -198,16 +258,26 @@ def test_pages_say_when_and_by_which_rule_a_file_went(settings: Settings, engine
     assert page(settings, engine, f"/boot/x{boot}")[0] == 200
 
 
-def test_backup_and_retention_never_work_at_the_same_time(settings: Settings, engine: sa.Engine) -> None:
+def test_backup_and_retention_never_work_at_the_same_time(
+    settings: Settings, engine: sa.Engine
+) -> None:
     settings.state.mkdir()
-    with alone(settings), pytest.raises(KeepError, match="another backup or retention run is at work"):
+    with (
+        alone(settings),
+        pytest.raises(KeepError, match="another backup or retention run is at work"),
+    ):
         retain(settings, engine, NOW, really=True)
 
 
-def test_the_daily_run_is_made_when_it_is_switched_on_and_a_day_has_passed(settings: Settings, engine: sa.Engine, tmp_path: Path, db_url: str) -> None:
+def test_the_daily_run_is_made_when_it_is_switched_on_and_a_day_has_passed(
+    settings: Settings, engine: sa.Engine, tmp_path: Path, db_url: str
+) -> None:
     settings.state.mkdir()
     assert not due(settings, NOW)
-    on = load(environ=brain_environment(tmp_path / "state", db_url) | {"SWINGBOT_RETENTION_ENABLED": "true"})
+    on = load(
+        environ=brain_environment(tmp_path / "state", db_url)
+        | {"SWINGBOT_RETENTION_ENABLED": "true"}
+    )
     assert due(on, NOW)
     retain(on, engine, NOW, really=True)
     assert not due(on, NOW + timedelta(hours=23))
@@ -216,14 +286,22 @@ def test_the_daily_run_is_made_when_it_is_switched_on_and_a_day_has_passed(setti
     assert due(on, NOW)
 
 
-def test_the_command_shows_each_class_and_does_nothing_unless_told(settings: Settings, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_the_command_shows_each_class_and_does_nothing_unless_told(
+    settings: Settings, engine: sa.Engine, conn: sa.Connection
+) -> None:
     store = Artifacts(settings.artifacts)
     orphan = stored(store, b"x" * 3000)
     aged(settings, 400)
-    environment = {"SWINGBOT_DB_URL": settings.db.url, "SWINGBOT_PATHS_STATE": str(settings.state), "SWINGBOT_CONFIG": ""}
+    environment = {
+        "SWINGBOT_DB_URL": settings.db.url,
+        "SWINGBOT_PATHS_STATE": str(settings.state),
+        "SWINGBOT_CONFIG": "",
+    }
 
     def run(*words: str) -> Any:
-        return CliRunner().invoke(main, ["retention", *words], env=environment, catch_exceptions=False)
+        return CliRunner().invoke(
+            main, ["retention", *words], env=environment, catch_exceptions=False
+        )
 
     shown = run()
     assert shown.exit_code == 0
@@ -258,7 +336,9 @@ def want_one_boot_more(brain: Brain) -> None:
     with brain.engine.begin() as conn:
         conn.execute(sa.text("UPDATE tree SET state = 'watched'"))
         conn.execute(
-            sa.text("UPDATE attempt SET created_at = created_at - interval '1 hour', ended_at = ended_at - interval '1 hour'")
+            sa.text(
+                "UPDATE attempt SET created_at = created_at - interval '1 hour', ended_at = ended_at - interval '1 hour'"
+            )
         )  # no pause before another
         conn.execute(
             sa.text(
@@ -275,11 +355,16 @@ def want_one_boot_more(brain: Brain) -> None:
 def until_quiet(brain: Brain) -> None:
     for _ in range(20):
         tick(brain.lab)
-        if brain.fake.work() == 0 and brain.count("orders WHERE state IN ('waiting', 'ready', 'running')") == 0:
+        if (
+            brain.fake.work() == 0
+            and brain.count("orders WHERE state IN ('waiting', 'ready', 'running')") == 0
+        ):
             return
 
 
-def test_a_pruned_kernel_that_is_needed_again_is_built_again(tmp_path: Path, settings: Settings, engine: sa.Engine) -> None:
+def test_a_pruned_kernel_that_is_needed_again_is_built_again(
+    tmp_path: Path, settings: Settings, engine: sa.Engine
+) -> None:
     brain, _ = a_brain(tmp_path, settings, engine)
     boots = brain.count("boot")
     builds = [done for done in brain.fake.done if done[0] == "build"]
@@ -291,14 +376,24 @@ def test_a_pruned_kernel_that_is_needed_again_is_built_again(tmp_path: Path, set
     assert brain.count("comparison WHERE status = 'done'") == 2
 
 
-def test_a_kernel_that_cannot_be_made_the_same_again_ends_its_orders(tmp_path: Path, settings: Settings, engine: sa.Engine) -> None:
+def test_a_kernel_that_cannot_be_made_the_same_again_ends_its_orders(
+    tmp_path: Path, settings: Settings, engine: sa.Engine
+) -> None:
     brain, _ = a_brain(tmp_path, settings, engine)
     pruned(brain)
     want_one_boot_more(brain)
     brain.fake.compiled_by = "another compiler of the same name"
     until_quiet(brain)
     with engine.connect() as conn:
-        reasons = conn.execute(sa.text("SELECT DISTINCT reason FROM orders WHERE kind = 'boot' AND state = 'failed'")).scalars().all()
+        reasons = (
+            conn.execute(
+                sa.text(
+                    "SELECT DISTINCT reason FROM orders WHERE kind = 'boot' AND state = 'failed'"
+                )
+            )
+            .scalars()
+            .all()
+        )
     assert len(reasons) == 1
     assert "was pruned on" in reasons[0]
     assert "building it again did not give the same image" in reasons[0]

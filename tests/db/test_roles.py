@@ -21,7 +21,9 @@ class Database:
         self._engines: list[sa.Engine] = []
         self.admin = self.engine(None)
         with self.admin.begin() as conn:  # as Buildbot does: tables of its own beside ours
-            conn.exec_driver_sql("CREATE TABLE public.buildrequests (id serial PRIMARY KEY, complete int)")
+            conn.exec_driver_sql(
+                "CREATE TABLE public.buildrequests (id serial PRIMARY KEY, complete int)"
+            )
             conn.exec_driver_sql("CREATE TABLE public.alembic_version (version_num text)")
         roles.make(self.admin, {roles.SERVICE: SECRET})
 
@@ -51,14 +53,22 @@ def refused(database: Database, role: str, statement: str) -> bool:
     try:
         database.as_(role, statement)
     except sa.exc.DBAPIError as error:
-        return any(words in str(error.orig) for words in ("permission denied", "must be owner", "read-only transaction"))
+        return any(
+            words in str(error.orig)
+            for words in ("permission denied", "must be owner", "read-only transaction")
+        )
     return False
 
 
 def test_the_service_reads_and_writes_rows_of_ours_and_of_buildbot(database: Database) -> None:
-    database.as_(roles.SERVICE, "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t', 'u', 'b', repeat('1', 40))")
+    database.as_(
+        roles.SERVICE,
+        "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t', 'u', 'b', repeat('1', 40))",
+    )
     assert database.as_(roles.SERVICE, "UPDATE tree SET branch = 'c' RETURNING name") == [("t",)]
-    assert database.as_(roles.SERVICE, "INSERT INTO public.buildrequests (complete) VALUES (0) RETURNING id") == [(1,)]
+    assert database.as_(
+        roles.SERVICE, "INSERT INTO public.buildrequests (complete) VALUES (0) RETURNING id"
+    ) == [(1,)]
     assert database.as_(roles.SERVICE, "SELECT count(*) FROM v_attempts") == [(0,)]
     database.as_(roles.SERVICE, "LISTEN swingbot")
     database.as_(roles.SERVICE, "DELETE FROM tree")
@@ -93,13 +103,24 @@ def test_grafana_reads_the_views_of_panels_and_no_table(database: Database) -> N
         views, tables = inspector.get_view_names("swingbot"), inspector.get_table_names("swingbot")
     assert len(views) > 10 and {"report", "outbox"} & set(tables)
     for view in views:
-        assert refused(database, roles.GRAFANA, f"SELECT 1 FROM swingbot.{view} LIMIT 1") == (not view.startswith("v_"))
-    for table in [*(f"swingbot.{name}" for name in tables), "public.buildrequests", "public.alembic_version"]:
+        assert refused(database, roles.GRAFANA, f"SELECT 1 FROM swingbot.{view} LIMIT 1") == (
+            not view.startswith("v_")
+        )
+    for table in [
+        *(f"swingbot.{name}" for name in tables),
+        "public.buildrequests",
+        "public.alembic_version",
+    ]:
         assert refused(database, roles.GRAFANA, f"SELECT 1 FROM {table} LIMIT 1"), table
 
 
 def test_grafana_changes_nothing(database: Database) -> None:
-    for statement in ("INSERT INTO tree (name) VALUES ('t')", "CREATE TABLE x (x int)", "CREATE TEMPORARY TABLE x (x int)", "DELETE FROM tree"):
+    for statement in (
+        "INSERT INTO tree (name) VALUES ('t')",
+        "CREATE TABLE x (x int)",
+        "CREATE TEMPORARY TABLE x (x int)",
+        "DELETE FROM tree",
+    ):
         assert refused(database, roles.GRAFANA, statement), statement
     assert database.as_(roles.GRAFANA, "SHOW default_transaction_read_only") == [("on",)]
 
@@ -111,7 +132,9 @@ def test_the_owner_migrates_and_rights_follow_what_is_new(database: Database) ->
         conn.exec_driver_sql("CREATE VIEW v_later AS SELECT id FROM later")
         conn.exec_driver_sql("CREATE TABLE public.buildbot_later (id serial PRIMARY KEY)")
     assert database.as_(roles.SERVICE, "INSERT INTO later DEFAULT VALUES RETURNING id") == [(1,)]
-    assert database.as_(roles.SERVICE, "INSERT INTO public.buildbot_later DEFAULT VALUES RETURNING id") == [(1,)]
+    assert database.as_(
+        roles.SERVICE, "INSERT INTO public.buildbot_later DEFAULT VALUES RETURNING id"
+    ) == [(1,)]
     assert refused(database, roles.GRAFANA, "SELECT * FROM v_later")
     migrate.upgrade(owner)  # makes the views anew, and with them Grafana's rights
     assert database.as_(roles.GRAFANA, "SELECT * FROM v_later") == [(1,)]
@@ -119,7 +142,9 @@ def test_the_owner_migrates_and_rights_follow_what_is_new(database: Database) ->
     assert refused(database, roles.GRAFANA, "SELECT * FROM later")
 
 
-def test_a_database_is_made_from_nothing_by_the_owner_alone(fresh_databases: Callable[[], str]) -> None:
+def test_a_database_is_made_from_nothing_by_the_owner_alone(
+    fresh_databases: Callable[[], str],
+) -> None:
     database = Database(fresh_databases())
     try:
         with database.admin.begin() as conn:
@@ -143,10 +168,16 @@ def test_nobody_else_may_connect(database: Database) -> None:
             conn.exec_driver_sql("DROP ROLE swingbot_test_stranger")
 
 
-def test_passwords_are_kept_as_verifiers_and_making_the_roles_again_keeps_them(database: Database) -> None:
+def test_passwords_are_kept_as_verifiers_and_making_the_roles_again_keeps_them(
+    database: Database,
+) -> None:
     def kept() -> str:
         with database.admin.connect() as conn:
-            return str(conn.exec_driver_sql("SELECT rolpassword FROM pg_authid WHERE rolname = 'swingbot_service'").scalar())
+            return str(
+                conn.exec_driver_sql(
+                    "SELECT rolpassword FROM pg_authid WHERE rolname = 'swingbot_service'"
+                ).scalar()
+            )
 
     before = kept()
     assert before.startswith("SCRAM-SHA-256$") and SECRET not in before
@@ -159,7 +190,12 @@ def test_one_user_who_does_everything_needs_no_roles(fresh_databases: Callable[[
     migrate.upgrade(engine)
     with engine.begin() as conn:
         roles.grant(conn)
-        assert conn.exec_driver_sql("SELECT count(*) FROM pg_class WHERE relname = 'tree' AND relacl IS NOT NULL").scalar() == 0
+        assert (
+            conn.exec_driver_sql(
+                "SELECT count(*) FROM pg_class WHERE relname = 'tree' AND relacl IS NOT NULL"
+            ).scalar()
+            == 0
+        )
     engine.dispose()
 
 

@@ -37,7 +37,9 @@ from tests.fakes.mail import brain_environment, running_smtpd
 
 
 @pytest.fixture
-def brain(tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brain]:
+def brain(
+    tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Brain]:
     environment = brain_environment(tmp_path / "state", db_url)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)  # for the command line
@@ -62,7 +64,16 @@ def asked(brain: Brain, *commits: FakeCommit) -> tuple[int, list[str]]:
     brain.watch(base)
     brain.run()
     made = add_commits(brain.repo, commits)
-    number = start_bisection(brain.lab, tree_name="fake", good=base, bad=made[-1], job_files=[], overrides={}, metric=METRIC, testbox=None)
+    number = start_bisection(
+        brain.lab,
+        tree_name="fake",
+        good=base,
+        bad=made[-1],
+        job_files=[],
+        overrides={},
+        metric=METRIC,
+        testbox=None,
+    )
     return number, [base, *made]
 
 
@@ -88,15 +99,28 @@ def test_a_bisection_whose_testbox_may_not_work_says_what_it_waits_for(brain: Br
     assert (shown["status"], shown["waits"], shown["eta_seconds"]) == ("running", [why], None)
     assert f"waits for a testbox\n  waits: {why}\n" in swingbot("show", f"b{number}").output
     assert f"open      b{number}  running, waits for a testbox\n" in swingbot("status").output
-    page = TestClient(make_app(brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256)).get(f"/bisection/b{number}").text
+    page = (
+        TestClient(
+            make_app(
+                brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256
+            )
+        )
+        .get(f"/bisection/b{number}")
+        .text
+    )
     assert "waits for a testbox" in page
     assert "It waits: testbox" in page
     let_work(brain.lab, testbox)
     brain.run()
-    assert (brain.facts("b", number)["status"], brain.facts("b", number)["waits"]) == ("culprit", [])
+    assert (brain.facts("b", number)["status"], brain.facts("b", number)["waits"]) == (
+        "culprit",
+        [],
+    )
 
 
-def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_else_from_working(brain: Brain) -> None:
+def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_else_from_working(
+    brain: Brain,
+) -> None:
     number, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
     rounds(brain, 2)
     name = brain.facts("b", number)["testbox"]
@@ -105,7 +129,10 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
     tick(without)
     tick(without)
     shown = swingbot("show", f"b{number}").output
-    assert f"waits: testbox {name} has no file in workers/testboxes any more; put it back, or `swingbot cancel` what waits for it\n" in shown
+    assert (
+        f"waits: testbox {name} has no file in workers/testboxes any more; put it back, or `swingbot cancel` what waits for it\n"
+        in shown
+    )
     assert name not in without.testboxes
     with pytest.raises(KeyError):
         without.testboxes["never"]
@@ -114,15 +141,29 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
     assert brain.facts("b", number)["culprit"]["commit"] == ids[5]
 
 
-def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(brain: Brain, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(
+    brain: Brain, capfd: pytest.CaptureFixture[str]
+) -> None:
     other, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
     broken = start_bisection(
-        brain.lab, tree_name="fake", good=ids[0], bad=ids[3], job_files=[], overrides={}, metric=METRIC, testbox=brain.facts("b", other)["testbox"]
+        brain.lab,
+        tree_name="fake",
+        good=ids[0],
+        bad=ids[3],
+        job_files=[],
+        overrides={},
+        metric=METRIC,
+        testbox=brain.facts("b", other)["testbox"],
     )
     with brain.engine.begin() as conn:
-        conn.execute(sa.text('UPDATE bisection SET policy = \'{"noise": {"sd": 1}}\' WHERE id = :id'), {"id": broken})
+        conn.execute(
+            sa.text('UPDATE bisection SET policy = \'{"noise": {"sd": 1}}\' WHERE id = :id'),
+            {"id": broken},
+        )
     for _ in range(200):
-        with pytest.raises(ExceptionGroup, match=f"^bisection b{broken}: TypeError: .*'sd'") as told:
+        with pytest.raises(
+            ExceptionGroup, match=f"^bisection b{broken}: TypeError: .*'sd'"
+        ) as told:
             tick(brain.lab)
         assert len(told.value.exceptions) == 1
         if brain.facts("b", other)["status"] != "running":
@@ -132,7 +173,10 @@ def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(brain: B
     rounds_left = iter((False, False, True))
     run(brain.settings, brain.engine, brain.lab, until=lambda: next(rounds_left))
     assert capfd.readouterr().err.count("| TypeError: ") == 1  # twice the same is logged once
-    assert f"the loop's last round failed and is tried again: round: bisection b{broken}: TypeError: " in swingbot("status").output
+    assert (
+        f"the loop's last round failed and is tried again: round: bisection b{broken}: TypeError: "
+        in swingbot("status").output
+    )
     swingbot("cancel", f"b{broken}")
     tick(brain.lab)
 
@@ -144,7 +188,15 @@ def test_a_round_without_a_database_ends_at_its_first_fault(brain: Brain) -> Non
 
 
 def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_path: Path) -> None:
-    number, ids = asked(brain, *plain(4), FakeCommit(kind="comment"), FakeCommit(kind="broken"), FakeCommit(), FakeCommit(speed=88), *plain(4))
+    number, ids = asked(
+        brain,
+        *plain(4),
+        FakeCommit(kind="comment"),
+        FakeCommit(kind="broken"),
+        FakeCommit(),
+        FakeCommit(speed=88),
+        *plain(4),
+    )
     rounds(brain, 3)
     skip(brain.lab, number, [ids[10]], who="ada", why="hangs\nhere")
     hint(brain.lab, number, [ids[8][:10]], 20.0, who="bob", why=None)
@@ -153,7 +205,11 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_pat
     log = swingbot("bisect", "log", f"b{number}")
     assert log.exit_code == 0, log.output
     assert log.output == swingbot("bisect", "log", f"b{number}").output
-    for told in ("ada: skip " + ids[10][:12] + " (hangs here)", "bob: hint " + ids[8][:12] + ": 20 times", "ended: culprit"):
+    for told in (
+        "ada: skip " + ids[10][:12] + " (hangs here)",
+        "bob: hint " + ids[8][:12] + ": 20 times",
+        "ended: culprit",
+    ):
         assert told in log.output
     (tmp_path / "b.log").write_text(log.output)
     (tmp_path / "b.json").write_text(swingbot("bisect", "log", f"b{number}", "--json").output)
@@ -163,7 +219,9 @@ def test_a_log_replays_to_the_same_decisions_byte_for_byte(brain: Brain, tmp_pat
     assert swingbot("bisect", "replay", "-", input=log.output).exit_code == 0
 
 
-def test_a_replay_names_the_first_step_that_is_decided_differently(brain: Brain, tmp_path: Path) -> None:
+def test_a_replay_names_the_first_step_that_is_decided_differently(
+    brain: Brain, tmp_path: Path
+) -> None:
     number, _ = asked(brain, *plain(3), FakeCommit(speed=88), *plain(3))
     brain.run()
     lines = swingbot("bisect", "log", f"b{number}", "--json").output.splitlines()
@@ -189,7 +247,9 @@ def test_a_step_that_is_shown_nothing_new_is_noted_once(brain: Brain) -> None:
     assert brain.count("bisection_step") == before > 0
 
 
-def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbour(brain: Brain) -> None:
+def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbour(
+    brain: Brain,
+) -> None:
     number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
     assert skip(brain.lab, number, [f"{ids[3]}..{ids[4]}"], who="ada", why=None) == [ids[4]]
     brain.run()
@@ -222,7 +282,9 @@ def test_no_hint_makes_a_commit_impossible(brain: Brain) -> None:
     hint(brain.lab, number, [ids[4]], 0.001, who="ada", why=None)
     with brain.lab.transaction("look") as store:
         weights = [w for _, w, _ in store.points(number)]
-    assert weights[4] == pytest.approx(0.1 * sum(weights[i] for i in (1, 2, 3, 5, 6, 7, 8)) / 7, rel=0.2)
+    assert weights[4] == pytest.approx(
+        0.1 * sum(weights[i] for i in (1, 2, 3, 5, 6, 7, 8)) / 7, rel=0.2
+    )
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == ids[4]
 
@@ -296,10 +358,14 @@ def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(br
 
 
 def with_budget(brain: Brain, boots: int) -> Lab:
-    return dataclasses.replace(brain.lab, policies=dataclasses.replace(brain.lab.policies, max_boots=boots))
+    return dataclasses.replace(
+        brain.lab, policies=dataclasses.replace(brain.lab.policies, max_boots=boots)
+    )
 
 
-def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(brain: Brain, conn: sa.Connection) -> None:
+def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(
+    brain: Brain, conn: sa.Connection
+) -> None:
     lab = scenario.a_lab(conn)
     old, running = f"b{lab.bisection}", f"b{lab.running_bisection}"
     assert "older than journals" in swingbot("bisect", "replay", old).output
@@ -318,10 +384,21 @@ def test_a_bisection_from_before_journals_goes_on_with_one_that_replays(brain: B
 
 def git(brain: Brain, *words: str) -> str:
     identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    return subprocess.run(["git", "-C", str(brain.repo), *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(brain.repo), *identity, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
 
 
-def merged(brain: Brain, main: Sequence[FakeCommit], side: Sequence[FakeCommit], after: Sequence[FakeCommit], clean: bool = True) -> tuple[str, str, list[str]]:
+def merged(
+    brain: Brain,
+    main: Sequence[FakeCommit],
+    side: Sequence[FakeCommit],
+    after: Sequence[FakeCommit],
+    clean: bool = True,
+) -> tuple[str, str, list[str]]:
     """main-line commits, then a merge of a branch that left before them, then more. Returns (base, merge, ids of the branch)."""
     base = git(brain, "rev-parse", "HEAD")
     git(brain, "checkout", "-q", "-b", "side")
@@ -332,7 +409,11 @@ def merged(brain: Brain, main: Sequence[FakeCommit], side: Sequence[FakeCommit],
     other = json.loads(git(brain, "show", "side:state.json"))
     git(brain, "merge", "-q", "--no-commit", "-s", "ours", "side")
     # What both sides did together: the branch's speed if it changed it, both counters of code.
-    add_state = state | {"number": state["number"] + 100, "code": state["code"] + other["code"], "speed": min(state["speed"], other["speed"]) if clean else 80}
+    add_state = state | {
+        "number": state["number"] + 100,
+        "code": state["code"] + other["code"],
+        "speed": min(state["speed"], other["speed"]) if clean else 80,
+    }
     (brain.repo / "state.json").write_text(json.dumps(add_state) + "\n")
     git(brain, "commit", "-q", "-a", "-m", "Merge branch 'side'")
     merge = git(brain, "rev-parse", "HEAD")
@@ -340,15 +421,29 @@ def merged(brain: Brain, main: Sequence[FakeCommit], side: Sequence[FakeCommit],
     return base, merge, branch
 
 
-def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_there(brain: Brain) -> None:
-    base, merge, branch = merged(brain, plain(3, "main"), [*plain(3), FakeCommit(speed=86, title="slow in a branch"), *plain(2)], plain(3))
+def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_there(
+    brain: Brain,
+) -> None:
+    base, merge, branch = merged(
+        brain,
+        plain(3, "main"),
+        [*plain(3), FakeCommit(speed=86, title="slow in a branch"), *plain(2)],
+        plain(3),
+    )
     brain.watch(base)
     brain.run()
     above, below = brain.facts("b", 1), brain.facts("b", 2)
     assert above["culprit"]["commit"] == merge
-    assert (below["parent"], below["merged"], below["culprit"]["commit"]) == ("b1", merge, branch[3])
+    assert (below["parent"], below["merged"], below["culprit"]["commit"]) == (
+        "b1",
+        merge,
+        branch[3],
+    )
     assert above["within"]["commit"] == branch[3]
-    assert above["branches"][0]["words"] == f"in the branch merged by {merge[:12]}: commit {branch[3][:12]} (slow in a branch)"
+    assert (
+        above["branches"][0]["words"]
+        == f"in the branch merged by {merge[:12]}: commit {branch[3][:12]} (slow in a branch)"
+    )
     assert brain.facts("i")["culprit"]["commit"] == branch[3]
     assert brain.count("incident") == 1
     (subject,) = brain.mails
@@ -367,11 +462,17 @@ def until_the_branch_is_searched(brain: Brain) -> None:
 
 
 def test_while_the_branch_is_searched_nobody_is_named_and_waiting_goes_on(brain: Brain) -> None:
-    base, merge, _ = merged(brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
+    base, merge, _ = merged(
+        brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1)
+    )
     brain.watch(base)
     until_the_branch_is_searched(brain)
     above = brain.facts("b", 1)
-    assert (above["status"], above["culprit"]["commit"], above["within"]) == ("culprit", merge, None)
+    assert (above["status"], above["culprit"]["commit"], above["within"]) == (
+        "culprit",
+        merge,
+        None,
+    )
     assert "b2 searches the branch" in above["branches"][0]["words"]
     assert brain.count("incident") == 0
     done = swingbot("wait", "b1", "--timeout", "0")
@@ -391,7 +492,9 @@ def test_a_merge_that_is_slow_by_itself_is_named_itself(brain: Brain) -> None:
 
 
 def test_calling_off_the_search_of_a_branch_leaves_the_merge_as_the_culprit(brain: Brain) -> None:
-    base, merge, _ = merged(brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1))
+    base, merge, _ = merged(
+        brain, plain(1, "main"), [*plain(2), FakeCommit(speed=86), *plain(2)], plain(1)
+    )
     brain.watch(base)
     until_the_branch_is_searched(brain)
     assert cancel_bisection(brain.lab, 2)
@@ -409,21 +512,42 @@ def test_the_page_shows_next_boot_noise_advice_and_branches(brain: Brain) -> Non
         brain.fake.work()
     skip(brain.lab, number, [ids[9]], who="ada", why="<b>hangs</b>")
     hint(brain.lab, number, [ids[3]], 20.0, who="bob", why=None)
-    app = make_app(brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256)
+    app = make_app(
+        brain.settings, brain.engine, read, lambda sha256: brain.settings.artifacts / sha256
+    )
     with TestClient(app) as client:
-        page, plot = client.get(f"/bisection/b{number}").text, client.get(f"/plot/b{number}.svg").text
+        page, plot = (
+            client.get(f"/bisection/b{number}").text,
+            client.get(f"/plot/b{number}.svg").text,
+        )
         facts = client.get(f"/bisection/b{number}.json").json()
     (boot, *_) = facts["next"]
     assert f"boot k={boot['k']} of" in page
-    assert "noise expected" in page and "ada: skip" in page and "&lt;b&gt;hangs" in page and "hint × 20" in page
+    assert (
+        "noise expected" in page
+        and "ada: skip" in page
+        and "&lt;b&gt;hangs" in page
+        and "hint × 20" in page
+    )
     assert "×20" in plot and "the next boot is of commit" in plot and "skipped by ada" in plot
     assert [steer["act"] for steer in facts["steers"]] == ["skip", "hint"]
     assert facts["noise"]["sd_run"] > 0 and facts["levels"][0] > facts["levels"][1]
     explained = swingbot("bisect", "explain", f"b{number}")
     assert explained.exit_code == 0, explained.output
-    for told in ("bits of doubt are left", "Next (search)", "Boots that changed the belief most", "What would change the mind", "Left, if boots come out"):
+    for told in (
+        "bits of doubt are left",
+        "Next (search)",
+        "Boots that changed the belief most",
+        "What would change the mind",
+        "Left, if boots come out",
+    ):
         assert told in explained.output
-    assert json.loads(swingbot("bisect", "explain", f"b{number}", "--json").output)["forecast"]["boots"] >= 4
+    assert (
+        json.loads(swingbot("bisect", "explain", f"b{number}", "--json").output)["forecast"][
+            "boots"
+        ]
+        >= 4
+    )
     drawn = swingbot("bisect", "visualize", f"b{number}", "--width", "120", "--ascii")
     assert drawn.exit_code == 0 and drawn.output.isascii()
     assert "[skipped]" in drawn.output and "hint x20" in drawn.output

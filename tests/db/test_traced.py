@@ -28,19 +28,39 @@ def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | Told:
     base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     brain.watch(base)
     (head,) = add_commits(brain.repo, [commit])
-    number = request_comparison(brain.lab, tree_name="fake", base=base, head=head, job_files=[], overrides={}, testboxes=[], boots=3, patches=[])
+    number = request_comparison(
+        brain.lab,
+        tree_name="fake",
+        base=base,
+        head=head,
+        job_files=[],
+        overrides={},
+        testboxes=[],
+        boots=3,
+        patches=[],
+    )
     brain.run()
     with brain.lab.transaction("ask") as store:
         comparison = store.comparison(number)
         assert comparison is not None
         (job,) = store.spec(comparison.parts[0][1])
-        return trace_order(brain.lab, store, store.variant(comparison.base), store.variant(comparison.head), job)
+        return trace_order(
+            brain.lab, store, store.variant(comparison.base), store.variant(comparison.head), job
+        )
 
 
 def answer(brain: Brain, order: TraceOrder) -> Told:
     with brain.lab.transaction("order") as store:
         parts = [("vm-icount", store.add_spec([order.job]))]
-        number = store.add_comparison(kind="gate", tree=order.head.tree, base=order.base.id, head=order.head.id, boots=BOOTS, parts=parts, first_k=300)
+        number = store.add_comparison(
+            kind="gate",
+            tree=order.head.tree,
+            base=order.base.id,
+            head=order.head.id,
+            boots=BOOTS,
+            parts=parts,
+            first_k=300,
+        )
     brain.run()
     with brain.lab.transaction("read") as store:
         comparison = store.comparison(number)
@@ -48,13 +68,22 @@ def answer(brain: Brain, order: TraceOrder) -> Told:
         return traced(brain.lab, store, comparison)
 
 
-def test_calls_of_a_changed_function_are_counted_in_kernels_with_hooks_and_in_a_run_of_its_own(brain: Brain) -> None:
+def test_calls_of_a_changed_function_are_counted_in_kernels_with_hooks_and_in_a_run_of_its_own(
+    brain: Brain,
+) -> None:
     order = asked(brain, FakeCommit(speed=90))
     assert isinstance(order, TraceOrder)
     assert {order.base.kconfig, order.head.kconfig} == {"vm-x86_64+trace"}
-    assert (order.job.runs, order.job.monitors, order.job.functions) == (1, ("function-profile",), ("do_fault",))
+    assert (order.job.runs, order.job.monitors, order.job.functions) == (
+        1,
+        ("function-profile",),
+        ("do_fault",),
+    )
     found = answer(brain, order)
-    assert (found.status, found.reason) == ("pass", "do_fault called 32 768 times in one run of page-fault")
+    assert (found.status, found.reason) == (
+        "pass",
+        "do_fault called 32 768 times in one run of page-fault",
+    )
     assert found.detail["functions"][0]["base_calls"] == 32768
 
 
@@ -63,7 +92,11 @@ def test_calls_of_a_changed_function_are_counted_in_kernels_with_hooks_and_in_a_
     [
         (b"calls\n0 do_fault\nend\n", "fail", "do_fault was never called in one run of page-fault"),
         (b"calls\n- do_fault\nend\n", "not run", "do_fault cannot be traced"),
-        (b"no profiler\n", "not run", "calls were not counted: this kernel has no function profiler"),
+        (
+            b"no profiler\n",
+            "not run",
+            "calls were not counted: this kernel has no function profiler",
+        ),
         (b"calls\n12 do_fa", "not run", "calls were not counted: the list of calls is not whole"),
     ],
 )
@@ -78,4 +111,7 @@ def test_what_was_counted_decides(brain: Brain, calls: bytes, status: str, words
 def test_a_commit_without_any_change_of_code_is_not_traced(brain: Brain) -> None:
     found = asked(brain, FakeCommit(kind="comment"))
     assert isinstance(found, Told)
-    assert (found.status, found.reason) == ("not run", "no function differs between the two kernels: there is no call to count")
+    assert (found.status, found.reason) == (
+        "not run",
+        "no function differs between the two kernels: there is no call to count",
+    )

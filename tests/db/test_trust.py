@@ -35,14 +35,29 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
 def a_patch(brain: Brain) -> bytes:
     """A mail with a patch that makes the kernel slow; the tree does not get it."""
     add_commits(brain.repo, [FakeCommit(speed=80)])
-    patch = subprocess.run(["git", "-C", str(brain.repo), "format-patch", "--stdout", "-1"], check=True, stdout=subprocess.PIPE).stdout
+    patch = subprocess.run(
+        ["git", "-C", str(brain.repo), "format-patch", "--stdout", "-1"],
+        check=True,
+        stdout=subprocess.PIPE,
+    ).stdout
     subprocess.run(["git", "-C", str(brain.repo), "reset", "-q", "--hard", "HEAD~1"], check=True)
     return patch
 
 
-def compare(brain: Brain, patches: list[bytes], *, trusted: bool = False, testboxes: tuple[str, ...] = ()) -> int:
-    wish = {"tree_name": "fake", "base": "tip", "head": "tip", "job_files": [], "overrides": {}, "boots": 3}
-    return request_comparison(brain.lab, **wish, testboxes=testboxes, patches=patches, trusted=trusted)  # type: ignore[arg-type]
+def compare(
+    brain: Brain, patches: list[bytes], *, trusted: bool = False, testboxes: tuple[str, ...] = ()
+) -> int:
+    wish = {
+        "tree_name": "fake",
+        "base": "tip",
+        "head": "tip",
+        "job_files": [],
+        "overrides": {},
+        "boots": 3,
+    }
+    return request_comparison(
+        brain.lab, **wish, testboxes=testboxes, patches=patches, trusted=trusted
+    )  # type: ignore[arg-type]
 
 
 def sides(brain: Brain, number: int) -> tuple[Variant, Variant]:
@@ -54,7 +69,10 @@ def sides(brain: Brain, number: int) -> tuple[Variant, Variant]:
 
 def picky(brain: Brain, *names: str) -> None:
     """Let these testboxes take trusted kernels only."""
-    boxes = {name: replace(box, accepts="trusted" if name in names else box.accepts) for name, box in brain.lab.testboxes.items()}
+    boxes = {
+        name: replace(box, accepts="trusted" if name in names else box.accepts)
+        for name, box in brain.lab.testboxes.items()
+    }
     object.__setattr__(brain.lab, "testboxes", boxes)
 
 
@@ -68,15 +86,29 @@ def test_an_operator_can_vouch_for_a_patch_and_then_it_has_another_key(brain: Br
     first, second = compare(brain, [patch]), compare(brain, [patch], trusted=True)
     (_, untrusted), (_, trusted) = sides(brain, first), sides(brain, second)
     assert first != second and untrusted.commit == trusted.commit
-    assert trusted.trust == "trusted" and untrusted.build_key == key_at(trusted.build_key, "untrusted")
+    assert trusted.trust == "trusted" and untrusted.build_key == key_at(
+        trusted.build_key, "untrusted"
+    )
 
 
-def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_later(brain: Brain) -> None:
+def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_later(
+    brain: Brain,
+) -> None:
     base, head = sides(brain, compare(brain, [a_patch(brain)]))
     asked = {"tree_name": "fake", "job_files": [], "overrides": {}}
-    again = request_comparison(brain.lab, base=base.commit, head=head.commit[:12], testboxes=[], boots=3, patches=[], **asked)  # type: ignore[arg-type]
+    again = request_comparison(
+        brain.lab,
+        base=base.commit,
+        head=head.commit[:12],
+        testboxes=[],
+        boots=3,
+        patches=[],
+        **asked,
+    )  # type: ignore[arg-type]
     assert [side.trust for side in sides(brain, again)] == ["trusted", "untrusted"]
-    number = start_bisection(brain.lab, good=base.commit, bad=head.commit, metric=METRIC, testbox=None, **asked)  # type: ignore[arg-type]
+    number = start_bisection(
+        brain.lab, good=base.commit, bad=head.commit, metric=METRIC, testbox=None, **asked
+    )  # type: ignore[arg-type]
     with brain.lab.transaction("read") as store:
         assert [variant.trust for variant, _, _ in store.points(number)] == ["trusted", "untrusted"]
         tree = known_tree(brain.lab, "fake")
@@ -88,7 +120,10 @@ def test_all_of_an_untrusted_tree_is_untrusted(brain: Brain) -> None:
     brain.watch(brain.lab.git.resolve("fake", "base"), name="stranger", trust="untrusted")
     with brain.lab.transaction("read") as store:
         tree = known_tree(brain.lab, "stranger")
-        assert variant_of(brain.lab, store, tree, brain.lab.git.resolve("stranger", "tip")).trust == "untrusted"
+        assert (
+            variant_of(brain.lab, store, tree, brain.lab.git.resolve("stranger", "tip")).trust
+            == "untrusted"
+        )
 
 
 def test_untrusted_boots_go_only_where_they_are_accepted(brain: Brain) -> None:
@@ -110,9 +145,13 @@ def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(br
         assert not store.untrusted_boots()
     with brain.engine.connect() as conn:
         failed = conn.execute(
-            sa.text("SELECT DISTINCT o.reason FROM orders o JOIN variant v ON v.id = o.variant WHERE o.kind = 'boot' AND v.trust = 'untrusted'")
+            sa.text(
+                "SELECT DISTINCT o.reason FROM orders o JOIN variant v ON v.id = o.variant WHERE o.kind = 'boot' AND v.trust = 'untrusted'"
+            )
         )
-        assert failed.scalars().all() == ["vm-icount takes trusted kernels only, and this one is not trusted"]
+        assert failed.scalars().all() == [
+            "vm-icount takes trusted kernels only, and this one is not trusted"
+        ]
         assert not [row for row in read.comparison(conn, number)["rows"] if row["head"]["boots"]]
 
 
@@ -121,7 +160,10 @@ def test_orders_and_what_is_shown_say_the_level(brain: Brain) -> None:
     brain.run()
     with brain.engine.connect() as conn:
         row = conn.execute(
-            sa.text("SELECT a.id, a.order_id FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.variant = :v LIMIT 1"), {"v": head.id}
+            sa.text(
+                "SELECT a.id, a.order_id FROM attempt a JOIN orders o ON o.id = a.order_id WHERE o.variant = :v LIMIT 1"
+            ),
+            {"v": head.id},
         ).one()
         facts = order_facts(conn, row.id)
         assert facts is not None and facts.trust == "untrusted"

@@ -30,13 +30,17 @@ def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
             if table.name in known:
                 columns = tuple(column for column in table.columns if column in known[table.name])
                 content = io.BytesIO()
-                dump.write_table(here, dump.Table(name=table.name, columns=columns, bytes=0), content)
+                dump.write_table(
+                    here, dump.Table(name=table.name, columns=columns, bytes=0), content
+                )
                 content.seek(0)
                 dump.read_table(there, table.name, columns, content)
         dump.set_sequences(there, {})
 
 
-def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(tmp_path: Path, db_url: str, empty_url: str) -> None:
+def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(
+    tmp_path: Path, db_url: str, empty_url: str
+) -> None:
     base, *made = make_fakelinux(tmp_path / "linux", COMMITS)
     environment = brain_environment(tmp_path / "state", db_url)
     new = make_engine(db_url)
@@ -53,7 +57,15 @@ def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(tmp_path: Path, db_
     boots = value(engine, "SELECT count(*) FROM boot")
 
     settings = load(environ=environment | {"SWINGBOT_DB_URL": empty_url})
-    run = CliRunner().invoke(main, ["status"], env={"SWINGBOT_DB_URL": empty_url, "SWINGBOT_PATHS_STATE": str(settings.state), "SWINGBOT_CONFIG": ""})
+    run = CliRunner().invoke(
+        main,
+        ["status"],
+        env={
+            "SWINGBOT_DB_URL": empty_url,
+            "SWINGBOT_PATHS_STATE": str(settings.state),
+            "SWINGBOT_CONFIG": "",
+        },
+    )
     assert run.exit_code == 1
     assert f"the database has schema {OLD}" in run.output
     assert "run `swingbot db upgrade`" in run.output
@@ -62,19 +74,32 @@ def test_a_bisection_goes_on_to_its_culprit_after_an_upgrade(tmp_path: Path, db_
     again = make_brain(settings, engine, tmp_path / "linux")
     with running_smtpd(settings):
         again.run()
-    assert again.facts("i", int(str(value(engine, "SELECT id FROM incident"))))["culprit"]["commit"] == made[CULPRIT - 1]
+    assert (
+        again.facts("i", int(str(value(engine, "SELECT id FROM incident"))))["culprit"]["commit"]
+        == made[CULPRIT - 1]
+    )
     assert len(again.mails) == 1
     assert value(engine, "SELECT count(*) - count(DISTINCT order_id) FROM boot") == 0
     assert value(engine, "SELECT count(*) FROM boot") > boots  # type: ignore[operator]
     engine.dispose()
 
 
-def test_a_program_that_is_older_than_the_database_refuses(tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_a_program_that_is_older_than_the_database_refuses(
+    tmp_path: Path, db_url: str, engine: sa.Engine, conn: sa.Connection
+) -> None:
     conn.execute(sa.text("UPDATE swingbot.schema_version SET version_num = '9999'"))
     with pytest.raises(SchemaError, match="it was upgraded by a newer swingbot"):
         migrate.upgrade(engine)
     for command in ("status", "loop", "web"):
-        run = CliRunner().invoke(main, [command], env={"SWINGBOT_DB_URL": db_url, "SWINGBOT_PATHS_STATE": str(tmp_path), "SWINGBOT_CONFIG": ""})
+        run = CliRunner().invoke(
+            main,
+            [command],
+            env={
+                "SWINGBOT_DB_URL": db_url,
+                "SWINGBOT_PATHS_STATE": str(tmp_path),
+                "SWINGBOT_CONFIG": "",
+            },
+        )
         assert run.exit_code == 1
         assert "the database has schema 9999" in run.output
         assert "Traceback" not in run.output

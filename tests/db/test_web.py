@@ -58,7 +58,13 @@ def a_site(url: str, place: Path) -> Iterator[Site]:
     artifacts, maildir = place / "artifacts", place / "maildir"
     artifacts.mkdir()
     settings = Settings(maildir=maildir)
-    app = make_app(settings, engine, read, lambda sha256: (artifacts / sha256).open("rb"), writing_routes(settings, engine))
+    app = make_app(
+        settings,
+        engine,
+        read,
+        lambda sha256: (artifacts / sha256).open("rb"),
+        writing_routes(settings, engine),
+    )
     with engine.connect() as conn, TestClient(app, follow_redirects=False) as client:
         lab = scenario.a_lab(conn)
         conn.commit()
@@ -67,7 +73,9 @@ def a_site(url: str, place: Path) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def site(server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    server_url: sa.URL, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     """For tests that only look."""
     with fresh(server_url, template) as url, a_site(url, tmp_path_factory.mktemp("site")) as found:
         yield found
@@ -88,7 +96,9 @@ def page(site: Site, path: str) -> str:
 
 def links(base: str, text: str) -> set[str]:
     found = re.findall(r'(?:href|src)="([^"]*)"', text)
-    absolute = {urljoin(f"http://testserver{base}", unquote(link.replace("&amp;", "&"))) for link in found}
+    absolute = {
+        urljoin(f"http://testserver{base}", unquote(link.replace("&amp;", "&"))) for link in found
+    }
     return {urlsplit(link).path for link in absolute if urlsplit(link).netloc == "testserver"}
 
 
@@ -113,28 +123,54 @@ def crawl(client: TestClient, start: str) -> set[str]:
 
 def test_every_link_of_every_page_leads_to_a_page(own_site: Site) -> None:
     site = own_site
-    for attempt in site.conn.execute(sa.text("SELECT outcome FROM attempt WHERE outcome IS NOT NULL")).scalars():
+    for attempt in site.conn.execute(
+        sa.text("SELECT outcome FROM attempt WHERE outcome IS NOT NULL")
+    ).scalars():
         for file in attempt["files"].values():
             (site.artifacts / file["sha256"]).write_bytes(b"a log\n")
     seen = crawl(site.client, "/")
     assert len(seen) > 150
-    kinds = ("comparison", "bisection", "incident", "report", "order", "boot", "tree", "testbox", "kernel", "plot", "raw", "mailbox")
+    kinds = (
+        "comparison",
+        "bisection",
+        "incident",
+        "report",
+        "order",
+        "boot",
+        "tree",
+        "testbox",
+        "kernel",
+        "plot",
+        "raw",
+        "mailbox",
+    )
     assert {kind for kind in kinds if not any(path.split("/")[1] == kind for path in seen)} == set()
 
 
 def test_json_is_what_the_read_models_say(site: Site) -> None:
     asked: list[tuple[str, Callable[[sa.Connection], Any]]] = [
-        (f"/comparison/c{site.lab.comparison}.json", lambda conn: read.comparison(conn, site.lab.comparison)),
-        (f"/bisection/b{site.lab.bisection}.json", lambda conn: read.bisection(conn, site.lab.bisection)),
+        (
+            f"/comparison/c{site.lab.comparison}.json",
+            lambda conn: read.comparison(conn, site.lab.comparison),
+        ),
+        (
+            f"/bisection/b{site.lab.bisection}.json",
+            lambda conn: read.bisection(conn, site.lab.bisection),
+        ),
         (f"/report/r{site.lab.report}.json", lambda conn: read.report(conn, site.lab.report)),
         ("/tree/mm-demo.json", lambda conn: read.tree(conn, "mm-demo")),
-        ("/comparisons.json?status=done", lambda conn: read.list_comparisons(conn, {"status": "done"}, 100)),
+        (
+            "/comparisons.json?status=done",
+            lambda conn: read.list_comparisons(conn, {"status": "done"}, 100),
+        ),
         ("/variant/v1.json", lambda conn: read.variant(conn, 1)),
     ]
     for path, wanted in asked:
         answer = site.client.get(path).json()
         if path.startswith("/comparison/"):
-            assert answer.pop("kernel")["state"] == "not recorded"  # from the artifacts, not from the database
+            assert (
+                answer.pop("kernel")["state"] == "not recorded"
+            )  # from the artifacts, not from the database
         assert answer == json.loads(json.dumps(wanted(site.conn))), path
 
 
@@ -158,13 +194,17 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
         ("/mailbox/..%2F..%2Fetc", 404, "."),
     ],
 )
-def test_a_wrong_address_is_answered_by_a_sentence(site: Site, path: str, status: int, sentence: str) -> None:
+def test_a_wrong_address_is_answered_by_a_sentence(
+    site: Site, path: str, status: int, sentence: str
+) -> None:
     answer = site.client.get(path)
     assert (answer.status_code, sentence in answer.text) == (status, True), answer.text
 
 
 def test_a_wrong_address_of_json_is_answered_by_json(site: Site) -> None:
-    assert site.client.get("/comparison/c99.json").json() == {"error": "there is no comparison c99; `swingbot list comparisons` shows those there are"}
+    assert site.client.get("/comparison/c99.json").json() == {
+        "error": "there is no comparison c99; `swingbot list comparisons` shows those there are"
+    }
 
 
 def test_text_from_outside_is_never_markup(own_site: Site) -> None:
@@ -172,9 +212,16 @@ def test_text_from_outside_is_never_markup(own_site: Site) -> None:
     site.conn.execute(sa.text("UPDATE variant SET subject = :h, author = :h"), {"h": HOSTILE})
     site.conn.execute(sa.text("UPDATE report SET body = :h, subject = :h"), {"h": HOSTILE})
     site.conn.execute(sa.text("UPDATE boot SET reason = :h WHERE outcome <> 'up'"), {"h": HOSTILE})
-    site.conn.execute(sa.text("UPDATE observation SET skip = :h WHERE skip IS NOT NULL"), {"h": HOSTILE})
+    site.conn.execute(
+        sa.text("UPDATE observation SET skip = :h WHERE skip IS NOT NULL"), {"h": HOSTILE}
+    )
     site.conn.execute(sa.text("UPDATE tree SET problem = :h"), {"h": HOSTILE})
-    site.conn.execute(sa.text("UPDATE testbox SET facts = facts || jsonb_build_object('label', CAST(:h AS text))"), {"h": HOSTILE})
+    site.conn.execute(
+        sa.text(
+            "UPDATE testbox SET facts = facts || jsonb_build_object('label', CAST(:h AS text))"
+        ),
+        {"h": HOSTILE},
+    )
     site.conn.commit()
     lab = site.lab
     paths = [
@@ -185,14 +232,27 @@ def test_text_from_outside_is_never_markup(own_site: Site) -> None:
         f"/report/r{lab.report}",
         f"/boot/x{lab.panicked}",
     ]
-    for path in [*paths, "/tree/mm-demo", "/testbox/vm-icount", f"/plot/b{lab.bisection}.svg", "/orders", f"/order/o{lab.order}"]:
+    for path in [
+        *paths,
+        "/tree/mm-demo",
+        "/testbox/vm-icount",
+        f"/plot/b{lab.bisection}.svg",
+        "/orders",
+        f"/order/o{lab.order}",
+    ]:
         text = page(site, path)
         assert "<script" not in text, path
         assert "&lt;script" in text, path
 
 
 def test_headers_forbid_scripts_and_guessing(site: Site) -> None:
-    for path in ("/", "/static/style.css", "/comparison/c99", "/status.json", f"/raw/c{site.lab.comparison}/samples.csv"):
+    for path in (
+        "/",
+        "/static/style.css",
+        "/comparison/c99",
+        "/status.json",
+        f"/raw/c{site.lab.comparison}/samples.csv",
+    ):
         headers = site.client.get(path).headers
         assert headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in headers["content-security-policy"]
@@ -211,7 +271,9 @@ def test_emulated_testboxes_are_labelled_wherever_their_numbers_show(site: Site)
         f"/plot/c{lab.comparison}/0.svg",
         "/testbox/vm-icount",
     ):
-        assert "emulated; instruction-count clock; 1 vCPU: path length only" in page(site, path), path
+        assert "emulated; instruction-count clock; 1 vCPU: path length only" in page(site, path), (
+            path
+        )
 
 
 def test_a_comparison_shows_counts_and_spread_and_links_each_boot(site: Site) -> None:
@@ -243,11 +305,15 @@ def test_hundreds_of_numbers_of_monitors_do_not_hide_the_benchmarks_own(own_site
     assert "buddyinfo.zone.399" in site.client.get(f"/raw/x{site.lab.boot}/samples.csv").text
 
 
-def test_an_order_links_its_buildbot_build_and_shows_the_end_of_its_log_without_controls(own_site: Site) -> None:
+def test_an_order_links_its_buildbot_build_and_shows_the_end_of_its_log_without_controls(
+    own_site: Site,
+) -> None:
     site = own_site
     order = read.boot(site.conn, site.lab.panicked)["order"]
     log = read.order(site.conn, order)["attempts"][0]["files"]["console.log"]["sha256"]
-    (site.artifacts / log).write_bytes(b"x" * 100_000 + b"\n\x1b[31mKernel panic\x1b[0m \xff <b>\r\n")
+    (site.artifacts / log).write_bytes(
+        b"x" * 100_000 + b"\n\x1b[31mKernel panic\x1b[0m \xff <b>\r\n"
+    )
     text = page(site, f"/order/{order}")
     assert 'href="http://127.0.0.1:8011/#/builders/2/builds/' in text
     assert "\nKernel panic \ufffd &lt;b&gt;" in text
@@ -274,7 +340,11 @@ def test_the_csv_holds_every_sample_of_both_sides(site: Site) -> None:
     assert len(rows) == 2 * 3 * 3 * 3  # sides, boots, runs, metrics
     assert {row["side"] for row in rows} == {"base", "head"}
     kept = {float(row["value"]) for row in rows}
-    assert kept == set(site.conn.execute(sa.text("SELECT value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot <= 6")).scalars())
+    assert kept == set(
+        site.conn.execute(
+            sa.text("SELECT value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot <= 6")
+        ).scalars()
+    )
 
 
 def test_the_mailbox_shows_mails_latest_first_and_survives_hostile_ones(own_site: Site) -> None:
@@ -282,8 +352,12 @@ def test_the_mailbox_shows_mails_latest_first_and_survives_hostile_ones(own_site
     assert "It is empty" in page(site, "/mailbox")
     new = site.maildir / "new"
     new.mkdir(parents=True)
-    (new / "1.first").write_bytes(b"Subject: one\nFrom: a@b\nDate: Mon, 02 Mar 2026 09:00:00 +0000\n\nhello <b>\n")
-    (new / "2.second:2,S").write_bytes(b"Subject: =?utf-8?q?two_=C3=A9?=\nDate: rubbish\nContent-Type: text/plain; charset=klingon\n\n\xff\xfe\n")
+    (new / "1.first").write_bytes(
+        b"Subject: one\nFrom: a@b\nDate: Mon, 02 Mar 2026 09:00:00 +0000\n\nhello <b>\n"
+    )
+    (new / "2.second:2,S").write_bytes(
+        b"Subject: =?utf-8?q?two_=C3=A9?=\nDate: rubbish\nContent-Type: text/plain; charset=klingon\n\n\xff\xfe\n"
+    )
     (new / "3.third").write_bytes(f"Subject: {HOSTILE}\nFrom: <<<>>>@@\nTo: =?x\n\n".encode())
     text = page(site, "/mailbox")
     assert text.index("&lt;script") < text.index("two é") < text.index(">one<")
@@ -296,7 +370,9 @@ def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) 
     answer = site.client.get("/healthz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     nowhere = make_engine(f"postgresql://nobody@/nothing?host={tmp_path}")
-    app = make_app(Settings(maildir=tmp_path), nowhere, read, lambda sha256: (tmp_path / sha256).open("rb"))
+    app = make_app(
+        Settings(maildir=tmp_path), nowhere, read, lambda sha256: (tmp_path / sha256).open("rb")
+    )
     with TestClient(app) as client:
         answer = client.get("/healthz")
         assert (answer.status_code, answer.json()["status"]) == (503, "failed")
@@ -306,13 +382,32 @@ def test_healthz_tells_whether_the_database_answers(site: Site, tmp_path: Path) 
 
 
 def test_a_page_cannot_write(engine: sa.Engine) -> None:
-    with Source(engine, read).reading() as conn, pytest.raises(sa.exc.DBAPIError, match="read-only"):
+    with (
+        Source(engine, read).reading() as conn,
+        pytest.raises(sa.exc.DBAPIError, match="read-only"),
+    ):
         make.a_tree(conn)
 
 
 def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> None:
-    with TestClient(make_app(Settings(maildir=tmp_path), engine, read, lambda sha256: (tmp_path / sha256).open("rb"))) as client:
-        for path in ("/", "/comparisons", "/bisections", "/incidents", "/reports", "/orders", "/testboxes", "/trees", "/metrics", "/mailbox", "/status.json"):
+    with TestClient(
+        make_app(
+            Settings(maildir=tmp_path), engine, read, lambda sha256: (tmp_path / sha256).open("rb")
+        )
+    ) as client:
+        for path in (
+            "/",
+            "/comparisons",
+            "/bisections",
+            "/incidents",
+            "/reports",
+            "/orders",
+            "/testboxes",
+            "/trees",
+            "/metrics",
+            "/mailbox",
+            "/status.json",
+        ):
             assert client.get(path).status_code == 200, path
 
 
@@ -324,10 +419,21 @@ def test_pages_of_what_the_brain_really_did(db_url: str, tmp_path: Path) -> None
     with running_smtpd(settings):
         brain = make_brain(settings, engine, tmp_path / "linux")
         brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
-        made = add_commits(brain.repo, [FakeCommit(), FakeCommit(kind="broken"), FakeCommit(), FakeCommit(speed=88), FakeCommit()])
+        made = add_commits(
+            brain.repo,
+            [
+                FakeCommit(),
+                FakeCommit(kind="broken"),
+                FakeCommit(),
+                FakeCommit(speed=88),
+                FakeCommit(),
+            ],
+        )
         brain.poll()
         brain.run()
-    app = make_app(settings, engine, read, Artifacts(settings.artifacts).open, writing_routes(settings, engine))
+    app = make_app(
+        settings, engine, read, Artifacts(settings.artifacts).open, writing_routes(settings, engine)
+    )
     with TestClient(app, follow_redirects=False) as client:
         crawl(client, "/")
         bisection = client.get("/bisection/b1").text

@@ -58,28 +58,42 @@ def test_who_asks_too_often_waits_and_is_told_how_long(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(("proxies", "limited"), [("", True), ("127.0.0.0/8", False)])
-def test_a_forwarded_address_counts_only_from_a_proxy_that_settings_name(serve: Serve, proxies: str, limited: bool) -> None:
+def test_a_forwarded_address_counts_only_from_a_proxy_that_settings_name(
+    serve: Serve, proxies: str, limited: bool
+) -> None:
     site = serve(SWINGBOT_WEB_RATE="4", SWINGBOT_WEB_PROXIES=proxies)
-    answers = [site.client.get("/healthz", headers={"x-forwarded-for": f"192.0.2.{n}"}).status_code for n in range(9)]
+    answers = [
+        site.client.get("/healthz", headers={"x-forwarded-for": f"192.0.2.{n}"}).status_code
+        for n in range(9)
+    ]
     assert (429 in answers) is limited
 
 
 def test_a_worker_with_its_token_is_never_told_to_wait(serve: Serve) -> None:
     site = serve(SWINGBOT_WEB_RATE="4")
     attempt = running(site)
-    assert {site.client.get(f"/attempts/a{attempt}", headers=bearer(site, attempt)).status_code for _ in range(9)} == {200}
+    assert {
+        site.client.get(f"/attempts/a{attempt}", headers=bearer(site, attempt)).status_code
+        for _ in range(9)
+    } == {200}
 
 
 def test_a_body_has_a_size_whether_it_says_so_or_comes_in_pieces(serve: Serve) -> None:
     site = serve()
     assert raw(site, HEAD + b"Content-Length: 99999999999\r\n\r\n").startswith(b"HTTP/1.1 413 ")
     piece = b"4000\r\n" + b"a" * 0x4000 + b"\r\n"
-    assert raw(site, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[piece] * 5).startswith(b"HTTP/1.1 413 ")
-    assert raw(site, b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").startswith(b"HTTP/1.1 413 ")
+    assert raw(site, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[piece] * 5).startswith(
+        b"HTTP/1.1 413 "
+    )
+    assert raw(site, b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").startswith(
+        b"HTTP/1.1 413 "
+    )
     assert site.client.get("/healthz").status_code == 200
 
 
-def test_what_comes_too_slowly_is_not_waited_for(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_too_slowly_is_not_waited_for(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
     monkeypatch.setattr(server, "IDLE_SECONDS", 1)
     monkeypatch.setattr(walls, "PIECE_SECONDS", 0.3)
@@ -87,11 +101,15 @@ def test_what_comes_too_slowly_is_not_waited_for(serve: Serve, monkeypatch: pyte
     assert raw(site, b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ") == b"", "a head that never ends"
     assert raw(site, b"") == b"", "a connection that says nothing"
     assert raw(site, HEAD + b"Content-Length: 20\r\n\r\nkey=").startswith(b"HTTP/1.1 408 ")
-    assert raw(site, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HT").count(b"HTTP/1.1 ") == 1, "the second head on the same connection"
+    assert (
+        raw(site, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET / HT").count(b"HTTP/1.1 ") == 1
+    ), "the second head on the same connection"
 
 
 def test_a_head_has_a_size(serve: Serve) -> None:
-    assert raw(serve(), b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 100_000).startswith(b"HTTP/1.1 400 ")
+    assert raw(serve(), b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 100_000).startswith(
+        b"HTTP/1.1 400 "
+    )
 
 
 def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +121,9 @@ def test_who_takes_no_answer_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyP
     sink.write(content)
     sink.commit()
     with socket.create_connection(("127.0.0.1", site.port), timeout=20) as connection:
-        connection.sendall(f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(
+            f"GET /artifacts/{hashlib.sha256(content).hexdigest()} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        )
         assert connection.recv(1, socket.MSG_PEEK) == b"H", "the answer has begun"
         assert site.client.get("/healthz").status_code == 200, "others are answered meanwhile"
         site.client.close()
@@ -117,15 +137,33 @@ def test_pages_are_open_by_default_and_for_readers_alone_by_setting(serve: Serve
     site = serve(SWINGBOT_WEB_READ="token")
     page = site.client.get("/comparisons", headers={"accept": "text/html,*/*;q=0.8"})
     assert (page.status_code, page.headers["location"]) == (303, "/login?next=/comparisons")
-    assert site.client.get("/comparisons").status_code == 401, "a program does not get the sign-in page instead"
+    assert site.client.get("/comparisons").status_code == 401, (
+        "a program does not get the sign-in page instead"
+    )
     asked = site.client.get("/comparisons.json")
-    assert asked.status_code == 401 and asked.headers["www-authenticate"] == "Bearer" and "needs a token" in asked.json()["error"]
+    assert (
+        asked.status_code == 401
+        and asked.headers["www-authenticate"] == "Bearer"
+        and "needs a token" in asked.json()["error"]
+    )
     for path in ("/login", "/healthz", "/robots.txt", "/static/style.css"):
         assert site.client.get(path).status_code == 200, path
     reader = site.token("Rea", Role.READER)
-    for path in ("/", "/comparisons", "/comparisons.json", f"/raw/c{site.lab.comparison}/", "/moderation"):
-        assert site.client.get(path).status_code != 200 and site.client.get(path, headers=reader).status_code == 200, path
-    assert site.client.get("/", headers={"Authorization": "Bearer swingbot_" + "x" * 43}).status_code == 401
+    for path in (
+        "/",
+        "/comparisons",
+        "/comparisons.json",
+        f"/raw/c{site.lab.comparison}/",
+        "/moderation",
+    ):
+        assert (
+            site.client.get(path).status_code != 200
+            and site.client.get(path, headers=reader).status_code == 200
+        ), path
+    assert (
+        site.client.get("/", headers={"Authorization": "Bearer swingbot_" + "x" * 43}).status_code
+        == 401
+    )
 
 
 def test_raw_data_alone_can_be_kept_for_readers_and_workers(serve: Serve) -> None:
@@ -133,30 +171,53 @@ def test_raw_data_alone_can_be_kept_for_readers_and_workers(serve: Serve) -> Non
     assert site.client.get("/comparisons").status_code == 200
     reader, attempt = site.token("Rea", Role.READER), running(site)
     kit = f"/report/r{site.lab.report}/reproduce.json"  # there is none in this lab
-    for path in (f"/raw/c{site.lab.comparison}/", f"/raw/c{site.lab.comparison}/samples.json", "/raw/result/", kit):
-        assert site.client.get(path, headers={"accept": "application/json"}).status_code == 401, path
-        assert site.client.get(path, headers=reader).status_code == (404 if path == kit else 200), path
+    for path in (
+        f"/raw/c{site.lab.comparison}/",
+        f"/raw/c{site.lab.comparison}/samples.json",
+        "/raw/result/",
+        kit,
+    ):
+        assert site.client.get(path, headers={"accept": "application/json"}).status_code == 401, (
+            path
+        )
+        assert site.client.get(path, headers=reader).status_code == (404 if path == kit else 200), (
+            path
+        )
     missing = f"/artifacts/{'0' * 64}"
-    assert [site.client.get(missing, headers=headers).status_code for headers in ({}, reader, bearer(site, attempt))] == [401, 404, 404]
+    assert [
+        site.client.get(missing, headers=headers).status_code
+        for headers in ({}, reader, bearer(site, attempt))
+    ] == [401, 404, 404]
 
 
 def test_raw_results_are_brought_from_elsewhere_with_a_token(serve: Serve, tmp_path: Path) -> None:
     site = serve(SWINGBOT_WEB_READ="token")
     address = f"http://127.0.0.1:{site.port}/raw/c{site.lab.comparison}/"
     bearer = site.token("Rea", Role.READER)["Authorization"].removeprefix("Bearer ")
-    without = CliRunner().invoke(main, ["raw", address, "--out", str(tmp_path / "no")], env={"SWINGBOT_TOKEN": None})
+    without = CliRunner().invoke(
+        main, ["raw", address, "--out", str(tmp_path / "no")], env={"SWINGBOT_TOKEN": None}
+    )
     assert without.exit_code != 0 and "SWINGBOT_TOKEN" in without.stderr
-    CliRunner().invoke(main, ["raw", address, "--out", str(tmp_path / "yes")], env={"SWINGBOT_TOKEN": bearer})
-    assert (tmp_path / "yes" / "SHA256SUMS").exists()  # the files themselves are not in this lab's store
+    CliRunner().invoke(
+        main, ["raw", address, "--out", str(tmp_path / "yes")], env={"SWINGBOT_TOKEN": bearer}
+    )
+    assert (
+        tmp_path / "yes" / "SHA256SUMS"
+    ).exists()  # the files themselves are not in this lab's store
 
 
 def test_metrics_are_switched_off_or_kept_by_a_setting(serve: Serve) -> None:
     site = serve(SWINGBOT_WEB_METRICS="token")
     assert site.client.get("/metrics").status_code == 401
-    assert site.client.get("/metrics", headers=site.token("prometheus", Role.READER)).status_code != 401
+    assert (
+        site.client.get("/metrics", headers=site.token("prometheus", Role.READER)).status_code
+        != 401
+    )
 
 
-def test_the_list_of_what_benchmarks_measure_is_a_page_though_it_has_the_address_of_the_figures(serve: Serve) -> None:
+def test_the_list_of_what_benchmarks_measure_is_a_page_though_it_has_the_address_of_the_figures(
+    serve: Serve,
+) -> None:
     page = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     site = serve(SWINGBOT_WEB_METRICS="off")
     assert "page-fault.per_process_ops" in site.client.get("/metrics", headers=page).text
@@ -175,7 +236,11 @@ def test_metrics_that_are_off_are_not_there(serve: Serve) -> None:
 
 
 def running(site: Served) -> int:
-    return int(site.conn.execute(sa.text("SELECT min(id) FROM attempt WHERE state = 'running'")).scalar_one())
+    return int(
+        site.conn.execute(
+            sa.text("SELECT min(id) FROM attempt WHERE state = 'running'")
+        ).scalar_one()
+    )
 
 
 def bearer(site: Served, attempt: int) -> dict[str, str]:
@@ -184,17 +249,37 @@ def bearer(site: Served, attempt: int) -> dict[str, str]:
 
 def put(site: Served, attempt: int, content: bytes, *, pieces: bool = False) -> httpx.Response:
     body = iter([content[:5], content[5:]]) if pieces else content
-    return site.client.put(f"/artifacts/{hashlib.sha256(content).hexdigest()}", content=body, headers=bearer(site, attempt))
+    return site.client.put(
+        f"/artifacts/{hashlib.sha256(content).hexdigest()}",
+        content=body,
+        headers=bearer(site, attempt),
+    )
 
 
 def outcome_of(site: Served, attempt: int, **more: Any) -> dict[str, Any]:
-    row = site.conn.execute(sa.text("SELECT o.id, o.kind FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id"), {"id": attempt}).one()
+    row = site.conn.execute(
+        sa.text(
+            "SELECT o.id, o.kind FROM attempt a JOIN orders o ON o.id = a.order_id WHERE a.id = :id"
+        ),
+        {"id": attempt},
+    ).one()
     ended = {"status": "infra", "reason": "x", "seconds": 1.0, "files": {}}
-    return {"version": 1, "kind": row.kind, "order": f"o{row.id}", "attempt": f"a{attempt}", **ended, **more}
+    return {
+        "version": 1,
+        "kind": row.kind,
+        "order": f"o{row.id}",
+        "attempt": f"a{attempt}",
+        **ended,
+        **more,
+    }
 
 
 def tell(site: Served, attempt: int, **more: Any) -> int:
-    answer = site.client.put(f"/attempts/a{attempt}/outcome.json", json=outcome_of(site, attempt, **more), headers=bearer(site, attempt))
+    answer = site.client.put(
+        f"/attempts/a{attempt}/outcome.json",
+        json=outcome_of(site, attempt, **more),
+        headers=bearer(site, attempt),
+    )
     return answer.status_code
 
 
@@ -202,7 +287,9 @@ def test_an_attempts_token_brings_one_result_and_then_nothing(serve: Serve) -> N
     site = serve(SWINGBOT_WEB_ATTEMPT_FILES="2", SWINGBOT_WEB_ATTEMPT_MIB="1")
     attempt = running(site)
     assert put(site, attempt, b"a console log").status_code == 201
-    assert put(site, attempt, b"b" * (1 << 20), pieces=True).status_code == 403, "over the cap of bytes, found while it came"
+    assert put(site, attempt, b"b" * (1 << 20), pieces=True).status_code == 403, (
+        "over the cap of bytes, found while it came"
+    )
     assert put(site, attempt, b"c" * 1000, pieces=True).status_code == 201
     refused = put(site, attempt, b"one too many")
     assert refused.status_code == 403 and "web.attempt_files" in refused.json()["error"]
@@ -213,20 +300,35 @@ def test_an_attempts_token_brings_one_result_and_then_nothing(serve: Serve) -> N
     assert list((site.settings.artifacts / "incoming").iterdir()) == []
 
 
-def test_a_superseded_attempt_brings_its_late_result_once_and_it_does_not_count(serve: Serve) -> None:
+def test_a_superseded_attempt_brings_its_late_result_once_and_it_does_not_count(
+    serve: Serve,
+) -> None:
     site = serve()
     attempt = running(site)
-    site.conn.execute(sa.text("UPDATE attempt SET state = 'dead', ended_at = now() WHERE id = :id"), {"id": attempt})
+    site.conn.execute(
+        sa.text("UPDATE attempt SET state = 'dead', ended_at = now() WHERE id = :id"),
+        {"id": attempt},
+    )
     site.conn.commit()
     assert put(site, attempt, b"late log").status_code == 201
     assert tell(site, attempt) == 202
     assert put(site, attempt, b"later log").status_code == 403
-    row = site.conn.execute(sa.text("SELECT state, outcome, late IS NOT NULL AS kept FROM attempt WHERE id = :id"), {"id": attempt}).one()
+    row = site.conn.execute(
+        sa.text("SELECT state, outcome, late IS NOT NULL AS kept FROM attempt WHERE id = :id"),
+        {"id": attempt},
+    ).one()
     assert (row.state, row.outcome, row.kept) == ("dead", None, True)
 
 
 def test_a_stranger_costs_a_sentence(serve: Serve) -> None:
     site = serve()
-    for method, path in (("PUT", f"/artifacts/{'0' * 64}"), ("PUT", "/attempts/a1/outcome.json"), ("POST", "/moderation/r1"), ("POST", "/incident/i1")):
-        answer = site.client.request(method, path, content=b"x", headers={"accept": "application/json"})
+    for method, path in (
+        ("PUT", f"/artifacts/{'0' * 64}"),
+        ("PUT", "/attempts/a1/outcome.json"),
+        ("POST", "/moderation/r1"),
+        ("POST", "/incident/i1"),
+    ):
+        answer = site.client.request(
+            method, path, content=b"x", headers={"accept": "application/json"}
+        )
         assert answer.status_code in (401, 403) and answer.json()["error"], path

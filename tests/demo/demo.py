@@ -78,7 +78,14 @@ class Service:
 
     def start(self) -> None:
         log = (self.state.parent / f"{self.state.name}.log").open("w")
-        self.child = subprocess.Popen([*SWINGBOT, "up"], env=self.environment, stdout=log, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        self.child = subprocess.Popen(
+            [*SWINGBOT, "up"],
+            env=self.environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         end = time.monotonic() + UP_SECONDS
         while "swingbot is up" not in (said := Path(log.name).read_text()):
             if self.child.poll() is not None or time.monotonic() > end:
@@ -94,9 +101,13 @@ class Service:
                 os.killpg(self.child.pid, signal.SIGKILL)
 
     def ask(self, *words: str) -> str:
-        done = subprocess.run([*SWINGBOT, *words], env=self.environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [*SWINGBOT, *words], env=self.environment, capture_output=True, text=True
+        )
         if done.returncode != 0:
-            raise DemoError(f"swingbot {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+            raise DemoError(
+                f"swingbot {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}"
+            )
         return done.stdout
 
     def facts(self, page: str) -> Any:
@@ -104,7 +115,9 @@ class Service:
         end = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{page}.json", timeout=60) as answer:
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{self.port}/{page}.json", timeout=60
+                ) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
                 if error.code != 503 or time.monotonic() > end:
@@ -116,7 +129,10 @@ def main() -> int:
     """0 if the mail names the planted commit and no other (PLANT=none: if there is no mail)."""
     clock = Clock()
     service: Service | None = None
-    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started us with SIGINT ignored
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # also where a shell started us with SIGINT ignored
         signal.signal(number, _interrupt)
     try:
         repo, series = make_inputs(clock)
@@ -151,7 +167,9 @@ def make_inputs(clock: Clock) -> tuple[Path, Series]:
         repo = demo_repository(site)
         make_base(repo, site.cache, clock.say)
     series = make_series(repo, seed, plant, progress=clock.say)
-    clock.say(f"the series: {len(series.commits)} commits on {series.base[:12]}, seed {seed}, plant {series.plant}")
+    clock.say(
+        f"the series: {len(series.commits)} commits on {series.base[:12]}, seed {seed}, plant {series.plant}"
+    )
     clock.stage("repository and series")
     return repo, series
 
@@ -161,11 +179,18 @@ def make_service(clock: Clock) -> Service:
     state = Path(os.environ.get("DEMO_STATE") or home / "swingbot-demo").absolute()
     if state.exists():
         if not (state / "artifacts").exists() and any(state.iterdir()):
-            raise DemoError(f"{state} is not empty and not a swingbot state directory; give another DEMO_STATE")
+            raise DemoError(
+                f"{state} is not empty and not a swingbot state directory; give another DEMO_STATE"
+            )
         shutil.rmtree(state)
     state.mkdir(parents=True)
     port = free_ports(int(os.environ.get("DEMO_PORT") or "8010"), 4)
-    wanted = {"SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_WEB_PORT": str(port), "SWINGBOT_MAIL_RELEASE": "release", "SWINGBOT_WATCH_POLL_SECONDS": "30"}
+    wanted = {
+        "SWINGBOT_PATHS_STATE": str(state),
+        "SWINGBOT_WEB_PORT": str(port),
+        "SWINGBOT_MAIL_RELEASE": "release",
+        "SWINGBOT_WATCH_POLL_SECONDS": "30",
+    }
     wanted["SWINGBOT_PROOF_GATES"] = os.environ.get("SWINGBOT_PROOF_GATES") or PROOF
     return Service(state=state, port=port, environment={**os.environ, **wanted})
 
@@ -175,7 +200,9 @@ def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
     set_branch(repo, branch, series.base)
     clock.say("registering the tree, with its branch still at the base")
     jobs = [word for job in JOBS for word in ("--job", job)]
-    service.ask("tree", "add", TREE_NAME, str(repo), "--branch", branch, "--base", series.base, *jobs)
+    service.ask(
+        "tree", "add", TREE_NAME, str(repo), "--branch", branch, "--base", series.base, *jobs
+    )
     follow(clock, service, "base", lambda: _comparison_over(service, 0))
     clock.stage("base: build and boots")
     set_branch(repo, branch, series.tip)
@@ -189,11 +216,26 @@ def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
 
 
 def set_branch(repo: Path, branch: str, commit: str) -> None:
-    subprocess.run(["git", "-c", "safe.directory=*", "-C", str(repo), "update-ref", f"refs/heads/{branch}", commit], check=True)
+    subprocess.run(
+        [
+            "git",
+            "-c",
+            "safe.directory=*",
+            "-C",
+            str(repo),
+            "update-ref",
+            f"refs/heads/{branch}",
+            commit,
+        ],
+        check=True,
+    )
 
 
 def _comparison_over(service: Service, number: int) -> bool:
-    watched = sorted((c for c in service.facts("comparisons") if c["kind"] == "watch"), key=lambda c: int(c["id"][1:]))
+    watched = sorted(
+        (c for c in service.facts("comparisons") if c["kind"] == "watch"),
+        key=lambda c: int(c["id"][1:]),
+    )
     if len(watched) <= number:
         return False
     if watched[number]["status"] == "failed":
@@ -204,7 +246,11 @@ def _comparison_over(service: Service, number: int) -> bool:
 def _at_rest(service: Service) -> bool:
     """Nothing is open: no comparison, no bisection, no swing that waits, no report on its way."""
     status = service.facts("status")
-    if status["comparisons"] or status["bisections"] or any(swing["state"] in ("suspected", "open", "bisecting") for swing in status["swings"]):
+    if (
+        status["comparisons"]
+        or status["bisections"]
+        or any(swing["state"] in ("suspected", "open", "bisecting") for swing in status["swings"])
+    ):
         return False
     if any(report["state"] in ("draft", "queued", "sending") for report in status["reports"]):
         return False
@@ -217,7 +263,9 @@ def follow(clock: Clock, service: Service, what: str, over: Callable[[], bool]) 
     end = time.monotonic() + GIVE_UP_SECONDS
     while not over():
         if time.monotonic() > end:
-            raise DemoError(f"{what}: not over after {GIVE_UP_SECONDS:.0f} s; look at http://127.0.0.1:{service.port}/")
+            raise DemoError(
+                f"{what}: not over after {GIVE_UP_SECONDS:.0f} s; look at http://127.0.0.1:{service.port}/"
+            )
         clock.say(f"{what}: {_progress(service)}")
         time.sleep(1)
 
@@ -230,7 +278,9 @@ def _progress(service: Service) -> str:
         parts.append(f"{where} {(job.get('commit') or '')[:12]}")
     for c in status["comparisons"]:
         done = c["progress"]
-        parts.append(f"{c['id']} {done['builds']}/{done['builds_total']} kernels {done['boots']}/{done['boots_total']} boots{_left(c)}")
+        parts.append(
+            f"{c['id']} {done['builds']}/{done['builds_total']} kernels {done['boots']}/{done['boots_total']} boots{_left(c)}"
+        )
     for b in status["bisections"]:
         best = max(b["candidates"], key=lambda c: c["probability"] or 0)
         parts.append(
@@ -240,22 +290,35 @@ def _progress(service: Service) -> str:
 
 
 def _left(facts: Mapping[str, Any]) -> str:
-    return f", about {round(facts['eta_seconds'] / 10) * 10} s left" if facts.get("eta_seconds") else ""
+    return (
+        f", about {round(facts['eta_seconds'] / 10) * 10} s left"
+        if facts.get("eta_seconds")
+        else ""
+    )
 
 
 def judge(clock: Clock, service: Service, series: Series) -> int:
     """Print the mail, where to look, what it took; say whether the right commit was named."""
-    mails = [BytesParser(policy=default).parsebytes(path.read_bytes()) for path in sorted((service.state / "maildir" / "new").glob("*"))]
+    mails = [
+        BytesParser(policy=default).parsebytes(path.read_bytes())
+        for path in sorted((service.state / "maildir" / "new").glob("*"))
+    ]
     for mail in mails:
         body = mail.get_body(preferencelist=("plain",))
-        print(f"\n{'-' * 78}\nSubject: {mail['Subject']}\nTo: {mail['To']}\nMessage-ID: {mail['Message-ID']}\n\n{body.get_content() if body else ''}{'-' * 78}")
+        print(
+            f"\n{'-' * 78}\nSubject: {mail['Subject']}\nTo: {mail['To']}\nMessage-ID: {mail['Message-ID']}\n\n{body.get_content() if body else ''}{'-' * 78}"
+        )
     incidents = service.facts("incidents")
     named = {incident["culprit"]["commit"] for incident in incidents}
-    right = named == ({series.culprit} if series.culprit else set()) and len(mails) == (1 if series.culprit else 0)
+    right = named == ({series.culprit} if series.culprit else set()) and len(mails) == (
+        1 if series.culprit else 0
+    )
     right = right and all(str(series.culprit)[:12] in str(mail["Subject"]) for mail in mails)
     bisections = [service.facts(f"bisection/{b['id']}") for b in service.facts("bisections")]
     numbers = _numbers(service, bisections)
-    print(f"\npages     http://127.0.0.1:{service.port}/\nBuildbot  http://127.0.0.1:{service.port + 1}/\nmailbox   http://127.0.0.1:{service.port}/mailbox\n")
+    print(
+        f"\npages     http://127.0.0.1:{service.port}/\nBuildbot  http://127.0.0.1:{service.port + 1}/\nmailbox   http://127.0.0.1:{service.port}/mailbox\n"
+    )
     for name, seconds in [*clock.stages, ("in all", sum(s for _, s in clock.stages))]:
         print(f"{name:32}{seconds:8.0f} s")
     print(f"{'kernels built / from the cache':32}{numbers['built']:8} / {numbers['cached']}")
@@ -263,15 +326,38 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
     for b in bisections:
         print(
             f"{b['id']} {b['metric']}: {b['status']}"
-            + (f", culprit {b['culprit']['commit'][:12]} with probability {b['probability']:.4f}" if b.get("culprit") else "")
+            + (
+                f", culprit {b['culprit']['commit'][:12]} with probability {b['probability']:.4f}"
+                if b.get("culprit")
+                else ""
+            )
         )
     verdict = "as planted" if right else "WRONG"
-    planted, found = series.culprit[:12] if series.culprit else "nothing", ", ".join(c[:12] for c in sorted(named)) or "nothing"
+    planted, found = (
+        series.culprit[:12] if series.culprit else "nothing",
+        ", ".join(c[:12] for c in sorted(named)) or "nothing",
+    )
     print(f"\nplanted: {planted}; named: {found}; mails: {len(mails)}: {verdict}")
     if path := os.environ.get("DEMO_RESULT"):  # whole or not at all: a test waits for it
-        line = {"seed": series.seed, "plant": series.plant, "right": right, "mails": len(mails), "seconds": round(sum(s for _, s in clock.stages)), **numbers}
+        line = {
+            "seed": series.seed,
+            "plant": series.plant,
+            "right": right,
+            "mails": len(mails),
+            "seconds": round(sum(s for _, s in clock.stages)),
+            **numbers,
+        }
         half = Path(f"{path}.half")
-        half.write_text(json.dumps({**line, "bisections": [b["status"] for b in bisections], "stages": dict(clock.stages)}) + "\n")
+        half.write_text(
+            json.dumps(
+                {
+                    **line,
+                    "bisections": [b["status"] for b in bisections],
+                    "stages": dict(clock.stages),
+                }
+            )
+            + "\n"
+        )
         half.rename(path)
     if os.environ.get("DEMO_EXIT") != "1":
         print("\nthe service goes on; Ctrl-C stops it", flush=True)
@@ -281,7 +367,10 @@ def judge(clock: Clock, service: Service, series: Series) -> int:
 
 
 def _numbers(service: Service, bisections: list[Any]) -> dict[str, int]:
-    return {**service.facts("status")["totals"], "bisection_boots": sum(b["boots"] for b in bisections)}
+    return {
+        **service.facts("status")["totals"],
+        "bisection_boots": sum(b["boots"] for b in bisections),
+    }
 
 
 if __name__ == "__main__":

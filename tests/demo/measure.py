@@ -28,7 +28,12 @@ from tests.demo import process, tree
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 JOBS = ("vm-netperf", "vm-hackbench", "vm-page-fault")
-METRICS = ("netperf.Throughput_Mbps", "hackbench.throughput", "page-fault.per_process_ops", "will-it-scale.per_process_ops")
+METRICS = (
+    "netperf.Throughput_Mbps",
+    "hackbench.throughput",
+    "page-fault.per_process_ops",
+    "will-it-scale.per_process_ops",
+)
 
 Levels = dict[str, dict[int, float]]  # "<unit job> <metric>" -> k -> mean of the runs of that boot
 
@@ -45,11 +50,15 @@ class Lab:
 
     def worker(self, *words: str | Path) -> dict[str, Any]:
         """Run swingbot-worker, answer its outcome: a kernel that does not build or boot is one, too."""
-        _, out, err = process.attempt([Path(sys.executable).parent / "swingbot-worker", *words, "--json"])
+        _, out, err = process.attempt(
+            [Path(sys.executable).parent / "swingbot-worker", *words, "--json"]
+        )
         try:
             outcome = json.loads(out)
         except ValueError:
-            raise SystemExit(f"swingbot-worker {words[0]} gave no outcome: {(err or out).strip()[-500:]}") from None
+            raise SystemExit(
+                f"swingbot-worker {words[0]} gave no outcome: {(err or out).strip()[-500:]}"
+            ) from None
         if outcome["status"] == "infra":
             raise SystemExit(f"the lab failed, start again to go on: {outcome['reason']}")
         assert isinstance(outcome, dict)
@@ -59,7 +68,9 @@ class Lab:
         """Image of a commit (empty if it does not build) and its levels (empty if it does not boot)."""
         folder = self.out / "builds" / commit
         kept = folder / "outcome.json"
-        outcome: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {"status": "infra"}
+        outcome: dict[str, Any] = (
+            json.loads(kept.read_text()) if kept.exists() else {"status": "infra"}
+        )
         if outcome["status"] == "infra":
             outcome = self.worker("build", "--repo", self.repo, "--commit", commit, "--out", folder)
         if outcome["status"] != "built":
@@ -68,7 +79,9 @@ class Lab:
         image = str(outcome["kernel_build"]["image_sha256"])
         levels: Levels = {}
         for k in range(self.boots):
-            for name, value in self._boot(image, outcome["kernel_build"]["build_key"], folder / "bzImage", k).items():
+            for name, value in self._boot(
+                image, outcome["kernel_build"]["build_key"], folder / "bzImage", k
+            ).items():
                 levels.setdefault(name, {})[k] = value
         return image, levels
 
@@ -101,7 +114,9 @@ class Lab:
         return values
 
     def _parsed(self, results: Path) -> Iterator[tuple[str, float]]:
-        for name, values in _by_metric(parse_results(results, self.unit_jobs, load_programs(CHECKOUT / "jobs" / "programs"))).items():
+        for name, values in _by_metric(
+            parse_results(results, self.unit_jobs, load_programs(CHECKOUT / "jobs" / "programs"))
+        ).items():
             yield name, statistics.fmean(values)
 
 
@@ -132,7 +147,13 @@ def table(rows: Sequence[tuple[str, Levels, Levels]]) -> str:
     lines = ["| commit | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for label, base, head in rows:
         cells = [change_pct(base.get(column, {}), head.get(column, {})) for column in columns]
-        lines.append(f"| {label} | " + " | ".join("-" if cell is None else f"{cell[0]:+.2f} ±{cell[1]:.2f}" for cell in cells) + " |")
+        lines.append(
+            f"| {label} | "
+            + " | ".join(
+                "-" if cell is None else f"{cell[0]:+.2f} ±{cell[1]:.2f}" for cell in cells
+            )
+            + " |"
+        )
     return "\n".join(lines)
 
 
@@ -170,41 +191,83 @@ def one_commit(repo: Path, parent: str, patch: str) -> str:
     """A commit of this patch alone on `parent`, kept under a ref of ours."""
     with tree.with_index(repo, parent) as git:
         commit = tree.applied(git, parent, patch)
-        git.run("update-ref", f"refs/demo/alone/{hashlib.sha256(f'{parent} {patch}'.encode()).hexdigest()[:16]}", commit)
+        git.run(
+            "update-ref",
+            f"refs/demo/alone/{hashlib.sha256(f'{parent} {patch}'.encode()).hexdigest()[:16]}",
+            commit,
+        )
     return commit
 
 
 def levels_line(levels: Levels) -> str:
     """What the percentages are of."""
-    return "\n".join(f"- {name}: {', '.join(f'{value:.6g}' for value in by_k.values())}" for name, by_k in sorted(levels.items()))
+    return "\n".join(
+        f"- {name}: {', '.join(f'{value:.6g}' for value in by_k.values())}"
+        for name, by_k in sorted(levels.items())
+    )
 
 
 def unit_jobs(names: Sequence[str], testbox: str) -> tuple[UnitJob, ...]:
     found: list[UnitJob] = []
     for name in names:
-        printed = process.run([Path(sys.executable).parent / "swingbot", "jobs", "expand", CHECKOUT / "jobs" / f"{name}.yaml", "--testbox", testbox, "--json"])
+        printed = process.run(
+            [
+                Path(sys.executable).parent / "swingbot",
+                "jobs",
+                "expand",
+                CHECKOUT / "jobs" / f"{name}.yaml",
+                "--testbox",
+                testbox,
+                "--json",
+            ]
+        )
         found += [UnitJob.from_json(job) for job in json.loads(printed)]
     return tuple(found)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.demo.measure", description="Measure what each commit of a series does.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.demo.measure",
+        description="Measure what each commit of a series does.",
+    )
     parser.add_argument("--repo", type=Path, required=True, help="made by tests.demo.tree")
-    parser.add_argument("--out", type=Path, required=True, help="kernels and results, kept for the next time")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="kernels and results, kept for the next time"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plant")
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--alone", nargs="+", metavar="PATCH", help="instead of a series: these patches, each alone on the source")
+    parser.add_argument(
+        "--alone",
+        nargs="+",
+        metavar="PATCH",
+        help="instead of a series: these patches, each alone on the source",
+    )
     parser.add_argument("--boots", type=int, default=2, help="boots of each image (default 2)")
-    parser.add_argument("--jobs", nargs="+", default=JOBS, help=f"job files (default {' '.join(JOBS)})")
+    parser.add_argument(
+        "--jobs", nargs="+", default=JOBS, help=f"job files (default {' '.join(JOBS)})"
+    )
     parser.add_argument("--testbox", default="vm-icount")
     given = parser.parse_args()
-    lab = Lab(given.repo.resolve(), given.out.resolve(), unit_jobs(given.jobs, given.testbox), given.testbox, given.boots)
+    lab = Lab(
+        given.repo.resolve(),
+        given.out.resolve(),
+        unit_jobs(given.jobs, given.testbox),
+        given.testbox,
+        given.boots,
+    )
     try:
         if given.alone:
             print(measure_alone(lab, given.alone))
         else:
-            print(measure_series(lab, tree.make_series(lab.repo, given.seed, given.plant, count=given.count, progress=say)))
+            print(
+                measure_series(
+                    lab,
+                    tree.make_series(
+                        lab.repo, given.seed, given.plant, count=given.count, progress=say
+                    ),
+                )
+            )
     except (tree.TreeError, process.CommandError) as error:
         say(f"error: {error}")
         return 1

@@ -21,10 +21,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 def version() -> str:
     """What the results are results of: the sources as committed, or as they are if that differs."""
-    described = subprocess.run(["git", "-C", str(CHECKOUT), "stash", "create"], capture_output=True, text=True)
+    described = subprocess.run(
+        ["git", "-C", str(CHECKOUT), "stash", "create"], capture_output=True, text=True
+    )
     commit = described.stdout.strip() or "HEAD"
     parts = [f"{commit}:{part}" for part in ("jobs", "master", "workers", "db")]
-    trees = subprocess.run(["git", "-C", str(CHECKOUT), "rev-parse", *parts], capture_output=True, text=True)
+    trees = subprocess.run(
+        ["git", "-C", str(CHECKOUT), "rev-parse", *parts], capture_output=True, text=True
+    )
     return "-".join(line[:6] for line in trees.stdout.split()) or "unknown"
 
 
@@ -32,8 +36,15 @@ def main() -> int:
     wanted, plant = int(sys.argv[1]), os.environ.get("PLANT") or ""
     kept = from_environment().cache / "seeds" / f"{version()}{'-' + plant if plant else ''}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
-    done: dict[int, dict[str, Any]] = {line["seed"]: line for line in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
-    print(f"results are kept in {kept}\n{'seed':>4} {'plant':8} {'right':6} {'mails':>5} {'seconds':>7} {'built':>5} {'boots':>5}  bisections", flush=True)
+    done: dict[int, dict[str, Any]] = (
+        {line["seed"]: line for line in map(json.loads, kept.read_text().splitlines())}
+        if kept.exists()
+        else {}
+    )
+    print(
+        f"results are kept in {kept}\n{'seed':>4} {'plant':8} {'right':6} {'mails':>5} {'seconds':>7} {'built':>5} {'boots':>5}  bisections",
+        flush=True,
+    )
     for seed in range(1, wanted + 1):
         if seed not in done:
             done[seed] = run(seed, plant)
@@ -41,19 +52,37 @@ def main() -> int:
                 file.write(json.dumps(done[seed]) + "\n")
         line = done[seed]
         numbers = f"{line.get('mails', '-'):>5} {line.get('seconds', '-'):>7} {line.get('built', '-'):>5} {line.get('boots', '-'):>5}"
-        print(f"{seed:>4} {line.get('plant') or '-':8} {'yes' if line['right'] else 'NO':6} {numbers}  {' '.join(line.get('bisections', []))}", flush=True)
+        print(
+            f"{seed:>4} {line.get('plant') or '-':8} {'yes' if line['right'] else 'NO':6} {numbers}  {' '.join(line.get('bisections', []))}",
+            flush=True,
+        )
     wrong = [seed for seed in range(1, wanted + 1) if not done[seed]["right"]]
-    print(f"{wanted - len(wrong)} passed, {len(wrong)} failed" + (f": seeds {wrong}" if wrong else ""))
+    print(
+        f"{wanted - len(wrong)} passed, {len(wrong)} failed" + (f": seeds {wrong}" if wrong else "")
+    )
     return 1 if wrong else 0
 
 
 def run(seed: int, plant: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="swingbot-seed-") as scratch:
         result = Path(scratch) / "result.json"
-        environment = {**os.environ, "SEED": str(seed), "PLANT": plant, "DEMO_EXIT": "1", "DEMO_RESULT": str(result), "DEMO_STATE": f"{scratch}/state"}
+        environment = {
+            **os.environ,
+            "SEED": str(seed),
+            "PLANT": plant,
+            "DEMO_EXIT": "1",
+            "DEMO_RESULT": str(result),
+            "DEMO_STATE": f"{scratch}/state",
+        }
         log = from_environment().cache / "seeds" / f"seed-{seed}{'-' + plant if plant else ''}.log"
         with log.open("w") as sink:
-            status = subprocess.run([sys.executable, "-m", "tests.demo.demo"], cwd=CHECKOUT, env=environment, stdout=sink, stderr=subprocess.STDOUT).returncode
+            status = subprocess.run(
+                [sys.executable, "-m", "tests.demo.demo"],
+                cwd=CHECKOUT,
+                env=environment,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+            ).returncode
         if result.exists():
             found: dict[str, Any] = json.loads(result.read_text())
             return found

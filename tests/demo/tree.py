@@ -93,10 +93,19 @@ class Recipe:
     def branch(self) -> str:
         """A name of its own for each recipe: two never write the same branch."""
         extras = [f"-{word}{value}" for word, value in self.extras().items() if value is not None]
-        return f"demo-{self.seed}-{self.plant}" + (f"-n{self.count}" if self.count != 20 else "") + "".join(extras)
+        return (
+            f"demo-{self.seed}-{self.plant}"
+            + (f"-n{self.count}" if self.count != 20 else "")
+            + "".join(extras)
+        )
 
     def extras(self) -> dict[str, int | None]:
-        return {"unbuildable": self.unbuildable, "unbootable": self.unbootable, "hanging": self.hanging, "header": self.header}
+        return {
+            "unbuildable": self.unbuildable,
+            "unbootable": self.unbootable,
+            "hanging": self.hanging,
+            "header": self.header,
+        }
 
 
 @functools.cache
@@ -127,7 +136,11 @@ class Repository:
             extra["GIT_INDEX_FILE"] = str(self.index)
         if second is not None:
             for who in ("AUTHOR", "COMMITTER"):
-                extra |= {f"GIT_{who}_NAME": AUTHOR, f"GIT_{who}_EMAIL": MAIL, f"GIT_{who}_DATE": f"{second} +0000"}
+                extra |= {
+                    f"GIT_{who}_NAME": AUTHOR,
+                    f"GIT_{who}_EMAIL": MAIL,
+                    f"GIT_{who}_DATE": f"{second} +0000",
+                }
         return process.git_environment(extra)
 
     def run(self, *words: str | Path, stdin: bytes | None = None, second: int | None = None) -> str:
@@ -138,7 +151,9 @@ class Repository:
         return status, err.strip()
 
     def commit_id(self, ref: str) -> str | None:
-        status, out, _ = process.attempt(self._argv(["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"]), env=self._env())
+        status, out, _ = process.attempt(
+            self._argv(["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"]), env=self._env()
+        )
         return out.strip() if status == 0 else None
 
     def commit(self, parent: str, message: str) -> str:
@@ -169,7 +184,11 @@ def with_index(repo: Path, commit: str) -> Iterator[Repository]:
     """The repository with a temporary index that holds TOUCHED as of `commit`: a few hundred files, so every step takes milliseconds."""
     with tempfile.TemporaryDirectory(prefix="swingbot-demo-") as folder:
         git = Repository(repo, Path(folder) / "index")
-        git.run("update-index", "--index-info", stdin=(git.run("ls-tree", "-r", commit, "--", *TOUCHED) + "\n").encode())
+        git.run(
+            "update-index",
+            "--index-info",
+            stdin=(git.run("ls-tree", "-r", commit, "--", *TOUCHED) + "\n").encode(),
+        )
         yield git
 
 
@@ -183,7 +202,10 @@ def sha256_of(path: Path) -> str:
 
 def _members(tarball: Path) -> Iterator[tuple[str, str, bytes]]:
     """Path, git mode and contents of each file and link of a source tarball, its top folder taken away."""
-    with process.Pipe(["xz", "-dc", "-T0", tarball], feed=False) as xz, tarfile.open(fileobj=xz.stream, mode="r|") as tar:
+    with (
+        process.Pipe(["xz", "-dc", "-T0", tarball], feed=False) as xz,
+        tarfile.open(fileobj=xz.stream, mode="r|") as tar,
+    ):
         for member in tar:
             _, _, name = member.name.partition("/")
             if member.issym():
@@ -205,10 +227,28 @@ def import_source(tarball: Path, repo: Path, progress: Progress, only: Sequence[
     message = f"Linux as in Debian's linux-source-6.1\n\nSHA-256 of the tarball: {sha256_of(tarball)}\n".encode()
     who = f"{AUTHOR} <{MAIL}> {FIRST_SECOND - 60} +0000"
     # Compressing harder takes longer than it saves; deltas between unrelated files would take minutes.
-    importer = [*git._argv(["-c", "core.compression=1", "-c", "pack.compression=1", "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--depth=0"])]
+    importer = [
+        *git._argv(
+            [
+                "-c",
+                "core.compression=1",
+                "-c",
+                "pack.compression=1",
+                "-c",
+                "fastimport.unpackLimit=0",
+                "fast-import",
+                "--quiet",
+                "--depth=0",
+            ]
+        )
+    ]
     with process.Pipe(importer, feed=True, env=process.git_environment()) as pipe:
         write = pipe.stream.write
-        write(f"commit {SOURCE_REF}\nauthor {who}\ncommitter {who}\ndata {len(message)}\n".encode() + message + b"\n")
+        write(
+            f"commit {SOURCE_REF}\nauthor {who}\ncommitter {who}\ndata {len(message)}\n".encode()
+            + message
+            + b"\n"
+        )
         for count, (name, mode, data) in enumerate(_members(tarball), start=1):
             if only and not name.startswith(tuple(only)):
                 continue
@@ -231,9 +271,13 @@ def kept_import(tarball: Path, cache: Path, progress: Progress, only: Sequence[s
     by a rename, so that a half-made one is never found.
     """
     try:
-        key = hashlib.sha256(f"{IMPORT_FORMAT} {sha256_of(tarball)} {' '.join(only)}".encode()).hexdigest()[:24]
+        key = hashlib.sha256(
+            f"{IMPORT_FORMAT} {sha256_of(tarball)} {' '.join(only)}".encode()
+        ).hexdigest()[:24]
     except FileNotFoundError:
-        raise TreeError(f"{tarball} is not there: install the Debian package linux-source-6.1, or give TREE=<git url or path> BASE=<ref>") from None
+        raise TreeError(
+            f"{tarball} is not there: install the Debian package linux-source-6.1, or give TREE=<git url or path> BASE=<ref>"
+        ) from None
     folder = cache / "demo-tree"
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / f"{key}.git"
@@ -253,7 +297,9 @@ def kept_import(tarball: Path, cache: Path, progress: Progress, only: Sequence[s
     return kept
 
 
-def make_base(repo: Path, cache: Path, progress: Progress = print, *, tarball: Path = TARBALL) -> str:
+def make_base(
+    repo: Path, cache: Path, progress: Progress = print, *, tarball: Path = TARBALL
+) -> str:
     """Put Debian's source into `repo` (made bare if it is not there), answer the base commit of the demo.
 
     That base is the source and what a later commit of the series undoes (`make_series` names it again).
@@ -263,7 +309,20 @@ def make_base(repo: Path, cache: Path, progress: Progress = print, *, tarball: P
         repo.parent.mkdir(parents=True, exist_ok=True)
         half = Path(tempfile.mkdtemp(prefix=f".{repo.name}-", dir=repo.parent))
         # Hard links where the file system has them: no second copy of 300 MB.
-        process.run(["git", "-c", f"safe.directory={kept}", "clone", "--quiet", "--bare", "--local", kept, half / "repo"], env=process.git_environment())
+        process.run(
+            [
+                "git",
+                "-c",
+                f"safe.directory={kept}",
+                "clone",
+                "--quiet",
+                "--bare",
+                "--local",
+                kept,
+                half / "repo",
+            ],
+            env=process.git_environment(),
+        )
         (half / "repo").rename(repo)
         half.rmdir()
     git = Repository(repo)
@@ -286,11 +345,21 @@ def use_tree(repo: Path, url: str, ref: str, progress: Progress = print) -> str:
     source = url if "://" in url or not Path(url).exists() else str(Path(url).resolve())
     progress(f"fetching {ref} of {source}")
     for wanted in (f"refs/heads/{ref}", f"refs/tags/{ref}", ref):
-        status, said = git.attempt("-c", "safe.directory=*", "fetch", "--quiet", "--no-tags", source, f"+{wanted}:refs/demo/base")
+        status, said = git.attempt(
+            "-c",
+            "safe.directory=*",
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            source,
+            f"+{wanted}:refs/demo/base",
+        )
         if status == 0:
             break
     else:
-        raise TreeError(f"cannot fetch {ref} from {source}: {said.splitlines()[-1] if said else 'git said nothing'}; check TREE and BASE")
+        raise TreeError(
+            f"cannot fetch {ref} from {source}: {said.splitlines()[-1] if said else 'git said nothing'}; check TREE and BASE"
+        )
     commit = git.commit_id("refs/demo/base")
     assert commit is not None
     for needed in ("Makefile", "mm/page_alloc.c"):
@@ -318,11 +387,16 @@ def plant_of_seed(seed: int) -> str:
 
 def _shuffled(names: Sequence[str], *salt: object) -> list[str]:
     """A permutation that depends on nothing but its arguments, in every version of Python."""
-    return sorted(names, key=lambda name: hashlib.sha256(" ".join(map(str, (*salt, name))).encode()).digest())
+    return sorted(
+        names, key=lambda name: hashlib.sha256(" ".join(map(str, (*salt, name))).encode()).digest()
+    )
 
 
 def _number(below: int, *salt: object) -> int:
-    return int.from_bytes(hashlib.sha256(" ".join(map(str, salt)).encode()).digest()[:8], "big") % below
+    return (
+        int.from_bytes(hashlib.sha256(" ".join(map(str, salt)).encode()).digest()[:8], "big")
+        % below
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,19 +407,25 @@ class Slot:
     role: str
 
 
-def plan(recipe: Recipe, fits: Callable[[str], bool] = lambda name: True) -> tuple[list[Slot], list[str]]:
+def plan(
+    recipe: Recipe, fits: Callable[[str], bool] = lambda name: True
+) -> tuple[list[Slot], list[str]]:
     """The patches of a series in order, and those left out because they do not fit the tree.
 
     The harmless ones are as many as it takes to make `recipe.count`; the culprit never comes first.
     """
     book = catalogue()
     if recipe.plant not in book["plants"]:
-        raise TreeError(f"there is no plant {recipe.plant!r}: PLANT is one of {', '.join(book['plants'])}")
+        raise TreeError(
+            f"there is no plant {recipe.plant!r}: PLANT is one of {', '.join(book['plants'])}"
+        )
     plant = book["plants"][recipe.plant]
     fixed = _fixed_slots(book, recipe)
     free = [place for place in range(1, recipe.count + 1) if place not in fixed]
     if recipe.count < 8 or len(free) < 8:
-        raise TreeError(f"a series of {recipe.count} has no room for all roles: ask for at least {8 + len(fixed)}")
+        raise TreeError(
+            f"a series of {recipe.count} has no room for all roles: ask for at least {8 + len(fixed)}"
+        )
     dropped: list[str] = []
 
     def fitting(names: Sequence[str], role: str) -> list[Slot]:
@@ -363,7 +443,9 @@ def plan(recipe: Recipe, fits: Callable[[str], bool] = lambda name: True) -> tup
     slots = dict(fixed)
     if plant["patch"] is not None:
         if not fits(plant["patch"]):
-            raise TreeError(f"plant {recipe.plant} does not apply to this tree: give another PLANT or BASE")
+            raise TreeError(
+                f"plant {recipe.plant} does not apply to this tree: give another PLANT or BASE"
+            )
         later = [place for place in places if place > 1]
         slots[later[_number(len(later), *salt, "position")]] = Slot(plant["patch"], "culprit")
     room = recipe.count - len(slots) - len(wanted)
@@ -372,7 +454,9 @@ def plan(recipe: Recipe, fits: Callable[[str], bool] = lambda name: True) -> tup
         if len(harmless) < room:
             harmless += fitting([name], "harmless")
     if len(harmless) < room:
-        raise TreeError(f"only {len(harmless)} harmless commits fit this tree, {room} are needed: ask for fewer with --count")
+        raise TreeError(
+            f"only {len(harmless)} harmless commits fit this tree, {room} are needed: ask for fewer with --count"
+        )
     by_name = {slot.patch: slot for slot in [*wanted, *harmless]}
     order = iter(_shuffled(list(by_name), *salt, "order"))
     for place in places:
@@ -394,9 +478,13 @@ def _fixed_slots(book: Mapping[str, Any], recipe: Recipe) -> dict[int, Slot]:
             asked += [(place, Slot(broken, kind)), (place + 1, Slot(mended, "mended"))]
     slots = dict(asked)
     if len(slots) != len(asked) or not all(1 <= place <= recipe.count for place in slots):
-        raise TreeError(f"places must differ and lie within 1..{recipe.count}; a broken commit also takes the place after its own")
+        raise TreeError(
+            f"places must differ and lie within 1..{recipe.count}; a broken commit also takes the place after its own"
+        )
     if recipe.unbootable and recipe.hanging:
-        raise TreeError("an unbootable and a hanging commit change the same line: ask for one of them")
+        raise TreeError(
+            "an unbootable and a hanging commit change the same line: ask for one of them"
+        )
     return slots
 
 
@@ -428,7 +516,12 @@ def make_series(
         raise TreeError(f"{repo} has no commit {onto}: make_base or use_tree comes first")
     book = catalogue()
     with with_index(repo, start) as git:
-        slots, dropped = plan(recipe, lambda name: git.attempt("apply", "--cached", "--check", stdin=patch_text(name)[1])[0] == 0)
+        slots, dropped = plan(
+            recipe,
+            lambda name: (
+                git.attempt("apply", "--cached", "--check", stdin=patch_text(name)[1])[0] == 0
+            ),
+        )
         for name in dropped:
             progress(f"left out: {name} does not apply to this tree")
         given = book["plants"][recipe.plant]["given"]
@@ -449,7 +542,9 @@ def applied(git: Repository, parent: str, name: str) -> str:
     message, diff = patch_text(name)
     status, said = git.attempt("apply", "--cached", stdin=diff)
     if status != 0:
-        raise TreeError(f"patch {name} does not apply: {said.splitlines()[0] if said else 'git said nothing'}")
+        raise TreeError(
+            f"patch {name} does not apply: {said.splitlines()[0] if said else 'git said nothing'}"
+        )
     return git.commit(parent, message)
 
 
@@ -478,15 +573,38 @@ def _series(recipe: Recipe, base: str, commits: Sequence[Commit], dropped: Seque
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    cache = Path(os.environ.get("SWINGBOT_PATHS_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swingbot")
-    parser = argparse.ArgumentParser(prog="python -m tests.demo.tree", description="Make the demo's kernel repository and one series in it.")
-    parser.add_argument("--repo", type=Path, required=True, help="the repository; made if it is not there")
-    parser.add_argument("--seed", type=int, default=1, help="picks the plant, its place and the harmless commits (default 1)")
-    parser.add_argument("--plant", help="large, medium, small, none; for trials also init, slub, memory, swap (default: by seed)")
+    cache = Path(
+        os.environ.get("SWINGBOT_PATHS_CACHE")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swingbot"
+    )
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.demo.tree",
+        description="Make the demo's kernel repository and one series in it.",
+    )
+    parser.add_argument(
+        "--repo", type=Path, required=True, help="the repository; made if it is not there"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="picks the plant, its place and the harmless commits (default 1)",
+    )
+    parser.add_argument(
+        "--plant",
+        help="large, medium, small, none; for trials also init, slub, memory, swap (default: by seed)",
+    )
     parser.add_argument("--tree", help="git URL or path of another kernel tree, with --base")
     parser.add_argument("--base", help="branch, tag or commit of --tree to put the series on")
-    parser.add_argument("--cache", type=Path, default=cache, help=f"where the imported source is kept (default {cache})")
-    parser.add_argument("--count", type=int, default=20, help="commits in the series, 12 to 40 (default 20)")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=cache,
+        help=f"where the imported source is kept (default {cache})",
+    )
+    parser.add_argument(
+        "--count", type=int, default=20, help="commits in the series, 12 to 40 (default 20)"
+    )
     for word, what in (
         ("unbuildable", "does not compile"),
         ("unbootable", "panics at boot"),
@@ -494,7 +612,12 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         ("header", "touches include/linux/mm.h"),
     ):
         parser.add_argument(
-            f"--with-{word}", type=int, metavar="POS", dest=word, help=f"the commit at POS {what}" + ("" if word == "header" else "; the next one mends it")
+            f"--with-{word}",
+            type=int,
+            metavar="POS",
+            dest=word,
+            help=f"the commit at POS {what}"
+            + ("" if word == "header" else "; the next one mends it"),
         )
     parser.add_argument("--json", action="store_true", help="print the series as JSON")
     given = parser.parse_args(words)
@@ -515,8 +638,13 @@ def main(words: Sequence[str] | None = None) -> int:
             make_base(given.repo, given.cache, say)
         else:
             use_tree(given.repo, given.tree, given.base, say)
-        extras = {word: getattr(given, word) for word in ("unbuildable", "unbootable", "hanging", "header")}
-        series = make_series(given.repo, given.seed, given.plant, count=given.count, progress=say, **extras)
+        extras = {
+            word: getattr(given, word)
+            for word in ("unbuildable", "unbootable", "hanging", "header")
+        }
+        series = make_series(
+            given.repo, given.seed, given.plant, count=given.count, progress=say, **extras
+        )
     except TreeError as error:
         say(f"error: {error}")
         return 2

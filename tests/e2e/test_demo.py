@@ -43,7 +43,9 @@ class Demo:
             return str(answer.read().decode())
 
     def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([BIN / "swingbot", *words], env=self.environment, capture_output=True, text=True)
+        return subprocess.run(
+            [BIN / "swingbot", *words], env=self.environment, capture_output=True, text=True
+        )
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +55,22 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     place.chmod(0o755)
     port = free_ports(18010, 4)
     result, state = place / "result.json", place / "state"
-    environment = {**os.environ, "SEED": SEED, "DEMO_PORT": str(port), "DEMO_STATE": str(state), "DEMO_RESULT": str(result), "DEMO_EXIT": "0"}
+    environment = {
+        **os.environ,
+        "SEED": SEED,
+        "DEMO_PORT": str(port),
+        "DEMO_STATE": str(state),
+        "DEMO_RESULT": str(result),
+        "DEMO_EXIT": "0",
+    }
     log = place / "demo.log"
     with log.open("w") as sink:
-        child = subprocess.Popen([sys.executable, "-m", "tests.demo.demo"], env=environment, stdout=sink, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.demo.demo"],
+            env=environment,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+        )
     try:
         end = time.monotonic() + MINUTES * 60
         while not result.exists():
@@ -64,7 +78,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             assert time.monotonic() < end, log.read_text()
             time.sleep(1)
         talk = {**os.environ, "SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_WEB_PORT": str(port)}
-        yield Demo(result=json.loads(result.read_text()), output=log.read_text(), url=f"http://127.0.0.1:{port}", state=state, environment=talk)
+        yield Demo(
+            result=json.loads(result.read_text()),
+            output=log.read_text(),
+            url=f"http://127.0.0.1:{port}",
+            state=state,
+            environment=talk,
+        )
         child.send_signal(signal.SIGINT)
         assert child.wait(90) == 0, log.read_text()
     finally:
@@ -83,27 +103,72 @@ def test_the_mail_is_short_and_says_what_a_reader_needs(demo: Demo) -> None:
     (mail,) = (demo.state / "maildir" / "new").iterdir()
     text = mail.read_text()
     assert len(text.encode()) <= 10 * 1024
-    assert max(len(line) for line in text.split("\n\n", 1)[1].splitlines() if "http://" not in line) <= 78
-    for wanted in ("worse", "95% interval", "boots", "runs", "+-", "Not checked", "To reproduce", "emulated", "Sent by a bot"):
+    assert (
+        max(len(line) for line in text.split("\n\n", 1)[1].splitlines() if "http://" not in line)
+        <= 78
+    )
+    for wanted in (
+        "worse",
+        "95% interval",
+        "boots",
+        "runs",
+        "+-",
+        "Not checked",
+        "To reproduce",
+        "emulated",
+        "Sent by a bot",
+    ):
         assert wanted in text, f"the mail does not say {wanted!r}"
 
 
 def test_every_gate_has_an_answer_and_its_reason(demo: Demo) -> None:
-    gates = {gate["gate"]: gate for gate in json.loads(demo.cli("proof", "show", "i1", "--json").stdout)["gates"]}
-    assert {name: gates[name]["status"] for name in ("reproduced", "tip", "code", "facts")} == dict.fromkeys(("reproduced", "tip", "code", "facts"), "pass")
-    assert all(gate["status"] != "running" and (gate["reason"] or gate["status"] == "pass") for gate in gates.values())
-    assert gates["layout"]["reason"] == gates["executed"]["reason"] == "left out by the setting proof.gates"
-    assert gates["revert"]["status"] == "pass" or gates["revert"]["reason"].startswith("conflict in ")
+    gates = {
+        gate["gate"]: gate
+        for gate in json.loads(demo.cli("proof", "show", "i1", "--json").stdout)["gates"]
+    }
+    assert {
+        name: gates[name]["status"] for name in ("reproduced", "tip", "code", "facts")
+    } == dict.fromkeys(("reproduced", "tip", "code", "facts"), "pass")
+    assert all(
+        gate["status"] != "running" and (gate["reason"] or gate["status"] == "pass")
+        for gate in gates.values()
+    )
+    assert (
+        gates["layout"]["reason"]
+        == gates["executed"]["reason"]
+        == "left out by the setting proof.gates"
+    )
+    assert gates["revert"]["status"] == "pass" or gates["revert"]["reason"].startswith(
+        "conflict in "
+    )
 
 
 def test_every_page_and_its_json_answer(demo: Demo) -> None:
     incident = json.loads(demo.get("/incident/i1.json"))
-    pages = ["/", "/comparison/c2", f"/bisection/{incident['bisections'][0]}", "/incident/i1", "/report/r1", "/order/o1", "/testbox/vm-icount", "/tree/demo"]
+    pages = [
+        "/",
+        "/comparison/c2",
+        f"/bisection/{incident['bisections'][0]}",
+        "/incident/i1",
+        "/report/r1",
+        "/order/o1",
+        "/testbox/vm-icount",
+        "/tree/demo",
+    ]
     for page in pages:
         assert "<html" in demo.get(page).lower()
         if page != "/":
             json.loads(demo.get(f"{page}.json"))
-    for page in ("/mailbox", "/comparisons", "/bisections", "/reports", "/orders", "/testboxes", "/raw/c2/", "/healthz"):
+    for page in (
+        "/mailbox",
+        "/comparisons",
+        "/bisections",
+        "/reports",
+        "/orders",
+        "/testboxes",
+        "/raw/c2/",
+        "/healthz",
+    ):
         assert demo.get(page)
     with pytest.raises(urllib.error.HTTPError, match="404"):
         demo.get("/comparison/c9999")
@@ -116,7 +181,9 @@ def test_raw_results_of_both_sides_can_be_taken_home(demo: Demo, tmp_path: Path)
     assert "netperf.Throughput_Mbps" in (tmp_path / "samples.csv").read_text()
 
 
-def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of_ours_is(demo: Demo, tmp_path: Path) -> None:
+def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of_ours_is(
+    demo: Demo, tmp_path: Path
+) -> None:
     """The kit from the mail's address, in a root file system of a shell, tar, awk and QEMU: one boot of each kernel."""
     body = json.loads(demo.get("/report/r1.json"))["body"]
     (line,) = [line for line in body.splitlines() if "curl" in line]
@@ -124,9 +191,20 @@ def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of
     with urllib.request.urlopen(f"{demo.url}{url.removeprefix(demo.url)}", timeout=120) as answer:
         (tmp_path / "kit.tar.gz").write_bytes(answer.read())
     subprocess.run(["tar", "-xzf", "kit.tar.gz"], cwd=tmp_path, check=True)
-    root, netperf = clean_root.make(tmp_path / "root"), from_environment().cache / "debian" / "netperf"
-    binds = {tmp_path / "swingbot-r1": "/kit", netperf.resolve(): "/netperf"}  # Debian's netperf is not free: who reproduces has to get it
-    done = clean_root.run(root, "cd /kit && ./reproduce.sh --boots 1 --programs /netperf --out /tmp/out", binds=binds, timeout=800)
+    root, netperf = (
+        clean_root.make(tmp_path / "root"),
+        from_environment().cache / "debian" / "netperf",
+    )
+    binds = {
+        tmp_path / "swingbot-r1": "/kit",
+        netperf.resolve(): "/netperf",
+    }  # Debian's netperf is not free: who reproduces has to get it
+    done = clean_root.run(
+        root,
+        "cd /kit && ./reproduce.sh --boots 1 --programs /netperf --out /tmp/out",
+        binds=binds,
+        timeout=800,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "numbers of the boots made here are the same as reported" in done.stdout
 
@@ -144,13 +222,34 @@ def test_an_order_of_a_boot_is_one_that_a_worker_takes(demo: Demo, tmp_path: Pat
         (("compare", "base", "nosuch", "--tree", "demo"), 2, "nosuch"),
         (("compare", "base", "tip", "--tree", "nosuch"), 2, "nosuch"),
         (("compare", "base", "tip", "--tree", "demo", "--testbox", "toaster"), 2, "toaster"),
-        (("bisect", "start", "base..tip", "--tree", "demo", "--metric", "netperf.Bananas"), 2, "netperf.Bananas"),
-        (("tree", "add", "other", "/nowhere", "--branch", "b", "--base", "b", "--job", "vm-netperf.yaml"), 2, "/nowhere"),
+        (
+            ("bisect", "start", "base..tip", "--tree", "demo", "--metric", "netperf.Bananas"),
+            2,
+            "netperf.Bananas",
+        ),
+        (
+            (
+                "tree",
+                "add",
+                "other",
+                "/nowhere",
+                "--branch",
+                "b",
+                "--base",
+                "b",
+                "--job",
+                "vm-netperf.yaml",
+            ),
+            2,
+            "/nowhere",
+        ),
         (("show", "c9999"), 2, "c9999"),
         (("wait", "r1"), 2, "report"),
     ],
 )
-def test_wrong_questions_get_one_sentence(demo: Demo, words: tuple[str, ...], status: int, told: str) -> None:
+def test_wrong_questions_get_one_sentence(
+    demo: Demo, words: tuple[str, ...], status: int, told: str
+) -> None:
     done = demo.cli(*words)
     assert done.returncode == status, done.stderr
     assert told in done.stderr

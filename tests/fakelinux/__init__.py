@@ -62,7 +62,10 @@ def make_fakelinux(path: Path, commits: Sequence[FakeCommit] | int = 3) -> list[
     path.mkdir(parents=True)
     _git(path, "init", "-q", "-b", "main")
     _commit(path, _State(), "base")
-    return [_head(path), *add_commits(path, [FakeCommit()] * commits if isinstance(commits, int) else commits)]
+    return [
+        _head(path),
+        *add_commits(path, [FakeCommit()] * commits if isinstance(commits, int) else commits),
+    ]
 
 
 def add_commits(path: Path, commits: Sequence[FakeCommit]) -> list[str]:
@@ -106,8 +109,16 @@ def _state_of(path: Path) -> _State:
 
 
 def _commit(path: Path, state: _State, title: str) -> None:
-    values: dict[str, object] = {"SPEED": state.speed, "CODE": state.code, "COMMENT": state.comment, "HEADER": state.header}
-    values |= {"BROKEN": "this does not compile" if state.broken else "", "BOOTS": "yes" if state.boots else "no"}
+    values: dict[str, object] = {
+        "SPEED": state.speed,
+        "CODE": state.code,
+        "COMMENT": state.comment,
+        "HEADER": state.header,
+    }
+    values |= {
+        "BROKEN": "this does not compile" if state.broken else "",
+        "BOOTS": "yes" if state.boots else "no",
+    }
     values |= {"SLOW": "echo half-written > $@; exec sleep 30" if state.slow else ":"}
     for template in sorted(SKELETON.rglob("*")):
         if template.is_file():
@@ -128,9 +139,22 @@ def _head(path: Path) -> str:
 
 def _git(path: Path, *arguments: str, number: int = 0) -> str:
     date = f"2026-01-01T00:{number // 60 % 60:02d}:{number % 60:02d}Z"
-    who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in _IDENTITY.items()}
-    env = {**os.environ, **who, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-    return subprocess.run(["git", "-C", str(path), *arguments], check=True, env=env, text=True, stdout=subprocess.PIPE).stdout.strip()
+    who = {
+        f"GIT_{role}_{part}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for part, value in _IDENTITY.items()
+    }
+    env = {
+        **os.environ,
+        **who,
+        "GIT_AUTHOR_DATE": date,
+        "GIT_COMMITTER_DATE": date,
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    return subprocess.run(
+        ["git", "-C", str(path), *arguments], check=True, env=env, text=True, stdout=subprocess.PIPE
+    ).stdout.strip()
 
 
 _IDENTITY = {"NAME": "A Developer", "EMAIL": "developer@example.org"}

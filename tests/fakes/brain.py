@@ -25,7 +25,10 @@ from swingbot_db import read
 from swingbot_db.reports import PostgresOutbox
 from tests.fakes.lab import FakeLab
 
-JOB = JobFile(name="vm-page-fault.yaml", text=(Path(__file__).parents[2] / "jobs" / "vm-page-fault.yaml").read_text())
+JOB = JobFile(
+    name="vm-page-fault.yaml",
+    text=(Path(__file__).parents[2] / "jobs" / "vm-page-fault.yaml").read_text(),
+)
 METRIC = "page-fault.per_process_ops"
 
 
@@ -89,7 +92,12 @@ class Brain:
 
     def facts(self, kind: str, number: int = 1) -> dict[str, Any]:
         with self.engine.connect() as conn:
-            found: dict[str, Any] = {"c": read.comparison, "b": read.bisection, "i": read.incident, "r": read.report}[kind](conn, f"{kind}{number}")
+            found: dict[str, Any] = {
+                "c": read.comparison,
+                "b": read.bisection,
+                "i": read.incident,
+                "r": read.report,
+            }[kind](conn, f"{kind}{number}")
             return found
 
     def count(self, table: str) -> int:
@@ -104,7 +112,13 @@ class Brain:
 def make_brain(settings: Settings, engine: sa.Engine, repo: Path) -> Brain:
     lab = make_lab(settings, engine)
     sync_testboxes(lab)
-    return Brain(settings=settings, engine=engine, lab=lab, fake=FakeLab(engine=engine, artifacts=settings.artifacts, repo=repo), repo=repo)
+    return Brain(
+        settings=settings,
+        engine=engine,
+        lab=lab,
+        fake=FakeLab(engine=engine, artifacts=settings.artifacts, repo=repo),
+        repo=repo,
+    )
 
 
 if __name__ == "__main__":

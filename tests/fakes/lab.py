@@ -57,7 +57,9 @@ class FakeLab:
     compiled_by: str = ""  # stands in every image
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
-    done: list[tuple[str, str, int | None]] = field(default_factory=list)  # (kind, commit, k) of every execution
+    done: list[tuple[str, str, int | None]] = field(
+        default_factory=list
+    )  # (kind, commit, k) of every execution
 
     def work(self) -> int:
         """Carry out everything that is handed out; says how much that was."""
@@ -67,11 +69,24 @@ class FakeLab:
             outcome = self._outcome(row)
             Attempts(self.engine).deliver(row.attempt, outcome)
             with self.engine.begin() as conn:
-                conn.execute(sa.text("UPDATE dispatch SET state = 'over', result = 'success', ended_at = now() WHERE id = :id"), {"id": row.dispatch})
+                conn.execute(
+                    sa.text(
+                        "UPDATE dispatch SET state = 'over', result = 'success', ended_at = now() WHERE id = :id"
+                    ),
+                    {"id": row.dispatch},
+                )
         return len(wanted)
 
     def _outcome(self, row: Any) -> dict[str, Any]:
-        head = {"version": 1, "kind": row.kind, "order": f"o{row.order_id}", "attempt": f"a{row.attempt}", "seconds": 1.0, "origin": "simulated", "files": {}}
+        head = {
+            "version": 1,
+            "kind": row.kind,
+            "order": f"o{row.order_id}",
+            "attempt": f"a{row.attempt}",
+            "seconds": 1.0,
+            "origin": "simulated",
+            "files": {},
+        }
         if self.infra > 0:
             self.infra -= 1
             return {**head, "status": "infra", "reason": "the disk is full"}
@@ -80,11 +95,18 @@ class FakeLab:
 
     def _state(self, commit: str) -> dict[str, Any]:
         """What a commit says of itself; a file `later` (JSON) adds to it and wins, so that commits can be made that revert without a conflict."""
-        mirror = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.artifacts.parent / "mirror.git" / "objects")}  # commits that swingbot made are there alone
+        mirror = {
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(
+                self.artifacts.parent / "mirror.git" / "objects"
+            )
+        }  # commits that swingbot made are there alone
 
         def show(name: str) -> bytes:
             return subprocess.run(
-                ["git", "-C", str(self.repo), "show", f"{commit}:{name}"], env={**os.environ, **mirror}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                ["git", "-C", str(self.repo), "show", f"{commit}:{name}"],
+                env={**os.environ, **mirror},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
             ).stdout
 
         found: dict[str, Any] = json.loads(show("state.json"))
@@ -93,7 +115,11 @@ class FakeLab:
 
     def _build(self, row: Any) -> dict[str, Any]:
         state = self._state(row.commit)
-        build: dict[str, Any] = {"build_key": row.build_key, "compiler_version": "fakecc 1.0", "cached": False}
+        build: dict[str, Any] = {
+            "build_key": row.build_key,
+            "compiler_version": "fakecc 1.0",
+            "cached": False,
+        }
         if state["broken"]:
             return {
                 "status": "failed",
@@ -103,15 +129,28 @@ class FakeLab:
         laid_out: dict[str, Any] = {"layout": row.layout} if row.layout else {}
         laid_out |= {"kconfig": row.kconfig} if "+" in row.kconfig else {}
         laid_out |= {"compiled_by": self.compiled_by} if self.compiled_by else {}
-        image = json.dumps({key: state[key] for key in _OF_IMAGE if key in state} | laid_out).encode()
-        files = {"bzImage": self._store(image), FILE: self._store(_record({} if self.same_code else state))}
-        return {"status": "built", "files": files, "kernel_build": {**build, "image_sha256": files["bzImage"]["sha256"]}}
+        image = json.dumps(
+            {key: state[key] for key in _OF_IMAGE if key in state} | laid_out
+        ).encode()
+        files = {
+            "bzImage": self._store(image),
+            FILE: self._store(_record({} if self.same_code else state)),
+        }
+        return {
+            "status": "built",
+            "files": files,
+            "kernel_build": {**build, "image_sha256": files["bzImage"]["sha256"]},
+        }
 
     def _boot(self, row: Any) -> dict[str, Any]:
         image = json.loads(Artifacts(self.artifacts).open(row.image_sha256).read())
         if not image["boots"]:
             return {"status": "panicked", "reason": "Kernel panic - not syncing: no init found"}
-        speed = image["bound"] if "bound" in image and not {"layout", "kconfig"} & image.keys() else image["speed"]
+        speed = (
+            image["bound"]
+            if "bound" in image and not {"layout", "kconfig"} & image.keys()
+            else image["speed"]
+        )
         speed = START_SPEED if row.testbox in self.blind else speed
         shift = 1 + 0.002 * ((row.k * 7919) % 11 - 5)  # the same for all kernels at the same k
         shift *= self.level * (1 + self.wobble * _gauss(row.order_id, row.k))
@@ -121,14 +160,31 @@ class FakeLab:
             for number in UnitJob.from_json(job).numbers:
                 rate = 1000.0 * speed * shift * (1 + 0.0003 * number)
                 monitor = UnitJob.from_json(job).monitor_of(number)
-                files |= _run_files(f"{job['name']}/{number}", rate / (2 if monitor else 1), int(job["params"].get("nr_task", "1")))
-                files |= {f"{job['name']}/{number}/{monitor}": self.calls if monitor == "function-profile" else PROFILE} if monitor else {}
-                runs.append({"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0})
+                files |= _run_files(
+                    f"{job['name']}/{number}",
+                    rate / (2 if monitor else 1),
+                    int(job["params"].get("nr_task", "1")),
+                )
+                files |= (
+                    {
+                        f"{job['name']}/{number}/{monitor}": self.calls
+                        if monitor == "function-profile"
+                        else PROFILE
+                    }
+                    if monitor
+                    else {}
+                )
+                runs.append(
+                    {"unit_job": job["name"], "number": number, "status": "ok", "seconds": 1.0}
+                )
         return {
             "status": "up",
             "facts": {"uname": "6.1.0-fake", **self.facts},
             "runs": runs,
-            "files": {"results.tar": self._store(_tar(files)), "console.log": self._store(b"booted\n")},
+            "files": {
+                "results.tar": self._store(_tar(files)),
+                "console.log": self._store(b"booted\n"),
+            },
         }
 
     def _store(self, content: bytes) -> dict[str, Any]:
@@ -141,13 +197,27 @@ def _record(state: dict[str, Any]) -> bytes:
     """The record of a kernel whose one function depends on all that the image does."""
     digest = hashlib.sha256(json.dumps([state.get(key) for key in _OF_IMAGE]).encode()).hexdigest()
     sizes = {"text": 100, "data": 0, "bss": 0}
-    function = Part(name="do_fault", size=100 + state.get("speed", 0), shape=digest, constants="", uses=())
-    return write_record(compiler="fakecc 1.0", flags=[], sizes=sizes, symbols={}, objects={"mm/memory.o": object_row(digest, sizes, [function], [])})
+    function = Part(
+        name="do_fault", size=100 + state.get("speed", 0), shape=digest, constants="", uses=()
+    )
+    return write_record(
+        compiler="fakecc 1.0",
+        flags=[],
+        sizes=sizes,
+        symbols={},
+        objects={"mm/memory.o": object_row(digest, sizes, [function], [])},
+    )
 
 
 def _gauss(*words: object) -> float:
     """A unit Gaussian, near enough, that depends on the words alone: twelve uniform draws less six."""
-    return sum(int.from_bytes(hashlib.sha256(f"{words}:{n}".encode()).digest()[:6], "big") / 2**48 for n in range(12)) - 6.0
+    return (
+        sum(
+            int.from_bytes(hashlib.sha256(f"{words}:{n}".encode()).digest()[:6], "big") / 2**48
+            for n in range(12)
+        )
+        - 6.0
+    )
 
 
 def _run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:

@@ -17,7 +17,11 @@ from swingbot.app.settings import Settings
 @contextmanager
 def running_smtpd(settings: Settings) -> Iterator[None]:
     """`swingbot smtpd` on the settings' port, until the block ends."""
-    environment = {**os.environ, "SWINGBOT_PATHS_STATE": str(settings.state), "SWINGBOT_WEB_PORT": str(settings.web.port)}
+    environment = {
+        **os.environ,
+        "SWINGBOT_PATHS_STATE": str(settings.state),
+        "SWINGBOT_WEB_PORT": str(settings.web.port),
+    }
     server = subprocess.Popen([sys.executable, "-m", "swingbot.app.cli", "smtpd"], env=environment)
     try:
         for _ in range(200):
@@ -38,4 +42,9 @@ def brain_environment(state: Path, db_url: str) -> dict[str, str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1] - 3
-    return {"SWINGBOT_PATHS_STATE": str(state), "SWINGBOT_DB_URL": db_url, "SWINGBOT_WEB_PORT": str(port), "SWINGBOT_MAIL_RELEASE": "release"}
+    return {
+        "SWINGBOT_PATHS_STATE": str(state),
+        "SWINGBOT_DB_URL": db_url,
+        "SWINGBOT_WEB_PORT": str(port),
+        "SWINGBOT_MAIL_RELEASE": "release",
+    }

@@ -24,8 +24,13 @@ def draw(world: dict[str, Any], sha: str, boot: int) -> list[float]:
     if rng.random() < world.get("bimodal", 0.0):
         shift -= 4.0 * max(world.get("boot_sd", 0.0), world.get("run_sd", 0.0))
     if rng.random() < world.get("heavy", 0.0):
-        shift -= rng.expovariate(1.0) * 6.0 * max(world.get("boot_sd", 0.0), world.get("run_sd", 0.0))
-    return [level * (1.0 + shift + rng.gauss(0.0, world.get("run_sd", 0.0))) for _ in range(int(world.get("runs", 1)))]
+        shift -= (
+            rng.expovariate(1.0) * 6.0 * max(world.get("boot_sd", 0.0), world.get("run_sd", 0.0))
+        )
+    return [
+        level * (1.0 + shift + rng.gauss(0.0, world.get("run_sd", 0.0)))
+        for _ in range(int(world.get("runs", 1)))
+    ]
 
 
 def main() -> None:
@@ -33,7 +38,9 @@ def main() -> None:
     sha, boot = os.environ["SWINGBOT_COMMIT"], int(os.environ["SWINGBOT_BOOT"])
     code = int(world["commits"][sha].get("exit", 0))
     if code == 0:
-        sys.stdout.write("".join(f"{world.get('format', '%.6g') % value}\n" for value in draw(world, sha, boot)))
+        sys.stdout.write(
+            "".join(f"{world.get('format', '%.6g') % value}\n" for value in draw(world, sha, boot))
+        )
     sys.exit(code)
 
 

@@ -29,5 +29,11 @@ def writing_routes(settings: Settings, engine: sa.Engine) -> list[Route]:
     """Sign-in, moderation, outbox, and what can be read of /compare; `operator_key(SECRET)` signs in."""
     renderer = Renderer(settings)
     forms = Forms(SECRET, renderer, Sessions(SECRET, Access(engine), pause=0.0))
-    compare = ComparePages(renderer, forms, DatabaseAsker(load(environ={}), engine, _no_lab), 1 << 20)
-    return [*forms.routes(), *compare.routes(), *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes()]
+    compare = ComparePages(
+        renderer, forms, DatabaseAsker(load(environ={}), engine, _no_lab), 1 << 20
+    )
+    return [
+        *forms.routes(),
+        *compare.routes(),
+        *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), Mail()).routes(),
+    ]

@@ -47,14 +47,25 @@ class World:
         self["runs"] = "nothing"
         self["generation"] = uuid.uuid4().hex
         argv = [sys.executable, __file__, "kernel", str(self.folder), kernel]
-        subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
 
 def new(folder: Path, behaves: str = "up") -> World:
     """A box in its idle system, whose next kernel under test `behaves` so."""
     folder.mkdir(parents=True)
     world = World(folder)
-    world["power"], world["runs"], world["boot_id"], world["behaves"] = "on", "idle", str(uuid.uuid4()), behaves
+    world["power"], world["runs"], world["boot_id"], world["behaves"] = (
+        "on",
+        "idle",
+        str(uuid.uuid4()),
+        behaves,
+    )
     world.prints("")
     return world
 
@@ -64,8 +75,19 @@ def ssh(world: World, script: str) -> int:
         print("ssh: connect to host played port 22: Connection refused")
         return 255
     if "say boot_id" in script:
-        said = {"boot_id": world["boot_id"], "release": IDLE if world["runs"] == "idle" else STRANGE, "machine": "x86_64", "uid": "0"}
-        said |= {"clock": f"{time.time():.0f}", "kexec": "/sbin/kexec", "lockdown": "none", "space_kb": "9000000", "available_kb": "9000000"}
+        said = {
+            "boot_id": world["boot_id"],
+            "release": IDLE if world["runs"] == "idle" else STRANGE,
+            "machine": "x86_64",
+            "uid": "0",
+        }
+        said |= {
+            "clock": f"{time.time():.0f}",
+            "kexec": "/sbin/kexec",
+            "lockdown": "none",
+            "space_kb": "9000000",
+            "available_kb": "9000000",
+        }
         print("\n".join(f"{name}={value}" for name, value in said.items()))
     elif "gzip -dc" in script:
         print(hashlib.sha256(gzip.decompress(sys.stdin.buffer.read())).hexdigest(), "-")
@@ -139,7 +161,9 @@ def frames(content: bytes) -> str:
     text = base64.b64encode(packed).decode()
     lines = [text[start : start + 76] for start in range(0, len(text), 76)]
     head = f"SB+{len(lines)}:{hashlib.sha256(packed).hexdigest()}:\r\n"
-    return head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+    return (
+        head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+    )
 
 
 def main(argv: list[str]) -> int:

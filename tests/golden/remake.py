@@ -21,7 +21,11 @@ def report_facts(document: Path) -> ReportFacts:
     rows = facts["rows"]
     if isinstance(rows, dict):
         facts["rows"] = [
-            {key: value.replace("{n}", str(n)) if isinstance(value, str) else value for key, value in rows["row"].items()} for n in range(1, rows["times"] + 1)
+            {
+                key: value.replace("{n}", str(n)) if isinstance(value, str) else value
+                for key, value in rows["row"].items()
+            }
+            for n in range(1, rows["times"] + 1)
         ]
     return ReportFacts.from_json(facts)
 
@@ -33,16 +37,27 @@ def report_text(document: Path) -> str:
 
 def follow_up_text(document: Path) -> str:
     """The same of a short mail in the thread of a first one."""
-    return _text(follow_up(FollowUp.from_json(yaml.safe_load(document.read_text(encoding="utf-8")))))
+    return _text(
+        follow_up(FollowUp.from_json(yaml.safe_load(document.read_text(encoding="utf-8"))))
+    )
 
 
 def alert_text(document: Path) -> str:
     """The same of a mail to the operator about the lab."""
-    return _text(alert_mail(Alert(**yaml.safe_load(document.read_text(encoding="utf-8"))), url="https://swingbot.example.org"))
+    return _text(
+        alert_mail(
+            Alert(**yaml.safe_load(document.read_text(encoding="utf-8"))),
+            url="https://swingbot.example.org",
+        )
+    )
 
 
 def _text(made: Mail) -> str:
-    threaded = f"In-Reply-To: {made.in_reply_to}\nReferences: {' '.join(made.references)}\n" if made.in_reply_to else ""
+    threaded = (
+        f"In-Reply-To: {made.in_reply_to}\nReferences: {' '.join(made.references)}\n"
+        if made.in_reply_to
+        else ""
+    )
     return f"Subject: {made.subject}\n{threaded}\n{made.body}"
 
 

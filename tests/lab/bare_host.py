@@ -88,7 +88,14 @@ class BareHost:
     pid: int
 
     @classmethod
-    def start(cls, folder: Path, name: str, *, files: Mapping[str, str] | None = None, shared: Mapping[Path, str] | None = None) -> BareHost:
+    def start(
+        cls,
+        folder: Path,
+        name: str,
+        *,
+        files: Mapping[str, str] | None = None,
+        shared: Mapping[Path, str] | None = None,
+    ) -> BareHost:
         """A new server called `name`, up when this returns. `files`: their text by path; `shared`: folders of this host that it reads, by where."""
         folder.mkdir(parents=True, exist_ok=True)
         root, log = folder / "root", folder / "systemd.log"
@@ -104,8 +111,20 @@ class BareHost:
         group = f"swingbot-lab-{os.getpid()}-{time.monotonic_ns()}"
         apart = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=SIGKILL"]
         with log.open("wb") as out:
-            argv = [*apart, "sh", "-euc", _BECOME.replace("hostname ", f"{binds}hostname "), "become", str(root), name, group, _PIVOT]
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+            argv = [
+                *apart,
+                "sh",
+                "-euc",
+                _BECOME.replace("hostname ", f"{binds}hostname "),
+                "become",
+                str(root),
+                name,
+                group,
+                _PIVOT,
+            ]
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
         host = cls(folder=folder, group=group, process=process, pid=0)
         host._wait_until_up()
         return host
@@ -113,16 +132,24 @@ class BareHost:
     def _wait_until_up(self) -> None:
         give_up = time.monotonic() + START_SECONDS
         while time.monotonic() < give_up and self.process.poll() is None:
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+            children = (
+                Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+                .read_text()
+                .split()
+            )
             if children and Path(f"/proc/{children[0]}/comm").read_text().strip() == "systemd":
                 self.pid = int(children[0])
                 said = self._enter("systemctl is-system-running --wait 2>&1 || true", 120).stdout
                 if said.strip() in ("running", "degraded"):
-                    self.ssh.write_text(f'#!/bin/sh\nfor last; do :; done\nexec {" ".join(self._prefix())} "cd; $last"\n')
+                    self.ssh.write_text(
+                        f'#!/bin/sh\nfor last; do :; done\nexec {" ".join(self._prefix())} "cd; $last"\n'
+                    )
                     self.ssh.chmod(0o755)
                     return
             time.sleep(0.2)
-        raise HostError(f"systemd does not come up: {(self.folder / 'systemd.log').read_text(errors='replace')[-1500:]}")
+        raise HostError(
+            f"systemd does not come up: {(self.folder / 'systemd.log').read_text(errors='replace')[-1500:]}"
+        )
 
     @property
     def ssh(self) -> Path:
@@ -130,17 +157,45 @@ class BareHost:
         return self.folder / "ssh"
 
     def _prefix(self) -> list[str]:
-        environment = ["HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"]
-        return ["nsenter", "-t", str(self.pid), "-m", "-p", "-u", "-i", "-n", "-C", "env", "-i", *environment, "sh", "-c"]
+        environment = [
+            "HOME=/root",
+            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "LANG=C.UTF-8",
+        ]
+        return [
+            "nsenter",
+            "-t",
+            str(self.pid),
+            "-m",
+            "-p",
+            "-u",
+            "-i",
+            "-n",
+            "-C",
+            "env",
+            "-i",
+            *environment,
+            "sh",
+            "-c",
+        ]
 
     def _enter(self, command: str, timeout: float) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*self._prefix(), command], capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            [*self._prefix(), command],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
 
     def run(self, command: str, timeout: float = 120.0) -> str:
         """What a shell command on the server prints. Raises HostError if it fails."""
         done = self._enter(command, timeout)
         if done.returncode != 0:
-            raise HostError(f"{command!r} ended with status {done.returncode}: {(done.stdout + done.stderr).strip()[-1500:]}")
+            raise HostError(
+                f"{command!r} ended with status {done.returncode}: {(done.stdout + done.stderr).strip()[-1500:]}"
+            )
         return done.stdout
 
     def stop(self) -> None:
@@ -155,7 +210,9 @@ class BareHost:
 def _forget_group(name: str) -> None:
     """Remove a control group as soon as its last process is gone, 10 s at most."""
     give_up = time.monotonic() + 10
-    groups = [path for kind in ("systemd", "") if (path := Path("/sys/fs/cgroup", kind, name)).exists()]
+    groups = [
+        path for kind in ("systemd", "") if (path := Path("/sys/fs/cgroup", kind, name)).exists()
+    ]
     while any(group.exists() for group in groups) and time.monotonic() < give_up:
         for group in groups:
             for folder, _, _ in os.walk(group, topdown=False):
@@ -185,7 +242,17 @@ def debian() -> Path:
             sources.write_text(sources_list())
             # In a mount namespace of its own: mmdebstrap mounts /dev/shm, /proc and /sys of this host into the root, and if it is killed they stay.
             apart = ["unshare", "--mount", "--propagation", "private"]
-            argv = [*apart, "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--include={','.join(PACKAGES)}", SUITE, str(root), str(sources)]
+            argv = [
+                *apart,
+                "mmdebstrap",
+                "--quiet",
+                "--variant=minbase",
+                "--mode=root",
+                f"--include={','.join(PACKAGES)}",
+                SUITE,
+                str(root),
+                str(sources),
+            ]
             done = subprocess.run(argv, capture_output=True, text=True)
             if done.returncode != 0:
                 raise HostError(f"mmdebstrap: {done.stderr[-800:]}")

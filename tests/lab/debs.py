@@ -19,20 +19,31 @@ SUITE = "bookworm"
 
 def sources_list() -> str:
     """This host's own sources of Debian 12, one a line."""
-    mine = [one for one in system_sources() if one.suite in (SUITE, f"{SUITE}-updates", f"{SUITE}-security")]
-    return "".join(f"deb {f'[{one.options}] ' if one.options else ''}{one.uri} {one.suite} {' '.join(one.components)}\n" for one in mine)
+    mine = [
+        one
+        for one in system_sources()
+        if one.suite in (SUITE, f"{SUITE}-updates", f"{SUITE}-security")
+    ]
+    return "".join(
+        f"deb {f'[{one.options}] ' if one.options else ''}{one.uri} {one.suite} {' '.join(one.components)}\n"
+        for one in mine
+    )
 
 
 def debs(packages: Sequence[str], root: Path) -> Path:
     """A folder with `packages` and all that they need beyond what `root` has; `Packages` in it is its index. Made once a set."""
     status = root / "var/lib/dpkg/status"
-    key = hashlib.sha256(json.dumps([sorted(packages), status.read_text()]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps([sorted(packages), status.read_text()]).encode()).hexdigest()[
+        :16
+    ]
     folder = from_environment().cache / "debs" / key
     with lease.cache_entry(folder, patience=1800.0):
         if not (folder / "Packages").exists():
             shutil.rmtree(folder, ignore_errors=True)
             _fetch(packages, status, folder)
-            (folder / "Packages.part").write_text("\n".join(_entry(deb) for deb in sorted(folder.glob("*.deb"))))
+            (folder / "Packages.part").write_text(
+                "\n".join(_entry(deb) for deb in sorted(folder.glob("*.deb")))
+            )
             (folder / "Packages.part").rename(folder / "Packages")
     return folder
 
@@ -54,9 +65,19 @@ def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
         "APT::Install-Recommends": "false",
         "Debug::NoLocking": "true",
     }
-    apt = ["apt-get", "-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
+    apt = [
+        "apt-get",
+        "-qq",
+        *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")),
+    ]
     for argv in ([*apt, "update"], [*apt, "--yes", "--download-only", "install", *packages]):
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        )
         if done.returncode != 0:
             raise RuntimeError(f"apt-get: {(done.stdout + done.stderr)[-1500:]}")
     for deb in (state / "archives").glob("*.deb"):
@@ -66,6 +87,8 @@ def _fetch(packages: Sequence[str], status: Path, folder: Path) -> None:
 
 def _entry(deb: Path) -> str:
     """A package in the index: its control file, and where it lies (Debian policy, and apt's own format of `Packages`)."""
-    control = subprocess.run(["dpkg-deb", "--field", str(deb)], capture_output=True, text=True, check=True).stdout
+    control = subprocess.run(
+        ["dpkg-deb", "--field", str(deb)], capture_output=True, text=True, check=True
+    ).stdout
     data = deb.read_bytes()
     return f"{control.rstrip()}\nFilename: ./{deb.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"

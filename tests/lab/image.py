@@ -29,9 +29,30 @@ PACKAGES = (
 # What no test looks at; without it the disk is 300 MB instead of 730 MB and made in half the time.
 LEFT_OUT = (
     *("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"),
-    *(f"/lib/modules/*/kernel/drivers/{name}/*" for name in ("gpu", "media", "infiniband", "staging", "iio", "scsi", "usb", "mtd", "isdn", "comedi")),
-    *(f"/lib/modules/*/kernel/drivers/net/{name}/*" for name in ("wireless", "ethernet", "usb", "can", "wan", "dsa")),
-    *("/lib/modules/*/kernel/sound/*", "/lib/modules/*/kernel/drivers/hid/*", "/lib/modules/*/kernel/drivers/input/*"),
+    *(
+        f"/lib/modules/*/kernel/drivers/{name}/*"
+        for name in (
+            "gpu",
+            "media",
+            "infiniband",
+            "staging",
+            "iio",
+            "scsi",
+            "usb",
+            "mtd",
+            "isdn",
+            "comedi",
+        )
+    ),
+    *(
+        f"/lib/modules/*/kernel/drivers/net/{name}/*"
+        for name in ("wireless", "ethernet", "usb", "can", "wan", "dsa")
+    ),
+    *(
+        "/lib/modules/*/kernel/sound/*",
+        "/lib/modules/*/kernel/drivers/hid/*",
+        "/lib/modules/*/kernel/drivers/input/*",
+    ),
 )
 DISK_MB = 2048
 _NETWORK = f"[Match]\nMACAddress={CARD}\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n"
@@ -78,7 +99,11 @@ def image(packages: Sequence[str] = (), cache: Path | None = None) -> Image:
     """The disk with `packages` beside the usual ones, made if it is not in the cache (2 to 4 minutes). Raises RuntimeError with what a command said."""
     wanted = tuple(dict.fromkeys((*PACKAGES, *packages)))
     recipe = json.dumps([SUITE, wanted, LEFT_OUT, DISK_MB, _NETWORK, Path(__file__).read_text()])
-    folder = (cache or from_environment().cache) / "iron" / hashlib.sha256(recipe.encode()).hexdigest()[:16]
+    folder = (
+        (cache or from_environment().cache)
+        / "iron"
+        / hashlib.sha256(recipe.encode()).hexdigest()[:16]
+    )
     made = Image(folder)
     if not (folder / "ready").exists():
         with lease.cache_entry(folder, patience=1800.0):
@@ -99,17 +124,46 @@ def _make(made: Image, packages: Sequence[str]) -> None:
         for name, target in (("vmlinuz", made.kernel), ("initrd.img", made.initrd)):
             shutil.copyfile(next(iter(sorted((root / "boot").glob(f"{name}-*")))), target)
         shutil.copyfile(root / "etc/ssh/ssh_host_ed25519_key.pub", made.folder / "host_key.pub")
-        _run("mke2fs", "-q", "-t", "ext4", "-L", "root", "-d", str(root), str(made.disk), f"{DISK_MB}M")
+        _run(
+            "mke2fs",
+            "-q",
+            "-t",
+            "ext4",
+            "-L",
+            "root",
+            "-d",
+            str(root),
+            str(made.disk),
+            f"{DISK_MB}M",
+        )
     finally:
         made_root.remove(root)
     (made.folder / "ready").touch()
 
 
 def _bootstrap(root: Path, packages: Sequence[str], sources: Path) -> None:
-    sources.write_text("".join(_line(source) for source in system_sources() if source.suite in (SUITE, f"{SUITE}-updates", f"{SUITE}-security")))
+    sources.write_text(
+        "".join(
+            _line(source)
+            for source in system_sources()
+            if source.suite in (SUITE, f"{SUITE}-updates", f"{SUITE}-security")
+        )
+    )
     leave_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
-    argv = ["mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--include={','.join(packages)}", *leave_out, SUITE, str(root), str(sources)]
-    _run(*made_root.apart(argv if sources.read_text() else argv[:-1]), env={"SOURCE_DATE_EPOCH": "0"})
+    argv = [
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        "--mode=root",
+        f"--include={','.join(packages)}",
+        *leave_out,
+        SUITE,
+        str(root),
+        str(sources),
+    ]
+    _run(
+        *made_root.apart(argv if sources.read_text() else argv[:-1]), env={"SOURCE_DATE_EPOCH": "0"}
+    )
 
 
 def _line(source: Source) -> str:
@@ -128,7 +182,9 @@ def _set_up(root: Path, public_key: str) -> None:
     }
     for name, text in files.items():
         path = root / name
-        path.parent.mkdir(mode=0o700 if name.startswith("root/") else 0o755, parents=True, exist_ok=True)
+        path.parent.mkdir(
+            mode=0o700 if name.startswith("root/") else 0o755, parents=True, exist_ok=True
+        )
         path.write_text(text)
     wants = root / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
@@ -138,8 +194,16 @@ def _set_up(root: Path, public_key: str) -> None:
 def _run(*argv: str, env: dict[str, str] | None = None) -> None:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", env={**os.environ, "PATH": path, **(env or {})})
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={**os.environ, "PATH": path, **(env or {})},
+        )
     except FileNotFoundError:
         raise RuntimeError(f"{argv[0]} is not on this machine; .ci/lab installs it.") from None
     if done.returncode != 0:
-        raise RuntimeError(f"{argv[0]} failed with status {done.returncode}: {(done.stdout + done.stderr)[-1500:]}")
+        raise RuntimeError(
+            f"{argv[0]} failed with status {done.returncode}: {(done.stdout + done.stderr)[-1500:]}"
+        )

@@ -44,7 +44,9 @@ class Iron:
 
     def describe(self, more: Mapping[str, Any] | None = None, **ssh: Any) -> None:
         """Write the testbox file: this machine, entered by kexec; `ssh` and `more` change or add keys of the table `ssh` and of the file."""
-        switch = {name: self.machine.power_command(name) for name in ("on", "off", "cycle", "status")}
+        switch = {
+            name: self.machine.power_command(name) for name in ("on", "off", "cycle", "status")
+        }
         how = {
             "host": "127.0.0.1",
             "port": self.machine.port,
@@ -58,13 +60,25 @@ class Iron:
             "idle_release": "6.1.0-*-amd64",
             **ssh,
         }
-        box = {"name": self.name, "tbox_group": "iron", "driver": "ssh", "model": "a Debian machine in QEMU", "nr_cpu": 2, "memory_mb": 2048}
+        box = {
+            "name": self.name,
+            "tbox_group": "iron",
+            "driver": "ssh",
+            "model": "a Debian machine in QEMU",
+            "nr_cpu": 2,
+            "memory_mb": 2048,
+        }
         box |= {"boot_seconds": 120, "cmdline": CMDLINE, "ssh": how, **(more or {})}
         self.file.write_text(json.dumps(box))
 
     def by_reboot(self, more: Mapping[str, Any] | None = None) -> None:
         """The same, but entered by a whole reboot: the boot server is given the kernel once, and the machine takes it at its next start."""
-        self.describe(more, enter="reboot", reboot_where="controller", reboot_command=self.machine.command("netboot", "{kernel}", "{initrd}", "{cmdline}"))
+        self.describe(
+            more,
+            enter="reboot",
+            reboot_where="controller",
+            reboot_command=self.machine.command("netboot", "{kernel}", "{initrd}", "{cmdline}"),
+        )
 
     def boot(self, *jobs: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The outcome of an order with these unit jobs."""
@@ -82,7 +96,11 @@ class Iron:
             }
         )
         self.phases.clear()
-        return check_outcome(testbox.boot(order, self.out, self.site, lambda phase, why: self.phases.append((phase, why))))
+        return check_outcome(
+            testbox.boot(
+                order, self.out, self.site, lambda phase, why: self.phases.append((phase, why))
+            )
+        )
 
     def log(self) -> str:
         path = self.out / "driver.log"
@@ -115,7 +133,9 @@ def iron(folder: Path, machine: Machine, image: Path) -> Iron:
         (workers / name).symlink_to(ROOT / "workers" / name)
     for name in SHIPPED:
         (jobs / "programs" / name).symlink_to(ROOT / "jobs" / "programs" / name)
-    site = Site(cache=from_environment().cache, workers=workers, jobs=jobs, benchmarks=None, make_jobs=1)
+    site = Site(
+        cache=from_environment().cache, workers=workers, jobs=jobs, benchmarks=None, make_jobs=1
+    )
     made = Iron(machine=machine, site=site, image=image, out=folder / "out")
     made.describe()
     return made

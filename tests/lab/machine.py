@@ -43,17 +43,47 @@ class MachineError(Exception):
 # --- what a power switch, a console and a boot server do; Python's own library is enough
 
 
-def qemu_argv(folder: Path, about: dict[str, Any], kernel: Path, initrd: Path, cmdline: str, state: Path | None) -> list[str]:
+def qemu_argv(
+    folder: Path,
+    about: dict[str, Any],
+    kernel: Path,
+    initrd: Path,
+    cmdline: str,
+    state: Path | None,
+) -> list[str]:
     """One run of QEMU from start to reset, power off or the pulled plug."""
     forward = f"hostfwd=tcp:127.0.0.1:{about['port']}-:22"
     return [
-        *(QEMU, "-machine", "q35", "-accel", f"tcg,thread={about['threads']}", "-cpu", "max,-erms,-fsrm"),
+        *(
+            QEMU,
+            "-machine",
+            "q35",
+            "-accel",
+            f"tcg,thread={about['threads']}",
+            "-cpu",
+            "max,-erms,-fsrm",
+        ),
         *("-smp", str(about["smp"]), "-m", f"{about['memory_mb']}M"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
-        *("-qmp", f"unix:{folder}/events.sock,server=on,wait=off", "-qmp", f"unix:{folder}/control.sock,server=on,wait=off"),
-        *("-chardev", f"file,id=console,path={folder}/console.log,append=on", "-serial", "chardev:console"),
+        *(
+            "-qmp",
+            f"unix:{folder}/events.sock,server=on,wait=off",
+            "-qmp",
+            f"unix:{folder}/control.sock,server=on,wait=off",
+        ),
+        *(
+            "-chardev",
+            f"file,id=console,path={folder}/console.log,append=on",
+            "-serial",
+            "chardev:console",
+        ),
         *("-drive", f"file={folder}/disk.raw,format=raw,if=virtio,cache=unsafe"),
-        *("-netdev", f"user,id=net,restrict=on,{forward}", "-device", f"virtio-net-pci,netdev=net,id=card,mac={CARD}"),
+        *(
+            "-netdev",
+            f"user,id=net,restrict=on,{forward}",
+            "-device",
+            f"virtio-net-pci,netdev=net,id=card,mac={CARD}",
+        ),
         *("-device", "virtio-rng-pci"),
         *about["extra"],
         *("-kernel", str(kernel), "-initrd", str(initrd), "-append", cmdline),
@@ -68,7 +98,12 @@ def supervise(folder: Path) -> None:
         kernel, initrd, cmdline, state = _to_start(folder, about)
         with (folder / "qemu.log").open("ab") as log:
             (folder / "events.sock").unlink(missing_ok=True)
-            qemu = subprocess.Popen(qemu_argv(folder, about, kernel, initrd, cmdline, state), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            qemu = subprocess.Popen(
+                qemu_argv(folder, about, kernel, initrd, cmdline, state),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
             signal.signal(signal.SIGTERM, lambda number, frame, child=qemu: _pull_the_plug(child))  # type: ignore[misc]
             reason = _how_it_ends(folder, qemu)
         if reason != "guest-reset":
@@ -92,7 +127,12 @@ def _to_start(folder: Path, about: dict[str, Any]) -> tuple[Path, Path, str, Pat
     if warm.exists():
         state = Path(warm.read_text())
         warm.unlink()
-    return Path(about["kernel"]), Path(about["initrd"]), f"{CMDLINE} {about['cmdline']}".strip(), state
+    return (
+        Path(about["kernel"]),
+        Path(about["initrd"]),
+        f"{CMDLINE} {about['cmdline']}".strip(),
+        state,
+    )
 
 
 def _how_it_ends(folder: Path, qemu: subprocess.Popen[bytes]) -> str:
@@ -146,9 +186,20 @@ def power(folder: Path, what: str) -> str:
         if what in ("on", "cycle") and _running(folder) is None:
             with (folder / "qemu.log").open("ab") as log:
                 argv = [sys.executable, str(Path(__file__).resolve()), "supervise", str(folder)]
-                child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, close_fds=True)
+                child = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    close_fds=True,
+                )
             (folder / "pid").write_text(str(child.pid))
-            _until(lambda: (folder / "events.sock").exists() or child.poll() is not None, 20, "QEMU does not start")
+            _until(
+                lambda: (folder / "events.sock").exists() or child.poll() is not None,
+                20,
+                "QEMU does not start",
+            )
         return "off" if _running(folder) is None else "on"
 
 
@@ -250,16 +301,27 @@ class Machine:
         from tests.lab import warm as warmed
         from tests.lab.image import image
 
-        about = {"port": free_port(), "smp": smp, "memory_mb": memory_mb, "threads": threads, "cmdline": cmdline, "extra": list(extra)}
+        about = {
+            "port": free_port(),
+            "smp": smp,
+            "memory_mb": memory_mb,
+            "threads": threads,
+            "cmdline": cmdline,
+            "extra": list(extra),
+        }
         made = image(packages)
         if warm and (smp, memory_mb, cmdline, list(extra)) == (2, 2048, "", []):
             warmed.warm_up(made)
         else:
             warm = False
-        return cls.of_disk(folder, made, about, made.warm if warm else made.disk, made.state if warm else None)
+        return cls.of_disk(
+            folder, made, about, made.warm if warm else made.disk, made.state if warm else None
+        )
 
     @classmethod
-    def of_disk(cls, folder: Path, made: Image, about: dict[str, Any], disk: Path, state: Path | None) -> Machine:
+    def of_disk(
+        cls, folder: Path, made: Image, about: dict[str, Any], disk: Path, state: Path | None
+    ) -> Machine:
         folder = folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "--sparse=always", str(disk), str(folder / "disk.raw")], check=True)
@@ -329,11 +391,20 @@ class Machine:
     def ssh(self, command: str, timeout: float = 120.0) -> str:
         """What a shell command on the machine prints. Raises MachineError if it fails."""
         try:
-            done = subprocess.run(self.ssh_argv(command), capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                self.ssh_argv(command),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                stdin=subprocess.DEVNULL,
+            )
         except subprocess.TimeoutExpired:
             raise MachineError(f"{command!r} took more than {timeout:.0f} s") from None
         if done.returncode != 0:
-            raise MachineError(f"{command!r} ended with status {done.returncode}: {done.stderr.strip()[-400:]}")
+            raise MachineError(
+                f"{command!r} ended with status {done.returncode}: {done.stderr.strip()[-400:]}"
+            )
         return done.stdout
 
     def wait_for_ssh(self, seconds: float = BOOT_SECONDS) -> float:
@@ -345,7 +416,9 @@ class Machine:
                 return time.monotonic() - began
             except MachineError as error:
                 if time.monotonic() - began > seconds:
-                    raise MachineError(f"no SSH within {seconds:.0f} s ({error}); its console ends: {self.console_tail()}") from None
+                    raise MachineError(
+                        f"no SSH within {seconds:.0f} s ({error}); its console ends: {self.console_tail()}"
+                    ) from None
                 time.sleep(0.5)
 
     def console_tail(self) -> str:

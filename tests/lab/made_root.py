@@ -21,12 +21,17 @@ def apart(argv: Sequence[str]) -> list[str]:
 
 def mounted_below(path: Path, mountinfo: str) -> list[Path]:
     """Mount points at and below `path`, by the text of /proc/self/mountinfo (proc(5): the fifth word, with blanks and backslashes as octal numbers)."""
-    points = [Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split()[4])) for line in mountinfo.splitlines()]
+    points = [
+        Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split()[4]))
+        for line in mountinfo.splitlines()
+    ]
     return [point for point in points if point == path or path in point.parents]
 
 
 def remove(path: Path) -> None:
     """Remove `path` and all below it, if it is there. Raises RuntimeError, with nothing removed, if something is mounted there."""
     if mounted := mounted_below(path.resolve(), Path("/proc/self/mountinfo").read_text()):
-        raise RuntimeError(f"{path} stays, for {mounted[0]} is mounted there: `umount --recursive {mounted[0]}` first")
+        raise RuntimeError(
+            f"{path} stays, for {mounted[0]} is mounted there: `umount --recursive {mounted[0]}` first"
+        )
     shutil.rmtree(path, ignore_errors=True)

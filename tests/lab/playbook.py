@@ -37,7 +37,15 @@ class Inventory:
         password = self.folder / "vault-password"
         argv = ["ansible-playbook", "-i", str(self.folder / "hosts.yml"), "site.yml", *words]
         argv += ["--vault-password-file", str(password)] if password.exists() else []
-        done = subprocess.run(argv, cwd=ANSIBLE, env=environment(), capture_output=True, text=True, timeout=PLAY_SECONDS, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            argv,
+            cwd=ANSIBLE,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PLAY_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
         said = done.stdout + done.stderr
         with (self.folder / "plays.log").open("a") as log:
             log.write(f"$ {' '.join(argv)}\n{said}\n")
@@ -58,7 +66,10 @@ def environment() -> dict[str, str]:
 def recap(printed: str) -> dict[str, dict[str, int]]:
     """The last table that ansible-playbook prints."""
     lines = re.findall(r"^(\S+) +: (ok=.*)$", printed.rpartition("PLAY RECAP")[2], re.M)
-    return {host: {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", counts)} for host, counts in lines}
+    return {
+        host: {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", counts)}
+        for host, counts in lines
+    }
 
 
 def changed(played: Mapping[str, Mapping[str, int]]) -> int:
@@ -66,13 +77,21 @@ def changed(played: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def defaults(role: str) -> dict[str, Any]:
-    told: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles" / role / "defaults/main.yml").read_text())
+    told: dict[str, Any] = yaml.safe_load(
+        (ANSIBLE / "roles" / role / "defaults/main.yml").read_text()
+    )
     return told
 
 
 def wheelhouse() -> Path:
     """Every wheel that the servers need, by the lock, as docs/ansible.md says to make it: they reach no package index."""
-    needed = subprocess.run([sys.executable, "docker/locked.py", "master", "worker"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    needed = subprocess.run(
+        [sys.executable, "docker/locked.py", "master", "worker"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     folder = from_environment().cache / "wheels" / hashlib.sha256(needed.encode()).hexdigest()[:16]
     with lease.cache_entry(folder, patience=1800.0):
         if not (folder / "requirements.txt").exists():
@@ -80,7 +99,17 @@ def wheelhouse() -> Path:
             folder.mkdir(parents=True)
             part = folder.with_suffix(".txt")
             part.write_text(needed)
-            pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "download", "--require-hashes", "--only-binary", ":all:"]
+            pip = [
+                sys.executable,
+                "-m",
+                "pip",
+                "-q",
+                "--disable-pip-version-check",
+                "download",
+                "--require-hashes",
+                "--only-binary",
+                ":all:",
+            ]
             subprocess.run([*pip, "-r", str(part), "-d", str(folder)], check=True)
             part.replace(folder / "requirements.txt")
     return folder
@@ -96,7 +125,9 @@ def release_commit(source: Path) -> str:
     """Commit something new there; its short name, as that of a release."""
     git = ["git", "-C", str(source), "-c", "user.name=a", "-c", "user.email=a@localhost"]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a new release"], check=True)
-    return subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        [*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def from_example(folder: Path, vault: Mapping[str, str], master: str) -> Inventory:
@@ -115,19 +146,30 @@ def from_example(folder: Path, vault: Mapping[str, str], master: str) -> Invento
     _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "swingbot", "-f", str(key))
     _run(str(BIN / "swingbot"), "worker", "certificate", "--name", master, "--out", str(key.parent))
     secret = [everywhere / "vault.yml", key, key.parent / "master.key"]
-    _run("ansible-vault", "encrypt", "--vault-password-file", str(folder / "vault-password"), *map(str, secret))
+    _run(
+        "ansible-vault",
+        "encrypt",
+        "--vault-password-file",
+        str(folder / "vault-password"),
+        *map(str, secret),
+    )
     return Inventory(folder, tuple(vault.values()))
 
 
 def _run(*argv: str) -> None:
-    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        argv, env=environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def without_ssh(executable: Path) -> dict[str, Any]:
     """How Ansible reaches a server of bare_host.py: by the command that stands in for ssh."""
     how = {"executable": str(executable), "transfer_method": "piped", "args": ""}
-    return {f"ansible_ssh_{name}": word for name, word in how.items()} | {"ansible_user": "root", "ansible_become": False}
+    return {f"ansible_ssh_{name}": word for name, word in how.items()} | {
+        "ansible_user": "root",
+        "ansible_become": False,
+    }
 
 
 def a_package(folder: Path, name: str, files: Mapping[str, str]) -> Path:

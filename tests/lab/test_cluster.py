@@ -18,17 +18,29 @@ from tests.boot.wired import RR, ends_both, wired_lab
 @pytest.mark.parametrize(
     ("program", "status", "says"),
     [
-        ("unplugs", "infra", "The wire of cluster cs-vm has no carrier at client vm-tcg (eth0); see to the cable"),
+        (
+            "unplugs",
+            "infra",
+            "The wire of cluster cs-vm has no carrier at client vm-tcg (eth0); see to the cable",
+        ),
         ("refuses", "hung", "server: cannot serve: no port is free"),
     ],
 )
-def test_what_goes_wrong_is_told_with_the_box_that_it_went_wrong_on(tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str) -> None:
+def test_what_goes_wrong_is_told_with_the_box_that_it_went_wrong_on(
+    tmp_path: Path, wired_kernel: Path, program: str, status: str, says: str
+) -> None:
     ends_both(wired_lab(tmp_path, wired_kernel), program, status, says)
 
 
-def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(
+    tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The client's end is in another socket: it has a carrier, and nobody answers."""
-    lab, elsewhere, real = wired_lab(tmp_path, wired_kernel, boot_seconds=1), tmp_path / "elsewhere", wire.devices
+    lab, elsewhere, real = (
+        wired_lab(tmp_path, wired_kernel, boot_seconds=1),
+        tmp_path / "elsewhere",
+        wire.devices,
+    )
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(elsewhere))
         listening.listen(1)
@@ -37,19 +49,28 @@ def test_a_wire_that_leads_elsewhere_is_told_from_one_without_a_carrier(tmp_path
         def crossed(driver: ClusterDriver, role: str, folder: Path) -> wire.Devices:
             made = real(driver, role, folder)
             return wire.Devices(
-                argv=[word.replace(str(folder / "wire"), str(elsewhere)) if role == "client" else word for word in made.argv], socket=made.socket
+                argv=[
+                    word.replace(str(folder / "wire"), str(elsewhere)) if role == "client" else word
+                    for word in made.argv
+                ],
+                socket=made.socket,
             )
 
         monkeypatch.setattr(wire, "devices", crossed)
         outcome = lab.boot([RR])
     assert outcome["status"] == "hung"
-    assert "client vm-tcg: the server did not answer at 198.18.0.1, although the wire has a carrier here" in outcome["reason"]
+    assert (
+        "client vm-tcg: the server did not answer at 198.18.0.1, although the wire has a carrier here"
+        in outcome["reason"]
+    )
 
 
 STALE = "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code: 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
 
 
-def test_when_qemu_spoils_one_boot_both_are_made_again(tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_qemu_spoils_one_boot_both_are_made_again(
+    tmp_path: Path, wired_kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first QEMU that is to be a client trips over its own translation; its server cannot know."""
     real, shim = shutil.which("qemu-system-x86_64"), tmp_path / "bin" / "qemu-system-x86_64"
     shim.parent.mkdir()

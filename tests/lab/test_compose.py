@@ -33,7 +33,10 @@ NAME = "swingbotlab"
 pytestmark = pytest.mark.timeout(3600)
 METRIC = "hackbench.throughput"
 if os.geteuid() != 0 or shutil.which("podman") is None or shutil.which("docker-compose") is None:
-    pytest.skip("podman as root and docker-compose are needed: .ci/lab installs them", allow_module_level=True)
+    pytest.skip(
+        "podman as root and docker-compose are needed: .ci/lab installs them",
+        allow_module_level=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,20 @@ def trees() -> Iterator[Path]:
     """A directory of kernel repositories, as an operator has one: the demo's kernel under a short name."""
     repo, _ = kernel_repository(from_environment())
     with tempfile.TemporaryDirectory(prefix="swingbot-trees-") as name:
-        subprocess.run(["git", "clone", "--quiet", "--bare", "--no-local", "--branch=base", "--single-branch", repo, f"{name}/linux.git"], check=True)
+        subprocess.run(
+            [
+                "git",
+                "clone",
+                "--quiet",
+                "--bare",
+                "--no-local",
+                "--branch=base",
+                "--single-branch",
+                repo,
+                f"{name}/linux.git",
+            ],
+            check=True,
+        )
         Path(name).chmod(0o755)
         yield Path(name)
 
@@ -103,7 +119,10 @@ def _warm(place: Path, site: Site) -> None:
 
 def test_every_service_of_the_file_is_up_and_well(project: Project) -> None:
     assert set(project.engine.compose("config", "--services").split()) == {*PARTS, *ONCE}
-    states = [(found["State"]["Status"], found["State"]["ExitCode"]) for found in project.engine.inspect(*PARTS, *ONCE)]
+    states = [
+        (found["State"]["Status"], found["State"]["ExitCode"])
+        for found in project.engine.inspect(*PARTS, *ONCE)
+    ]
     assert states == [("running", 0)] * len(PARTS) + [("exited", 0)] * len(ONCE)
     assert "swingbot" in project.page("/")
     assert "ok" in project.page("/healthz")
@@ -130,12 +149,19 @@ def test_a_container_has_nothing_to_spare(containers: dict[str, dict[str, Any]],
     assert found["Config"]["User"].split(":")[0] not in ("", "0", "root")
     assert not [mount for mount in found["Mounts"] if Path(mount["Source"]).is_socket()]
     files = [mount["Destination"] for mount in found["Mounts"] if mount["Type"] == "bind"]
-    assert all(place.startswith(("/run/secrets/", "/srv/trees", "/etc/grafana/", "/var/cache/swingbot/ccache")) for place in files)
+    assert all(
+        place.startswith(
+            ("/run/secrets/", "/srv/trees", "/etc/grafana/", "/var/cache/swingbot/ccache")
+        )
+        for place in files
+    )
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_nobody_can_write_to_an_image_or_become_root(project: Project, part: str) -> None:
-    said = project.engine.exec(part, "sh", "-c", "cat /proc/self/status; touch /etc/x 2>/dev/null && echo written; true")
+    said = project.engine.exec(
+        part, "sh", "-c", "cat /proc/self/status; touch /etc/x 2>/dev/null && echo written; true"
+    )
     assert "\nCapEff:\t0000000000000000\n" in said
     assert "\nCapBnd:\t0000000000000000\n" in said
     assert "\nNoNewPrivs:\t1\n" in said
@@ -145,7 +171,9 @@ def test_nobody_can_write_to_an_image_or_become_root(project: Project, part: str
 
 @pytest.mark.parametrize("worker", ["build-worker", "testbox-worker"])
 def test_workers_reach_neither_the_database_nor_the_world(project: Project, worker: str) -> None:
-    address = project.engine.inspect("postgres")[0]["NetworkSettings"]["Networks"][f"{NAME}_back"]["IPAddress"]
+    address = project.engine.inspect("postgres")[0]["NetworkSettings"]["Networks"][f"{NAME}_back"][
+        "IPAddress"
+    ]
     code = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=4); print('reached')"
 
     def reached(*where: str) -> bool:
@@ -158,32 +186,80 @@ def test_workers_reach_neither_the_database_nor_the_world(project: Project, work
 
 
 def test_walls_around_builds_stand_in_the_container(project: Project) -> None:
-    assert "Kernels of any trust are built here." in project.engine.exec("build-worker", "swingbot-worker", "walls")
+    assert "Kernels of any trust are built here." in project.engine.exec(
+        "build-worker", "swingbot-worker", "walls"
+    )
     # podman's command line takes the filter that Docker takes from docker-compose.yml.
-    profile = [f"--security-opt={option}" for option in ("no-new-privileges", "unmask=ALL", f"seccomp={ROOT}/docker/seccomp-walls.json")]
-    walled = ["--rm", "--init", "--read-only", "--cap-drop=all", "--network=none", "--tmpfs=/tmp:mode=1777", *profile]
-    assert "Kernels of any trust are built here." in project.engine.podman("run", *walled, "swingbot-worker:local", "swingbot-worker", "walls")
+    profile = [
+        f"--security-opt={option}"
+        for option in (
+            "no-new-privileges",
+            "unmask=ALL",
+            f"seccomp={ROOT}/docker/seccomp-walls.json",
+        )
+    ]
+    walled = [
+        "--rm",
+        "--init",
+        "--read-only",
+        "--cap-drop=all",
+        "--network=none",
+        "--tmpfs=/tmp:mode=1777",
+        *profile,
+    ]
+    assert "Kernels of any trust are built here." in project.engine.podman(
+        "run", *walled, "swingbot-worker:local", "swingbot-worker", "walls"
+    )
 
 
 # -- what it does
 
 
-def test_a_comparison_from_the_command_line_is_built_booted_and_shown(project: Project, trees: Path) -> None:
+def test_a_comparison_from_the_command_line_is_built_booted_and_shown(
+    project: Project, trees: Path
+) -> None:
     """The head is the base with a stranger's patch: both kernels are compiled in the builder's container, this one behind walls."""
-    project.swingbot("tree", "add", "demo", "/srv/trees/linux.git", "--branch", "base", "--base", "base", "--job", JOB)
+    project.swingbot(
+        "tree",
+        "add",
+        "demo",
+        "/srv/trees/linux.git",
+        "--branch",
+        "base",
+        "--base",
+        "base",
+        "--job",
+        JOB,
+    )
     number = project.compare("--boots", "1", patch=a_patch(trees, "cli"))
     project.see_done(number)
     assert project.outcomes(number, "build") == ["built", "built"]
     assert project.outcomes(number, "boot") == ["up", "up"]
     built = "outcome->'kernel_build'"
-    assert project.rows(f"SELECT {built}->>'trust' FROM swingbot.attempt WHERE {built}->>'cached' = 'false' ORDER BY id") == ["trusted", "untrusted"]
-    assert project.engine.exec("build-worker", "sh", "-c", "ls /var/cache/swingbot/kernels/*/bzImage").count("bzImage") == 2
+    assert project.rows(
+        f"SELECT {built}->>'trust' FROM swingbot.attempt WHERE {built}->>'cached' = 'false' ORDER BY id"
+    ) == ["trusted", "untrusted"]
+    assert (
+        project.engine.exec(
+            "build-worker", "sh", "-c", "ls /var/cache/swingbot/kernels/*/bzImage"
+        ).count("bzImage")
+        == 2
+    )
     assert METRIC in project.swingbot("show", f"c{number}")
     assert METRIC in project.page(f"/comparison/c{number}")
 
 
-def test_a_comparison_by_http_needs_a_token_and_is_built_booted_and_shown(project: Project, trees: Path) -> None:
-    wish = {"tree": "demo", "base": "base", "head": "base", "job": JOB, "boots": 1, "patch": a_patch(trees, "http")}
+def test_a_comparison_by_http_needs_a_token_and_is_built_booted_and_shown(
+    project: Project, trees: Path
+) -> None:
+    wish = {
+        "tree": "demo",
+        "base": "base",
+        "head": "base",
+        "job": JOB,
+        "boots": 1,
+        "patch": a_patch(trees, "http"),
+    }
     assert project.post("/compare", wish)[0] == 403
     token = project.swingbot("token", "create", "Ada Example", "--role", "submitter").split()[0]
     status, said = project.post("/compare", wish, token)
@@ -210,16 +286,26 @@ def test_the_dashboards_have_what_they_need_and_no_more(project: Project) -> Non
     counts = {
         where: len(rows)
         for dashboard in dashboards()
-        for where, (_, _, rows) in answered(ask, dashboard, now - timedelta(days=1), now + timedelta(minutes=1)).items()
+        for where, (_, _, rows) in answered(
+            ask, dashboard, now - timedelta(days=1), now + timedelta(minutes=1)
+        ).items()
     }
     assert len(counts) > 20
     assert sum(count > 0 for count in counts.values()) > 10, counts
-    rules = yaml.safe_load((ROOT / "dashboards/provisioning/alerting/swingbot.yaml").read_text())["groups"][0]["rules"]
+    rules = yaml.safe_load((ROOT / "dashboards/provisioning/alerting/swingbot.yaml").read_text())[
+        "groups"
+    ][0]["rules"]
     assert [rule["uid"] for rule in rules] == shown["rules"]
     for rule in rules:
         ask(rule["data"][0]["model"]["rawSql"])
-    assert "read-only" in project.grafana("/api/query", "CREATE TABLE swingbot.mine (x int)")[1]["error"]
-    assert "permission denied" in project.grafana("/api/query", "SELECT * FROM swingbot.access_token")[1]["error"]
+    assert (
+        "read-only"
+        in project.grafana("/api/query", "CREATE TABLE swingbot.mine (x int)")[1]["error"]
+    )
+    assert (
+        "permission denied"
+        in project.grafana("/api/query", "SELECT * FROM swingbot.access_token")[1]["error"]
+    )
 
 
 def test_the_mail_catcher_shows_what_the_service_sends(project: Project) -> None:
@@ -232,7 +318,10 @@ def test_the_mail_catcher_shows_what_the_service_sends(project: Project) -> None
 
 def _mails(project: Project) -> list[str]:
     """Addresses of the pages of all mails about the testbox."""
-    return re.findall(r'<a href="(/mailbox/[^"]+)">\[swingbot\] testbox vm-icount is quarantined<', project.page("/mailbox"))
+    return re.findall(
+        r'<a href="(/mailbox/[^"]+)">\[swingbot\] testbox vm-icount is quarantined<',
+        project.page("/mailbox"),
+    )
 
 
 # -- stopped, killed, down
@@ -248,7 +337,12 @@ def test_a_stop_in_the_middle_of_a_build_loses_nothing(project: Project, trees: 
 
 def test_a_stop_in_the_middle_of_a_boot_loses_nothing(project: Project, trees: Path) -> None:
     number = project.compare("--boots", "4", patch=a_patch(trees, "cli"))
-    until("a boot is under way", lambda: project.runs("testbox-worker", "qemu-system-x86"), 600, pause=0.2)
+    until(
+        "a boot is under way",
+        lambda: project.runs("testbox-worker", "qemu-system-x86"),
+        600,
+        pause=0.2,
+    )
     _stop_and_start(project)
     project.see_done(number)
     assert project.outcomes(number, "boot").count("up") == 8
@@ -263,11 +357,18 @@ def _stop_and_start(project: Project) -> None:
     project.up()
 
 
-def test_a_build_and_a_boot_whose_containers_are_killed_are_made_again(project: Project, trees: Path) -> None:
+def test_a_build_and_a_boot_whose_containers_are_killed_are_made_again(
+    project: Project, trees: Path
+) -> None:
     number = project.compare("--boots", "5", patch=a_patch(trees, "kill"))
     until("a build is under way", lambda: project.runs("build-worker", "make"), 600, pause=0.2)
     project.kill("build-worker")
-    until("a boot is under way", lambda: project.runs("testbox-worker", "qemu-system-x86"), 900, pause=0.2)
+    until(
+        "a boot is under way",
+        lambda: project.runs("testbox-worker", "qemu-system-x86"),
+        900,
+        pause=0.2,
+    )
     project.kill("testbox-worker")
     project.see_done(number)
     assert project.outcomes(number, "build")[-1] == "built"
@@ -285,7 +386,10 @@ def test_down_and_up_lose_nothing(project: Project, trees: Path) -> None:
         "SELECT 'c' || id FROM swingbot.comparison WHERE status = 'done' UNION SELECT 'x' || id FROM swingbot.boot UNION SELECT 's' || run FROM swingbot.sample"
         " UNION SELECT 'k' || build_key FROM swingbot.kernel_build UNION SELECT 't' || id FROM swingbot.access_token"
     )
-    before, secret = set(project.rows(kept)), project.engine.exec("build-worker", "cat", "/keys/secret")
+    before, secret = (
+        set(project.rows(kept)),
+        project.engine.exec("build-worker", "cat", "/keys/secret"),
+    )
     assert {row[0] for row in before} == set("cxskt")
     began = time.monotonic()
     project.engine.compose("down", seconds=600)

@@ -24,9 +24,22 @@ HACKBENCH = {
     "name": "hackbench-1",
     "program": "hackbench",
     "runs": 2,
-    "params": {"iterations": "1", "nr_threads": "1", "fds": "4", "loops": "50", "mode": "process", "ipc": "pipe", "datasize": "100"},
+    "params": {
+        "iterations": "1",
+        "nr_threads": "1",
+        "fds": "4",
+        "loops": "50",
+        "mode": "process",
+        "ipc": "pipe",
+        "datasize": "100",
+    },
 }
-NETPERF = {"name": "netperf-1", "program": "netperf", "runs": 1, "params": {"runtime": "2", "test": "TCP_STREAM", "ip": "ipv4", "nr_threads": "1"}}
+NETPERF = {
+    "name": "netperf-1",
+    "program": "netperf",
+    "runs": 1,
+    "params": {"runtime": "2", "test": "TCP_STREAM", "ip": "ipv4", "nr_threads": "1"},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +158,9 @@ def test_a_whole_reboot_gives_what_the_virtual_testbox_gives(box: Iron, tmp_path
     assert set(here["facts"]) - set(there["facts"]) <= ours
 
 
-def test_results_leave_over_the_network_where_the_testbox_says_so(box: Iron, wired_kernel: Path) -> None:
+def test_results_leave_over_the_network_where_the_testbox_says_so(
+    box: Iron, wired_kernel: Path
+) -> None:
     box.image = wired_kernel
     box.describe(results="network", kconfig_needed=["VIRTIO_NET", "PACKET"])
     outcome = box.boot(a_job("prints", runs=2, word="7"))
@@ -192,7 +207,9 @@ def test_a_power_command_that_lies_loses_the_box_with_a_clear_word(box: Iron) ->
 def test_a_box_in_a_strange_kernel_is_brought_home_before_its_order(box: Iron) -> None:
     load = "kexec -c -l /boot/vmlinuz-* --initrd=$(ls /boot/initrd.img-*) --command-line='root=LABEL=root ro console=ttyS0 swingbot=left-over'"
     before = box.machine.boot_id()
-    box.machine.ssh(f"{load} && (nohup setsid sh -c 'sleep 1; kexec -e' >/dev/null 2>&1 </dev/null &)")
+    box.machine.ssh(
+        f"{load} && (nohup setsid sh -c 'sleep 1; kexec -e' >/dev/null 2>&1 </dev/null &)"
+    )
     time.sleep(5)
     box.machine.wait_for_ssh()
     assert box.machine.boot_id() != before

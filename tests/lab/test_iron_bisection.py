@@ -39,18 +39,43 @@ class Lab:
 
     def bisect(self, testbox: str) -> Any:
         """The bisection of the whole series on this testbox, when it is over; it, and what was asked about it, is printed."""
-        job = ("--job", "vm-page-fault.yaml", "--metric", str(self.series.metric), "--testbox", testbox)
-        started = json.loads(self.service.ask("bisect", "start", f"{self.series.base}..{self.series.branch}", "--tree", TREE, *job, "--json"))
+        job = (
+            "--job",
+            "vm-page-fault.yaml",
+            "--metric",
+            str(self.series.metric),
+            "--testbox",
+            testbox,
+        )
+        started = json.loads(
+            self.service.ask(
+                "bisect",
+                "start",
+                f"{self.series.base}..{self.series.branch}",
+                "--tree",
+                TREE,
+                *job,
+                "--json",
+            )
+        )
         panicked: list[object] = []
 
         def over() -> bool:
             shown = self.shown(started["id"])
             if shown["boots"] >= PANICS_AFTER and not panicked:
-                panicked.append(self.box.meanwhile(" up\r", lambda: tell_qemu(self.box.machine.folder, "inject-nmi")))
+                panicked.append(
+                    self.box.meanwhile(
+                        " up\r", lambda: tell_qemu(self.box.machine.folder, "inject-nmi")
+                    )
+                )
             return bool(shown["status"] != "running")
 
         follow(self.clock, self.service, testbox, over)
-        for words in (("show", started["id"]), ("bisect", "explain", started["id"]), ("testbox", "show", testbox)):
+        for words in (
+            ("show", started["id"]),
+            ("bisect", "explain", started["id"]),
+            ("testbox", "show", testbox),
+        ):
             print(f"$ swingbot {' '.join(words)}\n{self.service.ask(*words)}")
         return self.shown(started["id"])
 
@@ -72,8 +97,12 @@ def as_testboxes(box: Iron) -> Path:
     by_reboot = json.loads(box.file.read_text())
     box.file.unlink()
     for name, described in zip(names_of(box), (by_kexec, by_reboot), strict=True):
-        (box.file.parent / f"{name}.yaml").write_text(json.dumps(described | {"name": name, "tbox_group": name}))
-    (box.file.parent / f"{WATCHED_ON}.yaml").symlink_to(ROOT / "workers" / "testboxes" / f"{WATCHED_ON}.yaml")
+        (box.file.parent / f"{name}.yaml").write_text(
+            json.dumps(described | {"name": name, "tbox_group": name})
+        )
+    (box.file.parent / f"{WATCHED_ON}.yaml").symlink_to(
+        ROOT / "workers" / "testboxes" / f"{WATCHED_ON}.yaml"
+    )
     (box.site.workers / "kconfig").symlink_to(ROOT / "workers" / "kconfig")
     return box.site.workers
 
@@ -92,22 +121,54 @@ def lab(box: Iron, tmp_path: Path) -> Iterator[Lab]:
     set_branch(repo, watched, series.base)
     state, port = tmp_path / "state", free_ports(8600, 4)
     state.mkdir()
-    settings = {"PATHS_STATE": state, "PATHS_WORKERS": as_testboxes(box), "WEB_PORT": port, "BOXES_SCREENING_BOOTS": 0, "POLICY_IDLE_AA_MINUTES": 0}
-    service = Service(state=state, port=port, environment={**os.environ, **{f"SWINGBOT_{name}": str(value) for name, value in settings.items()}})
+    settings = {
+        "PATHS_STATE": state,
+        "PATHS_WORKERS": as_testboxes(box),
+        "WEB_PORT": port,
+        "BOXES_SCREENING_BOOTS": 0,
+        "POLICY_IDLE_AA_MINUTES": 0,
+    }
+    service = Service(
+        state=state,
+        port=port,
+        environment={
+            **os.environ,
+            **{f"SWINGBOT_{name}": str(value) for name, value in settings.items()},
+        },
+    )
     try:
         service.start()
-        service.ask("tree", "add", TREE, str(repo), "--branch", watched, "--base", series.base, "--testbox", WATCHED_ON, "--job", "vm-page-fault.yaml")
+        service.ask(
+            "tree",
+            "add",
+            TREE,
+            str(repo),
+            "--branch",
+            watched,
+            "--base",
+            series.base,
+            "--testbox",
+            WATCHED_ON,
+            "--job",
+            "vm-page-fault.yaml",
+        )
         yield Lab(service, series, clock, box)
     finally:
         service.stop()
 
 
-def test_a_bisection_by_kexec_and_by_reboot_goes_on_after_a_panic_and_names_the_culprit(lab: Lab, box: Iron) -> None:
+def test_a_bisection_by_kexec_and_by_reboot_goes_on_after_a_panic_and_names_the_culprit(
+    lab: Lab, box: Iron
+) -> None:
     for testbox in names_of(box):
         said = lab.bisect(testbox)
         assert said["status"] == "culprit", said
         assert said["culprit"]["commit"] == lab.series.culprit
         assert said["probability"] >= 0.99
-        assert "panicked" in [boot["outcome"] for point in said["points"] for boot in point["observations"]]
-        assert lab.service.facts(f"testbox/{testbox}")["state"] == "active", "a kernel that panics counts as a box that fails"
+        assert "panicked" in [
+            boot["outcome"] for point in said["points"] for boot in point["observations"]
+        ]
+        assert lab.service.facts(f"testbox/{testbox}")["state"] == "active", (
+            "a kernel that panics counts as a box that fails"
+        )
     assert "swingbot=" not in box.machine.ssh("cat /proc/cmdline")

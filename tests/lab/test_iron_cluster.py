@@ -26,7 +26,9 @@ from tests.lab.machine import Machine, power
 
 pytestmark = pytest.mark.timeout(3600)
 CARDS = {"server": "52:54:00:77:00:01", "client": "52:54:00:77:00:02"}
-RR: dict[str, Any] = a_job("netperf", cluster="cs-iron", test="TCP_RR", ip="ipv4", nr_threads="1", runtime="2")
+RR: dict[str, Any] = a_job(
+    "netperf", cluster="cs-iron", test="TCP_RR", ip="ipv4", nr_threads="1", runtime="2"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +43,20 @@ class Pair:
     def boot(self, *jobs: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """The outcome, and the phases that were told."""
         kernel = {"build_key": "0" * 64, "image": str(self.image)}
-        order = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "kernel": kernel, "testbox": "cs-iron", "k": 0, "unit_jobs": list(jobs)}
+        order = {
+            "version": 1,
+            "kind": "boot",
+            "order": "o1",
+            "attempt": "a1",
+            "kernel": kernel,
+            "testbox": "cs-iron",
+            "k": 0,
+            "unit_jobs": list(jobs),
+        }
         phases: list[tuple[str, str]] = []
-        made = testbox.boot(check_order(order), self.out, self.site, lambda phase, why: phases.append((phase, why)))
+        made = testbox.boot(
+            check_order(order), self.out, self.site, lambda phase, why: phases.append((phase, why))
+        )
         return check_outcome(made), phases
 
 
@@ -56,7 +69,15 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Mac
     made: dict[str, Machine] = {}
     for role, other in (("server", "client"), ("client", "server")):
         cable = f"dgram,id=wire,local.type=unix,local.path={folder}/{role}.wire,remote.type=unix,remote.path={folder}/{other}.wire"
-        made[role] = Machine.create(folder / role, extra=("-netdev", cable, "-device", f"virtio-net-pci,netdev=wire,mac={CARDS[role]},romfile="))
+        made[role] = Machine.create(
+            folder / role,
+            extra=(
+                "-netdev",
+                cable,
+                "-device",
+                f"virtio-net-pci,netdev=wire,mac={CARDS[role]},romfile=",
+            ),
+        )
     try:
         for machine in made.values():
             power(machine.folder, "on")
@@ -70,15 +91,26 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Mac
 
 @pytest.fixture
 def pair(tmp_path: Path, machines: dict[str, Machine], wired_kernel: Path) -> Pair:
-    labs = {role: iron(tmp_path / role, machine, wired_kernel) for role, machine in machines.items()}
+    labs = {
+        role: iron(tmp_path / role, machine, wired_kernel) for role, machine in machines.items()
+    }
     wired = wired_lab(tmp_path / "lab", wired_kernel)
     boxes = wired.site.workers / "testboxes"
     for lab in labs.values():
         (boxes / lab.file.name).write_text(lab.file.read_text())
     nodes = {role: lab.name for role, lab in labs.items()}
     cluster = {"nodes": nodes, "wire": {"cards": CARDS}, "kconfig_needed": ["VIRTIO_NET"]}
-    about = {"name": "cs-iron", "tbox_group": "cs-iron", "driver": "cluster", "model": "two Debian machines in QEMU", "nr_cpu": 2, "memory_mb": 2048}
-    (boxes / "cs-iron.yaml").write_text(json.dumps(about | {"boot_seconds": 120, "cluster": cluster}))
+    about = {
+        "name": "cs-iron",
+        "tbox_group": "cs-iron",
+        "driver": "cluster",
+        "model": "two Debian machines in QEMU",
+        "nr_cpu": 2,
+        "memory_mb": 2048,
+    }
+    (boxes / "cs-iron.yaml").write_text(
+        json.dumps(about | {"boot_seconds": 120, "cluster": cluster})
+    )
     (wired.site.workers / "tuning").symlink_to(ROOT / "workers" / "tuning")
     return Pair(machines=machines, site=wired.site, image=wired_kernel, out=tmp_path / "out")
 
@@ -89,16 +121,29 @@ def home(machines: dict[str, Machine]) -> None:
         assert "swingbot=" not in machine.ssh("cat /proc/cmdline")
 
 
-def test_both_leave_their_idle_systems_together_measure_over_the_cable_and_come_home(pair: Pair) -> None:
-    assert [finding.what for finding in check(load_file(pair.site.workers / "testboxes" / "cs-iron.yaml")) if not finding.ok] == []
+def test_both_leave_their_idle_systems_together_measure_over_the_cable_and_come_home(
+    pair: Pair,
+) -> None:
+    assert [
+        finding.what
+        for finding in check(load_file(pair.site.workers / "testboxes" / "cs-iron.yaml"))
+        if not finding.ok
+    ] == []
     outcome, phases = pair.boot(RR)
     assert (outcome["status"], outcome["reason"]) == ("up", None)
-    [run] = parse_results(pair.out / "results.tar", [UnitJob.from_json(RR)], load_programs(ROOT / "jobs" / "programs"), outcome["facts"])
+    [run] = parse_results(
+        pair.out / "results.tar",
+        [UnitJob.from_json(RR)],
+        load_programs(ROOT / "jobs" / "programs"),
+        outcome["facts"],
+    )
     assert run.samples["netperf.Throughput_tps"][0] > 1
     facts = outcome["facts"]
     assert {facts[f"{end}entered_by"] for end in ("", "server.")} == {"kexec"}
     assert {facts[f"{end}wire_driver"] for end in ("", "server.")} == {"virtio_net"}
-    assert {"driver.log", "server.driver.log", "console.log", "server.console.log"} <= set(outcome["files"])
+    assert {"driver.log", "server.driver.log", "console.log", "server.console.log"} <= set(
+        outcome["files"]
+    )
     assert [phase for phase, _ in phases] == ["booting", "running", "returning", "idle"]
     home(pair.machines)
 

@@ -34,8 +34,12 @@ from tests.lab.playbook import (
 )
 
 pytestmark = pytest.mark.timeout(7200)
-if os.geteuid() != 0 or any(shutil.which(name) is None for name in ("mmdebstrap", "unshare", "nsenter", "ip")):
-    pytest.skip("servers in namespaces of their own need root and mmdebstrap", allow_module_level=True)
+if os.geteuid() != 0 or any(
+    shutil.which(name) is None for name in ("mmdebstrap", "unshare", "nsenter", "ip")
+):
+    pytest.skip(
+        "servers in namespaces of their own need root and mmdebstrap", allow_module_level=True
+    )
 
 MASTER, BUILDER, DRIVER = "lab.example.org", "build.example.org", "drive.example.org"
 VAULT = {
@@ -71,7 +75,10 @@ class Lab:
             "grep -o '^swingbot[^:]*' /etc/passwd /etc/group || true",
             "pgrep -fl '[s]wingbot' || true",
         )
-        found = {name: [line for command in look for line in host.run(command).splitlines()] for name, host in self.hosts.items()}
+        found = {
+            name: [line for command in look for line in host.run(command).splitlines()]
+            for name, host in self.hosts.items()
+        }
         return {name: lines for name, lines in found.items() if lines}
 
     def swingbot(self, *line: str, seconds: float = 600) -> str:
@@ -79,7 +86,9 @@ class Lab:
         return self.hosts[MASTER].run(f"runuser -u swingbot -- swingbot {' '.join(line)}", seconds)
 
     def sql(self, query: str) -> list[str]:
-        return self.hosts[MASTER].run(f'runuser -u postgres -- psql -tAc "{query}" swingbot').split()
+        return (
+            self.hosts[MASTER].run(f'runuser -u postgres -- psql -tAc "{query}" swingbot').split()
+        )
 
     def page(self, path: str) -> str:
         """By https through nginx, from another server."""
@@ -94,7 +103,11 @@ class Lab:
         return {one["name"] for one in told["workers"] if one["connected_to"]}
 
     def until_all_is_well(self, seconds: float = 300.0) -> None:
-        self.until("pages answer and workers are connected", lambda: "swingbot" in self.page("/") and self.connected() >= WORKERS, seconds)
+        self.until(
+            "pages answer and workers are connected",
+            lambda: "swingbot" in self.page("/") and self.connected() >= WORKERS,
+            seconds,
+        )
 
     def until(self, what: str, true: Callable[[], bool], seconds: float) -> None:
         give_up, why = time.monotonic() + seconds, ""
@@ -105,15 +118,33 @@ class Lab:
             except HostError as error:
                 why = str(error)
             time.sleep(1)
-        said = "\n".join(f"{name}:\n{host.run('journalctl -n 40 --no-pager')}" for name, host in self.hosts.items())
+        said = "\n".join(
+            f"{name}:\n{host.run('journalctl -n 40 --no-pager')}"
+            for name, host in self.hosts.items()
+        )
         raise AssertionError(f"not within {seconds:.0f} s: {what}. {why}\n{said}")
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("lab")
-    by_roles = [defaults(f"swingbot_{role}")[f"swingbot_{role}__packages"] for role in ("build_worker", "testbox_worker")]
-    needed = words(*by_roles, ["ca-certificates", "git", "python3-venv", "python3-apt", "postgresql", "nginx-light", "qemu-system-x86", "netcat-openbsd"])
+    by_roles = [
+        defaults(f"swingbot_{role}")[f"swingbot_{role}__packages"]
+        for role in ("build_worker", "testbox_worker")
+    ]
+    needed = words(
+        *by_roles,
+        [
+            "ca-certificates",
+            "git",
+            "python3-venv",
+            "python3-apt",
+            "postgresql",
+            "nginx-light",
+            "qemu-system-x86",
+            "netcat-openbsd",
+        ],
+    )
     offered, wheels, trees = debs(needed, debian()), wheelhouse(), _trees(folder)
     files = {
         "etc/hosts": f"127.0.0.1 localhost {MASTER} {BUILDER} {DRIVER}\n",
@@ -123,7 +154,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with network():
         try:
             for name in (MASTER, BUILDER, DRIVER):
-                hosts[name] = BareHost.start(folder / name, name, files=files, shared={offered: "srv/debian", trees: "srv/trees"})
+                hosts[name] = BareHost.start(
+                    folder / name,
+                    name,
+                    files=files,
+                    shared={offered: "srv/debian", trees: "srv/trees"},
+                )
             source = checkout(folder / "source")
             yield Lab(hosts, source, _inventory(folder, hosts, source, wheels))
         finally:
@@ -136,13 +172,42 @@ def _trees(folder: Path) -> Path:
     repo, _ = kernel_repository(from_environment())
     trees = folder / "trees"
     trees.mkdir()
-    subprocess.run(["git", "clone", "--quiet", "--bare", "--no-local", "--branch=base", "--single-branch", repo, trees / "linux.git"], check=True)
+    subprocess.run(
+        [
+            "git",
+            "clone",
+            "--quiet",
+            "--bare",
+            "--no-local",
+            "--branch=base",
+            "--single-branch",
+            repo,
+            trees / "linux.git",
+        ],
+        check=True,
+    )
     work = folder / "work"
-    git = ["git", "-C", str(work), "-c", "user.name=Demo Author", "-c", "user.email=author@demo.invalid"]
-    subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{trees}/linux.git", work], check=True)
-    (work / "init/version.c").write_text((work / "init/version.c").read_text() + '\nconst char swingbot_was_here[] = "yes";\n')
+    git = [
+        "git",
+        "-C",
+        str(work),
+        "-c",
+        "user.name=Demo Author",
+        "-c",
+        "user.email=author@demo.invalid",
+    ]
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth=1", f"file://{trees}/linux.git", work], check=True
+    )
+    (work / "init/version.c").write_text(
+        (work / "init/version.c").read_text() + '\nconst char swingbot_was_here[] = "yes";\n'
+    )
     subprocess.run([*git, "commit", "--quiet", "--all", "--message", "init: say so"], check=True)
-    (trees / "my.patch").write_text(subprocess.run([*git, "format-patch", "-1", "--stdout"], check=True, capture_output=True, text=True).stdout)
+    (trees / "my.patch").write_text(
+        subprocess.run(
+            [*git, "format-patch", "-1", "--stdout"], check=True, capture_output=True, text=True
+        ).stdout
+    )
     shutil.rmtree(work)
     return trees
 
@@ -172,12 +237,17 @@ def _inventory(folder: Path, hosts: dict[str, BareHost], source: Path, wheels: P
             BUILDER: {"swingbot_worker__unit_lines": ["Nice=5"]},
             DRIVER: {
                 "swingbot_testbox_worker__boxes": ["vm-icount"],
-                "swingbot_testbox_worker__secrets": {"vm-icount": "{{ vault_swingbot_rack1_secret }}"},
+                "swingbot_testbox_worker__secrets": {
+                    "vm-icount": "{{ vault_swingbot_rack1_secret }}"
+                },
                 "swingbot_testbox_worker__qemu": True,
                 "swingbot_testbox_worker__more_packages": ["netcat-openbsd"],
             },
         }
-        about = {"swingbot_install__source": str(source), "swingbot_install__wheelhouse": str(wheels)}
+        about = {
+            "swingbot_install__source": str(source),
+            "swingbot_install__wheelhouse": str(wheels),
+        }
         made.write(f"host_vars/{name}.yml", without_ssh(host.ssh) | about | shipped | by_host[name])
     return made
 
@@ -195,9 +265,16 @@ def test_the_first_run_makes_a_lab_whose_workers_come_by_tls(lab: Lab) -> None:
     assert changed(lab.inventory.play()) > 0
     lab.until_all_is_well()
     with pytest.raises(HostError, match="(?i)certificate"):
-        lab.hosts[DRIVER].run(f"python3 -c 'import urllib.request as u; u.urlopen(\"https://{MASTER}/\")'")
+        lab.hosts[DRIVER].run(
+            f"python3 -c 'import urllib.request as u; u.urlopen(\"https://{MASTER}/\")'"
+        )
     for host in (BUILDER, DRIVER):
-        assert lab.hosts[host].run("systemctl list-units 'swingbot*' --state=failed --plain --no-legend") == ""
+        assert (
+            lab.hosts[host].run(
+                "systemctl list-units 'swingbot*' --state=failed --plain --no-legend"
+            )
+            == ""
+        )
 
 
 def test_the_second_run_changes_nothing(lab: Lab) -> None:
@@ -206,7 +283,11 @@ def test_the_second_run_changes_nothing(lab: Lab) -> None:
 
 
 def test_the_service_is_as_the_inventory_says(lab: Lab) -> None:
-    told = json.loads(lab.hosts[MASTER].run("SWINGBOT_CONFIG=/etc/swingbot/swingbot.toml swingbot settings --json"))
+    told = json.loads(
+        lab.hosts[MASTER].run(
+            "SWINGBOT_CONFIG=/etc/swingbot/swingbot.toml swingbot settings --json"
+        )
+    )
     assert 'someone "else"' in json.dumps(told, ensure_ascii=False).replace('\\"', '"')
     assert "Nice=5" in lab.hosts[BUILDER].run("systemctl cat swingbot-worker@builder.service")
 
@@ -222,7 +303,13 @@ def test_grafana_reads_views_and_no_more(lab: Lab) -> None:
 
 def test_nobody_else_reads_secrets(lab: Lab) -> None:
     secret = {
-        MASTER: ("swingbot/swingbot.toml", "swingbot/database-owner", "swingbot/worker-secrets/builder", "swingbot/tls.key", "grafana/swingbot.env"),
+        MASTER: (
+            "swingbot/swingbot.toml",
+            "swingbot/database-owner",
+            "swingbot/worker-secrets/builder",
+            "swingbot/tls.key",
+            "grafana/swingbot.env",
+        ),
         BUILDER: ("swingbot-worker/builder.secret",),
         DRIVER: ("swingbot-worker/box-vm-icount.secret",),
     }
@@ -245,7 +332,20 @@ def test_a_box_is_found_to_have_all_that_it_needs(lab: Lab) -> None:
 
 
 def _compare(lab: Lab, *more: str) -> int:
-    said = lab.swingbot("compare", "base", "base", "--patch", "/srv/trees/my.patch", "--trusted", "--tree", "demo", "--job", JOB, *more, seconds=900)
+    said = lab.swingbot(
+        "compare",
+        "base",
+        "base",
+        "--patch",
+        "/srv/trees/my.patch",
+        "--trusted",
+        "--tree",
+        "demo",
+        "--job",
+        JOB,
+        *more,
+        seconds=900,
+    )
     match = re.search(r"\bc(\d+) is ", said)
     assert match is not None, said
     return int(match[1])
@@ -256,27 +356,53 @@ def _status(lab: Lab, comparison: int) -> str:
 
 
 def _wait(lab: Lab, comparison: int) -> None:
-    lab.until(f"c{comparison} is over", lambda: _status(lab, comparison) not in ("waiting", "running"), 3600)
+    lab.until(
+        f"c{comparison} is over",
+        lambda: _status(lab, comparison) not in ("waiting", "running"),
+        3600,
+    )
     assert _status(lab, comparison) == "done"
 
 
 def test_a_kernel_is_built_on_one_server_and_booted_by_another(lab: Lab) -> None:
     """What the builder has never seen is fetched from the mirror, built behind walls, brought to the controller and from there to the testbox."""
-    warm = lab.hosts[BUILDER].folder / "root/var/cache/swingbot-worker/ccache"  # this host's, so that a kernel takes minutes
+    warm = (
+        lab.hosts[BUILDER].folder / "root/var/cache/swingbot-worker/ccache"
+    )  # this host's, so that a kernel takes minutes
     subprocess.run(["cp", "-a", from_environment().cache / "ccache", warm], check=True)
     lab.hosts[BUILDER].run("chown -R swingbot-worker: /var/cache/swingbot-worker")
-    lab.swingbot("tree", "add", "demo", "/srv/trees/linux.git", "--branch", "base", "--base", "base", "--job", JOB, seconds=900)
+    lab.swingbot(
+        "tree",
+        "add",
+        "demo",
+        "/srv/trees/linux.git",
+        "--branch",
+        "base",
+        "--base",
+        "base",
+        "--job",
+        JOB,
+        seconds=900,
+    )
     number = _compare(lab, "--boots", "1")
     _wait(lab, number)
     assert "hackbench.throughput" in lab.page(f"/comparison/c{number}")
 
 
 def test_a_part_that_dies_comes_back(lab: Lab) -> None:
-    for host, units in {MASTER: ("loop", "web", "master", "git"), BUILDER: ("worker@builder",), DRIVER: ("worker@box-vm-icount",)}.items():
+    for host, units in {
+        MASTER: ("loop", "web", "master", "git"),
+        BUILDER: ("worker@builder",),
+        DRIVER: ("worker@box-vm-icount",),
+    }.items():
         for unit in units:
-            lab.hosts[host].run(f"systemctl kill --kill-whom=main --signal=KILL swingbot-{unit}.service")
+            lab.hosts[host].run(
+                f"systemctl kill --kill-whom=main --signal=KILL swingbot-{unit}.service"
+            )
     lab.until_all_is_well()
-    lab.hosts[MASTER].run("systemctl stop swingbot.target && ! systemctl is-active swingbot-web.service && systemctl start swingbot.target")
+    lab.hosts[MASTER].run(
+        "systemctl stop swingbot.target && ! systemctl is-active swingbot-web.service && systemctl start swingbot.target"
+    )
     lab.until_all_is_well()
 
 
@@ -287,17 +413,23 @@ def test_an_upgrade_with_work_queued_loses_nothing(lab: Lab) -> None:
     new = release_commit(lab.source)
     assert changed(lab.inventory.play()) == 0, "an ordinary run leaves the release in use alone"
     number = _compare(lab, "--boots", "30")
-    lab.until("a boot is under way", lambda: "qemu-system" in lab.hosts[DRIVER].run("ps -eo comm"), 600)
+    lab.until(
+        "a boot is under way", lambda: "qemu-system" in lab.hosts[DRIVER].run("ps -eo comm"), 600
+    )
 
     lab.inventory.play("--tags", "upgrade")
     lab.until_all_is_well()
     assert _status(lab, number) == "running", "there was work all the time"
     for host, part in ((master, "master"), (builder, "worker"), (lab.hosts[DRIVER], "worker")):
         assert host.run(f"readlink /opt/swingbot/{part}/current").strip() == f"releases/{new}"
-        assert host.run(f"ls /opt/swingbot/{part}/releases").split() == sorted([old.removeprefix("releases/"), new])
+        assert host.run(f"ls /opt/swingbot/{part}/releases").split() == sorted(
+            [old.removeprefix("releases/"), new]
+        )
     _wait(lab, number)
     assert before < set(lab.sql(kept))
-    assert lab.sql("SELECT count(*) FROM swingbot.attempt WHERE state = 'dead' OR outcome->>'status' = 'infra'") == ["0"]
+    assert lab.sql(
+        "SELECT count(*) FROM swingbot.attempt WHERE state = 'dead' OR outcome->>'status' = 'infra'"
+    ) == ["0"]
     assert changed(lab.inventory.play()) == 0
 
 
@@ -306,7 +438,14 @@ def test_what_is_removed_leaves_the_results_and_a_purge_leaves_nothing(lab: Lab)
     lab.inventory.play("--tags", "remove")
     assert lab.sql("SELECT count(*) FROM swingbot.boot") == boots
     for host in lab.hosts.values():
-        assert host.run("systemctl list-units 'swingbot*' --plain --no-legend; ls /opt /etc | grep swingbot || true") == ""
+        assert (
+            host.run(
+                "systemctl list-units 'swingbot*' --plain --no-legend; ls /opt /etc | grep swingbot || true"
+            )
+            == ""
+        )
     lab.inventory.play("--tags", "remove,purge")
     assert lab.ours() == {}
-    assert "swingbot" not in lab.hosts[MASTER].run("runuser -u postgres -- psql -tAc 'SELECT datname FROM pg_database UNION ALL SELECT rolname FROM pg_roles'")
+    assert "swingbot" not in lab.hosts[MASTER].run(
+        "runuser -u postgres -- psql -tAc 'SELECT datname FROM pg_database UNION ALL SELECT rolname FROM pg_roles'"
+    )

@@ -31,10 +31,15 @@ def rack(machine: Machine, base_kernel: Path, tmp_path_factory: pytest.TempPathF
     """The testbox on that machine, as its file describes it; whoever drives it has a key that the machine does not know yet."""
     folder = tmp_path_factory.mktemp("rack")
     key = folder / "id_swingbot"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "swingbot", "-f", str(key)], check=True)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "swingbot", "-f", str(key)],
+        check=True,
+    )
     made = iron(folder, machine, base_kernel)
     made.describe({"tuning": "quiet", "tuning_without": WITHOUT}, key=str(key))
-    machine.ssh(f"cat >/usr/sbin/update-grub <<'end'\n{UPDATE_GRUB}end\nchmod 755 /usr/sbin/update-grub; mkdir -p /etc/default; update-grub")
+    machine.ssh(
+        f"cat >/usr/sbin/update-grub <<'end'\n{UPDATE_GRUB}end\nchmod 755 /usr/sbin/update-grub; mkdir -p /etc/default; update-grub"
+    )
     return made
 
 
@@ -49,9 +54,14 @@ def inventory(rack: Iron, tmp_path_factory: pytest.TempPathFactory) -> Inventory
         "ansible_ssh_common_args": f"-F none -o UserKnownHostsFile={machine.known_hosts} -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes",
         "ansible_timeout": 60,
         "swingbot_testbox__file": str(rack.file),
-        "swingbot_testbox__ssh_public_key": (rack.site.workers.parent / "id_swingbot.pub").read_text().strip(),
+        "swingbot_testbox__ssh_public_key": (rack.site.workers.parent / "id_swingbot.pub")
+        .read_text()
+        .strip(),
     }
-    made.write("hosts.yml", {"swingbot": {"children": {"swingbot_testboxes": {"hosts": {rack.name: host}}}}})
+    made.write(
+        "hosts.yml",
+        {"swingbot": {"children": {"swingbot_testboxes": {"hosts": {rack.name: host}}}}},
+    )
     return made
 
 
@@ -59,14 +69,18 @@ def complaints(rack: Iron) -> list[tuning.Finding]:
     """What the worker would say of the box's tuning before a boot."""
     quiet = testbox.load_file(rack.file).tuning
     assert quiet is not None
-    return [one for one in tuning.findings(quiet, rack.machine.ssh(tuning.probe(quiet))) if not one.ok]
+    return [
+        one for one in tuning.findings(quiet, rack.machine.ssh(tuning.probe(quiet))) if not one.ok
+    ]
 
 
 def check(rack: Iron) -> tuple[int, str]:
     """`swingbot-worker check BOX`: exit status, and what it prints."""
     argv = [str(BIN / "swingbot-worker"), "check", rack.name]
     env = {**environment(), "SWINGBOT_PATHS_WORKERS": str(rack.site.workers)}
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=900, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        argv, env=env, capture_output=True, text=True, timeout=900, stdin=subprocess.DEVNULL
+    )
     (rack.out.parent / "checks.log").open("a").write(done.stdout + done.stderr)
     return done.returncode, done.stdout
 
@@ -83,7 +97,9 @@ def reboot(machine: Machine) -> None:
     give_up = time.monotonic() + 1200
     while time.monotonic() < give_up:
         with contextlib.suppress(MachineError):
-            if machine.boot_id() != old and "running" in machine.ssh("systemctl is-system-running --wait || true", timeout=600):
+            if machine.boot_id() != old and "running" in machine.ssh(
+                "systemctl is-system-running --wait || true", timeout=600
+            ):
                 return
         time.sleep(1)
     raise AssertionError(f"it did not come back: {machine.console_tail()}")
@@ -92,7 +108,9 @@ def reboot(machine: Machine) -> None:
 # -- in the order in which they stand
 
 
-def test_a_dry_run_says_what_it_would_do_to_a_bare_box_and_does_nothing(rack: Iron, inventory: Inventory) -> None:
+def test_a_dry_run_says_what_it_would_do_to_a_bare_box_and_does_nothing(
+    rack: Iron, inventory: Inventory
+) -> None:
     before = ours(rack.machine)
     assert complaints(rack), "a fresh Debian is not quiet, else this test shows nothing"
     assert check(rack)[0] == 1
@@ -103,7 +121,10 @@ def test_a_dry_run_says_what_it_would_do_to_a_bare_box_and_does_nothing(rack: Ir
 def test_a_box_has_all_that_it_needs_after_the_first_run(rack: Iron, inventory: Inventory) -> None:
     assert changed(inventory.play()) > 0
     assert complaints(rack) == []
-    assert rack.machine.ssh("cat /boot/menu") == "linux /boot/vmlinuz quiet console=tty0 console=ttyS0,115200 panic=30\n"
+    assert (
+        rack.machine.ssh("cat /boot/menu")
+        == "linux /boot/vmlinuz quiet console=tty0 console=ttyS0,115200 panic=30\n"
+    )
     status, said = check(rack)
     assert status == 0, said
 
@@ -123,9 +144,16 @@ def test_an_order_goes_by_kexec_through_the_box_with_the_key_that_was_installed(
     assert complaints(rack) == [], "it is quiet again after a boot of its own"
 
 
-def test_what_was_undone_by_hand_is_told_before_an_order_and_mended_by_the_playbook(rack: Iron, inventory: Inventory) -> None:
-    rack.machine.ssh("systemctl unmask --quiet fstrim.timer && systemctl start fstrim.timer; sysctl -qw kernel.panic=0")
-    assert {one.what for one in complaints(rack)} == {"fstrim.timer does not run", "kernel.panic is 30"}
+def test_what_was_undone_by_hand_is_told_before_an_order_and_mended_by_the_playbook(
+    rack: Iron, inventory: Inventory
+) -> None:
+    rack.machine.ssh(
+        "systemctl unmask --quiet fstrim.timer && systemctl start fstrim.timer; sysctl -qw kernel.panic=0"
+    )
+    assert {one.what for one in complaints(rack)} == {
+        "fstrim.timer does not run",
+        "kernel.panic is 30",
+    }
     outcome = rack.boot(a_job("prints", word="7"))
     assert outcome["status"] == "infra" and "fstrim.timer" in outcome["reason"]
     assert changed(inventory.play("--check")) > 0
@@ -139,5 +167,7 @@ def test_what_is_removed_leaves_nothing_of_ours(rack: Iron, inventory: Inventory
     assert ours(rack.machine) == ""
     assert rack.machine.ssh("cat /boot/menu") == "linux /boot/vmlinuz quiet\n"
     reboot(rack.machine)
-    assert {one.what for one in complaints(rack)} >= {"kernel.panic is 30"}, "it is as Debian has it"
+    assert {one.what for one in complaints(rack)} >= {"kernel.panic is 30"}, (
+        "it is as Debian has it"
+    )
     assert check(rack)[0] == 1, "the key is good no more"

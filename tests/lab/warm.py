@@ -26,7 +26,14 @@ def warm_up(made: Image) -> None:
 
 
 def _keep(made: Image, folder: Path) -> None:
-    about = {"port": free_port(), "smp": 2, "memory_mb": 2048, "threads": "single", "cmdline": "", "extra": []}
+    about = {
+        "port": free_port(),
+        "smp": 2,
+        "memory_mb": 2048,
+        "threads": "single",
+        "cmdline": "",
+        "extra": [],
+    }
     machine = Machine.of_disk(folder, made, about, made.disk, None)
     try:
         machine.start()
@@ -49,6 +56,9 @@ def _keep(made: Image, folder: Path) -> None:
 def _idle(machine: Machine) -> None:
     """Wait until systemd has started all that it starts at boot."""
     give_up = time.monotonic() + 200
-    while "running" not in machine.ssh("systemctl is-system-running --wait || true") and time.monotonic() < give_up:
+    while (
+        "running" not in machine.ssh("systemctl is-system-running --wait || true")
+        and time.monotonic() < give_up
+    ):
         if "degraded" in machine.ssh("systemctl is-system-running || true"):
             return

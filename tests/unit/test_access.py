@@ -19,13 +19,17 @@ RATE = Rate(per_second=2.0, burst=3)
 def test_each_role_may_all_that_those_before_it_may() -> None:
     order = [Role.READER, Role.SUBMITTER, Role.MODERATOR, Role.OPERATOR]
     assert order == list(Role) == list(PURPOSES)
-    assert [[may(role, needs) for needs in order] for role in order] == [[i >= j for j in range(4)] for i in range(4)]
+    assert [[may(role, needs) for needs in order] for role in order] == [
+        [i >= j for j in range(4)] for i in range(4)
+    ]
 
 
 def test_a_refusal_says_what_is_needed_and_what_there_is() -> None:
     ada = Person(who="Ada", role=Role.READER, token=2)
     assert refusal(ada, Role.READER) is None
-    assert "needs the role moderator, and Ada's token has the role reader" in str(refusal(ada, Role.MODERATOR))
+    assert "needs the role moderator, and Ada's token has the role reader" in str(
+        refusal(ada, Role.MODERATOR)
+    )
     assert "sign in first at /login" in str(refusal(None, Role.READER))
 
 
@@ -36,10 +40,18 @@ def test_a_name_is_kept_beside_what_is_decided_so_it_must_be_one(who: str) -> No
 
 
 def test_names_of_people_and_scripts_are_names() -> None:
-    assert [tokens.name_of(who) for who in ("Ada  Example\n", "ci@host-3", "Łukasz", "x")] == ["Ada Example", "ci@host-3", "Łukasz", "x"]
+    assert [tokens.name_of(who) for who in ("Ada  Example\n", "ci@host-3", "Łukasz", "x")] == [
+        "Ada Example",
+        "ci@host-3",
+        "Łukasz",
+        "x",
+    ]
 
 
-@pytest.mark.parametrize(("text", "life"), [("12h", timedelta(hours=12)), ("90d", timedelta(days=90)), ("52w", timedelta(weeks=52))])
+@pytest.mark.parametrize(
+    ("text", "life"),
+    [("12h", timedelta(hours=12)), ("90d", timedelta(days=90)), ("52w", timedelta(weeks=52))],
+)
 def test_lifetimes_are_hours_days_or_weeks(text: str, life: timedelta) -> None:
     assert tokens.life_of(text) == life
 
@@ -99,7 +111,10 @@ def test_an_ipv6_host_is_one_client_whatever_addresses_it_takes(address: str, ke
 @pytest.mark.parametrize(
     ("value", "seen"),
     [
-        ("postgresql+psycopg2://ada:secret@db.example.org/swingbot", "postgresql+psycopg2://ada:***@db.example.org/swingbot"),
+        (
+            "postgresql+psycopg2://ada:secret@db.example.org/swingbot",
+            "postgresql+psycopg2://ada:***@db.example.org/swingbot",
+        ),
         ("postgresql://:secret@/swingbot?host=/run", "postgresql://:***@/swingbot?host=/run"),
         ("http://127.0.0.1:8010/a@b", "http://127.0.0.1:8010/a@b"),
         (5, 5),
@@ -120,6 +135,8 @@ def test_a_setting_is_shown_without_its_password(value: object, seen: object) ->
         ("GIT_FETCH_GIB", "0", "nothing to fetch"),
     ],
 )
-def test_settings_of_access_that_make_no_sense_are_refused(key: str, value: str, sentence: str) -> None:
+def test_settings_of_access_that_make_no_sense_are_refused(
+    key: str, value: str, sentence: str
+) -> None:
     with pytest.raises(SettingsError, match=sentence):
         load(environ={f"SWINGBOT_{key}": value})

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from swingbot.adapters.maintainers import maintainers_of, no_walls
 from swingbot.core.report import Posted
-from swingbot.core.report.addressees import BadMaintainers, Listed, NoMaintainers, Rules, choose, plain_address, read_maintainers
+from swingbot.core.report.addressees import (
+    BadMaintainers,
+    Listed,
+    NoMaintainers,
+    Rules,
+    choose,
+    plain_address,
+    read_maintainers,
+)
 from swingbot.core.report.posted import posted_as
 
 PRINTED = """\
@@ -26,7 +34,10 @@ closed@lists.example.org (subscriber list:MEMORY MANAGEMENT)
 slow@lists.example.org (moderated list:SLOW)
 linux-kernel@lists.example.org (open list)
 """
-ADA, BOB = Listed(address="ada@example.org", role="maintainer"), Listed(address="bob@example.org", role="maintainer")
+ADA, BOB = (
+    Listed(address="ada@example.org", role="maintainer"),
+    Listed(address="bob@example.org", role="maintainer"),
+)
 MM = Listed(address="linux-mm@lists.example.org", role="list")
 AUTHOR = "Jörg Beispiel <joerg@example.org>"
 
@@ -42,7 +53,16 @@ def test_maintainers_reviewers_and_lists_that_take_our_mail_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["rubbish", "a@b.org", "<a@b.org>", "A <a@b> c@d (maintainer:X)", "x" * 5000, "a b@example.org (open list)", "\x1b[2J (open list)"]
+    "line",
+    [
+        "rubbish",
+        "a@b.org",
+        "<a@b.org>",
+        "A <a@b> c@d (maintainer:X)",
+        "x" * 5000,
+        "a b@example.org (open list)",
+        "\x1b[2J (open list)",
+    ],
 )
 def test_of_rubbish_nobody_is_believed(line: str) -> None:
     with pytest.raises(BadMaintainers, match="no address with a role"):
@@ -73,7 +93,15 @@ def test_the_author_is_written_to_and_the_others_get_a_copy() -> None:
 
 
 @pytest.mark.parametrize(
-    "author", ["", "Nobody", "Nobody <>", "x <a@b\r\nBcc: c@d>", "Eve <eve@example.org> <mal@example.org>", "x <" + "a" * 10_000 + "@b.org>"]
+    "author",
+    [
+        "",
+        "Nobody",
+        "Nobody <>",
+        "x <a@b\r\nBcc: c@d>",
+        "Eve <eve@example.org> <mal@example.org>",
+        "x <" + "a" * 10_000 + "@b.org>",
+    ],
 )
 def test_without_an_author_address_the_maintainers_are_written_to(author: str) -> None:
     chosen = choose(author, [ADA, MM], Rules())
@@ -109,9 +137,18 @@ def test_recipients_are_capped_people_before_lists() -> None:
 @pytest.mark.parametrize(
     ("message", "identity"),
     [
-        ("mm: x\n\nText.\n\nSigned-off-by: A <a@b>\nLink: https://lore.kernel.org/r/20260102.1-2-a@example.org\n", "<20260102.1-2-a@example.org>"),
-        ("mm: x\n\nLink: https://patch.msgid.link/a%2Bb@example.org\nSigned-off-by: A <a@b>", "<a+b@example.org>"),
-        ("mm: x\n\nLink: https://lore.kernel.org/all/old@x.org/ [1]\nLink: https://lkml.kernel.org/r/new@x.org", "<new@x.org>"),
+        (
+            "mm: x\n\nText.\n\nSigned-off-by: A <a@b>\nLink: https://lore.kernel.org/r/20260102.1-2-a@example.org\n",
+            "<20260102.1-2-a@example.org>",
+        ),
+        (
+            "mm: x\n\nLink: https://patch.msgid.link/a%2Bb@example.org\nSigned-off-by: A <a@b>",
+            "<a+b@example.org>",
+        ),
+        (
+            "mm: x\n\nLink: https://lore.kernel.org/all/old@x.org/ [1]\nLink: https://lkml.kernel.org/r/new@x.org",
+            "<new@x.org>",
+        ),
         ("mm: x\n\nMessage-ID: <m@x.org>", "<m@x.org>"),
         ("mm: x\n\nLink: https://lore.kernel.org/r/text@x.org\n\nSigned-off-by: A <a@b>", None),
         ("mm: x\n\nLink: https://bugzilla.example.org/show_bug.cgi?id=1@2", None),
@@ -119,16 +156,33 @@ def test_recipients_are_capped_people_before_lists() -> None:
         ("", None),
     ],
 )
-def test_the_mail_that_a_commit_was_posted_as_is_in_its_trailers(message: str, identity: str | None) -> None:
+def test_the_mail_that_a_commit_was_posted_as_is_in_its_trailers(
+    message: str, identity: str | None
+) -> None:
     assert posted_as(message) == (Posted(message_id=identity) if identity else None)
 
 
-needs_walls = pytest.mark.skipif(no_walls() is not None, reason="the walls around get_maintainer.pl cannot be had here")
+needs_walls = pytest.mark.skipif(
+    no_walls() is not None, reason="the walls around get_maintainer.pl cannot be had here"
+)
 
 
 def a_tree(path: Path, script: str, *, maintainers: str = "none\n") -> Path:
     def git(*arguments: str) -> None:
-        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(path), *arguments], check=True, capture_output=True)
+        subprocess.run(
+            [
+                "git",
+                "-c",
+                "user.name=A",
+                "-c",
+                "user.email=a@example.org",
+                "-C",
+                str(path),
+                *arguments,
+            ],
+            check=True,
+            capture_output=True,
+        )
 
     (path / "scripts").mkdir(parents=True)
     git("init", "-q", "-b", "master")
@@ -159,13 +213,17 @@ def test_the_trees_own_script_is_asked_about_the_commits_patch(tmp_path: Path) -
 
 
 @needs_walls
-def test_the_script_is_nobody_without_network_and_cannot_change_what_it_was_given(tmp_path: Path) -> None:
+def test_the_script_is_nobody_without_network_and_cannot_change_what_it_was_given(
+    tmp_path: Path,
+) -> None:
     script = """open(my $net, "<", "/proc/self/net/dev") or die; my @lines = <$net>;
 die "network" if grep { /:/ && !/^\\s*lo:/ && !/^\\s*(sit|tunl|gre|erspan|ip6)/ } @lines;
 die "root" if $> == 0; die "writes" if open(my $f, ">", "MAINTAINERS"); die "secrets" if grep { /SECRET/ } keys %ENV;
 print "ada\\@example.org (open list)\\n";
 """
-    assert maintainers_of(a_tree(tmp_path / "t", script), "change") == (Listed(address="ada@example.org", role="list"),)
+    assert maintainers_of(a_tree(tmp_path / "t", script), "change") == (
+        Listed(address="ada@example.org", role="list"),
+    )
 
 
 @needs_walls
@@ -180,14 +238,21 @@ print "ada\\@example.org (open list)\\n";
         ("my $x = 'x' x 4000000000;", "get_maintainer.pl ended with"),
     ],
 )
-def test_a_script_that_hangs_or_floods_or_dies_names_nobody_and_says_why(tmp_path: Path, script: str, why: str) -> None:
+def test_a_script_that_hangs_or_floods_or_dies_names_nobody_and_says_why(
+    tmp_path: Path, script: str, why: str
+) -> None:
     with pytest.raises(NoMaintainers, match=why):
         maintainers_of(a_tree(tmp_path / "t", script), "change", seconds=2)
 
 
 @needs_walls
-@pytest.mark.parametrize(("commit", "why"), [("side", "is a merge"), ("master~1", "has no parent"), ("f" * 40, "is no commit")])
-def test_a_merge_the_root_and_an_unknown_commit_have_no_maintainers(tmp_path: Path, commit: str, why: str) -> None:
+@pytest.mark.parametrize(
+    ("commit", "why"),
+    [("side", "is a merge"), ("master~1", "has no parent"), ("f" * 40, "is no commit")],
+)
+def test_a_merge_the_root_and_an_unknown_commit_have_no_maintainers(
+    tmp_path: Path, commit: str, why: str
+) -> None:
     with pytest.raises(NoMaintainers, match=why):
         maintainers_of(a_tree(tmp_path / "t", READS), commit)
 
@@ -211,7 +276,13 @@ def test_a_service_that_is_not_root_sees_its_own_files_and_the_script_does_not()
         for path in (Path(place), *Path(place).rglob("*")):
             os.chown(path, 65534, 65534)
         ran = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, str(repository)], user=65534, group=65534, extra_groups=[], env={"HOME": place}, capture_output=True, text=True
+            [sys.executable, "-c", AS_NOBODY, str(repository)],
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            env={"HOME": place},
+            capture_output=True,
+            text=True,
         )
     if ran.returncode != 0 and "Permission denied" in ran.stderr and "site-packages" in ran.stderr:
         pytest.skip("another user cannot read this checkout")

@@ -29,7 +29,9 @@ def test_boots_that_spread_more_than_they_did_are_a_move() -> None:
 
 
 def test_a_steady_testbox_is_left_in_peace() -> None:
-    assert all(moved(anchor(2 * n, 10), anchor(2 * n + 1, 2), RECORD, 0.02) is None for n in range(2000))
+    assert all(
+        moved(anchor(2 * n, 10), anchor(2 * n + 1, 2), RECORD, 0.02) is None for n in range(2000)
+    )
 
 
 def test_a_shift_that_hurts_nobody_is_no_move() -> None:
@@ -42,9 +44,13 @@ def test_days_that_differ_are_no_move() -> None:
     daily = NoiseRecord(boot_mean=Spread(sd=0.002, df=40), day=Spread(sd=0.02, df=20))
     steady = NoiseRecord(boot_mean=Spread(sd=0.002, df=40))
     assert moved(anchor(5, 8, sd=0.002), anchor(6, 2, sd=0.002, level=824.0), daily, 0.02) is None
-    assert moved(anchor(5, 8, sd=0.002), anchor(6, 2, sd=0.002, level=824.0), steady, 0.02) is not None
+    assert (
+        moved(anchor(5, 8, sd=0.002), anchor(6, 2, sd=0.002, level=824.0), steady, 0.02) is not None
+    )
 
 
-@pytest.mark.parametrize(("before", "now"), [([], [1.0]), ([1.0], []), ([800.0], [1.0]), ([800.0, float("nan")], [1.0])])
+@pytest.mark.parametrize(
+    ("before", "now"), [([], [1.0]), ([1.0], []), ([800.0], [1.0]), ([800.0, float("nan")], [1.0])]
+)
 def test_too_little_known_is_no_accusation(before: list[float], now: list[float]) -> None:
     assert moved(before, now, None, 0.02) is None

@@ -28,7 +28,9 @@ def defaults_of(role: str) -> dict[str, Any]:
 
 
 def options_of(role: str) -> dict[str, Any]:
-    options: dict[str, Any] = read(ANSIBLE / "roles" / role / "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    options: dict[str, Any] = read(ANSIBLE / "roles" / role / "meta/argument_specs.yml")[
+        "argument_specs"
+    ]["main"]["options"]
     return options
 
 
@@ -36,15 +38,46 @@ def tasks(told: Any) -> list[dict[str, Any]]:
     """Every task in a file of tasks or plays, those in blocks too."""
     found = []
     for one in told or []:
-        inner = [task for part in ("block", "rescue", "always", "tasks", "handlers", "pre_tasks", "post_tasks") for task in tasks(one.get(part))]
+        inner = [
+            task
+            for part in (
+                "block",
+                "rescue",
+                "always",
+                "tasks",
+                "handlers",
+                "pre_tasks",
+                "post_tasks",
+            )
+            for task in tasks(one.get(part))
+        ]
         found += inner or [one]
     return found
 
 
 def playbook(*words: str, inventory: Path, cwd: Path = ANSIBLE) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "false", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(inventory), "site.yml", *words]
-    return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    env = {
+        **os.environ,
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    argv = [
+        str(Path(sys.executable).with_name("ansible-playbook")),
+        "-i",
+        str(inventory),
+        "site.yml",
+        *words,
+    ]
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -92,14 +125,46 @@ def test_a_role_says_what_it_is(role: str) -> None:
 
 
 def test_every_module_is_one_that_comes_with_ansible() -> None:
-    words = {"name", "when", "vars", "register", "loop", "loop_control", "tags", "become", "delegate_to", "notify", "no_log", "environment", "diff"}
-    words |= {"changed_when", "failed_when", "check_mode", "until", "retries", "delay", "ignore_errors", "listen", "hosts", "gather_facts", "roles"}
-    files = [*ANSIBLE.glob("roles/*/tasks/*.yml"), *ANSIBLE.glob("roles/*/handlers/*.yml"), ANSIBLE / "site.yml"]
+    words = {
+        "name",
+        "when",
+        "vars",
+        "register",
+        "loop",
+        "loop_control",
+        "tags",
+        "become",
+        "delegate_to",
+        "notify",
+        "no_log",
+        "environment",
+        "diff",
+    }
+    words |= {
+        "changed_when",
+        "failed_when",
+        "check_mode",
+        "until",
+        "retries",
+        "delay",
+        "ignore_errors",
+        "listen",
+        "hosts",
+        "gather_facts",
+        "roles",
+    }
+    files = [
+        *ANSIBLE.glob("roles/*/tasks/*.yml"),
+        *ANSIBLE.glob("roles/*/handlers/*.yml"),
+        ANSIBLE / "site.yml",
+    ]
     assert len(files) > 20
     for file in files:
         for task in tasks(read(file)):
             (*modules,) = set(task) - words
-            assert all(module.startswith("ansible.builtin.") for module in modules), f"{file.name}: {modules}"
+            assert all(module.startswith("ansible.builtin.") for module in modules), (
+                f"{file.name}: {modules}"
+            )
 
 
 def test_what_is_included_runs_whichever_tag_led_to_it() -> None:
@@ -113,7 +178,9 @@ def test_what_is_included_runs_whichever_tag_led_to_it() -> None:
 
 def test_removing_has_to_be_asked_for() -> None:
     plays = read(ANSIBLE / "site.yml")
-    removing = [play for play in plays if "remove" in play["name"].lower() or "go" in play["name"].split()]
+    removing = [
+        play for play in plays if "remove" in play["name"].lower() or "go" in play["name"].split()
+    ]
     assert len(removing) == 4
     assert all({"never", "remove"} <= set(play["tags"]) for play in removing)
     assert not any("remove" in play["tags"] for play in plays if play not in removing)
@@ -123,8 +190,14 @@ def test_a_task_that_handles_a_secret_logs_nothing() -> None:
     """Words that end in a secret's name; templates of settings hold none, those of Grafana's variables and workers' files do."""
     for file in ANSIBLE.glob("roles/*/tasks/*.yml"):
         for task in tasks(read(file)):
-            text = yaml.safe_dump({key: value for key, value in task.items() if key not in ("vars", "when")})
-            if re.search(r"\{\{ [a-z_]*(secret|passwords?)\b", text) and "include_role" not in text and "assert" not in text:
+            text = yaml.safe_dump(
+                {key: value for key, value in task.items() if key not in ("vars", "when")}
+            )
+            if (
+                re.search(r"\{\{ [a-z_]*(secret|passwords?)\b", text)
+                and "include_role" not in text
+                and "assert" not in text
+            ):
                 assert task.get("no_log"), f"{file}: {task['name']}"
 
 
@@ -135,7 +208,11 @@ def test_the_playbook_and_the_example_inventory_are_read_without_complaint() -> 
 
 
 GIVEN: dict[str, Any] = {
-    "swingbot_controller__database_passwords": {"owner": "a" * 12, "service": "b" * 12, "grafana": "c" * 12},
+    "swingbot_controller__database_passwords": {
+        "owner": "a" * 12,
+        "service": "b" * 12,
+        "grafana": "c" * 12,
+    },
     "swingbot_controller__worker_secrets": {"builder": "d" * 16},
     "swingbot_controller__public_url": "http://127.0.0.1:8010",
     "swingbot_grafana__database_password": "c" * 12,
@@ -147,32 +224,86 @@ GIVEN: dict[str, Any] = {
 }
 # What is wrong on a host, and what is said of it; one host each.
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"swingbot_controller__database_passwords": {"owner": "a" * 12, "service": "b" * 12}}, "has no password `grafana` of at least 12 characters"),
-    ({"swingbot_controller__worker_secrets": {"builder": "short"}}, "must have a secret of at least 16 characters for each worker"),
-    ({"swingbot_controller__public_url": None}, "say in swingbot_controller__public_url where people reach the pages"),
-    ({"swingbot_controller__worker_host": "0.0.0.0"}, "must name PEM files, because workers are elsewhere"),
-    ({"swingbot_grafana__database_password": None}, "swingbot_grafana__database_password is missing"),
-    ({"swingbot_build_worker__secret": None}, "the secret of worker builder is missing or shorter than 16 characters"),
-    ({"swingbot_worker__master": "lab.example.org:8012"}, "swingbot_worker__ca_file must name the PEM file of the CA"),
-    ({"swingbot_testbox_worker__secrets": {"rack2": "e" * 16}}, "the secret of worker box-rack1 is missing"),
+    (
+        {"swingbot_controller__database_passwords": {"owner": "a" * 12, "service": "b" * 12}},
+        "has no password `grafana` of at least 12 characters",
+    ),
+    (
+        {"swingbot_controller__worker_secrets": {"builder": "short"}},
+        "must have a secret of at least 16 characters for each worker",
+    ),
+    (
+        {"swingbot_controller__public_url": None},
+        "say in swingbot_controller__public_url where people reach the pages",
+    ),
+    (
+        {"swingbot_controller__worker_host": "0.0.0.0"},
+        "must name PEM files, because workers are elsewhere",
+    ),
+    (
+        {"swingbot_grafana__database_password": None},
+        "swingbot_grafana__database_password is missing",
+    ),
+    (
+        {"swingbot_build_worker__secret": None},
+        "the secret of worker builder is missing or shorter than 16 characters",
+    ),
+    (
+        {"swingbot_worker__master": "lab.example.org:8012"},
+        "swingbot_worker__ca_file must name the PEM file of the CA",
+    ),
+    (
+        {"swingbot_testbox_worker__secrets": {"rack2": "e" * 16}},
+        "the secret of worker box-rack1 is missing",
+    ),
     ({"swingbot_testbox_worker__boxes": ["rack2"]}, "testbox rack2 is not described"),
-    ({"swingbot_testbox__ssh_public_key": "AAAA"}, "must be the public key of the host that drives this box"),
+    (
+        {"swingbot_testbox__ssh_public_key": "AAAA"},
+        "must be the public key of the host that drives this box",
+    ),
 ]
 
 
 def test_what_is_missing_is_said_of_each_host_before_any_is_touched(tmp_path: Path) -> None:
-    groups = ("swingbot_controller", "swingbot_grafana", "swingbot_build_workers", "swingbot_testbox_workers", "swingbot_testboxes")
-    hosts = {f"host{number}": {name: value for name, value in {**GIVEN, **changed}.items() if value is not None} for number, (changed, _) in enumerate(WRONG)}
+    groups = (
+        "swingbot_controller",
+        "swingbot_grafana",
+        "swingbot_build_workers",
+        "swingbot_testbox_workers",
+        "swingbot_testboxes",
+    )
+    hosts = {
+        f"host{number}": {
+            name: value for name, value in {**GIVEN, **changed}.items() if value is not None
+        }
+        for number, (changed, _) in enumerate(WRONG)
+    }
     box = tmp_path / "overlay/workers/testboxes/rack1.yaml"
     box.parent.mkdir(parents=True)
     box.write_text("tuning: quiet\n")
-    reach = {"ansible_connection": "ssh", "ansible_ssh_executable": "/bin/false", "swingbot_testbox__file": str(box)}
-    table = {"swingbot": {"hosts": hosts, "vars": reach, "children": {group: {"hosts": dict.fromkeys(hosts)} for group in groups}}}
+    reach = {
+        "ansible_connection": "ssh",
+        "ansible_ssh_executable": "/bin/false",
+        "swingbot_testbox__file": str(box),
+    }
+    table = {
+        "swingbot": {
+            "hosts": hosts,
+            "vars": reach,
+            "children": {group: {"hosts": dict.fromkeys(hosts)} for group in groups},
+        }
+    }
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump(table))
     done = playbook(inventory=tmp_path / "hosts.yml")
     assert done.returncode != 0
     assert "UNREACHABLE" not in done.stdout
     for host, (_, said) in zip(hosts, WRONG, strict=True):
-        told = [line for line in done.stdout.splitlines() if line.startswith((f"failed: [{host}]", f"fatal: [{host}]"))]
+        told = [
+            line
+            for line in done.stdout.splitlines()
+            if line.startswith((f"failed: [{host}]", f"fatal: [{host}]"))
+        ]
         assert any(said in line for line in told), told
-    assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), "what is told of a missing secret must not tell the others"
+    assert not any(secret in done.stdout for secret in ("a" * 12, "d" * 16, "e" * 16)), (
+        "what is told of a missing secret must not tell the others"
+    )

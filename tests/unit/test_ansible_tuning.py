@@ -37,10 +37,18 @@ items:
 
 
 def a_tuning(text: str = LIST, **others: str) -> Tuning:
-    return tuning.load("t", {"t": ("t.yaml", text)} | {name: (f"{name}.yaml", other) for name, other in others.items()})
+    return tuning.load(
+        "t",
+        {"t": ("t.yaml", text)} | {name: (f"{name}.yaml", other) for name, other in others.items()},
+    )
 
 
-def idle(governor: str = "performance", swappiness: str = "0", panic: str = "30", units: str = "inactive inactive") -> str:
+def idle(
+    governor: str = "performance",
+    swappiness: str = "0",
+    panic: str = "30",
+    units: str = "inactive inactive",
+) -> str:
     """What a box prints; the paths are those of Linux's sysfs and procfs."""
     return (
         f"/sys/devices/system/cpu/cpufreq/policy0/scaling_governor:{governor}\n"
@@ -63,7 +71,9 @@ def test_what_a_list_demands_of_a_boot_is_demanded_of_each_boot_of_the_box() -> 
 
 
 def test_a_boxs_own_demand_counts_more_than_its_list() -> None:
-    box = testbox.load(BOX + "tuning: t\ndemand: {governor: powersave}\n", "t1.yaml", {"t": a_tuning()})
+    box = testbox.load(
+        BOX + "tuning: t\ndemand: {governor: powersave}\n", "t1.yaml", {"t": a_tuning()}
+    )
     assert box.demand == {"governor": "powersave", "turbo": "off"}
 
 
@@ -79,7 +89,10 @@ def test_what_a_box_cannot_have_is_left_out_in_both_lives() -> None:
     ("more", "said"),
     [
         ("tuning: loud\n", "there is no tuning list 'loud'; workers/tuning/ has t"),
-        ("tuning: t\ntuning_without: [clocks]\n", "has no item 'clocks'; it has clock, panic, cron"),
+        (
+            "tuning: t\ntuning_without: [clocks]\n",
+            "has no item 'clocks'; it has clock, panic, cron",
+        ),
         ("tuning_without: [clock]\n", "no 'tuning: <list>' is given"),
         ("tuning: t\ntuning_without: clock\n", "must be a list"),
     ],
@@ -101,7 +114,10 @@ def test_a_box_that_names_what_is_not_there_is_told_file_and_line(more: str, sai
         ("items: {a: {why: x, stopped: ['--now.service']}}", None),
         ("items: {a: {boot: {governor: performance}}}", "needs a sentence `why`"),
         ("items: {a: {why: x, boots: {}}}", "there is no key 'boots'"),
-        ("items: {a: {why: x, boot: {turbo: off}}, b: {why: y, boot: {turbo: on}}}", "turbo stands under boot of both a and b"),
+        (
+            "items: {a: {why: x, boot: {turbo: off}}, b: {why: y, boot: {turbo: on}}}",
+            "turbo stands under boot of both a and b",
+        ),
         ('items: {a: {why: x, cmdline: "a\\nb"}}', "single blanks"),
         ("items: {a: {why: x, cmdline: a}, a: {why: x, cmdline: b}}", "a stands twice"),
         ("extends: t\nitems: {}", "which is itself"),
@@ -122,7 +138,9 @@ def test_a_wrong_list_gets_one_sentence(text: str, said: str | None) -> None:
 
 
 def test_a_list_that_extends_another_has_its_items_and_may_replace_one() -> None:
-    more = a_tuning("extends: base\nitems: {clock: {why: another, boot: {governor: powersave}}}", base=LIST)
+    more = a_tuning(
+        "extends: base\nitems: {clock: {why: another, boot: {governor: powersave}}}", base=LIST
+    )
     assert [item.name for item in more.items] == ["panic", "cron", "clock"]
     assert more.demand == {"governor": "powersave"}
 
@@ -130,12 +148,19 @@ def test_a_list_that_extends_another_has_its_items_and_may_replace_one() -> None
 def test_facts_that_are_sysctls_are_set_as_sysctls_and_the_rest_as_files() -> None:
     made = a_tuning()
     assert made.sysctl == {"vm.swappiness": "0", "kernel.panic": "30"}
-    assert made.files == [("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor", "performance")]
+    assert made.files == [
+        ("/sys/devices/system/cpu/cpufreq/policy*/scaling_governor", "performance")
+    ]
 
 
 def test_a_box_that_is_as_wanted_has_no_complaint() -> None:
     found = tuning.findings(a_tuning(), idle())
-    assert [one.what for one in found] == ["governor is performance", "vm.swappiness is 0", "kernel.panic is 30", "services that disturb do not run"]
+    assert [one.what for one in found] == [
+        "governor is performance",
+        "vm.swappiness is 0",
+        "kernel.panic is 30",
+        "services that disturb do not run",
+    ]
     assert all(one.ok and not one.do for one in found)
 
 
@@ -151,7 +176,9 @@ def test_a_box_that_is_as_wanted_has_no_complaint() -> None:
         (idle().replace("governor:", "speed:"), "governor is performance", "not known there"),
     ],
 )
-def test_what_is_not_as_wanted_is_told_with_what_was_found_and_what_to_do(printed: str, what: str, seen: str) -> None:
+def test_what_is_not_as_wanted_is_told_with_what_was_found_and_what_to_do(
+    printed: str, what: str, seen: str
+) -> None:
     (wrong,) = [one for one in tuning.findings(a_tuning(), printed) if not one.ok]
     assert (wrong.what, wrong.found) == (what, seen)
     assert wrong.do
@@ -159,7 +186,9 @@ def test_what_is_not_as_wanted_is_told_with_what_was_found_and_what_to_do(printe
 
 def test_a_missing_thing_names_the_item_to_leave_out() -> None:
     printed = idle().replace("governor:", "speed:")
-    assert "name clock under tuning_without" in next(one.do for one in tuning.findings(a_tuning(), printed) if not one.ok)
+    assert "name clock under tuning_without" in next(
+        one.do for one in tuning.findings(a_tuning(), printed) if not one.ok
+    )
 
 
 def test_a_box_that_prints_nonsense_without_end_is_read_in_bounded_time() -> None:
@@ -182,4 +211,6 @@ def test_every_item_of_the_shipped_lists_holds_somewhere() -> None:
         assert made.demand
         assert made.cmdline
         assert made.stopped
-        assert set(made.idle) <= set(made.demand), "what is wanted of the idle box is wanted of the boots too"
+        assert set(made.idle) <= set(made.demand), (
+            "what is wanted of the idle box is wanted of the boots too"
+        )

@@ -54,7 +54,11 @@ def test_only_a_sha256_is_a_name(store: Artifacts, name: str) -> None:
         store.has(name)
 
 
-@pytest.mark.parametrize("content", [random.Random(1).randbytes(8_000_000), b"x" * 8_000_000], ids=["while it is written", "at its end"])
+@pytest.mark.parametrize(
+    "content",
+    [random.Random(1).randbytes(8_000_000), b"x" * 8_000_000],
+    ids=["while it is written", "at its end"],
+)
 def test_a_full_disk_is_said_in_words_and_leaves_nothing(tmp_path: Path, content: bytes) -> None:
     store = Artifacts(tmp_path / "artifacts")
     sink = store.sink(sha(content))
@@ -74,7 +78,14 @@ def test_files_are_compressed_and_read_at_any_place(tmp_path: Path) -> None:
     (stored,) = files(tmp_path)
     assert stored.stat().st_size < len(content) / 5
     with store.open(sha(content)) as file:
-        for place in (0, FRAME_BYTES - 3, 2 * FRAME_BYTES + 17, len(content) - 5, len(content), len(content) + 9):
+        for place in (
+            0,
+            FRAME_BYTES - 3,
+            2 * FRAME_BYTES + 17,
+            len(content) - 5,
+            len(content),
+            len(content) + 9,
+        ):
             assert file.seek(place) == place
             assert file.read(10) == content[place : place + 10]
         assert file.seek(-20, io.SEEK_END) == len(content) - 20
@@ -84,7 +95,9 @@ def test_files_are_compressed_and_read_at_any_place(tmp_path: Path) -> None:
 def test_any_zstd_reads_a_stored_file(store: Artifacts, tmp_path: Path) -> None:
     store.put(io.BytesIO(b"console"), sha(b"console"))
     (stored,) = files(tmp_path)
-    with zstandard.ZstdDecompressor().stream_reader(stored.open("rb"), read_across_frames=True) as plain:
+    with zstandard.ZstdDecompressor().stream_reader(
+        stored.open("rb"), read_across_frames=True
+    ) as plain:
         assert plain.read() == b"console"
 
 
@@ -94,7 +107,9 @@ def test_an_empty_file_is_a_file(store: Artifacts) -> None:
         assert file.read() == b""
 
 
-def test_files_stored_before_compression_are_read_as_they_are(store: Artifacts, tmp_path: Path) -> None:
+def test_files_stored_before_compression_are_read_as_they_are(
+    store: Artifacts, tmp_path: Path
+) -> None:
     plain = tmp_path / "artifacts" / sha(b"console")[:2] / sha(b"console")[2:]
     plain.parent.mkdir(parents=True)
     plain.write_bytes(b"console")
@@ -104,7 +119,9 @@ def test_files_stored_before_compression_are_read_as_they_are(store: Artifacts, 
 
 
 @pytest.mark.parametrize("end", [0, 1, 8, 20, 100, -1, -9, -20])
-def test_a_stored_file_that_was_cut_is_damaged_wherever_it_was_cut(store: Artifacts, tmp_path: Path, end: int) -> None:
+def test_a_stored_file_that_was_cut_is_damaged_wherever_it_was_cut(
+    store: Artifacts, tmp_path: Path, end: int
+) -> None:
     content = random.Random(2).randbytes(900)
     store.put(io.BytesIO(content), sha(content))
     (stored,) = files(tmp_path)
@@ -113,7 +130,9 @@ def test_a_stored_file_that_was_cut_is_damaged_wherever_it_was_cut(store: Artifa
         store.open(sha(content)).read()
 
 
-def test_one_wrong_bit_on_the_disk_is_noticed_by_whoever_reads_it(store: Artifacts, tmp_path: Path) -> None:
+def test_one_wrong_bit_on_the_disk_is_noticed_by_whoever_reads_it(
+    store: Artifacts, tmp_path: Path
+) -> None:
     content = random.Random(3).randbytes(900)
     store.put(io.BytesIO(content), sha(content))
     (stored,) = files(tmp_path)

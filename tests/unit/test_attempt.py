@@ -31,7 +31,9 @@ def test_only_one_process_holds_a_place(tmp_path: Path) -> None:
     os.close(again)
 
 
-def test_delivered_attempts_are_forgotten_after_a_day_and_undelivered_ones_after_a_week(tmp_path: Path) -> None:
+def test_delivered_attempts_are_forgotten_after_a_day_and_undelivered_ones_after_a_week(
+    tmp_path: Path,
+) -> None:
     delivered, kept = open_place(tmp_path, "a1"), open_place(tmp_path, "a2")
     write(delivered.delivered, "delivered\n")
     now = kept.root.stat().st_mtime
@@ -61,7 +63,15 @@ def exchange_that(answer: httpx.Response | Exception) -> Exchange:
     return made
 
 
-@pytest.mark.parametrize("answer", [httpx.Response(507), httpx.Response(503, json={"error": "x"}), httpx.Response(429), httpx.ConnectError("refused")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(507),
+        httpx.Response(503, json={"error": "x"}),
+        httpx.Response(429),
+        httpx.ConnectError("refused"),
+    ],
+)
 def test_a_service_that_is_away_or_full_is_asked_again(answer: httpx.Response | Exception) -> None:
     with pytest.raises(Away):
         exchange_that(answer).put_outcome("a12", "{}")
@@ -123,11 +133,15 @@ def _clock(pauses: list[float]) -> Iterator[float]:
 
 def test_an_image_with_other_bytes_than_asked_for_is_never_kept(tmp_path: Path) -> None:
     with pytest.raises(InfraError, match="other bytes"):
-        images.fetch(tmp_path, "a" * 64, exchange_that(httpx.Response(200, content=b"evil")), print, 1.0)
+        images.fetch(
+            tmp_path, "a" * 64, exchange_that(httpx.Response(200, content=b"evil")), print, 1.0
+        )
     assert list((tmp_path / "images").iterdir()) == []
 
 
-def test_images_used_longest_ago_are_forgotten_first_and_the_one_in_use_never(tmp_path: Path) -> None:
+def test_images_used_longest_ago_are_forgotten_first_and_the_one_in_use_never(
+    tmp_path: Path,
+) -> None:
     for age, name in enumerate(["new", "middle", "old"]):
         (tmp_path / name).write_bytes(b"x" * 10)
         os.utime(tmp_path / name, (1000 - age, 1000 - age))

@@ -20,24 +20,41 @@ POLICY = Policy()
 def seen(*boots: tuple[int, float, int], commits: int = 16, layout: float = 0.0) -> Case:
     """A look at (point, value, testbox) each, told a noise of 2 %."""
     points = tuple(PointState(idx=i, built=True) for i in range(commits + 1))
-    values = tuple(Observation(idx=i, k=k, values=(value,), phase="search", box=box) for k, (i, value, box) in enumerate(boots))
+    values = tuple(
+        Observation(idx=i, k=k, values=(value,), phase="search", box=box)
+        for k, (i, value, box) in enumerate(boots)
+    )
     noise = NoisePrior(sd_run=0.02, sd_boot=1e-4, sd_layout=layout, certainty=500.0, sd_day=0.0)
-    return look(BisectionState(points=points, observations=values, noise=noise, boxes=1 + max(box for _, _, box in boots)), POLICY)
+    return look(
+        BisectionState(
+            points=points,
+            observations=values,
+            noise=noise,
+            boxes=1 + max(box for _, _, box in boots),
+        ),
+        POLICY,
+    )
 
 
 def two_levels(weight: float, apart: float, none: float = 0.0) -> Hypotheses:
     """A step before kernel 8 with `weight`, behind it with the rest; levels known exactly, `apart` from each other."""
     zero = np.zeros(3)
     high = np.array([apart, apart, 0.0])
-    return Hypotheses(np.array([0, 8, 16]), np.array([weight, 1.0 - weight - none, none]), zero, zero, high, zero)
+    return Hypotheses(
+        np.array([0, 8, 16]), np.array([weight, 1.0 - weight - none, none]), zero, zero, high, zero
+    )
 
 
 @pytest.mark.parametrize("share", [0.5, 0.2, 0.03])
 @pytest.mark.parametrize("apart", [0.01, 0.05, 0.2])
-def test_with_levels_that_are_known_it_is_the_information_of_a_coin_and_a_shifted_gaussian(share: float, apart: float) -> None:
+def test_with_levels_that_are_known_it_is_the_information_of_a_coin_and_a_shifted_gaussian(
+    share: float, apart: float
+) -> None:
     case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 97.0, 0))
     assert case.post is not None
-    by_hypotheses = foreseen(case.ev, case.post, two_levels(share, apart), np.array([8]), new_layout=False)[0]
+    by_hypotheses = foreseen(
+        case.ev, case.post, two_levels(share, apart), np.array([8]), new_layout=False
+    )[0]
     by_table = information(np.array([share]), np.array([apart**2 / case.post.boot_var]))[0]
     assert by_hypotheses == pytest.approx(by_table, rel=0.03, abs=2e-4)
 
@@ -45,7 +62,9 @@ def test_with_levels_that_are_known_it_is_the_information_of_a_coin_and_a_shifte
 def test_a_kernel_inside_a_gap_parts_its_commits() -> None:
     case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 97.0, 0))
     assert case.post is not None
-    all_before = two_levels(1.0, 0.2)  # the step is in 1..8, evenly; ten sd are as good as an answer
+    all_before = two_levels(
+        1.0, 0.2
+    )  # the step is in 1..8, evenly; ten sd are as good as an answer
     bits = foreseen(case.ev, case.post, all_before, np.array([0, 2, 4, 6, 8, 12]), new_layout=False)
     quarter = -(0.25 * math.log2(0.25) + 0.75 * math.log2(0.75))
     assert bits == pytest.approx([0.0, quarter, 1.0, quarter, 0.0, 0.0], abs=0.01)
@@ -55,15 +74,23 @@ def test_levels_that_are_hardly_known_leave_little_to_be_told() -> None:
     case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 97.0, 0))
     assert case.post is not None
     sure = two_levels(0.5, 0.05)
-    vague = Hypotheses(sure.at, sure.weight, sure.low, np.full(3, 0.05**2), sure.high, np.full(3, 0.05**2))
-    told = [foreseen(case.ev, case.post, which, np.array([8]), new_layout=False)[0] for which in (sure, vague)]
+    vague = Hypotheses(
+        sure.at, sure.weight, sure.low, np.full(3, 0.05**2), sure.high, np.full(3, 0.05**2)
+    )
+    told = [
+        foreseen(case.ev, case.post, which, np.array([8]), new_layout=False)[0]
+        for which in (sure, vague)
+    ]
     assert 0 < told[1] < told[0] / 3
 
 
 def test_a_repeat_of_a_build_tells_less_than_another_build_where_layout_is_all_there_is() -> None:
     case = seen(*[(0, 100.0, 0), (16, 95.0, 0)] * 3, *[(8, 97.4, 0)] * 4, layout=0.02)
     assert case.post is not None and case.post.told is not None
-    again, anew = (foreseen(case.ev, case.post, case.post.told, np.array([8]), new_layout=new)[0] for new in (False, True))
+    again, anew = (
+        foreseen(case.ev, case.post, case.post.told, np.array([8]), new_layout=new)[0]
+        for new in (False, True)
+    )
     assert again < anew
 
 
@@ -74,14 +101,23 @@ def test_the_model_tells_what_each_hypothesis_says_of_the_levels() -> None:
     assert told is not None and list(told.at) == [0, 8, 16]
     assert told.weight.sum() == pytest.approx(1.0)
     assert told.weight[0] > told.weight[1]  # kernel 8 looks like the bad end
-    good, bad = math.log(100.5), math.log(94.667)  # of the first hypothesis: boots of kernel 0, and of 8 and 16
+    good, bad = (
+        math.log(100.5),
+        math.log(94.667),
+    )  # of the first hypothesis: boots of kernel 0, and of 8 and 16
     third = 0.02 / 3  # of the spread: boots may fall into two modes, a little
-    assert told.low[0] == pytest.approx(good, abs=third) and told.high[0] == pytest.approx(bad, abs=third)
-    assert told.low_var[0] == pytest.approx(0.02**2 / 2, rel=0.2) and told.high_var[0] == pytest.approx(0.02**2 / 3, rel=0.2)
+    assert told.low[0] == pytest.approx(good, abs=third) and told.high[0] == pytest.approx(
+        bad, abs=third
+    )
+    assert told.low_var[0] == pytest.approx(0.02**2 / 2, rel=0.2) and told.high_var[
+        0
+    ] == pytest.approx(0.02**2 / 3, rel=0.2)
 
 
 def test_in_a_group_each_testbox_has_its_own_level_and_all_have_one_step() -> None:
-    case = seen((0, 100.0, 0), (16, 95.0, 0), (0, 200.0, 1), (16, 190.0, 1), (8, 95.0, 0), (8, 190.0, 1))
+    case = seen(
+        (0, 100.0, 0), (16, 95.0, 0), (0, 200.0, 1), (16, 190.0, 1), (8, 95.0, 0), (8, 190.0, 1)
+    )
     assert case.post is not None
     here, there = (on_testbox(case.ev, case.post, box, POLICY.prior_effect) for box in (0, 1))
     assert there.low[0] - here.low[0] == pytest.approx(math.log(2.0), abs=1e-6)
@@ -93,7 +129,9 @@ def test_nothing_is_foreseen_on_a_testbox_that_booted_nothing() -> None:
     case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 95.0, 1))
     assert case.post is not None
     told = on_testbox(case.ev, case.post, 2, POLICY.prior_effect)
-    assert foreseen(case.ev, case.post, told, np.array([4, 8]), new_layout=False) == pytest.approx([0.0, 0.0], abs=1e-3)
+    assert foreseen(case.ev, case.post, told, np.array([4, 8]), new_layout=False) == pytest.approx(
+        [0.0, 0.0], abs=1e-3
+    )
 
 
 def test_cutting_gaps_changes_nothing_that_is_foreseen() -> None:
@@ -103,7 +141,9 @@ def test_cutting_gaps_changes_nothing_that_is_foreseen() -> None:
     cut = divided(whole, case.ev.mass, [0, 2, 8, 12, 16])
     assert cut.at.tolist() == [0, 2, 8, 12, 16]
     assert cut.weight == pytest.approx([0.3 / 4, 0.3 * 3 / 4, 0.3, 0.3, 0.1])
-    told = [foreseen(case.ev, case.post, which, positions, new_layout=False) for which in (whole, cut)]
+    told = [
+        foreseen(case.ev, case.post, which, positions, new_layout=False) for which in (whole, cut)
+    ]
     assert told[0] == pytest.approx(told[1], abs=1e-6)
 
 
@@ -116,15 +156,25 @@ def test_a_boot_under_way_that_settles_it_leaves_one_side_in_each_way_it_may_ans
 
 @pytest.mark.parametrize("apart", [0.01, 0.03])
 def test_answers_that_may_come_leave_the_belief_where_it_is_on_average(apart: float) -> None:
-    ways = answered({0: two_levels(0.25, apart), 1: two_levels(0.25, apart)}, [(8, 0), (8, 1)], noise=0.02**2)
+    ways = answered(
+        {0: two_levels(0.25, apart), 1: two_levels(0.25, apart)}, [(8, 0), (8, 1)], noise=0.02**2
+    )
     assert np.mean([weight[0] for weight in ways]) == pytest.approx(0.25, abs=0.06)
     assert np.std([weight[0] for weight in ways]) > 0.02
 
 
 def test_in_a_group_a_boot_that_is_asked_elsewhere_is_not_asked_again() -> None:
     """Ten sd apart, one boot at the middle is as good as an answer: the next ones split what is left on either side."""
-    ends = [(end, value, box) for box in (0, 1, 2) for end, value in ((0, 100.0), (16, 80.0), (0, 100.4), (16, 80.2))]
+    ends = [
+        (end, value, box)
+        for box in (0, 1, 2)
+        for end, value in ((0, 100.0), (16, 80.0), (0, 100.4), (16, 80.2))
+    ]
     case = seen(*ends)
     assert case.post is not None
     plan = choose(case.ev, case.post, replace(POLICY, parallel=3, worth=0.3), boxes=3)
-    assert [c.position for c in plan.chosen] == [8, 4, 12] or [c.position for c in plan.chosen] == [8, 12, 4]
+    assert [c.position for c in plan.chosen] == [8, 4, 12] or [c.position for c in plan.chosen] == [
+        8,
+        12,
+        4,
+    ]

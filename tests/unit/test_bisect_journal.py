@@ -15,7 +15,16 @@ from swingbot.core.bisect import journal, logbook
 from swingbot.core.bisect.explain import explain, influences, leader
 from swingbot.core.bisect.journal import JournalError, Step
 from swingbot.core.bisect.picture import Line, picture
-from swingbot.core.bisect.state import BisectionState, Conclude, InFlight, Measure, NoisePrior, Observation, PointState, Policy
+from swingbot.core.bisect.state import (
+    BisectionState,
+    Conclude,
+    InFlight,
+    Measure,
+    NoisePrior,
+    Observation,
+    PointState,
+    Policy,
+)
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.tell import told
 
@@ -26,15 +35,26 @@ Boot = Callable[[int, int], tuple[float, ...]]
 
 def bench(culprit: int = 5) -> Boot:
     """Boots that differ by a per mille or two, by a rule."""
-    return lambda idx, k: tuple(LEVELS[idx >= culprit] * (1 + 0.001 * ((idx * 7 + k * 5 + run * 3) % 5 - 2)) for run in range(3))
+    return lambda idx, k: tuple(
+        LEVELS[idx >= culprit] * (1 + 0.001 * ((idx * 7 + k * 5 + run * 3) % 5 - 2))
+        for run in range(3)
+    )
 
 
 def a_range(n: int = 8) -> BisectionState:
-    points = tuple(PointState(idx=i, weight=float(i > 0), build_cost_seconds=30.0) for i in range(n + 1))
-    return BisectionState(points=points, noise=NoisePrior(sd_run=0.002, sd_boot=0.002, sd_layout=0.0), boot_cost_seconds=9.0)
+    points = tuple(
+        PointState(idx=i, weight=float(i > 0), build_cost_seconds=30.0) for i in range(n + 1)
+    )
+    return BisectionState(
+        points=points,
+        noise=NoisePrior(sd_run=0.002, sd_boot=0.002, sd_layout=0.0),
+        boot_cost_seconds=9.0,
+    )
 
 
-def played(state: BisectionState, boot: Boot, steps: int = 100) -> tuple[list[Step], BisectionState, list[Observation]]:
+def played(
+    state: BisectionState, boot: Boot, steps: int = 100
+) -> tuple[list[Step], BisectionState, list[Observation]]:
     """Steps as the service notes them, the last state, and its observations in order."""
     noted: list[Step] = []
     before: journal.Snapshot | None = None
@@ -43,21 +63,52 @@ def played(state: BisectionState, boot: Boot, steps: int = 100) -> tuple[list[St
         state = journal.canonical(state)
         action, now = step(state, POLICY), journal.snapshot(state, POLICY)
         facts = json.loads(journal.text(journal.difference(before, now)))
-        noted.append(Step(number=len(noted) + 1, at=f"t{len(noted):03}", engine="e", facts=facts, digest=now.digest, action=journal.decision(action)))
+        noted.append(
+            Step(
+                number=len(noted) + 1,
+                at=f"t{len(noted):03}",
+                engine="e",
+                facts=facts,
+                digest=now.digest,
+                action=journal.decision(action),
+            )
+        )
         before = now
         if isinstance(action, Conclude) or len(noted) == steps:
             break
         assert isinstance(action, Measure)
-        came = [Observation(idx=r.idx, k=r.k, values=boot(r.idx, r.k), phase=action.phase) for r in action.requests]
-        points = tuple(dataclasses.replace(p, built=p.built or p.idx in {o.idx for o in came}) for p in state.points)
+        came = [
+            Observation(idx=r.idx, k=r.k, values=boot(r.idx, r.k), phase=action.phase)
+            for r in action.requests
+        ]
+        points = tuple(
+            dataclasses.replace(p, built=p.built or p.idx in {o.idx for o in came})
+            for p in state.points
+        )
         order += came
-        state = dataclasses.replace(state, observations=state.observations + tuple(came), points=points)
+        state = dataclasses.replace(
+            state, observations=state.observations + tuple(came), points=points
+        )
     return noted, state, order
 
 
 def a_book(steps: list[Step], commits: int = 9) -> logbook.Logbook:
-    head = {"bisection": "b1", "metric": "m", "unit_job": "j", "testbox": "x", "tree": "t", "asked": "t000", "origin": "asked"}
-    return logbook.Logbook(head=head, commits=[(f"{i:040x}", f"subject {i}\n{{}}") for i in range(commits)], steps=steps, steers=[], end=None)
+    head = {
+        "bisection": "b1",
+        "metric": "m",
+        "unit_job": "j",
+        "testbox": "x",
+        "tree": "t",
+        "asked": "t000",
+        "origin": "asked",
+    }
+    return logbook.Logbook(
+        head=head,
+        commits=[(f"{i:040x}", f"subject {i}\n{{}}") for i in range(commits)],
+        steps=steps,
+        steers=[],
+        end=None,
+    )
 
 
 def test_a_written_log_is_read_and_decided_again() -> None:
@@ -71,7 +122,9 @@ def test_a_written_log_is_read_and_decided_again() -> None:
 
 def test_another_engine_is_caught_at_its_first_other_decision() -> None:
     steps, _, _ = played(a_range(), bench())
-    other = journal.replay(steps, lambda state, policy: step(state, dataclasses.replace(policy, boots_per_end=3)))
+    other = journal.replay(
+        steps, lambda state, policy: step(state, dataclasses.replace(policy, boots_per_end=3))
+    )
     assert other.difference is not None
     assert other.difference.step == 1
     assert other.difference.recorded != other.difference.now
@@ -81,32 +134,63 @@ def test_what_varies_in_time_is_given_back_exactly() -> None:
     state = a_range()
     seen = Observation(idx=0, k=0, values=(0.1 + 0.2, 1e-17, 3.0), phase="ends", at=1.5)
     points = list(state.points)
-    points[3] = dataclasses.replace(points[3], weight=0.0, same_as=2, built=True, build_cost_seconds=0.1)
+    points[3] = dataclasses.replace(
+        points[3], weight=0.0, same_as=2, built=True, build_cost_seconds=0.1
+    )
     points[4] = dataclasses.replace(points[4], skipped="a person said so", weight=20.0)
     flying = (InFlight(idx=8, k=0, phase="ends"),)
-    later = dataclasses.replace(state, points=tuple(points), observations=(seen,), in_flight=flying, boot_cost_seconds=8.25, noise=NoisePrior(sd_run=0.1))
-    first, second = journal.snapshot(state, POLICY), journal.snapshot(later, dataclasses.replace(POLICY, max_boots=7))
+    later = dataclasses.replace(
+        state,
+        points=tuple(points),
+        observations=(seen,),
+        in_flight=flying,
+        boot_cost_seconds=8.25,
+        noise=NoisePrior(sd_run=0.1),
+    )
+    first, second = (
+        journal.snapshot(state, POLICY),
+        journal.snapshot(later, dataclasses.replace(POLICY, max_boots=7)),
+    )
     facts = json.loads(journal.text(journal.difference(first, second)))
     assert set(facts["points"]) == {"weight", "same_as", "built", "build_cost_seconds", "skipped"}
     assert facts["policy"] == {"max_boots": 7}
-    again = journal.apply(journal.apply(None, json.loads(journal.text(journal.difference(None, first)))), facts)
+    again = journal.apply(
+        journal.apply(None, json.loads(journal.text(journal.difference(None, first)))), facts
+    )
     assert again.digest == second.digest
     assert journal.restored(again) == (later, dataclasses.replace(POLICY, max_boots=7))
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 9)), max_size=12), st.lists(st.floats(0, 9) | st.none(), min_size=6, max_size=6))
-def test_runs_of_points_and_back(changes: list[tuple[int, float]], column: list[float | None]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.floats(0, 9)), max_size=12),
+    st.lists(st.floats(0, 9) | st.none(), min_size=6, max_size=6),
+)
+def test_runs_of_points_and_back(
+    changes: list[tuple[int, float]], column: list[float | None]
+) -> None:
     now = list(column)
     for i, value in changes:
         now[i] = value
     one, two = (journal.Snapshot({}, {}, {"weight": c}, (), ()) for c in (column, now))
-    assert journal.apply(one, json.loads(journal.text(journal.difference(one, two)))).points["weight"] == now
+    assert (
+        journal.apply(one, json.loads(journal.text(journal.difference(one, two)))).points["weight"]
+        == now
+    )
 
 
 def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
     wait = {"do": "wait", "why": "boots are in flight"}
-    assert not journal.worth_noting(wait, {"points": {"build_cost_seconds": [[1, 2, 3.0]]}, "state": {"boot_cost_seconds": 4.0}}, wait)
-    some: list[dict[str, Any]] = [{"points": {"weight": [[1, 1, 0.0]]}}, {"in_flight": []}, {"seen": [{}]}, {"policy": {"max_boots": 3}}]
+    assert not journal.worth_noting(
+        wait,
+        {"points": {"build_cost_seconds": [[1, 2, 3.0]]}, "state": {"boot_cost_seconds": 4.0}},
+        wait,
+    )
+    some: list[dict[str, Any]] = [
+        {"points": {"weight": [[1, 1, 0.0]]}},
+        {"in_flight": []},
+        {"seen": [{}]},
+        {"policy": {"max_boots": 3}},
+    ]
     for facts in some:
         assert journal.worth_noting(wait, facts, wait)
     assert journal.worth_noting(wait, {}, wait | {"why": "other"})
@@ -119,16 +203,33 @@ def test_a_wait_that_only_sees_costs_move_is_not_worth_noting() -> None:
         (lambda lines: [*lines[:-1], "{"], "not JSON"),
         (lambda lines: [*lines, "[]"], "not a record"),
         (lambda lines: ['{"version":9}', *lines], "version 9"),
-        (lambda lines: [line for line in lines if '"step":2' not in line], "step 3 where step 2 should be"),
-        (lambda lines: [line.replace('"digest":', '"digits":') for line in lines], "without a proper 'digest'"),
-        (lambda lines: [line.replace('"digest":"', '"digest":"0') for line in lines], "do not give the state"),
-        (lambda lines: [line.replace('"weight"', '"wait"') for line in lines], "do not give the state"),
-        (lambda lines: [line.replace('"points":{', '"points":{"x":7,') for line in lines], "no facts of a step"),
+        (
+            lambda lines: [line for line in lines if '"step":2' not in line],
+            "step 3 where step 2 should be",
+        ),
+        (
+            lambda lines: [line.replace('"digest":', '"digits":') for line in lines],
+            "without a proper 'digest'",
+        ),
+        (
+            lambda lines: [line.replace('"digest":"', '"digest":"0') for line in lines],
+            "do not give the state",
+        ),
+        (
+            lambda lines: [line.replace('"weight"', '"wait"') for line in lines],
+            "do not give the state",
+        ),
+        (
+            lambda lines: [line.replace('"points":{', '"points":{"x":7,') for line in lines],
+            "no facts of a step",
+        ),
         (lambda lines: [line for line in lines if '"step"' not in line], "no steps"),
         (lambda lines: ["[" * 100_000], "not JSON"),
     ],
 )
-def test_a_spoilt_log_is_refused_in_one_sentence(spoil: Callable[[list[str]], list[str]], told: str) -> None:
+def test_a_spoilt_log_is_refused_in_one_sentence(
+    spoil: Callable[[list[str]], list[str]], told: str
+) -> None:
     steps, _, _ = played(a_range(), bench(), steps=4)
     lines = spoil(logbook.written(a_book(steps), people=False).splitlines())
     with pytest.raises(JournalError, match=told) as refused:
@@ -188,7 +289,13 @@ def test_a_named_culprit_comes_with_how_many_boots_would_clear_it() -> None:
     assert isinstance(found.action, Conclude)
     assert leader(found.known) is not None and leader(found.known)[0] == 5  # type: ignore[index]  # not None, said just before
     assert found.forecast is None
-    lines = told(found, state, [(f"{i:040x}", f"subject {i}") for i in range(9)], "ops/s", lambda s: f"{s:.0f} s")
+    lines = told(
+        found,
+        state,
+        [(f"{i:040x}", f"subject {i}") for i in range(9)],
+        "ops/s",
+        lambda s: f"{s:.0f} s",
+    )
     assert any(line.startswith("It is over: confirmed by") for line in lines)
     assert not any("\n" in line for line in lines)
 
@@ -223,7 +330,9 @@ def lines(n: int = 40, culprit: int = 20) -> list[Line]:
 
 @pytest.mark.parametrize("width", [48, 80, 100, 160])
 @pytest.mark.parametrize("ascii", [True, False])
-def test_a_picture_fits_the_terminal_and_carries_no_control_character(width: int, ascii: bool) -> None:
+def test_a_picture_fits_the_terminal_and_carries_no_control_character(
+    width: int, ascii: bool
+) -> None:
     text = picture(lines(), width=width, ascii=ascii, p_none=0.01)
     assert all(len(line) <= width for line in text.splitlines())
     assert all(c.isprintable() or c == "\n" for c in text)
@@ -238,7 +347,10 @@ def test_a_picture_folds_what_nobody_suspects_and_keeps_what_somebody_touched() 
 
 
 def test_a_likelier_commit_has_a_longer_bar_and_ascii_is_ascii() -> None:
-    some = [dataclasses.replace(line, probability=p, subject="s") for line, p in zip(lines(4)[1:4], (0.1, 0.2, 0.7), strict=True)]
+    some = [
+        dataclasses.replace(line, probability=p, subject="s")
+        for line, p in zip(lines(4)[1:4], (0.1, 0.2, 0.7), strict=True)
+    ]
     bars = [line.count("#") for line in picture(some, width=100, ascii=True).splitlines()]
     assert bars == sorted(bars) and bars[0] < bars[1] < bars[2]
     assert picture(some, width=100, ascii=True).isascii()

@@ -22,14 +22,37 @@ LEAST = math.log(1.01)
 Floats = NDArray[np.float64]
 
 
-def a_searched_state(*, layout: float = 0.0, wild: float = 0.0, timed: bool = False) -> BisectionState:
-    bench = SimulatedBench(commits=9, culprit=4, effect=-0.04, run_noise=0.015, layout_noise=layout, runs=1, seed=4)
+def a_searched_state(
+    *, layout: float = 0.0, wild: float = 0.0, timed: bool = False
+) -> BisectionState:
+    bench = SimulatedBench(
+        commits=9, culprit=4, effect=-0.04, run_noise=0.015, layout_noise=layout, runs=1, seed=4
+    )
     noise = NoisePrior(sd_run=0.015, sd_boot=0.001, sd_layout=layout, certainty=12.0)
-    asked = [(0, 0, 0), (9, 0, 0), (9, 1, 0), (0, 1, 0), (5, 0, 0), (2, 0, 0), (2, 1, 1), (4, 0, 0), (3, 0, 0)]
+    asked = [
+        (0, 0, 0),
+        (9, 0, 0),
+        (9, 1, 0),
+        (0, 1, 0),
+        (5, 0, 0),
+        (2, 0, 0),
+        (2, 1, 1),
+        (4, 0, 0),
+        (3, 0, 0),
+    ]
     seen = []
     for n, (i, k, build) in enumerate(asked):
         value = bench.boot(i, k, layout=build)[0][0] * (1.0 - wild * (i == 3))
-        seen.append(Observation(idx=i, k=k, values=(value,), phase="search", layout=build, at=60.0 * n if timed else None))
+        seen.append(
+            Observation(
+                idx=i,
+                k=k,
+                values=(value,),
+                phase="search",
+                layout=build,
+                at=60.0 * n if timed else None,
+            )
+        )
     return replace(a_state(bench, noise=noise, layouts=True), observations=tuple(seen))
 
 
@@ -58,13 +81,23 @@ def written_out(state: BisectionState) -> Floats:
                     if (b.position, b.layout) == kernel:
                         off = math.log(b.values[0]) - levels - z * theta.layout
                         clean = norm.pdf(off, scale=theta.spread)
-                        likely = likely * ((1 - theta.wild) * clean + theta.wild * norm.pdf(off, theta.apart * theta.spread, theta.width * theta.spread))
+                        likely = likely * (
+                            (1 - theta.wild) * clean
+                            + theta.wild
+                            * norm.pdf(off, theta.apart * theta.spread, theta.width * theta.spread)
+                        )
                 here += share * likely
             at_point[kernel[0]] = at_point[kernel[0]] * here
         for tau in range(1, ev.last + 1):
             left = np.prod([at_point[p] for p in range(tau)], axis=0)
             right = np.prod([at_point[p] for p in range(tau, ev.last + 1)], axis=0)
-            total[tau - 1] += math.exp(theta.ln_prior) * (1 - POLICY.prior_no_change) * ev.mass[tau] * float(left @ prior_d @ right) * step**2
+            total[tau - 1] += (
+                math.exp(theta.ln_prior)
+                * (1 - POLICY.prior_no_change)
+                * ev.mass[tau]
+                * float(left @ prior_d @ right)
+                * step**2
+            )
         whole = np.prod([at_point[p] for p in range(ev.last + 1)], axis=0)
         total[-1] += math.exp(theta.ln_prior) * POLICY.prior_no_change * float(whole.sum()) * step
     return np.asarray(total / total.sum())
@@ -91,19 +124,42 @@ def test_a_box_that_wanders_is_the_student_t_of_its_covariance() -> None:
     columns = mixture._columns(ev, state.noise)
     times = np.array([float(b.at or 0.0) for b in ev.boots])
     weight, box = np.ones(len(times)), np.zeros(len(times), np.intp)
-    rows = gaussian.Rows(columns.at[columns.point], columns.node, columns.x, weight, times, box, columns.spread, columns.prior)
+    rows = gaussian.Rows(
+        columns.at[columns.point],
+        columns.node,
+        columns.x,
+        weight,
+        times,
+        box,
+        columns.spread,
+        columns.prior,
+    )
     seen, wander = gaussian.wandering(ev, rows, state.noise, POLICY, min_effect=LEAST)
     a, sd, y = state.noise.certainty, columns.spread, columns.x - float(np.median(columns.x))
     point = columns.at[columns.point][columns.node]
     prior_d = max(4.0, (POLICY.prior_effect / sd) ** 2)
     moving, still = np.zeros(ev.last + 1), np.zeros(ev.last + 1)
     for size, seconds, share in gaussian._wanders(times, state.noise, sd):
-        cov = np.eye(len(y)) + size**2 * np.exp(-np.abs(times[:, None] - times[None, :]) / seconds) + 1e7
+        cov = (
+            np.eye(len(y))
+            + size**2 * np.exp(-np.abs(times[:, None] - times[None, :]) / seconds)
+            + 1e7
+        )
         shape = (columns.prior**2 * a + len(y) * FLOOR**2 / 2) / a
         for tau in range(ev.last + 1):
             behind = (point >= tau).astype(float) if tau else np.zeros(len(y))
-            prior = POLICY.prior_no_change if tau == 0 else (1 - POLICY.prior_no_change) * ev.mass[tau]
-            likely = share * prior * multivariate_t(loc=np.zeros(len(y)), shape=shape * (cov + prior_d * np.outer(behind, behind)), df=round(2 * a)).pdf(y)
+            prior = (
+                POLICY.prior_no_change if tau == 0 else (1 - POLICY.prior_no_change) * ev.mass[tau]
+            )
+            likely = (
+                share
+                * prior
+                * multivariate_t(
+                    loc=np.zeros(len(y)),
+                    shape=shape * (cov + prior_d * np.outer(behind, behind)),
+                    df=round(2 * a),
+                ).pdf(y)
+            )
             (moving if size else still)[tau] += likely
     assert wander == pytest.approx(moving.sum() / (moving.sum() + still.sum()), abs=0.02)
     assert seen.commit[1:] == pytest.approx(moving[1:] / moving.sum(), abs=0.02)
@@ -111,17 +167,31 @@ def test_a_box_that_wanders_is_the_student_t_of_its_covariance() -> None:
 
 def test_what_testboxes_of_a_group_differ_by_tells_nothing_of_the_step() -> None:
     state = a_searched_state()
-    far = tuple(replace(o, box=o.k % 2, values=(o.values[0] * (1.0 if o.k % 2 == 0 else 1.3),)) for o in state.observations)
+    far = tuple(
+        replace(o, box=o.k % 2, values=(o.values[0] * (1.0 if o.k % 2 == 0 else 1.3),))
+        for o in state.observations
+    )
     apart = belief(replace(state, observations=far, boxes=2), POLICY)
-    near = belief(replace(state, observations=tuple(replace(o, box=o.k % 2) for o in state.observations), boxes=2), POLICY)
-    assert [c.probability for c in apart.candidates] == pytest.approx([c.probability for c in near.candidates], abs=0.06)
+    near = belief(
+        replace(
+            state, observations=tuple(replace(o, box=o.k % 2) for o in state.observations), boxes=2
+        ),
+        POLICY,
+    )
+    assert [c.probability for c in apart.candidates] == pytest.approx(
+        [c.probability for c in near.candidates], abs=0.06
+    )
 
 
 def test_a_step_to_a_twentieth_is_believed_although_boots_differ_by_half() -> None:
     """Recorded on a starved host: eight boots of two kernels, two runs each; the second kernel waits 200 us in every page fault."""
     good = [(79102, 52387), (27884, 199202), (24854, 155131)]
     bad = [(5240, 6528), (3560, 3012), (2254, 2421), (3149, 6532)]
-    seen = tuple(Observation(idx=i, k=k, values=runs, phase="ends") for i, boots in ((0, good), (8, bad)) for k, runs in enumerate(boots))
+    seen = tuple(
+        Observation(idx=i, k=k, values=runs, phase="ends")
+        for i, boots in ((0, good), (8, bad))
+        for k, runs in enumerate(boots)
+    )
     noise = NoisePrior(sd_run=0.05, sd_boot=0.03, sd_layout=0.005, certainty=0.75)
     _, post = believed(replace(a_state(SimulatedBench(commits=8), noise=noise), observations=seen))
     assert post.none_or_small < 1e-3

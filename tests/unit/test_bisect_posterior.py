@@ -21,10 +21,24 @@ POLICY = Policy(prior_two=0.0)
 
 
 def a_searched_state(runs: int) -> BisectionState:
-    bench = SimulatedBench(commits=9, culprit=4, effect=-0.03, boot_noise=0.01, run_noise=0.01, layout_noise=0.004, pert_noise=0.01, runs=runs, seed=4)
-    state = a_state(bench, paired=True, noise=NoisePrior(sd_run=0.01, sd_boot=0.01, sd_layout=0.004))
+    bench = SimulatedBench(
+        commits=9,
+        culprit=4,
+        effect=-0.03,
+        boot_noise=0.01,
+        run_noise=0.01,
+        layout_noise=0.004,
+        pert_noise=0.01,
+        runs=runs,
+        seed=4,
+    )
+    state = a_state(
+        bench, paired=True, noise=NoisePrior(sd_run=0.01, sd_boot=0.01, sd_layout=0.004)
+    )
     asked = [(0, 0), (9, 0), (0, 1), (9, 1), (5, 0), (2, 0), (2, 1), (4, 0)]
-    observations = tuple(Observation(idx=i, k=k, values=bench.boot(i, k)[0], phase="search") for i, k in asked)
+    observations = tuple(
+        Observation(idx=i, k=k, values=bench.boot(i, k)[0], phase="search") for i, k in asked
+    )
     return replace(state, observations=observations)
 
 
@@ -33,23 +47,41 @@ def believed(state: BisectionState) -> Posterior:
     return posterior(ev, state.noise, POLICY, min_effect=math.log(1.01))
 
 
-def written_out(state: BisectionState) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], float]:
+def written_out(
+    state: BisectionState,
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], float]:
     """Every boot a row of one multivariate Student t per hypothesis: no sums, no closed forms. Vague normal in place of the flat level."""
     noise, ev = state.noise, gather(state, POLICY)
     sd, _ = _pooled_noise(summarise(ev), noise)
-    point, k, y = (np.array(x) for x in zip(*[(b.position, b.k, math.log(float(np.mean(b.values)))) for b in ev.boots], strict=True))
+    point, k, y = (
+        np.array(x)
+        for x in zip(
+            *[(b.position, b.k, math.log(float(np.mean(b.values)))) for b in ev.boots], strict=True
+        )
+    )
     same_point, same_k = (np.equal.outer(x, x).astype(float) for x in (point, k))
     prior_d = max(4.0, (POLICY.prior_effect / sd) ** 2)
     a = noise.certainty  # 2: whole degrees of freedom
     ln: dict[int, list[float]] = {}
     for tau, (lam, weight) in itertools.product(range(ev.last + 1), _layouts(noise, sd)):
         behind = (point >= tau).astype(float) if tau else np.zeros(len(y))
-        cov = np.eye(len(y)) + lam * same_point + prior_d * np.outer(behind, behind) + (0.05 / sd) ** 2 * same_k + 1e7
+        cov = (
+            np.eye(len(y))
+            + lam * same_point
+            + prior_d * np.outer(behind, behind)
+            + (0.05 / sd) ** 2 * same_k
+            + 1e7
+        )
         scale = (a * noise.sd_boot**2 + len(y) * FLOOR**2 / 2) / a
         prior = POLICY.prior_no_change if tau == 0 else (1 - POLICY.prior_no_change) * ev.mass[tau]
         # A flat level costs half a degree of freedom of the inverse gamma's power.
         ln.setdefault(tau, []).append(
-            math.log(weight * prior) + float(multivariate_t(loc=np.full(len(y), y.mean()), shape=scale * cov, df=round(2 * a)).logpdf(y))
+            math.log(weight * prior)
+            + float(
+                multivariate_t(
+                    loc=np.full(len(y), y.mean()), shape=scale * cov, df=round(2 * a)
+                ).logpdf(y)
+            )
         )
     p = np.exp([np.logaddexp.reduce(ln[tau]) for tau in range(ev.last + 1)])
     p /= p.sum()
@@ -67,27 +99,42 @@ def test_the_posterior_is_the_one_of_the_model_written_out(runs: int) -> None:
 
 def test_units_are_irrelevant() -> None:
     state = a_searched_state(3)
-    other = replace(state, observations=tuple(replace(o, values=tuple(1e6 * v for v in o.values)) for o in state.observations))
+    other = replace(
+        state,
+        observations=tuple(
+            replace(o, values=tuple(1e6 * v for v in o.values)) for o in state.observations
+        ),
+    )
     assert believed(other).commit == pytest.approx(believed(state).commit, abs=1e-6)
 
 
 def test_what_k_does_to_all_kernels_alike_is_irrelevant_when_paired() -> None:
     state = a_searched_state(1)
     shift = {0: 1.02, 1: 0.97}
-    other = replace(state, observations=tuple(replace(o, values=tuple(shift[o.k] * v for v in o.values)) for o in state.observations))
+    other = replace(
+        state,
+        observations=tuple(
+            replace(o, values=tuple(shift[o.k] * v for v in o.values)) for o in state.observations
+        ),
+    )
     assert believed(other).commit == pytest.approx(believed(state).commit, abs=0.02)
 
 
 def test_reversing_the_range_reverses_the_posterior() -> None:
     state = a_searched_state(2)
     last = len(state.points) - 1
-    other = replace(state, observations=tuple(replace(o, idx=last - o.idx) for o in state.observations))
+    other = replace(
+        state, observations=tuple(replace(o, idx=last - o.idx) for o in state.observations)
+    )
     assert believed(other).commit[1:] == pytest.approx(believed(state).commit[1:][::-1], abs=1e-9)
 
 
 def test_more_layout_noise_means_less_certainty() -> None:
     state = a_searched_state(1)
-    sure = [believed(replace(state, noise=replace(state.noise, sd_layout=sd))).commit.max() for sd in (0.0, 0.01, 0.05)]
+    sure = [
+        believed(replace(state, noise=replace(state.noise, sd_layout=sd))).commit.max()
+        for sd in (0.0, 0.01, 0.05)
+    ]
     assert sure[0] > sure[1] > sure[2]
 
 

@@ -36,12 +36,18 @@ class Bench:
         self.table.mkdir(exist_ok=True)
         for i, sha in enumerate(self.ids):
             (self.table / sha).write_text(level(i))
-        return ["sh", "-c", f'echo "$SWINGBOT_COMMIT $SWINGBOT_BOOT" >> {self.table}/started; . {self.table}/$SWINGBOT_COMMIT']
+        return [
+            "sh",
+            "-c",
+            f'echo "$SWINGBOT_COMMIT $SWINGBOT_BOOT" >> {self.table}/started; . {self.table}/$SWINGBOT_COMMIT',
+        ]
 
     def started(self) -> list[str]:
         return (self.table / "started").read_text().splitlines()
 
-    def bisect(self, command: list[str], *options: str, ends: str | None = None) -> tuple[int, str, str]:
+    def bisect(
+        self, command: list[str], *options: str, ends: str | None = None
+    ) -> tuple[int, str, str]:
         words = [ends or f"{self.ids[0]}..main", "--repo", str(self.repo), *options, "--", *command]
         done = CliRunner().invoke(run, words)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -69,7 +75,9 @@ def step_at(culprit: int, before: float = 100.0, after: float = 90.0) -> Callabl
 
 def wobbling(culprit: int) -> Callable[[int], str]:
     """Each boot has another number, which only depends on commit and boot."""
-    return lambda i: f"echo $(( {1000 if i < culprit else 900} + ({i} * 7 + SWINGBOT_BOOT * 5) % 11 ))"
+    return lambda i: (
+        f"echo $(( {1000 if i < culprit else 900} + ({i} * 7 + SWINGBOT_BOOT * 5) % 11 ))"
+    )
 
 
 def test_the_answer_begins_as_that_of_git_bisect_does(bench: Bench) -> None:
@@ -90,19 +98,40 @@ def test_the_culprit_is_found_at_either_end_too(bench: Bench, culprit: int) -> N
 
 def test_json_is_alone_on_stdout_and_has_the_keys_of_a_bisection(bench: Bench) -> None:
     facts = bench.facts(bench.says(step_at(4)))
-    wanted = ("id", "status", "culprit", "culprits", "probability", "change_pct", "interval_pct", "boots", "builds", "seconds", "candidates")
+    wanted = (
+        "id",
+        "status",
+        "culprit",
+        "culprits",
+        "probability",
+        "change_pct",
+        "interval_pct",
+        "boots",
+        "builds",
+        "seconds",
+        "candidates",
+    )
     assert all(key in facts for key in wanted)
     assert facts["id"] is None and facts["boots"] == len(bench.started())
-    assert {tuple(sorted(c)) for c in facts["candidates"]} == {("commit", "probability", "state", "subject")}
+    assert {tuple(sorted(c)) for c in facts["candidates"]} == {
+        ("commit", "probability", "state", "subject")
+    }
     assert [c["commit"] for c in facts["candidates"]] == bench.ids[1:]
     assert facts["culprits"][0].keys() >= {"commit", "subject", "probability", "change_pct"}
 
 
 @pytest.mark.parametrize(
     ("before", "after", "options", "verdict", "status"),
-    [(100, 90, (), "worse", 3), (100, 110, (), "better", 0), (100, 110, ("--lower-is-better",), "worse", 3), (100, 90, ("--lower-is-better",), "better", 0)],
+    [
+        (100, 90, (), "worse", 3),
+        (100, 110, (), "better", 0),
+        (100, 110, ("--lower-is-better",), "worse", 3),
+        (100, 90, ("--lower-is-better",), "better", 0),
+    ],
 )
-def test_direction_is_a_matter_of_words_and_exit_status(bench: Bench, before: float, after: float, options: tuple[str, ...], verdict: str, status: int) -> None:
+def test_direction_is_a_matter_of_words_and_exit_status(
+    bench: Bench, before: float, after: float, options: tuple[str, ...], verdict: str, status: int
+) -> None:
     command = bench.says(step_at(6, before, after))
     facts = bench.facts(command, *options)
     assert (facts["culprit"]["commit"], facts["verdict"]) == (bench.ids[6], verdict)
@@ -116,9 +145,14 @@ def test_equal_ends_are_not_bisected(bench: Bench) -> None:
     assert len(bench.started()) == 4
 
 
-@pytest.mark.parametrize(("before", "after"), [("0", "5"), ("-10", "-20"), ("1e-9", "2e-9"), ("3e12", "4e12")])
+@pytest.mark.parametrize(
+    ("before", "after"), [("0", "5"), ("-10", "-20"), ("1e-9", "2e-9"), ("3e12", "4e12")]
+)
 def test_levels_of_any_sign_and_size_are_bisected(bench: Bench, before: str, after: str) -> None:
-    assert bench.facts(bench.says(lambda i: f"echo {before if i < 5 else after}"))["culprit"]["commit"] == bench.ids[5]
+    assert (
+        bench.facts(bench.says(lambda i: f"echo {before if i < 5 else after}"))["culprit"]["commit"]
+        == bench.ids[5]
+    )
 
 
 # --- commits that cannot be tested ------------------------------------------------------------------------------------------
@@ -138,7 +172,9 @@ def test_a_boot_that_fails_once_is_tried_again(bench: Bench) -> None:
 
 
 def test_an_end_that_always_fails_is_a_failure(bench: Bench) -> None:
-    status, out, _ = bench.bisect(bench.says(lambda i: "echo no such host >&2; exit 3" if i == 0 else "echo 1"))
+    status, out, _ = bench.bisect(
+        bench.says(lambda i: "echo no such host >&2; exit 3" if i == 0 else "echo 1")
+    )
     assert status == 1
     assert "cannot be measured" in out and "no such host" in out
 
@@ -201,13 +237,19 @@ def test_a_flood_is_stopped_and_not_kept(bench: Bench) -> None:
 
 
 def test_values_that_are_not_finite_tell_nothing(bench: Bench) -> None:
-    facts = bench.facts(bench.says(lambda i: "echo NaN; echo -inf" if i == 4 else "echo nan; " + step_at(9)(i)))
+    facts = bench.facts(
+        bench.says(lambda i: "echo NaN; echo -inf" if i == 4 else "echo nan; " + step_at(9)(i))
+    )
     assert facts["culprit"]["commit"] == bench.ids[9]
     assert facts["runs"] < facts["boots"] + 1
 
 
 def test_a_pattern_picks_the_numbers(bench: Bench) -> None:
-    command = bench.says(lambda i: f"echo warm-up 7; echo 'time: {1.0 if i < 5 else 1.5} s'; echo 'time: {1.0 if i < 5 else 1.5} s'")
+    command = bench.says(
+        lambda i: (
+            f"echo warm-up 7; echo 'time: {1.0 if i < 5 else 1.5} s'; echo 'time: {1.0 if i < 5 else 1.5} s'"
+        )
+    )
     facts = bench.facts(command, "--pattern", r"time: ([\d.]+) s", "--lower-is-better")
     assert (facts["culprit"]["commit"], facts["runs"]) == (bench.ids[5], 2 * facts["boots"])
 
@@ -245,7 +287,9 @@ def test_another_cmd_on_the_same_range_is_refused_until_restarted(bench: Bench) 
     assert bench.facts(other, "--restart")["status"] == "not_reproduced"
 
 
-@pytest.mark.parametrize("damage", ["no journal at all\n", '{"boot": 1}\n', '{"begin": 3}\n', '{"ask": [["x"]]}\n'])
+@pytest.mark.parametrize(
+    "damage", ["no journal at all\n", '{"boot": 1}\n', '{"begin": 3}\n', '{"ask": [["x"]]}\n']
+)
 def test_a_damaged_journal_is_named_with_its_line(bench: Bench, damage: str) -> None:
     command = bench.says(step_at(8))
     bench.facts(command)
@@ -257,9 +301,15 @@ def test_a_damaged_journal_is_named_with_its_line(bench: Bench, damage: str) -> 
 
 
 def test_killed_in_the_middle_it_goes_on_and_nothing_runs_twice_at_once(bench: Bench) -> None:
-    command = bench.says(lambda i: 'touch "$0.$SWINGBOT_COMMIT"; [ -e "$0.go" ] || sleep 100; ' + step_at(3)(i))
+    command = bench.says(
+        lambda i: 'touch "$0.$SWINGBOT_COMMIT"; [ -e "$0.go" ] || sleep 100; ' + step_at(3)(i)
+    )
     command = [*command, str(bench.table / "flag")]
-    argv = [sys.executable, "-c", "import sys; from swingbot.app.commands.bisect_run import run; run()"]
+    argv = [
+        sys.executable,
+        "-c",
+        "import sys; from swingbot.app.commands.bisect_run import run; run()",
+    ]
     words = [f"{bench.ids[0]}..main", "--repo", str(bench.repo), "--", *command]
     child = subprocess.Popen([*argv, *words], stderr=subprocess.DEVNULL)
     wait_for(lambda: (bench.table / f"flag.{bench.ids[0]}").exists())
@@ -274,7 +324,11 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_runs_twice_at_once(bench: B
 
 def test_interrupted_it_says_how_to_go_on(bench: Bench) -> None:
     command = [*bench.says(lambda i: "touch $0; sleep 100"), str(bench.table / "flag")]
-    argv = [sys.executable, "-c", "import sys; from swingbot.app.commands.bisect_run import run; run()"]
+    argv = [
+        sys.executable,
+        "-c",
+        "import sys; from swingbot.app.commands.bisect_run import run; run()",
+    ]
     words = [f"{bench.ids[0]}..main", "--repo", str(bench.repo), "--", *command]
     # As at a terminal: where these tests run in the background SIGINT is ignored, and that is inherited.
     heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -302,7 +356,11 @@ def test_checkout_gives_cmd_the_commit_and_leaves_the_users_tree_alone(bench: Be
     (bench.repo / "number").write_text("mine\n")
     (bench.repo / "untracked").write_text("mine too\n")
     before = git(bench.repo, "status", "--porcelain", "--branch")
-    command = ["sh", "-c", 'test "$(git rev-parse HEAD)" = "$SWINGBOT_COMMIT" || exit 127; [ $(cat number) -lt 9 ] && echo 100 || echo 103']
+    command = [
+        "sh",
+        "-c",
+        'test "$(git rev-parse HEAD)" = "$SWINGBOT_COMMIT" || exit 127; [ $(cat number) -lt 9 ] && echo 100 || echo 103',
+    ]
     assert bench.facts(command, "--checkout", "--jobs", "2")["culprit"]["commit"] == bench.ids[9]
     assert git(bench.repo, "status", "--porcelain", "--branch") == before
     assert git(bench.repo, "rev-parse", "--abbrev-ref", "HEAD") == "main"
@@ -316,7 +374,9 @@ def test_a_cmd_that_the_commit_does_not_hold_is_named(bench: Bench) -> None:
 
 
 def test_several_at_once_find_the_same(bench: Bench) -> None:
-    assert bench.facts(bench.says(wobbling(10)), "--jobs", "3")["culprit"]["commit"] == bench.ids[10]
+    assert (
+        bench.facts(bench.says(wobbling(10)), "--jobs", "3")["culprit"]["commit"] == bench.ids[10]
+    )
 
 
 # --- history ----------------------------------------------------------------------------------------------------------------
@@ -325,7 +385,9 @@ def test_several_at_once_find_the_same(bench: Bench) -> None:
 @pytest.fixture
 def merged(tmp_path: Path) -> Bench:
     """Ten commits on main; commit 6 merges 20..24, which left main at commit 4."""
-    return Bench(tmp_path / "repo", make_repo(tmp_path / "repo", 10, {6: range(20, 25)}), tmp_path / "table")
+    return Bench(
+        tmp_path / "repo", make_repo(tmp_path / "repo", 10, {6: range(20, 25)}), tmp_path / "table"
+    )
 
 
 def worth(culprits: Mapping[int, float], order: list[int]) -> Callable[[int], str]:
@@ -401,7 +463,9 @@ def test_reversed_ends_are_taken_in_the_order_of_history(bench: Bench) -> None:
         ("main^{tree}..main", "is no commit here"),
     ],
 )
-def test_a_range_that_is_none_is_refused_in_one_sentence(bench: Bench, ends: str, sentence: str) -> None:
+def test_a_range_that_is_none_is_refused_in_one_sentence(
+    bench: Bench, ends: str, sentence: str
+) -> None:
     done = CliRunner().invoke(run, ["--repo", str(bench.repo), "--", ends, "true"])
     assert (done.exit_code, done.stdout) == (2, "")
     assert sentence in done.stderr and done.stderr.count("\n") == 1
@@ -414,16 +478,28 @@ def test_diverged_ends_are_told_where_they_part(merged: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "sentence"), [([], "no CMD"), (["nosuch-command"], "is not found"), (["./number"], "is not"), (["/etc/passwd"], "is not executable")]
+    ("command", "sentence"),
+    [
+        ([], "no CMD"),
+        (["nosuch-command"], "is not found"),
+        (["./number"], "is not"),
+        (["/etc/passwd"], "is not executable"),
+    ],
 )
-def test_a_cmd_that_cannot_be_started_is_refused_first(bench: Bench, command: list[str], sentence: str) -> None:
+def test_a_cmd_that_cannot_be_started_is_refused_first(
+    bench: Bench, command: list[str], sentence: str
+) -> None:
     status, out, err = bench.bisect(command)
     assert (status, out) == (2, "")
     assert sentence in err
 
 
 def test_outside_of_a_repository_it_says_so(tmp_path: Path) -> None:
-    done = CliRunner().invoke(run, ["a..b", "--repo", str(tmp_path), "--", "true"], env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
+    done = CliRunner().invoke(
+        run,
+        ["a..b", "--repo", str(tmp_path), "--", "true"],
+        env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
+    )
     assert done.exit_code == 2
     assert "not a git repository" in done.stderr
 
@@ -435,6 +511,8 @@ def test_a_script_without_first_line_is_run_by_sh(bench: Bench) -> None:
     assert bench.facts([str(script)])["status"] == "not_reproduced"
 
 
-def test_git_variables_of_a_hook_do_not_lead_elsewhere(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_variables_of_a_hook_do_not_lead_elsewhere(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_DIR", os.devnull)
     assert bench.facts(bench.says(step_at(2)))["culprit"]["commit"] == bench.ids[2]

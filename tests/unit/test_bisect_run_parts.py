@@ -66,7 +66,10 @@ ENDS = ("a", "b")
 
 
 def test_noise_that_was_seen_is_expected() -> None:
-    boots = {"a": [[100.0, 102.0], [95.0, 97.0], [104.0, 105.0]], "b": [[80.0, 82.0], [85.0, 84.0], [78.0, 79.5]]}
+    boots = {
+        "a": [[100.0, 102.0], [95.0, 97.0], [104.0, 105.0]],
+        "b": [[80.0, 82.0], [85.0, 84.0], [78.0, 79.5]],
+    }
     found = noise.estimate(boots, ENDS, 0.01)
     assert 0.008 < found.sd_run < 0.02
     assert 0.03 < found.sd_boot < 0.06
@@ -106,7 +109,14 @@ def test_a_smaller_effect_looked_for_leaves_less_to_layout() -> None:
 
 
 def test_the_capacity_fits_the_table_of_the_bound() -> None:
-    for d, bits in ((0.71, 0.085), (1, 0.161), (1.77, 0.409), (2.5, 0.637), (3.6, 0.865), (5, 0.975)):
+    for d, bits in (
+        (0.71, 0.085),
+        (1, 0.161),
+        (1.77, 0.409),
+        (2.5, 0.637),
+        (3.6, 0.865),
+        (5, 0.975),
+    ):
         assert capacity(d) == pytest.approx(bits, abs=0.012)
 
 
@@ -119,7 +129,9 @@ def graph(*edges: tuple[str, str]) -> list[Commit]:
 
 
 def test_a_merge_weighs_what_it_brings_in() -> None:
-    found = make_range("g", "4", graph(("1", "g"), ("x", "g"), ("y", "x"), ("2", "1 y"), ("3", "2"), ("4", "3")))
+    found = make_range(
+        "g", "4", graph(("1", "g"), ("x", "g"), ("y", "x"), ("2", "1 y"), ("3", "2"), ("4", "3"))
+    )
     assert found.shas == ("g", "1", "2", "3", "4")
     assert found.weights == (0.0, 1.0, 3.0, 1.0, 1.0)
 
@@ -142,7 +154,17 @@ def test_a_long_range_is_laid_out_at_once() -> None:
 
 # --- the journal ------------------------------------------------------------------------------------------------------------
 
-BOOT = Booted(part="", sha="a", k=0, phase="ends", values=(1.5, 2.0), failed=None, untestable=None, at=3.0, seconds=1.0)
+BOOT = Booted(
+    part="",
+    sha="a",
+    k=0,
+    phase="ends",
+    values=(1.5, 2.0),
+    failed=None,
+    untestable=None,
+    at=3.0,
+    seconds=1.0,
+)
 
 
 def a_journal(path: Path) -> Journal:
@@ -156,7 +178,11 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     journal.boot(replace(BOOT, failed="\N{LINE SEPARATOR}"))
     journal.close()
     again = a_journal(tmp_path / "log")
-    assert (again.asked, again.booted, again.unanswered("")) == (journal.asked, journal.booted, asked[1:])
+    assert (again.asked, again.booted, again.unanswered("")) == (
+        journal.asked,
+        journal.booted,
+        asked[1:],
+    )
     again.close()
 
 
@@ -185,7 +211,9 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_time_never_runs_backwards_in_the_journal(tmp_path: Path) -> None:
-    journal = Journal(path=tmp_path, begin={"began": time.time() + 1e6}, booted=[replace(BOOT, at=500.0)])
+    journal = Journal(
+        path=tmp_path, begin={"began": time.time() + 1e6}, booted=[replace(BOOT, at=500.0)]
+    )
     assert _zero(journal) + time.monotonic() >= 501.0
 
 
@@ -215,7 +243,10 @@ def test_a_world_of_unknown_noise_is_solved(world: World) -> None:
 
 
 def test_cut_off_at_any_line_the_same_decisions_follow_byte_for_byte(tmp_path: Path) -> None:
-    world, log = World(commits=50, effects={31: -0.06}, run_sd=0.02, runs=3, skipped=frozenset({30})), tmp_path / "log"
+    world, log = (
+        World(commits=50, effects={31: -0.06}, run_sd=0.02, runs=3, skipped=frozenset({30})),
+        tmp_path / "log",
+    )
     answer = bisect(world, path=log).facts
     whole = log.read_bytes()
     lines = whole.splitlines(keepends=True)
@@ -227,7 +258,10 @@ def test_cut_off_at_any_line_the_same_decisions_follow_byte_for_byte(tmp_path: P
 
 def test_no_change_names_nobody() -> None:
     for seed in range(3):
-        assert bisect(World(commits=60, run_sd=0.01, seed=seed)).facts["status"] in ("not_reproduced", "inconclusive")
+        assert bisect(World(commits=60, run_sd=0.01, seed=seed)).facts["status"] in (
+            "not_reproduced",
+            "inconclusive",
+        )
 
 
 def test_the_budget_ends_it_with_the_likeliest_commits() -> None:

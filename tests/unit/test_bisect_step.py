@@ -22,14 +22,31 @@ from swingbot.core.bisect.state import (
     Wait,
 )
 from swingbot.core.bisect.step import step
-from tests.simulate import Costs, Ended, SimulatedBench, a_state, arrived, bisect_to_the_end, known_noise, with_history
+from tests.simulate import (
+    Costs,
+    Ended,
+    SimulatedBench,
+    a_state,
+    arrived,
+    bisect_to_the_end,
+    known_noise,
+    with_history,
+)
 
 POLICY = Policy()
 
 
 def emulated(**world: object) -> SimulatedBench:
     """A repeatable testbox: almost no boot noise, kernels shift each other a little, k shifts all alike."""
-    return SimulatedBench(**{"layout_noise": 0.002, "pert_noise": 0.003, "boot_noise": 0.0003, "run_noise": 0.002, **world})  # type: ignore[arg-type]
+    return SimulatedBench(
+        **{
+            "layout_noise": 0.002,
+            "pert_noise": 0.003,
+            "boot_noise": 0.0003,
+            "run_noise": 0.002,
+            **world,
+        }
+    )  # type: ignore[arg-type]
 
 
 def bisected(bench: SimulatedBench, policy: Policy = POLICY) -> Ended:
@@ -46,7 +63,11 @@ def halfway(bench: SimulatedBench, steps: int) -> BisectionState:
 def asked(state: BisectionState) -> BisectionState:
     action = step(state, POLICY)
     assert isinstance(action, Measure), action
-    return replace(state, in_flight=state.in_flight + tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests))
+    return replace(
+        state,
+        in_flight=state.in_flight
+        + tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests),
+    )
 
 
 @pytest.mark.parametrize("culprit", range(1, 17))
@@ -66,9 +87,23 @@ def test_no_culprit_means_not_reproduced_after_a_few_boots() -> None:
     assert ended.boots <= 8
 
 
-@pytest.mark.parametrize(("layout", "pairs"), [(0.0, POLICY.confirm_boots), (0.01, POLICY.confirm_boots + POLICY.wary_boots)])
-def test_where_layout_could_feign_the_step_more_fresh_pairs_confirm_it(layout: float, pairs: int) -> None:
-    bench = SimulatedBench(commits=20, culprit=12, effect=-0.06, run_noise=0.005, boot_noise=0.005, layout_noise=layout, runs=1, seed=3)
+@pytest.mark.parametrize(
+    ("layout", "pairs"),
+    [(0.0, POLICY.confirm_boots), (0.01, POLICY.confirm_boots + POLICY.wary_boots)],
+)
+def test_where_layout_could_feign_the_step_more_fresh_pairs_confirm_it(
+    layout: float, pairs: int
+) -> None:
+    bench = SimulatedBench(
+        commits=20,
+        culprit=12,
+        effect=-0.06,
+        run_noise=0.005,
+        boot_noise=0.005,
+        layout_noise=layout,
+        runs=1,
+        seed=3,
+    )
     ended = bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench), layouts=True))
     assert ended.named == 12
     fresh = [o.idx for o in ended.state.observations if o.phase == "confirm"]
@@ -76,7 +111,16 @@ def test_where_layout_could_feign_the_step_more_fresh_pairs_confirm_it(layout: f
 
 
 def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
-    bench = SimulatedBench(commits=100, culprit=79, effect=-0.0488, run_noise=0.02, boot_noise=0.02, box_noise=0.03, runs=1, seed=7)
+    bench = SimulatedBench(
+        commits=100,
+        culprit=79,
+        effect=-0.0488,
+        run_noise=0.02,
+        boot_noise=0.02,
+        box_noise=0.03,
+        runs=1,
+        seed=7,
+    )
     state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, boxes=4)
     ended = bisect_to_the_end(bench, state, Policy(max_boots=100))
     assert ended.named == 79
@@ -90,8 +134,14 @@ def test_in_a_group_the_ends_are_compared_on_one_testbox() -> None:
 
 def test_each_end_gets_its_share_of_the_boots() -> None:
     """Two odd boots of the good end next to the culprit: with these alone the search would look for a step among equal kernels for ever."""
-    bench = SimulatedBench(commits=100, culprit=4, effect=-0.0488, run_noise=0.02, boot_noise=0.02, runs=1, seed=140)
-    ended = bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0), Policy(max_boots=400))
+    bench = SimulatedBench(
+        commits=100, culprit=4, effect=-0.0488, run_noise=0.02, boot_noise=0.02, runs=1, seed=140
+    )
+    ended = bisect_to_the_end(
+        bench,
+        a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0),
+        Policy(max_boots=400),
+    )
     assert ended.named == 4
     for end in (0, 100):
         assert sum(boot.idx == end for boot in ended.state.observations) >= ended.boots / 20
@@ -99,9 +149,20 @@ def test_each_end_gets_its_share_of_the_boots() -> None:
 
 def in_group(*, history: bool = False) -> tuple[SimulatedBench, Ended]:
     """The culprit is the first commit: the good end is its parent and the one kernel without the change."""
-    bench = SimulatedBench(commits=100, culprit=1, effect=-0.0488, run_noise=0.02, boot_noise=0.02, box_noise=0.03, runs=1, seed=21)
+    bench = SimulatedBench(
+        commits=100,
+        culprit=1,
+        effect=-0.0488,
+        run_noise=0.02,
+        boot_noise=0.02,
+        box_noise=0.03,
+        runs=1,
+        seed=21,
+    )
     state = a_state(bench, noise=known_noise(bench), build_cost=300.0, boot_cost=120.0, boxes=4)
-    return bench, bisect_to_the_end(bench, with_history(bench, state) if history else state, Policy(), Costs(), ahead=7)
+    return bench, bisect_to_the_end(
+        bench, with_history(bench, state) if history else state, Policy(), Costs(), ahead=7
+    )
 
 
 def test_in_a_group_the_kernels_next_to_the_step_are_booted_on_several_testboxes() -> None:
@@ -114,9 +175,15 @@ def test_in_a_group_the_kernels_next_to_the_step_are_booted_on_several_testboxes
 def test_in_a_group_each_testbox_boots_both_ends_before_it_tells_anything() -> None:
     bench, ended = in_group(history=True)  # all of it from testbox 0
     assert ended.named == 1
-    fresh = sorted((boot for boot in ended.state.observations if boot.phase != "history"), key=lambda boot: (boot.at or 0.0, boot.k))
+    fresh = sorted(
+        (boot for boot in ended.state.observations if boot.phase != "history"),
+        key=lambda boot: (boot.at or 0.0, boot.k),
+    )
     for box in (1, 2, 3):
-        assert {boot.idx for boot in [boot for boot in fresh if boot.box == box][:2]} == {0, bench.commits}
+        assert {boot.idx for boot in [boot for boot in fresh if boot.box == box][:2]} == {
+            0,
+            bench.commits,
+        }
 
 
 def test_a_layout_shift_on_a_box_without_boot_noise_is_no_culprit() -> None:
@@ -148,7 +215,12 @@ def test_an_unbuildable_commit_is_tried_once_and_an_unbootable_one_twice() -> No
 
 def test_a_flaky_boot_does_not_condemn_a_commit() -> None:
     for seed in range(10):
-        assert 7 in bisected(emulated(culprit=7, effect=-0.12, boot_failure_rate=0.15, seed=seed)).conclusion.members
+        assert (
+            7
+            in bisected(
+                emulated(culprit=7, effect=-0.12, boot_failure_rate=0.15, seed=seed)
+            ).conclusion.members
+        )
 
 
 def test_an_end_that_never_boots_is_said_and_not_searched() -> None:
@@ -161,13 +233,17 @@ def test_an_end_that_never_boots_is_said_and_not_searched() -> None:
 def test_equal_images_share_boots_and_carry_no_suspicion() -> None:
     ended = bisected(emulated(culprit=9, identical={8: 7, 7: 7}, effect=-0.2))
     assert ended.named == 9
-    state = BisectionState(points=(PointState(idx=0), PointState(idx=1, same_as=0), PointState(idx=2)), paired=True)
+    state = BisectionState(
+        points=(PointState(idx=0), PointState(idx=1, same_as=0), PointState(idx=2)), paired=True
+    )
     seen = belief(state)
     assert [c.probability for c in seen.candidates] == [0.0, pytest.approx(0.9)]
 
 
 def test_equal_ends_need_no_boot() -> None:
-    state = BisectionState(points=(PointState(idx=0), PointState(idx=1), PointState(idx=2, same_as=0)))
+    state = BisectionState(
+        points=(PointState(idx=0), PointState(idx=1), PointState(idx=2, same_as=0))
+    )
     action = step(state, POLICY)
     assert isinstance(action, Conclude)
     assert action.conclusion.kind == "not_reproduced"
@@ -195,16 +271,29 @@ def test_no_culprit_without_confirmation_boots() -> None:
     fresh = [o for o in ended.state.observations if o.phase == "confirm"]
     assert sorted({o.idx for o in fresh}) == [5, 6]
     assert len(fresh) == 2 * POLICY.confirm_boots
-    assert not {o.k for o in fresh} & {o.k for o in ended.state.observations if o.phase != "confirm"}
+    assert not {o.k for o in fresh} & {
+        o.k for o in ended.state.observations if o.phase != "confirm"
+    }
 
 
 def test_the_printed_effect_is_of_confirmation_boots_alone() -> None:
     ended = bisected(emulated(culprit=6, effect=-0.1))
-    mean = {i: [sum(o.values) / len(o.values) for o in ended.state.observations if o.phase == "confirm" and o.idx == i] for i in (5, 6)}
+    mean = {
+        i: [
+            sum(o.values) / len(o.values)
+            for o in ended.state.observations
+            if o.phase == "confirm" and o.idx == i
+        ]
+        for i in (5, 6)
+    }
     assert ended.conclusion.change_pct == pytest.approx(100 * (sum(mean[6]) / sum(mean[5]) - 1))
     assert ended.conclusion.interval_pct is not None
     assert ended.conclusion.change_pct is not None
-    assert ended.conclusion.interval_pct[0] < ended.conclusion.change_pct < ended.conclusion.interval_pct[1]
+    assert (
+        ended.conclusion.interval_pct[0]
+        < ended.conclusion.change_pct
+        < ended.conclusion.interval_pct[1]
+    )
 
 
 def test_confirmation_boots_that_deny_the_step_name_nobody() -> None:
@@ -216,7 +305,15 @@ def test_confirmation_boots_that_deny_the_step_name_nobody() -> None:
             break
         assert isinstance(action, Measure)
         now = emulated(culprit=None) if action.phase == "confirm" else bench
-        state = arrived(now, replace(state, in_flight=tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests)))
+        state = arrived(
+            now,
+            replace(
+                state,
+                in_flight=tuple(
+                    InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests
+                ),
+            ),
+        )
     assert isinstance(action, Conclude)
     assert action.conclusion.kind != "culprit"
 
@@ -232,7 +329,9 @@ def test_the_order_of_observations_is_irrelevant() -> None:
 
 def test_the_budget_of_boots_ends_it() -> None:
     bench = SimulatedBench(commits=60, culprit=20, effect=-0.03, boot_noise=0.05, run_noise=0.05)
-    ended = bisect_to_the_end(bench, a_state(bench, noise=NoisePrior(sd_run=0.05, sd_boot=0.05)), Policy(max_boots=40))
+    ended = bisect_to_the_end(
+        bench, a_state(bench, noise=NoisePrior(sd_run=0.05, sd_boot=0.05)), Policy(max_boots=40)
+    )
     assert ended.conclusion.kind == "inconclusive"
     assert ended.boots <= 44
 
@@ -249,7 +348,10 @@ def test_a_metric_with_zeros_is_bisected_by_difference() -> None:
         if isinstance(action, Conclude):
             break
         assert isinstance(action, Measure)
-        new = tuple(Observation(idx=i, k=k, values=(0.0 if i < 4 else 5.0 + 0.01 * k,), phase=action.phase) for i, k, *_ in action.requests)
+        new = tuple(
+            Observation(idx=i, k=k, values=(0.0 if i < 4 else 5.0 + 0.01 * k,), phase=action.phase)
+            for i, k, *_ in action.requests
+        )
         state = replace(state, observations=state.observations + new)
     assert isinstance(action, Conclude)
     assert action.conclusion.members == (4,)
@@ -258,7 +360,10 @@ def test_a_metric_with_zeros_is_bisected_by_difference() -> None:
 
 def test_a_point_outside_the_range_is_refused() -> None:
     with pytest.raises(ValueError, match="outside the range"):
-        BisectionState(points=(PointState(idx=0), PointState(idx=1)), observations=(Observation(idx=2, k=0, values=(1.0,), phase="ends"),))
+        BisectionState(
+            points=(PointState(idx=0), PointState(idx=1)),
+            observations=(Observation(idx=2, k=0, values=(1.0,), phase="ends"),),
+        )
 
 
 @pytest.mark.parametrize(("second", "effect"), [(12, -0.1), (12, 0.06), (5, -0.05), (15, -0.04)])
@@ -266,7 +371,10 @@ def test_two_culprits_are_both_found_and_confirmed(second: int, effect: float) -
     ended = bisected(emulated(culprit=4, effect=-0.1, others={second: effect}))
     assert ended.conclusion.kind == "several"
     assert ended.conclusion.members == (4, second)
-    assert [c.change_pct for c in ended.conclusion.culprits] == [pytest.approx(-10.0, abs=1.5), pytest.approx(100 * effect, abs=1.5)]
+    assert [c.change_pct for c in ended.conclusion.culprits] == [
+        pytest.approx(-10.0, abs=1.5),
+        pytest.approx(100 * effect, abs=1.5),
+    ]
 
 
 @pytest.mark.parametrize("steps", range(10))
@@ -282,16 +390,30 @@ def test_pairs_of_an_earlier_suspect_do_not_keep_a_confirmation_open() -> None:
     state = a_state(SimulatedBench(commits=10, culprit=8), noise=noisy)
     level = {i: 1000.0 if i < 8 else 900.0 for i in range(11)}
     phases: list[tuple[int, int, Phase]] = [(p, k, "ends") for p in (0, 10) for k in range(4)]
-    phases += [(p, k, "confirm") for p in (6, 7) for k in range(4)] + [(8, k, "search") for k in range(4)]
+    phases += [(p, k, "confirm") for p in (6, 7) for k in range(4)] + [
+        (8, k, "search") for k in range(4)
+    ]
     phases += [(p, k, "confirm") for p in (7, 8) for k in range(4, 6)]
-    seen = tuple(Observation(idx=p, k=k, values=(level[p] * (1 + 0.002 * ((p + k) % 3 - 1)),), phase=phase) for p, k, phase in phases)
+    seen = tuple(
+        Observation(idx=p, k=k, values=(level[p] * (1 + 0.002 * ((p + k) % 3 - 1)),), phase=phase)
+        for p, k, phase in phases
+    )
     action = step(replace(state, observations=seen), Policy())
     assert isinstance(action, Conclude)
     assert action.conclusion.members == (8,)
 
 
 def test_of_two_changes_only_one_that_is_a_single_commit_is_blamed() -> None:
-    bench = SimulatedBench(commits=20, culprit=5, effect=-0.10, others={15: -0.10}, unbootable=(14,), pert_noise=0.003, boot_noise=0.0005, seed=3)
+    bench = SimulatedBench(
+        commits=20,
+        culprit=5,
+        effect=-0.10,
+        others={15: -0.10},
+        unbootable=(14,),
+        pert_noise=0.003,
+        boot_noise=0.0005,
+        seed=3,
+    )
     ended = bisect_to_the_end(bench, a_state(bench, paired=True, noise=EMULATED))
     assert ended.conclusion.kind == "several"
     assert [c.idx for c in ended.conclusion.culprits] == [5]

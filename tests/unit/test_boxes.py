@@ -21,10 +21,32 @@ from starlette.testclient import TestClient
 
 from swingbot.adapters.listening import Listening
 from swingbot.app import check_testbox
-from swingbot.core.model.box import Barred, Box, BoxState, Ended, Event, Failed, Freed, HandedOut, Silent, Told, Withdrawn, after
+from swingbot.core.model.box import (
+    Barred,
+    Box,
+    BoxState,
+    Ended,
+    Event,
+    Failed,
+    Freed,
+    HandedOut,
+    Silent,
+    Told,
+    Withdrawn,
+    after,
+)
 from swingbot.core.model.dispatch import Delivery, token
 from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject, changes
-from swingbot.core.plan.boxes import BoxPolicy, failures_borne, hardware, hardware_changes, interchangeable, screening_boots, stand_in, why_bar
+from swingbot.core.plan.boxes import (
+    BoxPolicy,
+    failures_borne,
+    hardware,
+    hardware_changes,
+    interchangeable,
+    screening_boots,
+    stand_in,
+    why_bar,
+)
 from swingbot.core.report.alert import Alert, alert_mail
 from swingbot.web import exchange
 from swingbot_jobs.contract import CONTROLLER_HEADER, PHASES, ContractError, check_phase
@@ -34,7 +56,15 @@ from swingbot_worker.executor import __main__ as executor
 from swingbot_worker.executor.client import Exchange
 from tests.golden.remake import ALERTS, alert_text, text_of
 
-RACK = Testbox(name="rack7", tbox_group="rack", driver=CommandDriver(argv=("boot",)), description="", model="EPYC 7443P", nr_cpu=48, memory_mb=65536)
+RACK = Testbox(
+    name="rack7",
+    tbox_group="rack",
+    driver=CommandDriver(argv=("boot",)),
+    description="",
+    model="EPYC 7443P",
+    nr_cpu=48,
+    memory_mb=65536,
+)
 VM = replace(RACK, name="vm", driver=QemuDriver(accel="icount"), repeatable=True)
 BEGAN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NO_QUEUE = Queue(orders=0, oldest=None, still_seconds=0.0)
@@ -48,7 +78,13 @@ def played(*events: Event, barred: bool = False) -> Box:
 
 
 def one_boot(end: Event) -> tuple[Event, ...]:
-    return HandedOut(3), Told("booting", "kexec"), Told("running", "job began"), Told("returning", "reboot"), end
+    return (
+        HandedOut(3),
+        Told("booting", "kexec"),
+        Told("running", "job began"),
+        Told("returning", "reboot"),
+        end,
+    )
 
 
 def test_a_boot_takes_a_box_out_and_home_again() -> None:
@@ -56,7 +92,15 @@ def test_a_boot_takes_a_box_out_and_home_again() -> None:
     assert states == ["idle", "leased", "booting", "running", "returning", "idle"]
 
 
-@pytest.mark.parametrize("end", [Ended(up=False, why="panicked"), Ended(up=False, why="hung"), Failed("no network"), Withdrawn("cancelled")])
+@pytest.mark.parametrize(
+    "end",
+    [
+        Ended(up=False, why="panicked"),
+        Ended(up=False, why="hung"),
+        Failed("no network"),
+        Withdrawn("cancelled"),
+    ],
+)
 def test_whatever_a_boot_ends_with_leads_home(end: Event) -> None:
     box = played(*one_boot(end))
     assert (box.state, box.attempt) == (BoxState.IDLE, None)
@@ -83,7 +127,10 @@ def test_a_lost_box_is_found_by_its_next_boot_and_forgets_its_failures() -> None
 
 
 def test_a_quarantined_box_that_boots_its_anchor_goes_back_to_quarantine() -> None:
-    assert played(Barred("moved"), *one_boot(Ended(up=True, why="up")), barred=True).state is BoxState.QUARANTINED
+    assert (
+        played(Barred("moved"), *one_boot(Ended(up=True, why="up")), barred=True).state
+        is BoxState.QUARANTINED
+    )
 
 
 def test_a_box_at_work_is_quarantined_when_it_is_home() -> None:
@@ -112,7 +159,9 @@ _EVENTS = st.one_of(
 
 
 @given(st.lists(_EVENTS, max_size=12), st.booleans())
-def test_no_order_of_events_leaves_a_box_at_work_once_its_attempt_is_over(events: list[Event], barred: bool) -> None:
+def test_no_order_of_events_leaves_a_box_at_work_once_its_attempt_is_over(
+    events: list[Event], barred: bool
+) -> None:
     box = played(*events, Withdrawn("over"), barred=barred)
     assert box.state in (BoxState.IDLE, BoxState.QUARANTINED, BoxState.LOST)
     assert (box.attempt is None) == (box.state is not BoxState.LOST) or box.state is BoxState.LOST
@@ -136,8 +185,12 @@ def test_a_program_on_its_host_is_neither_screened_nor_quarantined_for_failures(
         ({}, None),
     ],
 )
-def test_hardware_is_another_one_only_where_both_sides_know_it(now: Mapping[str, Any], told: str | None) -> None:
-    before = hardware(RACK, {"microcode": "0x1", "nr_cpu": 48, "memory_kb": 65_000_000, "uname": "6.1"})
+def test_hardware_is_another_one_only_where_both_sides_know_it(
+    now: Mapping[str, Any], told: str | None
+) -> None:
+    before = hardware(
+        RACK, {"microcode": "0x1", "nr_cpu": 48, "memory_kb": 65_000_000, "uname": "6.1"}
+    )
     assert "uname" not in before
     assert hardware_changes(before, hardware(RACK, now)) == told
 
@@ -161,7 +214,9 @@ def test_a_stand_in_is_of_the_group_alike_and_fit() -> None:
 
 def told(open_: set[Subject], *boxes: Box, **more: Any) -> tuple[set[Subject], set[Subject]]:
     wishes = more.pop("wishes", {box.testbox: ("active", None) for box in boxes})
-    found = changes(open_, boxes, wishes, more.pop("invalid", ()), more.pop("queue", NO_QUEUE), BoxPolicy())
+    found = changes(
+        open_, boxes, wishes, more.pop("invalid", ()), more.pop("queue", NO_QUEUE), BoxPolicy()
+    )
     return set(found.begun), set(found.over)
 
 
@@ -171,7 +226,11 @@ LOST = Subject("lost", "rack7")
 def test_a_box_that_is_lost_is_told_once_until_a_boot_there_went_well() -> None:
     lost = played(HandedOut(3), Silent("no word"))
     assert told(set(), lost) == ({LOST}, set())
-    for again in (lost, after(lost, HandedOut(4)), after(after(lost, HandedOut(4)), Failed("no route"))):
+    for again in (
+        lost,
+        after(lost, HandedOut(4)),
+        after(after(lost, HandedOut(4)), Failed("no route")),
+    ):
         assert told({LOST}, again) == (set(), set())
     home = played(HandedOut(3), Silent("no word"), *one_boot(Ended(up=True, why="up")))
     assert told({LOST}, home) == (set(), {LOST})
@@ -179,21 +238,32 @@ def test_a_box_that_is_lost_is_told_once_until_a_boot_there_went_well() -> None:
 
 def test_a_quarantine_takes_the_place_of_a_loss_without_a_mail_that_it_is_over() -> None:
     lost = played(HandedOut(3), Silent("no word"))
-    found = changes({LOST}, [lost], {"rack7": ("quarantined", "failed: 3 attempts")}, (), NO_QUEUE, BoxPolicy())
-    assert (set(found.begun), set(found.over), set(found.quiet)) == ({Subject("quarantined", "rack7")}, set(), {LOST})
+    found = changes(
+        {LOST}, [lost], {"rack7": ("quarantined", "failed: 3 attempts")}, (), NO_QUEUE, BoxPolicy()
+    )
+    assert (set(found.begun), set(found.over), set(found.quiet)) == (
+        {Subject("quarantined", "rack7")},
+        set(),
+        {LOST},
+    )
 
 
 def test_what_a_person_did_is_no_news_to_the_operator_and_what_an_anchor_showed_is() -> None:
     box = played(Barred("fan is loud"))
     assert told(set(), box, wishes={"rack7": ("quarantined", "fan is loud")}) == (set(), set())
-    assert told(set(), box, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == ({Subject("moved", "rack7")}, set())
+    assert told(set(), box, wishes={"rack7": ("quarantined", "moved: 10 % below")}) == (
+        {Subject("moved", "rack7")},
+        set(),
+    )
 
 
 def test_a_share_of_invalid_runs_begins_above_its_limit_and_is_over_below_half_of_it() -> None:
     subject = Subject("invalid", "rack7")
 
     def with_share(invalid: int, runs: int = 100) -> list[InvalidRuns]:
-        return [InvalidRuns(testbox="rack7", runs=runs, invalid=invalid, reason="governor is powersave")]
+        return [
+            InvalidRuns(testbox="rack7", runs=runs, invalid=invalid, reason="governor is powersave")
+        ]
 
     assert told(set(), invalid=with_share(21)) == ({subject}, set())
     assert told(set(), invalid=with_share(20)) == (set(), set())
@@ -211,7 +281,9 @@ def test_a_queue_is_stuck_when_orders_wait_and_nothing_ends() -> None:
     assert told(set(), queue=replace(still, orders=0)) == (set(), set())
 
 
-@pytest.mark.parametrize("document", sorted(ALERTS.glob("*.in.yaml")), ids=lambda document: document.name)
+@pytest.mark.parametrize(
+    "document", sorted(ALERTS.glob("*.in.yaml")), ids=lambda document: document.name
+)
 def test_mails_to_the_operator_read_as_their_goldens(document: Path) -> None:
     text = alert_text(document)
     assert text == text_of(document).read_text(encoding="utf-8")
@@ -219,7 +291,12 @@ def test_mails_to_the_operator_read_as_their_goldens(document: Path) -> None:
 
 
 def test_a_hostile_reason_stays_in_its_paragraph() -> None:
-    alert = Alert(kind="lost", testbox="rack7", reason="x\r\nBcc: all@example.org\n\u202e" + "y" * 5000, began=BEGAN)
+    alert = Alert(
+        kind="lost",
+        testbox="rack7",
+        reason="x\r\nBcc: all@example.org\n\u202e" + "y" * 5000,
+        began=BEGAN,
+    )
     body = alert_mail(alert, url="https://swingbot.example.org").body
     assert len(body) < 3000 and "\nBcc" not in body and "\u202e" not in body
 
@@ -232,7 +309,11 @@ class Boxes:
         self.delivered: list[int] = []
 
     def hold(self, attempt: int, controller: str) -> str | None:
-        return None if attempt == 2 or controller == "host1" else "testbox rack7 is held by controller host1"
+        return (
+            None
+            if attempt == 2 or controller == "host1"
+            else "testbox rack7 is held by controller host1"
+        )
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
         self.told.append((attempt, phase, why))
@@ -267,25 +348,52 @@ def of(controller: str, attempt: int = 1) -> dict[str, str]:
     return {"Authorization": f"Bearer {token(SECRET, attempt)}", CONTROLLER_HEADER: controller}
 
 
-def test_a_second_controller_is_refused_with_the_name_of_the_first(client: TestClient, boxes: Boxes) -> None:
-    outcome = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "status": "infra", "reason": "x", "seconds": 1, "files": {}}
-    assert client.get("/attempts/a1", headers=of("host1")).json() == {"attempt": "a1", "wanted": True}
+def test_a_second_controller_is_refused_with_the_name_of_the_first(
+    client: TestClient, boxes: Boxes
+) -> None:
+    outcome = {
+        "version": 1,
+        "kind": "boot",
+        "order": "o1",
+        "attempt": "a1",
+        "status": "infra",
+        "reason": "x",
+        "seconds": 1,
+        "files": {},
+    }
+    assert client.get("/attempts/a1", headers=of("host1")).json() == {
+        "attempt": "a1",
+        "wanted": True,
+    }
     for answer in (
         client.get("/attempts/a1", headers=of("host2")),
-        client.put("/attempts/a1/phase", headers=of("host2"), json={"phase": "booting", "why": "x"}),
+        client.put(
+            "/attempts/a1/phase", headers=of("host2"), json={"phase": "booting", "why": "x"}
+        ),
         client.put("/attempts/a1/outcome.json", headers=of("host2"), json=outcome),
     ):
-        assert (answer.status_code, answer.json()["error"]) == (409, "testbox rack7 is held by controller host1")
+        assert (answer.status_code, answer.json()["error"]) == (
+            409,
+            "testbox rack7 is held by controller host1",
+        )
     assert (boxes.told, boxes.delivered) == ([], [])
-    assert client.put("/attempts/a1/outcome.json", headers=of("host1"), json=outcome).status_code == 201
+    assert (
+        client.put("/attempts/a1/outcome.json", headers=of("host1"), json=outcome).status_code
+        == 201
+    )
 
 
-def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_box(client: TestClient, boxes: Boxes) -> None:
+def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_box(
+    client: TestClient, boxes: Boxes
+) -> None:
     phase = {"phase": "running", "why": "job began", "boot_id": "6f1c"}
     assert client.put("/attempts/a1/phase", headers=of("host1"), json=phase).status_code == 200
     assert client.put("/attempts/a2/phase", headers=of("host1", 2), json=phase).status_code == 409
     assert client.put("/attempts/a2/phase", headers=of("host1", 1), json=phase).status_code == 401
-    assert boxes.told == [(1, "running", "job began (boot 6f1c)"), (2, "running", "job began (boot 6f1c)")]
+    assert boxes.told == [
+        (1, "running", "job began (boot 6f1c)"),
+        (2, "running", "job began (boot 6f1c)"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +409,9 @@ def test_a_phase_is_taken_from_the_holder_alone_and_once_it_has_a_box(client: Te
         b"\xff",
     ],
 )
-def test_what_is_no_phase_is_refused_in_one_sentence(client: TestClient, boxes: Boxes, body: bytes) -> None:
+def test_what_is_no_phase_is_refused_in_one_sentence(
+    client: TestClient, boxes: Boxes, body: bytes
+) -> None:
     answer = client.put("/attempts/a1/phase", headers=of("host1"), content=body)
     assert answer.status_code in (400, 413) and answer.json()["error"]
     assert boxes.told == []
@@ -318,12 +428,22 @@ def test_silence_means_nothing_before_the_service_could_be_reached_for_a_while()
     clock = iter([0.0, 20.0, 40.0, 500.0, 501.0, 520.0])
     with socket.create_server(("127.0.0.1", 0)) as server:
         listening = Listening(f"http://127.0.0.1:{server.getsockname()[1]}", lambda: next(clock))
-        assert [listening() for _ in range(4)] == [0.0, 20.0, 40.0, 0.0]  # nobody looked for long: it may have been away
+        assert [listening() for _ in range(4)] == [
+            0.0,
+            20.0,
+            40.0,
+            0.0,
+        ]  # nobody looked for long: it may have been away
     assert [listening() for _ in range(2)] == [0.0, 0.0]
 
 
-def test_findings_are_printed_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = [{"what": "kexec", "ok": True, "found": "kexec 2.0.25", "do": None}, {"what": "power", "ok": False, "found": "no answer", "do": "plug it in"}]
+def test_findings_are_printed_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = [
+        {"what": "kexec", "ok": True, "found": "kexec 2.0.25", "do": None},
+        {"what": "power", "ok": False, "found": "no answer", "do": "plug it in"},
+    ]
     worker = tmp_path / "swingbot-worker"
     worker.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(found)}\nEND\nexit 1\n")
     worker.chmod(0o755)
@@ -354,7 +474,9 @@ def service() -> Iterator[tuple[str, list[tuple[int, dict[str, Any]]], list[tupl
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            asked.append((self.command, self.headers[CONTROLLER_HEADER], json.loads(body) if body else None))
+            asked.append(
+                (self.command, self.headers[CONTROLLER_HEADER], json.loads(body) if body else None)
+            )
             status, answer = answers.pop(0) if len(answers) > 1 else answers[0]
             self.send_response(status)
             self.end_headers()
@@ -374,7 +496,9 @@ HELD = (409, {"error": "testbox rack7 is held by controller lab1"})
 ORDER = {"kind": "boot", "attempt": "a1", "deadline_seconds": 60}
 
 
-def test_an_executor_waits_until_no_other_controller_drives_its_box(service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_executor_waits_until_no_other_controller_drives_its_box(
+    service: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     url, answers, asked = service
     monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
     answers += [HELD, HELD, (200, {"wanted": True})]
@@ -384,13 +508,23 @@ def test_an_executor_waits_until_no_other_controller_drives_its_box(service: Any
     assert capsys.readouterr().out == "Waiting: testbox rack7 is held by controller lab1\n"
 
 
-@pytest.mark.parametrize(("then", "why"), [([HELD], "held by controller lab1"), ([HELD, (200, {"wanted": False})], "nobody waits for this attempt")])
-def test_an_executor_boots_nothing_when_it_waited_in_vain(service: Any, monkeypatch: pytest.MonkeyPatch, then: list[Any], why: str) -> None:
+@pytest.mark.parametrize(
+    ("then", "why"),
+    [
+        ([HELD], "held by controller lab1"),
+        ([HELD, (200, {"wanted": False})], "nobody waits for this attempt"),
+    ],
+)
+def test_an_executor_boots_nothing_when_it_waited_in_vain(
+    service: Any, monkeypatch: pytest.MonkeyPatch, then: list[Any], why: str
+) -> None:
     url, answers, _ = service
     monkeypatch.setattr(executor, "ASK_SECONDS", 0.01)
     answers += then
     with pytest.raises(InfraError, match=why):
-        executor._take_testbox(ORDER | {"deadline_seconds": 0.05 if len(then) == 1 else 60}, Exchange(url, "t"))
+        executor._take_testbox(
+            ORDER | {"deadline_seconds": 0.05 if len(then) == 1 else 60}, Exchange(url, "t")
+        )
 
 
 def test_a_build_waits_for_no_testbox_and_a_service_that_is_away_stops_nobody(service: Any) -> None:
@@ -408,4 +542,6 @@ def test_a_phase_is_told_with_its_reason_and_a_refusal_of_it_stops_nothing(servi
     url, answers, asked = service
     answers.append(HELD)
     Exchange(url, "t").tell_phase("a1", "lost", "x" * 3000, "6f1c")
-    assert asked == [("PUT", socket.gethostname(), {"phase": "lost", "why": "x" * 2000, "boot_id": "6f1c"})]
+    assert asked == [
+        ("PUT", socket.gethostname(), {"phase": "lost", "why": "x" * 2000, "boot_id": "6f1c"})
+    ]

@@ -46,7 +46,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def bring(place: Place, service: Service, files: dict[str, Any] | None = None) -> None:
-    executor._bring_rootfs(place, {"files": {"rootfs.json": {}} if files is None else files}, service)  # type: ignore[arg-type]  # a service
+    executor._bring_rootfs(
+        place, {"files": {"rootfs.json": {}} if files is None else files}, service
+    )  # type: ignore[arg-type]  # a service
 
 
 def test_it_is_the_copy_that_may_be_handed_on_and_nothing_else(place: Place) -> None:
@@ -68,7 +70,9 @@ def test_one_that_was_cleared_from_the_cache_is_done_without(place: Place, tmp_p
     assert service.asked == 0
 
 
-def test_a_service_that_refuses_it_still_gets_the_outcome_and_one_that_is_away_is_waited_for(place: Place) -> None:
+def test_a_service_that_refuses_it_still_gets_the_outcome_and_one_that_is_away_is_waited_for(
+    place: Place,
+) -> None:
     bring(place, Service(Refused("too large")))
     with pytest.raises(Away):
         bring(place, Service(Away("no answer")))

@@ -8,7 +8,12 @@ from swingbot.adapters.buildbot.dispatcher import result_word
 from swingbot.core.model.dispatch import OrderFacts, Terms, attempt_of_token, order_document
 from swingbot_jobs.contract import check_order
 
-TERMS = Terms(exchange_url="http://127.0.0.1:8010", repo="/srv/mirror.git", build_deadline_seconds=3600, boot_deadline_seconds=900)
+TERMS = Terms(
+    exchange_url="http://127.0.0.1:8010",
+    repo="/srv/mirror.git",
+    build_deadline_seconds=3600,
+    boot_deadline_seconds=900,
+)
 BUILD = OrderFacts(
     attempt=12,
     attempt_state="running",
@@ -26,7 +31,9 @@ BUILD = OrderFacts(
     unit_jobs=[],
 )
 JOB = {"name": "hackbench-1", "program": "hackbench", "params": {"nr_threads": "4"}, "runs": 3}
-BOOT = dataclasses.replace(BUILD, kind="boot", image_sha256="b" * 64, testbox="vm-icount", k=2, unit_jobs=[JOB])
+BOOT = dataclasses.replace(
+    BUILD, kind="boot", image_sha256="b" * 64, testbox="vm-icount", k=2, unit_jobs=[JOB]
+)
 
 
 @pytest.mark.parametrize("facts", [BUILD, BOOT])
@@ -39,8 +46,18 @@ def test_order_documents_fit_the_contract_and_carry_their_attempts_token(facts: 
 def test_a_boot_order_names_image_testbox_and_perturbation_and_no_repository() -> None:
     document = order_document(BOOT, TERMS, b"secret")
     named = {"commit": "1" * 40, "kconfig": "vm-x86_64", "compiler": "gcc"}
-    assert document["kernel"] == {"build_key": "a" * 64, "image_sha256": "b" * 64, "trust": "trusted", **named}
-    assert (document["testbox"], document["k"], document["unit_jobs"], document["deadline_seconds"]) == ("vm-icount", 2, [JOB], 900)
+    assert document["kernel"] == {
+        "build_key": "a" * 64,
+        "image_sha256": "b" * 64,
+        "trust": "trusted",
+        **named,
+    }
+    assert (
+        document["testbox"],
+        document["k"],
+        document["unit_jobs"],
+        document["deadline_seconds"],
+    ) == ("vm-icount", 2, [JOB], 900)
 
 
 def test_a_kernel_without_image_cannot_be_booted() -> None:

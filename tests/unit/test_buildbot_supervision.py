@@ -10,13 +10,21 @@ from swingbot.app.settings import Db, Mail, Paths, Settings, Web, load
 
 
 def settings_at(state: str) -> Settings:
-    settings = Settings(paths=Paths(state=state, cache="/cache"), web=Web(port=9000), mail=Mail(release="release", to="a@example.org, b@example.org"))
+    settings = Settings(
+        paths=Paths(state=state, cache="/cache"),
+        web=Web(port=9000),
+        mail=Mail(release="release", to="a@example.org, b@example.org"),
+    )
     return dataclasses.replace(settings, db=Db(url=postgres.url(settings.state)))
 
 
 def test_every_process_reads_the_same_settings_as_up_has() -> None:
     settings = settings_at("/srv/state")
-    read = load(environ=supervision.environment(settings, {"SWINGBOT_CONFIG": "/nowhere.toml", "SWINGBOT_WEB_PORT": "1"}))
+    read = load(
+        environ=supervision.environment(
+            settings, {"SWINGBOT_CONFIG": "/nowhere.toml", "SWINGBOT_WEB_PORT": "1"}
+        )
+    )
     assert dataclasses.replace(read, sources={}) == settings
 
 
@@ -24,13 +32,25 @@ def test_workers_stop_before_the_master_and_the_database_stops_last() -> None:
     programs = supervision.programs(settings_at("/srv/state"))
     order = {program.name: program.order for program in programs}
     workers = [order[name] for name in order if name.startswith("worker-")]
-    assert min(workers) > order["buildbot-master"] > order["web"] > order["postgres"] == min(order.values())
+    assert (
+        min(workers)
+        > order["buildbot-master"]
+        > order["web"]
+        > order["postgres"]
+        == min(order.values())
+    )
     assert len(workers) == 4  # builds and three testboxes
 
 
 def test_an_external_database_or_mail_server_is_not_started() -> None:
-    settings = dataclasses.replace(settings_at("/srv/state"), db=Db(url="postgresql://db.example.org/x"), mail=Mail(host="mail.example.org"))
-    assert {"postgres", "smtpd"}.isdisjoint(program.name for program in supervision.programs(settings))
+    settings = dataclasses.replace(
+        settings_at("/srv/state"),
+        db=Db(url="postgresql://db.example.org/x"),
+        mail=Mail(host="mail.example.org"),
+    )
+    assert {"postgres", "smtpd"}.isdisjoint(
+        program.name for program in supervision.programs(settings)
+    )
 
 
 def test_the_supervisors_file_carries_any_path() -> None:
@@ -53,7 +73,10 @@ def test_a_unix_socket_fits_whatever_the_state_directory_is_called() -> None:
 
 
 def test_the_embedded_databases_address_is_the_same_at_every_start() -> None:
-    assert postgres.url(Path("/srv/state")) == "postgresql+psycopg2://postgres@/swingbot?host=/srv/state/postgres"
+    assert (
+        postgres.url(Path("/srv/state"))
+        == "postgresql+psycopg2://postgres@/swingbot?host=/srv/state/postgres"
+    )
 
 
 def test_a_password_in_a_database_address_is_not_shown() -> None:

@@ -54,12 +54,17 @@ def driver(box: Testbox) -> ClusterDriver:
 def test_a_cluster_is_one_testbox_made_of_two(tmp_path: Path) -> None:
     box = beside(tmp_path, CLUSTER, a=NODE, b=NODE)
     assert (box.nodes, box.virtual, box.cluster) == (("a", "b"), True, "cs-pair")
-    assert {role: node.name for role, node in driver(box).nodes.items()} == {SERVER: "a", CLIENT: "b"}
+    assert {role: node.name for role, node in driver(box).nodes.items()} == {
+        SERVER: "a",
+        CLIENT: "b",
+    }
     assert box.to_json()["cluster"]["nodes"] == {"server": "a", "client": "b"}
 
 
 def test_boxes_are_leased_in_one_order_whatever_their_roles(tmp_path: Path) -> None:
-    assert beside(tmp_path, CLUSTER.replace("server: a, client: b", "server: b, client: a"), a=NODE, b=NODE).nodes == ("a", "b")
+    assert beside(
+        tmp_path, CLUSTER.replace("server: a, client: b", "server: b, client: a"), a=NODE, b=NODE
+    ).nodes == ("a", "b")
 
 
 def test_one_description_makes_two_virtual_machines(tmp_path: Path) -> None:
@@ -75,7 +80,14 @@ def test_cards_of_iron_are_known_by_their_address_or_name(tmp_path: Path) -> Non
 
 def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path: Path) -> None:
     assert driver(beside(tmp_path, CLUSTER, a=NODE, b=NODE)).address(SERVER) == "198.18.0.1"
-    other = driver(beside(tmp_path, CLUSTER + "  wire: {ipv4: {server: 10.9.8.1/24, client: 10.9.8.7/24}}\n", a=NODE, b=NODE))
+    other = driver(
+        beside(
+            tmp_path,
+            CLUSTER + "  wire: {ipv4: {server: 10.9.8.1/24, client: 10.9.8.7/24}}\n",
+            a=NODE,
+            b=NODE,
+        )
+    )
     assert (other.address(CLIENT), other.address(SERVER, "ipv6")) == ("10.9.8.7", "2001:2::1")
 
 
@@ -84,25 +96,72 @@ def test_addresses_are_those_for_benchmarks_unless_the_file_has_others(tmp_path:
     [
         (CLUSTER, {"a": NODE}, "pair.yaml: line 8: there is no testbox 'b' beside this file"),
         (CLUSTER, {"a": IRON, "b": NODE}, "line 8: a and b cannot have a wire between them"),
-        (CLUSTER.replace("client: b", "client: a"), {"a": IRON}, "line 8: server and client are both a; a wire has two ends"),
+        (
+            CLUSTER.replace("client: b", "client: a"),
+            {"a": IRON},
+            "line 8: server and client are both a; a wire has two ends",
+        ),
         (CLUSTER, {"a": IRON, "b": IRON}, "line 8: wire is missing: say which card"),
         (CLUSTER + CARDS, {"a": NODE, "b": NODE}, "line 9: cards are of iron"),
-        (CLUSTER + CARDS.replace("eth1", "a b"), {"a": IRON, "b": IRON}, "line 9: client is 'a b', must be a card's hardware address"),
-        (CLUSTER.replace("nr_cpu: 2", "nr_cpu: 4"), {"a": NODE, "b": NODE}, "line 5: nr_cpu is 4, but its client, testbox b, has 2"),
-        (CLUSTER + "tuning_without: []\n", {"a": NODE, "b": NODE}, "line 9: tuning_without belongs into the files of the two testboxes"),
-        (CLUSTER + "accepts: untrusted\n", {"a": NODE, "b": NODE}, "line 9: accepts is untrusted, but testbox a takes trusted kernels only"),
+        (
+            CLUSTER + CARDS.replace("eth1", "a b"),
+            {"a": IRON, "b": IRON},
+            "line 9: client is 'a b', must be a card's hardware address",
+        ),
+        (
+            CLUSTER.replace("nr_cpu: 2", "nr_cpu: 4"),
+            {"a": NODE, "b": NODE},
+            "line 5: nr_cpu is 4, but its client, testbox b, has 2",
+        ),
+        (
+            CLUSTER + "tuning_without: []\n",
+            {"a": NODE, "b": NODE},
+            "line 9: tuning_without belongs into the files of the two testboxes",
+        ),
+        (
+            CLUSTER + "accepts: untrusted\n",
+            {"a": NODE, "b": NODE},
+            "line 9: accepts is untrusted, but testbox a takes trusted kernels only",
+        ),
         (
             CLUSTER + "  wire: {ipv4: {server: 10.0.0.1/24, client: 10.0.1.1/24}}\n",
             {"a": NODE, "b": NODE},
             "line 9: ipv4 must have two addresses of one network",
         ),
-        (CLUSTER + "  wire: {ipv6: {server: here, client: there}}\n", {"a": NODE, "b": NODE}, "line 9: ipv6 must have two addresses"),
-        (CLUSTER + "  speed: fast\n", {"a": NODE, "b": NODE}, "line 9: key 'speed' is unknown here"),
-        (CLUSTER, {"a": NODE, "b": NODE.replace("tcg", "icount").replace("nr_cpu: 2", "nr_cpu: 1") + "repeatable: true\n"}, "counts instructions for a clock"),
-        (CLUSTER, {"a": NODE, "b": CLUSTER.replace("pair", "{name}").replace("{server: a, client: b}", "{{server: a, client: c}}")}, "there is no testbox 'a'"),
+        (
+            CLUSTER + "  wire: {ipv6: {server: here, client: there}}\n",
+            {"a": NODE, "b": NODE},
+            "line 9: ipv6 must have two addresses",
+        ),
+        (
+            CLUSTER + "  speed: fast\n",
+            {"a": NODE, "b": NODE},
+            "line 9: key 'speed' is unknown here",
+        ),
+        (
+            CLUSTER,
+            {
+                "a": NODE,
+                "b": NODE.replace("tcg", "icount").replace("nr_cpu: 2", "nr_cpu: 1")
+                + "repeatable: true\n",
+            },
+            "counts instructions for a clock",
+        ),
+        (
+            CLUSTER,
+            {
+                "a": NODE,
+                "b": CLUSTER.replace("pair", "{name}").replace(
+                    "{server: a, client: b}", "{{server: a, client: c}}"
+                ),
+            },
+            "there is no testbox 'a'",
+        ),
     ],
 )
-def test_a_file_that_cannot_be_is_refused_with_its_line(tmp_path: Path, text: str, nodes: dict[str, str], says: str) -> None:
+def test_a_file_that_cannot_be_is_refused_with_its_line(
+    tmp_path: Path, text: str, nodes: dict[str, str], says: str
+) -> None:
     with pytest.raises(TestboxError) as refused:
         beside(tmp_path, text, **nodes)
     assert says in str(refused.value)
@@ -110,23 +169,38 @@ def test_a_file_that_cannot_be_is_refused_with_its_line(tmp_path: Path, text: st
 
 def test_a_job_for_a_cluster_has_its_roles_and_the_clients_cpus(tmp_path: Path) -> None:
     [job] = expand(JOB, "jobs/wire.yaml", beside(tmp_path, CLUSTER, a=NODE, b=NODE), PROGRAMS)
-    assert (job.name, job.params["cluster"], job.params["nr_threads"]) == ("wire-cs-pair-50%-TCP_RR", "cs-pair", "1")
+    assert (job.name, job.params["cluster"], job.params["nr_threads"]) == (
+        "wire-cs-pair-50%-TCP_RR",
+        "cs-pair",
+        "1",
+    )
 
 
 @pytest.mark.parametrize(
     ("job", "says"),
     [
-        (JOB.replace("cs-pair", "cs-localhost"), "jobs/j.yaml:1: cluster 'cs-localhost': testbox pair is a cluster of two, where it has to be cs-pair"),
+        (
+            JOB.replace("cs-pair", "cs-localhost"),
+            "jobs/j.yaml:1: cluster 'cs-localhost': testbox pair is a cluster of two, where it has to be cs-pair",
+        ),
         (JOB.partition("\n")[2], "testbox pair is a cluster of two: say cluster: cs-pair"),
-        ("hackbench:\ncluster: cs-pair\n", "jobs/j.yaml:2: cluster 'cs-pair': hackbench has no server to put on another box"),
+        (
+            "hackbench:\ncluster: cs-pair\n",
+            "jobs/j.yaml:2: cluster 'cs-pair': hackbench has no server to put on another box",
+        ),
     ],
 )
-def test_a_job_that_a_cluster_cannot_run_is_refused_with_its_line(tmp_path: Path, job: str, says: str) -> None:
+def test_a_job_that_a_cluster_cannot_run_is_refused_with_its_line(
+    tmp_path: Path, job: str, says: str
+) -> None:
     with pytest.raises(JobError) as refused:
         expand(job, "jobs/j.yaml", beside(tmp_path, CLUSTER, a=NODE, b=NODE), PROGRAMS)
     assert says in str(refused.value)
 
 
 def test_a_job_for_a_cluster_is_refused_on_one_box() -> None:
-    with pytest.raises(JobError, match="testbox a is one box, where only cs-localhost is; choose a testbox of the group cs-pair"):
+    with pytest.raises(
+        JobError,
+        match="testbox a is one box, where only cs-localhost is; choose a testbox of the group cs-pair",
+    ):
         expand(JOB, "jobs/j.yaml", load(NODE.format(name="a"), "a.yaml"), PROGRAMS)

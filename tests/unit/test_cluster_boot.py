@@ -22,11 +22,20 @@ from swingbot_worker.testbox.verdict import BootStatus, Verdict
 
 CLUSTER = cast(ClusterDriver, load_all(CHECKOUT / "workers" / "testboxes")["cs-vm"].driver)
 JOBS = [
-    UnitJob(name="rr", program="netperf", params={"test": "TCP_RR", "runtime": "1", "cluster": "cs-vm"}, runs=2, demand={"thp_enabled": "always"}),
+    UnitJob(
+        name="rr",
+        program="netperf",
+        params={"test": "TCP_RR", "runtime": "1", "cluster": "cs-vm"},
+        runs=2,
+        demand={"thp_enabled": "always"},
+    ),
     UnitJob(name="udp", program="netperf", params={"send_size": "it's"}, runs=1),
 ]
 UP = Verdict(status=BootStatus.UP)
-GOOD_SERVER, GOOD_CLIENT = Ending(role=SERVER, box="a", verdict=UP), Ending(role=CLIENT, box="b", verdict=UP)
+GOOD_SERVER, GOOD_CLIENT = (
+    Ending(role=SERVER, box="a", verdict=UP),
+    Ending(role=CLIENT, box="b", verdict=UP),
+)
 
 
 def broken(ending: Ending, status: BootStatus, *, given_up: bool = False) -> Ending:
@@ -39,15 +48,26 @@ def broken(ending: Ending, status: BootStatus, *, given_up: bool = False) -> End
 @pytest.mark.parametrize("role", [SERVER, CLIENT])
 def test_the_scripts_are_sound_shell_and_all_places_are_filled(role: str) -> None:
     read = (CHECKOUT / "jobs" / "programs").joinpath
-    entries = script.entries(role, CLUSTER, JOBS, lambda path: read(path).read_bytes(), script.Words(token="7f", wait=60))
+    entries = script.entries(
+        role, CLUSTER, JOBS, lambda path: read(path).read_bytes(), script.Words(token="7f", wait=60)
+    )
     for entry in entries:
         text = entry.content.decode()
-        assert not [word for word in text.split() if word.startswith("@") and word.endswith("@")], entry.path
+        assert not [word for word in text.split() if word.startswith("@") and word.endswith("@")], (
+            entry.path
+        )
         checked = subprocess.run(
-            [CHECKOUT / ".venv" / "bin" / "shellcheck", "-s", "busybox", "-S", "error", "-"], input=text, text=True, capture_output=True, check=False
+            [CHECKOUT / ".venv" / "bin" / "shellcheck", "-s", "busybox", "-S", "error", "-"],
+            input=text,
+            text=True,
+            capture_output=True,
+            check=False,
         )
         assert checked.returncode == 0, checked.stdout
-        assert subprocess.run(["busybox", "sh", "-n"], input=text, text=True, check=False).returncode == 0
+        assert (
+            subprocess.run(["busybox", "sh", "-n"], input=text, text=True, check=False).returncode
+            == 0
+        )
     assert [entry.path for entry in entries] == {
         SERVER: ["job/run.sh", "job/wire/answer", "job/programs/netperf/serve"],
         CLIENT: ["job/run.sh", "job/programs/netperf/run"],
@@ -56,23 +76,49 @@ def test_the_scripts_are_sound_shell_and_all_places_are_filled(role: str) -> Non
 
 def test_the_client_measures_with_its_own_part_and_knows_the_server() -> None:
     read = (CHECKOUT / "jobs" / "programs").joinpath
-    entries = script.entries(CLIENT, CLUSTER, JOBS, lambda path: read(path).read_bytes(), script.Words(token="7f", wait=60))
+    entries = script.entries(
+        CLIENT,
+        CLUSTER,
+        JOBS,
+        lambda path: read(path).read_bytes(),
+        script.Words(token="7f", wait=60),
+    )
     assert entries[1].content == read("netperf/client").read_bytes()
-    assert "one_run rr 0 63 - netperf cluster=cs-vm runtime=1 server=198.18.0.1 server6=2001:2::1 test=TCP_RR" in entries[0].content.decode()
+    assert (
+        "one_run rr 0 63 - netperf cluster=cs-vm runtime=1 server=198.18.0.1 server6=2001:2::1 test=TCP_RR"
+        in entries[0].content.decode()
+    )
 
 
 def test_only_what_has_the_token_is_answered(tmp_path: Path) -> None:
     read = (CHECKOUT / "jobs" / "programs").joinpath
-    _, answer, _ = script.entries(SERVER, CLUSTER, JOBS, lambda path: read(path).read_bytes(), script.Words(token="7f", wait=60))
+    _, answer, _ = script.entries(
+        SERVER,
+        CLUSTER,
+        JOBS,
+        lambda path: read(path).read_bytes(),
+        script.Words(token="7f", wait=60),
+    )
     (tmp_path / "state").write_text("serving rr 0\n")
 
     def said(text: str) -> str:
         env = {"SWINGBOT_WORK": str(tmp_path), "PATH": "/usr/bin:/bin"}
         return subprocess.run(
-            ["busybox", "sh", "-c", answer.content.decode()], input=text, text=True, capture_output=True, env=env, check=False, timeout=20
+            ["busybox", "sh", "-c", answer.content.decode()],
+            input=text,
+            text=True,
+            capture_output=True,
+            env=env,
+            check=False,
+            timeout=20,
         ).stdout
 
-    assert (said("7f state\n"), said("7e state\n"), said("\n"), said("7f rm -rf /\n")) == ("serving rr 0\n", "", "", "")
+    assert (said("7f state\n"), said("7e state\n"), said("\n"), said("7f rm -rf /\n")) == (
+        "serving rr 0\n",
+        "",
+        "",
+        "",
+    )
     assert said("7f serve rr 1\n") == "ok\n"
     assert (tmp_path / "asked").read_text() == "serve rr 1\n"
 
@@ -95,21 +141,66 @@ def test_two_that_went_well_are_up() -> None:
 @pytest.mark.parametrize(
     ("server", "client", "status", "says"),
     [
-        (broken(GOOD_SERVER, BootStatus.PANICKED), broken(GOOD_CLIENT, BootStatus.TIMED_OUT, given_up=True), BootStatus.PANICKED, "server a: it broke"),
-        (broken(GOOD_SERVER, BootStatus.TIMED_OUT, given_up=True), broken(GOOD_CLIENT, BootStatus.OOPSED), BootStatus.OOPSED, "client b: it broke"),
-        (broken(GOOD_SERVER, BootStatus.OOPSED), broken(GOOD_CLIENT, BootStatus.PANICKED), BootStatus.PANICKED, "client b: it broke"),
-        (broken(GOOD_SERVER, BootStatus.HUNG), replace(GOOD_CLIENT, trouble="silence 198.18.0.1"), BootStatus.HUNG, "server a: it broke"),
-        (GOOD_SERVER, replace(GOOD_CLIENT, trouble="silence 198.18.0.1"), BootStatus.HUNG, "client b: the server did not answer at 198.18.0.1"),
+        (
+            broken(GOOD_SERVER, BootStatus.PANICKED),
+            broken(GOOD_CLIENT, BootStatus.TIMED_OUT, given_up=True),
+            BootStatus.PANICKED,
+            "server a: it broke",
+        ),
+        (
+            broken(GOOD_SERVER, BootStatus.TIMED_OUT, given_up=True),
+            broken(GOOD_CLIENT, BootStatus.OOPSED),
+            BootStatus.OOPSED,
+            "client b: it broke",
+        ),
+        (
+            broken(GOOD_SERVER, BootStatus.OOPSED),
+            broken(GOOD_CLIENT, BootStatus.PANICKED),
+            BootStatus.PANICKED,
+            "client b: it broke",
+        ),
+        (
+            broken(GOOD_SERVER, BootStatus.HUNG),
+            replace(GOOD_CLIENT, trouble="silence 198.18.0.1"),
+            BootStatus.HUNG,
+            "server a: it broke",
+        ),
+        (
+            GOOD_SERVER,
+            replace(GOOD_CLIENT, trouble="silence 198.18.0.1"),
+            BootStatus.HUNG,
+            "client b: the server did not answer at 198.18.0.1",
+        ),
         (
             replace(GOOD_SERVER, trouble="card 00:01"),
             broken(GOOD_CLIENT, BootStatus.TIMED_OUT, given_up=True),
             BootStatus.HUNG,
             "server a: the kernel under test has no",
         ),
-        (replace(GOOD_SERVER, trouble="silence x"), GOOD_CLIENT, BootStatus.HUNG, "server a: nothing was heard of the client"),
-        (GOOD_SERVER, replace(GOOD_CLIENT, trouble="program cannot serve: no\x1b port"), BootStatus.HUNG, "server: cannot serve: no"),
-        (broken(GOOD_SERVER, BootStatus.TIMED_OUT, given_up=True), GOOD_CLIENT, BootStatus.TIMED_OUT, "it broke"),
-        (GOOD_SERVER, replace(GOOD_CLIENT, trouble="odd"), BootStatus.HUNG, "client b: the wire could not be used (odd)"),
+        (
+            replace(GOOD_SERVER, trouble="silence x"),
+            GOOD_CLIENT,
+            BootStatus.HUNG,
+            "server a: nothing was heard of the client",
+        ),
+        (
+            GOOD_SERVER,
+            replace(GOOD_CLIENT, trouble="program cannot serve: no\x1b port"),
+            BootStatus.HUNG,
+            "server: cannot serve: no",
+        ),
+        (
+            broken(GOOD_SERVER, BootStatus.TIMED_OUT, given_up=True),
+            GOOD_CLIENT,
+            BootStatus.TIMED_OUT,
+            "it broke",
+        ),
+        (
+            GOOD_SERVER,
+            replace(GOOD_CLIENT, trouble="odd"),
+            BootStatus.HUNG,
+            "client b: the wire could not be used (odd)",
+        ),
         (
             broken(GOOD_SERVER, BootStatus.PANICKED),
             Ending(role=CLIENT, box="b", fault=InfraError("no power"), given_up=False),
@@ -118,14 +209,18 @@ def test_two_that_went_well_are_up() -> None:
         ),
     ],
 )
-def test_one_that_breaks_is_named_and_the_one_that_we_ended_for_it_is_not(server: Ending, client: Ending, status: BootStatus, says: str) -> None:
+def test_one_that_breaks_is_named_and_the_one_that_we_ended_for_it_is_not(
+    server: Ending, client: Ending, status: BootStatus, says: str
+) -> None:
     verdict = judge("c", (server, client))
     assert (verdict.status, says in str(verdict.reason)) == (status, True), verdict
     assert "\x1b" not in str(verdict.reason)
 
 
 def test_a_fault_of_ours_is_told_with_its_box_and_not_that_of_the_one_that_waited() -> None:
-    waited = Ending(role=CLIENT, box="b", fault=InfraError("Nothing was booted on it"), given_up=True)
+    waited = Ending(
+        role=CLIENT, box="b", fault=InfraError("Nothing was booted on it"), given_up=True
+    )
     with pytest.raises(InfraError, match="Cluster c, server a: no kexec"):
         judge("c", (Ending(role=SERVER, box="a", fault=InfraError("no kexec")), waited))
 
@@ -143,7 +238,10 @@ def test_an_order_that_cannot_be_done_there_is_not_tried_again() -> None:
 
 @pytest.mark.parametrize(
     ("server", "client", "at"),
-    [("carrier eth0", "", r"at server a \(eth0\); see to the cable"), ("carrier eth0", "carrier eth1", r"server a \(eth0\) and client b \(eth1\)")],
+    [
+        ("carrier eth0", "", r"at server a \(eth0\); see to the cable"),
+        ("carrier eth0", "carrier eth1", r"server a \(eth0\) and client b \(eth1\)"),
+    ],
 )
 def test_a_cable_that_is_out_is_the_labs_fault(server: str, client: str, at: str) -> None:
     with pytest.raises(InfraError, match=at):
@@ -162,7 +260,9 @@ def test_a_cable_that_is_out_is_the_labs_fault(server: str, client: str, at: str
         ({SERVER: "idle", CLIENT: "idle"}, "idle"),
     ],
 )
-def test_a_cluster_does_what_the_one_does_that_has_come_least_far(phases: dict[str, str], both: str | None) -> None:
+def test_a_cluster_does_what_the_one_does_that_has_come_least_far(
+    phases: dict[str, str], both: str | None
+) -> None:
     assert pair.together(phases) == both
 
 
@@ -180,7 +280,10 @@ def test_controllers_that_want_two_boxes_in_opposite_order_all_get_them(tmp_path
                 inside.release()
         done.append(names)
 
-    threads = [threading.Thread(target=want, args=names, daemon=True) for names in (("a", "b"), ("b", "a")) * 2]
+    threads = [
+        threading.Thread(target=want, args=names, daemon=True)
+        for names in (("a", "b"), ("b", "a")) * 2
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -192,9 +295,15 @@ def test_controllers_that_want_two_boxes_in_opposite_order_all_get_them(tmp_path
 def test_who_waits_for_two_boxes_holds_neither(tmp_path: Path) -> None:
     told: list[str] = []
     busy = r"a and b are needed together, and testbox b is busy.*b\.lease"
-    with lease.one_boot(tmp_path, "b"), pytest.raises(InfraError, match=busy), lease.together(tmp_path, ["b", "a"], tell=told.append, patience=0.1):
+    with (
+        lease.one_boot(tmp_path, "b"),
+        pytest.raises(InfraError, match=busy),
+        lease.together(tmp_path, ["b", "a"], tell=told.append, patience=0.1),
+    ):
         raise AssertionError("b is busy")
-    assert told == ["Waiting: a and b are needed together, and testbox b is busy with another boot."]
+    assert told == [
+        "Waiting: a and b are needed together, and testbox b is busy with another boot."
+    ]
     with lease.one_boot(tmp_path, "a", patience=-1), lease.one_boot(tmp_path, "b", patience=-1):
         pass
 

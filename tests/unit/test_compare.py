@@ -21,7 +21,12 @@ values = st.floats(min_value=50, max_value=200)
 sides = st.lists(st.lists(values, min_size=1, max_size=4), min_size=1, max_size=6).map(
     lambda boots: [BootRuns(k=k, values=tuple(runs)) for k, runs in enumerate(boots)]
 )
-rules = st.builds(Rule, better=st.sampled_from(["higher", "lower", None]), paired=st.booleans(), layout=st.sampled_from([0.0, 0.002]))
+rules = st.builds(
+    Rule,
+    better=st.sampled_from(["higher", "lower", None]),
+    paired=st.booleans(),
+    layout=st.sampled_from([0.0, 0.002]),
+)
 
 
 def boots(text: str) -> list[BootRuns]:
@@ -34,8 +39,13 @@ def scaled(side: list[BootRuns], factor: float) -> list[BootRuns]:
 
 @settings(max_examples=40, deadline=None)
 @given(base=sides, head=sides, rule=rules, power=st.integers(-20, 20))
-def test_scaling_every_sample_changes_no_verdict(base: list[BootRuns], head: list[BootRuns], rule: Rule, power: int) -> None:
-    plain, other = compare(base, head, rule), compare(scaled(base, 2.0**power), scaled(head, 2.0**power), rule)
+def test_scaling_every_sample_changes_no_verdict(
+    base: list[BootRuns], head: list[BootRuns], rule: Rule, power: int
+) -> None:
+    plain, other = (
+        compare(base, head, rule),
+        compare(scaled(base, 2.0**power), scaled(head, 2.0**power), rule),
+    )
     assert (plain.verdict, plain.reason) == (other.verdict, other.reason)
     assert plain.change_pct == pytest.approx(other.change_pct, rel=1e-9, abs=1e-9)
 
@@ -51,7 +61,9 @@ def of_runs(*boots: list[float]) -> list[BootRuns]:
     head=of_runs([50.0, 50.0, 50.0, 51.0], [50.0], [50.0], [51.0], [57.0]),
     rule=Rule(better="higher", paired=True),
 )
-def test_swapping_sides_negates_the_effect_and_the_verdict(base: list[BootRuns], head: list[BootRuns], rule: Rule) -> None:
+def test_swapping_sides_negates_the_effect_and_the_verdict(
+    base: list[BootRuns], head: list[BootRuns], rule: Rule
+) -> None:
     there, back = compare(base, head, rule), compare(head, base, rule)
     assert there.effect is not None
     assert back.effect == pytest.approx(-there.effect, abs=1e-12)
@@ -61,7 +73,9 @@ def test_swapping_sides_negates_the_effect_and_the_verdict(base: list[BootRuns],
 
 @settings(max_examples=40, deadline=None)
 @given(base=sides, head=sides, rule=rules)
-def test_the_change_is_the_one_of_the_printed_means_and_lies_in_its_interval(base: list[BootRuns], head: list[BootRuns], rule: Rule) -> None:
+def test_the_change_is_the_one_of_the_printed_means_and_lies_in_its_interval(
+    base: list[BootRuns], head: list[BootRuns], rule: Rule
+) -> None:
     row = compare(base, head, rule)
     assert row.base.mean is not None
     assert row.head.mean is not None
@@ -72,7 +86,9 @@ def test_the_change_is_the_one_of_the_printed_means_and_lies_in_its_interval(bas
 
 @settings(max_examples=40, deadline=None)
 @given(base=sides, head=sides)
-def test_worse_and_better_need_an_interval_without_zero_and_the_least_effect(base: list[BootRuns], head: list[BootRuns]) -> None:
+def test_worse_and_better_need_an_interval_without_zero_and_the_least_effect(
+    base: list[BootRuns], head: list[BootRuns]
+) -> None:
     row = compare(base, head, HIGHER)
     if row.verdict in ("worse", "better"):
         assert row.interval_pct is not None
@@ -82,7 +98,9 @@ def test_worse_and_better_need_an_interval_without_zero_and_the_least_effect(bas
 
 @settings(max_examples=40, deadline=None)
 @given(base=sides, head=sides, order=st.randoms())
-def test_the_order_of_boots_is_irrelevant(base: list[BootRuns], head: list[BootRuns], order: object) -> None:
+def test_the_order_of_boots_is_irrelevant(
+    base: list[BootRuns], head: list[BootRuns], order: object
+) -> None:
     shuffled = list(base)
     order.shuffle(shuffled)  # type: ignore[attr-defined]
     assert compare(shuffled, head, PAIRED) == compare(base, head, PAIRED)
@@ -93,21 +111,32 @@ def test_the_order_of_boots_is_irrelevant(base: list[BootRuns], head: list[BootR
 def test_a_kernel_does_not_differ_from_itself(side: list[BootRuns]) -> None:
     assume(len(side) > 2)
     assert compare(side, side, PAIRED).verdict == "same"
-    assert compare(side, side, HIGHER).verdict in ("same", "unclear", "invalid")  # invalid: the boots drift
+    assert compare(side, side, HIGHER).verdict in (
+        "same",
+        "unclear",
+        "invalid",
+    )  # invalid: the boots drift
 
 
 @settings(max_examples=40, deadline=None)
 @given(base=sides, extra=st.floats(1.01, 2.0))
-def test_a_wider_layout_spread_never_turns_unclear_into_a_verdict(base: list[BootRuns], extra: float) -> None:
+def test_a_wider_layout_spread_never_turns_unclear_into_a_verdict(
+    base: list[BootRuns], extra: float
+) -> None:
     head = scaled(base, extra)
-    rows = [compare(base, head, replace(HIGHER, layout=layout)) for layout in (0.0, 0.003, 0.01, 0.03)]
+    rows = [
+        compare(base, head, replace(HIGHER, layout=layout)) for layout in (0.0, 0.003, 0.01, 0.03)
+    ]
     for narrow, wide in itertools.pairwise(rows):
         if narrow.verdict == "unclear":
             assert wide.verdict == "unclear"
 
 
 def test_more_runs_in_one_boot_are_no_more_evidence() -> None:
-    few, many = compare(boots("100;102;98"), boots("95;97;93"), HIGHER), compare(boots("100,100;102,102;98,98"), boots("95,95;97,97;93,93"), HIGHER)
+    few, many = (
+        compare(boots("100;102;98"), boots("95;97;93"), HIGHER),
+        compare(boots("100,100;102,102;98,98"), boots("95,95;97,97;93,93"), HIGHER),
+    )
     assert few.interval_pct == pytest.approx(many.interval_pct)
     assert (few.base.runs, many.base.runs) == (3, 6)
 
@@ -156,12 +185,20 @@ def test_a_metric_without_a_direction_changes() -> None:
 
 
 def test_lower_is_better_when_the_rule_says_so() -> None:
-    assert compare(boots("100;101;100"), boots("80;81;80"), Rule(better="lower")).verdict == "better"
+    assert (
+        compare(boots("100;101;100"), boots("80;81;80"), Rule(better="lower")).verdict == "better"
+    )
 
 
 @pytest.mark.parametrize(("base", "head"), [([], "1;2"), ("1;2", []), ([], [])])
-def test_a_missing_side_is_invalid_and_missing_stays_missing(base: list[BootRuns] | str, head: list[BootRuns] | str) -> None:
-    row = compare(boots(base) if isinstance(base, str) else base, boots(head) if isinstance(head, str) else head, HIGHER)
+def test_a_missing_side_is_invalid_and_missing_stays_missing(
+    base: list[BootRuns] | str, head: list[BootRuns] | str
+) -> None:
+    row = compare(
+        boots(base) if isinstance(base, str) else base,
+        boots(head) if isinstance(head, str) else head,
+        HIGHER,
+    )
     assert row.verdict == "invalid"
     assert row.change_pct is None
     assert None in (row.base.mean, row.head.mean)
@@ -182,15 +219,23 @@ def test_boots_without_values_are_not_zeros() -> None:
         ("5;5;5", "0;0;0", "better", -100.0),
     ],
 )
-def test_zero_and_negative_values_are_compared_by_their_difference(base: str, head: str, verdict: str, change: float | None) -> None:
+def test_zero_and_negative_values_are_compared_by_their_difference(
+    base: str, head: str, verdict: str, change: float | None
+) -> None:
     row = compare(boots(base), boots(head), Rule(better="lower"))
     assert row.verdict == verdict
     assert row.change_pct == (None if change is None else pytest.approx(change, abs=0.5))
 
 
 def test_rounding_alone_is_no_change() -> None:
-    assert compare(boots("3;3;3"), boots("4;4;4"), Rule(better="higher", resolution=0.0)).verdict == "better"
-    assert compare(boots("3;3;3"), boots("4;4;4"), Rule(better="higher", resolution=1.0)).verdict == "unclear"
+    assert (
+        compare(boots("3;3;3"), boots("4;4;4"), Rule(better="higher", resolution=0.0)).verdict
+        == "better"
+    )
+    assert (
+        compare(boots("3;3;3"), boots("4;4;4"), Rule(better="higher", resolution=1.0)).verdict
+        == "unclear"
+    )
 
 
 def test_a_boot_given_twice_is_refused() -> None:
@@ -202,7 +247,10 @@ def test_equal_kernels_rarely_look_different() -> None:
     rng = np.random.default_rng(5)
     alarms = 0
     for _ in range(2000):
-        base, head = ([BootRuns(k=k, values=(float(v),)) for k, v in enumerate(rng.normal(100, 2, 4))] for _ in range(2))
+        base, head = (
+            [BootRuns(k=k, values=(float(v),)) for k, v in enumerate(rng.normal(100, 2, 4))]
+            for _ in range(2)
+        )
         alarms += compare(base, head, HIGHER).verdict in ("worse", "better")
     assert alarms <= 22, "more than alpha = 0.005 and three standard errors of it"
 
@@ -212,19 +260,34 @@ def test_what_n_boots_resolve_agrees_with_simulation() -> None:
     pct = resolves(6, 0.02)
     seen = 0
     for _ in range(500):
-        base, head = ([BootRuns(k=k, values=(float(v),)) for k, v in enumerate(np.exp(rng.normal(m, 0.02, 6)))] for m in (0.0, -math.log1p(pct / 100)))
+        base, head = (
+            [
+                BootRuns(k=k, values=(float(v),))
+                for k, v in enumerate(np.exp(rng.normal(m, 0.02, 6)))
+            ]
+            for m in (0.0, -math.log1p(pct / 100))
+        )
         seen += compare(base, head, HIGHER).verdict == "worse"
     assert 0.72 <= seen / 500 <= 0.9
     assert resolves(1, 0.02) == math.inf
 
 
 def test_samples_as_typed_become_boots_and_runs() -> None:
-    assert parse_boots(" 1, 2 ;3,4.5; ") == [BootRuns(k=0, values=(1.0, 2.0)), BootRuns(k=1, values=(3.0, 4.5))]
+    assert parse_boots(" 1, 2 ;3,4.5; ") == [
+        BootRuns(k=0, values=(1.0, 2.0)),
+        BootRuns(k=1, values=(3.0, 4.5)),
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "no samples"), ("1,,2", "boot 1: a run has no value"), ("1;2,x", "boot 2: 'x' is not a number"), ("1;nan", "finite"), ("1;;2", "boot 2")],
+    [
+        ("", "no samples"),
+        ("1,,2", "boot 1: a run has no value"),
+        ("1;2,x", "boot 2: 'x' is not a number"),
+        ("1;nan", "finite"),
+        ("1;;2", "boot 2"),
+    ],
 )
 def test_samples_typed_wrong_are_explained(text: str, said: str) -> None:
     with pytest.raises(BadSamples, match=said):

@@ -28,7 +28,9 @@ Service = dict[str, Any]
 
 def compose(**given: str) -> dict[str, Any]:
     """The file with variables put in, as an engine's command does: `given`, else the default."""
-    document: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda match: given.get(match[1], match[2]), COMPOSE))
+    document: dict[str, Any] = yaml.safe_load(
+        _VARIABLE.sub(lambda match: given.get(match[1], match[2]), COMPOSE)
+    )
     return document
 
 
@@ -71,7 +73,9 @@ def test_every_service_runs_with_nothing_to_spare(name: str) -> None:
 @services
 def test_no_service_sees_the_engine_or_the_host(name: str) -> None:
     sources = [volume.split(":")[0] for volume in SERVICES[name].get("volumes", [])]
-    assert all(source in compose()["volumes"] or source.startswith("./dashboards/") for source in sources), sources
+    assert all(
+        source in compose()["volumes"] or source.startswith("./dashboards/") for source in sources
+    ), sources
 
 
 @services
@@ -98,7 +102,9 @@ def test_images_from_elsewhere_have_exact_versions(name: str) -> None:
     service = SERVICES[name]
     if "build" in service:
         assert service["image"].startswith("swingbot-")
-        assert service["build"]["args"]["BASE"] == re.search(r"^ARG BASE=(\S+)$", DOCKERFILE, re.M)[1]  # type: ignore[index]
+        assert (
+            service["build"]["args"]["BASE"] == re.search(r"^ARG BASE=(\S+)$", DOCKERFILE, re.M)[1]
+        )  # type: ignore[index]
     else:
         assert re.search(r":\d+\.\d+", service["image"]), service["image"]
 
@@ -121,7 +127,10 @@ def test_workers_have_no_way_to_the_database_nor_to_the_world() -> None:
 
 def test_each_password_is_shown_to_those_who_need_it() -> None:
     shown = {name: set(service.get("secrets", [])) for name, service in SERVICES.items()}
-    assert {name for name, secrets in shown.items() if "db_admin" in secrets} == {"postgres", "migrate"}
+    assert {name for name, secrets in shown.items() if "db_admin" in secrets} == {
+        "postgres",
+        "migrate",
+    }
     assert {name for name, secrets in shown.items() if "db_owner" in secrets} == {"migrate"}
     assert not any(shown[name] for name in WORKERS | {"keys", "git", "mail"})
     assert set().union(*shown.values()) == set(compose()["secrets"])
@@ -156,17 +165,27 @@ def test_every_variable_is_explained_with_its_default_and_none_is_left_over() ->
 
 def test_all_settings_that_parts_get_are_settings() -> None:
     defaults = load(None, {})
-    known = {f"SWINGBOT_{section}_{field.name}".upper() for section in SECTIONS for field in dataclasses.fields(getattr(defaults, section))}
+    known = {
+        f"SWINGBOT_{section}_{field.name}".upper()
+        for section in SECTIONS
+        for field in dataclasses.fields(getattr(defaults, section))
+    }
     # Options of `swingbot db roles`, and what workers and Grafana read by themselves.
-    others = re.compile(r"SWINGBOT_(?:DB_ADMIN_URL|DB_ADMIN_PASSWORD_FILE|DB_GRAFANA_PASSWORD_FILE|BUILD_\w+|GRAFANA_\w+)|POSTGRES_\w+|GF_\w+")
+    others = re.compile(
+        r"SWINGBOT_(?:DB_ADMIN_URL|DB_ADMIN_PASSWORD_FILE|DB_GRAFANA_PASSWORD_FILE|BUILD_\w+|GRAFANA_\w+)|POSTGRES_\w+|GF_\w+"
+    )
     for name, service in SERVICES.items():
         environment = {key: str(value) for key, value in service.get("environment", {}).items()}
-        assert not [key for key in environment if key not in known and not others.fullmatch(key)], name
+        assert not [key for key in environment if key not in known and not others.fullmatch(key)], (
+            name
+        )
         load(None, environment)
 
 
 def test_the_master_speaks_tls_to_workers_and_pages_are_where_their_links_say() -> None:
-    settings = load(None, {key: str(value) for key, value in SERVICES["master"]["environment"].items()})
+    settings = load(
+        None, {key: str(value) for key, value in SERVICES["master"]["environment"].items()}
+    )
     assert settings.buildbot.tls_certificate
     assert settings.buildbot.tls_key
     assert settings.exchange_url == "http://web:8010"
@@ -195,7 +214,11 @@ def test_images_name_no_address_and_come_from_one_base() -> None:
 
 
 def test_only_what_images_hold_is_sent_to_the_engine() -> None:
-    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     assert lines[0] == "*"
     assert not [line for line in lines if "secrets" in line or "env" in line]
 
@@ -205,7 +228,15 @@ def test_the_part_of_the_lock_holds_all_that_it_needs_and_no_tests() -> None:
     project, lock = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.lock").read_text()
     part = locked.part(lock, locked.declared(project, ["worker"]))
     names = set(locked.blocks(part))
-    assert {"buildbot-worker", "twisted", "zope-interface", "cffi", "pyyaml", "httpx", "httpcore"} <= names
+    assert {
+        "buildbot-worker",
+        "twisted",
+        "zope-interface",
+        "cffi",
+        "pyyaml",
+        "httpx",
+        "httpcore",
+    } <= names
     assert not {"pytest", "mypy", "ansible-core", "buildbot", "sqlalchemy"} & names
     assert all("--hash=sha256:" in block for block in locked.blocks(part).values())
     everything = locked.part(lock, locked.declared(project, ["master", "worker", "test", "lab"]))
@@ -253,12 +284,21 @@ def test_keys_made_again_are_the_same_but_for_the_certificate_and_apart(tmp_path
     seen = []
     for _ in range(2):
         keys.make(tmp_path)
-        seen.append({str(file.relative_to(tmp_path)): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()})
+        seen.append(
+            {
+                str(file.relative_to(tmp_path)): file.read_bytes()
+                for file in tmp_path.rglob("*")
+                if file.is_file()
+            }
+        )
     changed = {name for name, content in seen[0].items() if seen[1][name] != content}
     assert changed <= {"master/master.pem", "master/master.key"}
     assert "master/master.pem" in changed
     for worker, directory in keys.WORKERS.items():
-        assert {name for name in seen[1] if name.startswith(f"{directory}/")} == {f"{directory}/secret", f"{directory}/ca.pem"}
+        assert {name for name in seen[1] if name.startswith(f"{directory}/")} == {
+            f"{directory}/secret",
+            f"{directory}/ca.pem",
+        }
         assert seen[1][f"{directory}/secret"] == seen[1][f"master/workers/{worker}"]
     assert seen[1]["builder/secret"] != seen[1]["testbox/secret"]
 
@@ -269,7 +309,13 @@ def test_preparing_twice_changes_no_password(tmp_path: Path) -> None:
     shutil.copy(ROOT / ".env.example", tmp_path)
     made = []
     for _ in range(2):
-        subprocess.run(["sh", "docker/prepare"], cwd=tmp_path, check=True, capture_output=True, env={"PATH": "/usr/bin:/bin"})
+        subprocess.run(
+            ["sh", "docker/prepare"],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            env={"PATH": "/usr/bin:/bin"},
+        )
         made.append({file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()})
     assert made[0] == made[1]
     assert set(made[0]) == set(compose()["secrets"])
@@ -284,5 +330,25 @@ def test_the_builders_filter_denies_what_harms_a_host_and_allows_what_walls_are_
     (rule,) = profile["syscalls"]
     assert (profile["defaultAction"], rule["action"]) == ("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO")
     assert len(rule["names"]) == len(set(rule["names"]))
-    assert {"bpf", "kexec_load", "init_module", "keyctl", "perf_event_open", "open_by_handle_at", "userfaultfd", "io_uring_setup"} <= set(rule["names"])
-    assert not {"clone", "clone3", "unshare", "mount", "umount2", "pivot_root", "prctl", "seccomp", "chroot", "sethostname"} & set(rule["names"])
+    assert {
+        "bpf",
+        "kexec_load",
+        "init_module",
+        "keyctl",
+        "perf_event_open",
+        "open_by_handle_at",
+        "userfaultfd",
+        "io_uring_setup",
+    } <= set(rule["names"])
+    assert not {
+        "clone",
+        "clone3",
+        "unshare",
+        "mount",
+        "umount2",
+        "pivot_root",
+        "prctl",
+        "seccomp",
+        "chroot",
+        "sethostname",
+    } & set(rule["names"])

@@ -13,7 +13,10 @@ from tests.demo import process, tree
 
 SEEDS = range(1, 51)
 PLANTS = ("large", "medium", "small", "init", "slub", "memory", "swap")
-CACHE = Path(os.environ.get("SWINGBOT_PATHS_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swingbot")
+CACHE = Path(
+    os.environ.get("SWINGBOT_PATHS_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swingbot"
+)
 
 
 def quiet(line: str) -> None:
@@ -38,7 +41,9 @@ def repo(mm: Path, tmp_path: Path) -> Path:
 def stacked(repo: Path, patches: list[str]) -> str:
     """The tree that these patches give in this order, in one go."""
     with tree.with_index(repo, tree.SOURCE_REF) as git:
-        git.run("apply", "--cached", "-", stdin=b"".join(tree.patch_text(name)[1] for name in patches))
+        git.run(
+            "apply", "--cached", "-", stdin=b"".join(tree.patch_text(name)[1] for name in patches)
+        )
         return git.run("write-tree")
 
 
@@ -51,7 +56,13 @@ def test_every_seed_gives_patches_that_apply_in_their_order(mm: Path) -> None:
     with tree.with_index(mm, tree.SOURCE_REF) as git:
         for seed in SEEDS:
             patches = patches_of(tree.Recipe(seed=seed, plant=tree.plant_of_seed(seed)))
-            assert git.attempt("apply", "--cached", "--check", "-", stdin=b"".join(tree.patch_text(name)[1] for name in patches)) == (0, "")
+            assert git.attempt(
+                "apply",
+                "--cached",
+                "--check",
+                "-",
+                stdin=b"".join(tree.patch_text(name)[1] for name in patches),
+            ) == (0, "")
 
 
 @pytest.mark.parametrize("plant", [*PLANTS, "none"])
@@ -62,8 +73,15 @@ def test_the_order_of_the_patches_does_not_change_what_they_make(mm: Path, plant
 
 def test_broken_commits_apply_wherever_they_are_asked_for(mm: Path) -> None:
     for place in (1, 7, 17):
-        slots, _ = tree.plan(tree.Recipe(seed=3, plant="large", unbuildable=place, hanging=place + 2, header=5))
-        assert [slots[place - 1].role, slots[place].role, slots[place + 1].role, slots[4].role] == ["unbuildable", "mended", "hanging", "header"]
+        slots, _ = tree.plan(
+            tree.Recipe(seed=3, plant="large", unbuildable=place, hanging=place + 2, header=5)
+        )
+        assert [slots[place - 1].role, slots[place].role, slots[place + 1].role, slots[4].role] == [
+            "unbuildable",
+            "mended",
+            "hanging",
+            "header",
+        ]
         stacked(mm, ["given-lru-one", *(slot.patch for slot in slots)])
 
 
@@ -72,7 +90,13 @@ def test_a_series_has_one_culprit_two_look_alikes_one_gain_and_one_that_changes_
         for plant in PLANTS:
             roles = [slot.role for slot in tree.plan(tree.Recipe(seed=seed, plant=plant))[0]]
             counts = {role: roles.count(role) for role in roles}
-            assert counts == {"culprit": 1, "look-alike": 2, "improvement": 1, "same-image": 1, "harmless": 15}
+            assert counts == {
+                "culprit": 1,
+                "look-alike": 2,
+                "improvement": 1,
+                "same-image": 1,
+                "harmless": 15,
+            }
 
 
 def test_without_a_plant_nothing_is_a_culprit_and_there_are_as_many_commits() -> None:
@@ -81,13 +105,20 @@ def test_without_a_plant_nothing_is_a_culprit_and_there_are_as_many_commits() ->
 
 
 def test_the_place_of_the_culprit_follows_the_seed_and_is_never_the_first() -> None:
-    places = {[slot.role for slot in tree.plan(tree.Recipe(seed=seed, plant="large"))[0]].index("culprit") + 1 for seed in SEEDS}
+    places = {
+        [slot.role for slot in tree.plan(tree.Recipe(seed=seed, plant="large"))[0]].index("culprit")
+        + 1
+        for seed in SEEDS
+    }
     assert min(places) >= 2 and len(places) >= 15
 
 
 def test_the_places_of_the_others_follow_the_seed_too() -> None:
     for role in ("improvement", "same-image"):
-        places = {[slot.role for slot in tree.plan(tree.Recipe(seed=seed, plant="large"))[0]].index(role) for seed in SEEDS}
+        places = {
+            [slot.role for slot in tree.plan(tree.Recipe(seed=seed, plant="large"))[0]].index(role)
+            for seed in SEEDS
+        }
         assert len(places) >= 10
 
 
@@ -101,7 +132,12 @@ def test_a_series_is_as_long_as_asked(count: int) -> None:
 
 
 def test_no_commit_comes_twice() -> None:
-    patches = [slot.patch for slot in tree.plan(tree.Recipe(seed=9, plant="swap", count=40, unbuildable=3, unbootable=8, header=11))[0]]
+    patches = [
+        slot.patch
+        for slot in tree.plan(
+            tree.Recipe(seed=9, plant="swap", count=40, unbuildable=3, unbootable=8, header=11)
+        )[0]
+    ]
     assert len(set(patches)) == 40
 
 
@@ -124,14 +160,36 @@ def test_what_cannot_be_made_is_refused(recipe: tree.Recipe) -> None:
 def test_no_commit_message_gives_its_role_away() -> None:
     for path in (tree.HERE / "series").glob("*.patch"):
         message = tree.patch_text(path.stem)[0].lower()
-        assert not any(word in message for word in ("plant", "culprit", "look-alike", "regress", "harmless", "slower", "demo", "swingbot"))
+        assert not any(
+            word in message
+            for word in (
+                "plant",
+                "culprit",
+                "look-alike",
+                "regress",
+                "harmless",
+                "slower",
+                "demo",
+                "swingbot",
+            )
+        )
         assert max(map(len, message.splitlines())) <= 75
 
 
 def test_every_patch_has_a_role_and_every_role_a_patch() -> None:
     book = tree.catalogue()
-    named = {name for plant in book["plants"].values() for name in (plant["patch"], plant["given"], plant["improvement"], *plant["look_alikes"]) if name}
-    named |= {*book["harmless"], *book["same_image"], book["header"], *(name for pair in book["broken"].values() for name in pair)}
+    named = {
+        name
+        for plant in book["plants"].values()
+        for name in (plant["patch"], plant["given"], plant["improvement"], *plant["look_alikes"])
+        if name
+    }
+    named |= {
+        *book["harmless"],
+        *book["same_image"],
+        book["header"],
+        *(name for pair in book["broken"].values() for name in pair),
+    }
     assert named == {path.stem for path in (tree.HERE / "series").glob("*.patch")}
 
 
@@ -147,11 +205,17 @@ def test_equal_arguments_give_equal_ids(repo: Path) -> None:
 def test_the_branch_is_what_the_series_says(repo: Path) -> None:
     series = tree.make_series(repo, 7, "small", progress=quiet)
     git = tree.Repository(repo)
-    assert git.run("rev-list", "--reverse", f"{series.base}..{series.branch}").split() == [commit.sha for commit in series.commits]
+    assert git.run("rev-list", "--reverse", f"{series.base}..{series.branch}").split() == [
+        commit.sha for commit in series.commits
+    ]
     assert series.position is not None and series.commits[series.position - 1].sha == series.culprit
-    changed = git.run("diff-tree", "-r", "--name-only", f"{series.culprit}^", str(series.culprit)).split()
+    changed = git.run(
+        "diff-tree", "-r", "--name-only", f"{series.culprit}^", str(series.culprit)
+    ).split()
     assert changed == ["mm/page_alloc.c"]
-    assert git.run("rev-parse", f"{series.tip}^{{tree}}") == stacked(repo, patches_of(tree.Recipe(seed=7, plant="small")))
+    assert git.run("rev-parse", f"{series.tip}^{{tree}}") == stacked(
+        repo, patches_of(tree.Recipe(seed=7, plant="small"))
+    )
 
 
 def rewritten(repo: Path, path: str, contents: bytes) -> None:
@@ -173,7 +237,11 @@ def test_on_another_tree_what_does_not_apply_is_left_out_and_said(repo: Path) ->
 def test_on_another_tree_without_the_given_nothing_is_undone(repo: Path) -> None:
     rewritten(repo, "mm/swap.c", b"/* all different */\n")
     series = tree.make_series(repo, 2, "large", onto="other", progress=quiet)
-    assert series.improvement is None and series.base == tree.Repository(repo).commit_id("other") and len(series.commits) == 20
+    assert (
+        series.improvement is None
+        and series.base == tree.Repository(repo).commit_id("other")
+        and len(series.commits) == 20
+    )
 
 
 def test_a_plant_that_does_not_apply_is_an_error(repo: Path) -> None:
@@ -196,16 +264,30 @@ def tarball(path: Path, files: dict[str, bytes]) -> Path:
 
 
 def test_the_import_takes_every_file_whatever_gitignore_says(tmp_path: Path) -> None:
-    source = tarball(tmp_path / "a.tar.xz", {".gitignore": b"/*\n", 'a b/"q".c': b"int x;\n", "run": b"#!/bin/sh\n", "link": b"-> run", "empty": b""})
+    source = tarball(
+        tmp_path / "a.tar.xz",
+        {
+            ".gitignore": b"/*\n",
+            'a b/"q".c': b"int x;\n",
+            "run": b"#!/bin/sh\n",
+            "link": b"-> run",
+            "empty": b"",
+        },
+    )
     commit = tree.import_source(source, tmp_path / "r.git", quiet)
-    listed = process.run(["git", "-C", tmp_path / "r.git", "ls-tree", "-r", "-z", commit]).split("\0")
+    listed = process.run(["git", "-C", tmp_path / "r.git", "ls-tree", "-r", "-z", commit]).split(
+        "\0"
+    )
     assert {(line.split()[0], line.partition("\t")[2]) for line in listed if line} == {
         ("100644", ".gitignore"), ("100644", 'a b/"q".c'), ("100755", "run"), ("120000", "link"), ("100644", "empty"),
     }  # fmt: skip
 
 
 def test_a_kept_source_is_used_again_and_never_for_another_tarball(tmp_path: Path) -> None:
-    one, two = tarball(tmp_path / "1.tar.xz", {"mm/a.c": b"1\n"}), tarball(tmp_path / "2.tar.xz", {"mm/a.c": b"2\n"})
+    one, two = (
+        tarball(tmp_path / "1.tar.xz", {"mm/a.c": b"1\n"}),
+        tarball(tmp_path / "2.tar.xz", {"mm/a.c": b"2\n"}),
+    )
     kept = tree.kept_import(one, tmp_path / "cache", quiet)
     made = kept.stat().st_ino
     assert tree.kept_import(one, tmp_path / "cache", quiet).stat().st_ino == made
@@ -229,13 +311,17 @@ def test_a_missing_source_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_a_tree_that_is_no_kernel_is_refused(tmp_path: Path) -> None:
-    tree.import_source(tarball(tmp_path / "1.tar.xz", {"README": b"1\n"}), tmp_path / "other.git", quiet)
+    tree.import_source(
+        tarball(tmp_path / "1.tar.xz", {"README": b"1\n"}), tmp_path / "other.git", quiet
+    )
     with pytest.raises(tree.TreeError, match="not a kernel tree"):
         tree.use_tree(tmp_path / "r.git", str(tmp_path / "other.git"), "debian", quiet)
 
 
 def test_a_ref_that_is_not_there_is_named(tmp_path: Path) -> None:
-    tree.import_source(tarball(tmp_path / "1.tar.xz", {"README": b"1\n"}), tmp_path / "other.git", quiet)
+    tree.import_source(
+        tarball(tmp_path / "1.tar.xz", {"README": b"1\n"}), tmp_path / "other.git", quiet
+    )
     with pytest.raises(tree.TreeError, match=r"cannot fetch v9\.9"):
         tree.use_tree(tmp_path / "r.git", str(tmp_path / "other.git"), "v9.9", quiet)
 
@@ -244,4 +330,8 @@ def test_every_commit_changes_one_c_file_of_mm() -> None:
     for path in (tree.HERE / "series").glob("*.patch"):
         files = [line[6:] for line in path.read_text().splitlines() if line.startswith("+++ b/")]
         assert len(files) == 1
-        assert files[0] == "include/linux/mm.h" if path.stem == "header" else Path(files[0]).parent == Path("mm") and files[0].endswith(".c")
+        assert (
+            files[0] == "include/linux/mm.h"
+            if path.stem == "header"
+            else Path(files[0]).parent == Path("mm") and files[0].endswith(".c")
+        )

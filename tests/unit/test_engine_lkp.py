@@ -79,8 +79,18 @@ def run_here(place: Path, made: LkpEngine, runs: int = 1) -> Results:
         path = place / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.content)
-    env = {"SWINGBOT_WORK": str(place / "work"), "SWINGBOT_LKP_ROOT": str(place / "lkp"), "HERE": str(place), "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
-    subprocess.run(["sh", "-c", f'exec sh "{place}/job/run.sh" 3>"{place}/results.tar"'], env=os.environ | env, check=True, timeout=60)
+    env = {
+        "SWINGBOT_WORK": str(place / "work"),
+        "SWINGBOT_LKP_ROOT": str(place / "lkp"),
+        "HERE": str(place),
+        "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
+    }
+    subprocess.run(
+        ["sh", "-c", f'exec sh "{place}/job/run.sh" 3>"{place}/results.tar"'],
+        env=os.environ | env,
+        check=True,
+        timeout=60,
+    )
     return read_results(place / "results.tar")
 
 
@@ -94,31 +104,45 @@ def test_a_run_is_one_lkp_run_with_our_commit_kconfig_and_compiler(tmp_path: Pat
     assert f"-s commit: {KERNEL['commit']} -s kconfig: vm-x86_64 -s compiler: gcc-12 " in asked[0]
     assert "hackbench:\n" in (tmp_path / "job.yaml").read_text()
     assert f"arch: {os.uname().machine}\n" in (tmp_path / "job.yaml").read_text()
-    parsed = parse_results(tmp_path / "results.tar", [UnitJob(name="hackbench-a", program="hackbench", params=HACKBENCH.params, runs=2)], PROGRAMS)
+    parsed = parse_results(
+        tmp_path / "results.tar",
+        [UnitJob(name="hackbench-a", program="hackbench", params=HACKBENCH.params, runs=2)],
+        PROGRAMS,
+    )
     assert [(run.status, run.samples) for run in parsed] == [("ok", SAMPLES)] * 2
     kept = results.runs["hackbench-a", 1]
     assert kept["lkp.result_root"].endswith("/debian/defconfig/gcc/v6.1/0\n")
     assert {"engine", "stdout", "lkp.stats.json", "lkp.asked.yaml", "rc", "seconds"} <= kept.keys()
 
 
-def test_lkp_s_matrices_are_not_even_sent_and_its_numbered_result_is_taken_away(tmp_path: Path) -> None:
+def test_lkp_s_matrices_are_not_even_sent_and_its_numbered_result_is_taken_away(
+    tmp_path: Path,
+) -> None:
     results = run_here(tmp_path, stand_in(tmp_path))
     assert not [name for files in results.runs.values() for name in files if "matrix" in name]
     assert not list(tmp_path.glob("result/*/*/*/*/*/*/*/0"))
 
 
 def test_a_failed_test_has_its_exit_status_though_lkp_run_ended_with_0(tmp_path: Path) -> None:
-    fails = 'printf "test.hackbench.exit_code.99: 1\\nexit_fail: 1\\n" >"$root/last_state"; echo "{}" >"$root/stats.json"\n' + LINK
+    fails = (
+        'printf "test.hackbench.exit_code.99: 1\\nexit_fail: 1\\n" >"$root/last_state"; echo "{}" >"$root/stats.json"\n'
+        + LINK
+    )
     results = run_here(tmp_path, stand_in(tmp_path, fails))
     assert results.runs["hackbench-a", 0]["rc"] == "99\n"
 
 
-def test_a_run_of_which_nothing_is_left_does_not_get_the_result_of_the_last_one(tmp_path: Path) -> None:
+def test_a_run_of_which_nothing_is_left_does_not_get_the_result_of_the_last_one(
+    tmp_path: Path,
+) -> None:
     once = f'[ "$(wc -l <"$HERE/asked")" = 1 ] || {{ echo "WARN -- x" >&2; echo "an error: cannot create more result_roots"; exit 0; }}\n{LINK}'
     results = run_here(tmp_path, stand_in(tmp_path, once), runs=2)
     first, second = (results.runs["hackbench-a", number] for number in (0, 1))
     assert (first["rc"], second["rc"]) == ("0\n", "1\n")
-    assert second["stderr"].splitlines()[-1] == "lkp run left no result: an error: cannot create more result_roots"
+    assert (
+        second["stderr"].splitlines()[-1]
+        == "lkp run left no result: an error: cannot create more result_roots"
+    )
     assert "lkp.stats.json" not in second
 
 
@@ -135,7 +159,10 @@ def test_a_file_too_large_for_a_run_is_left_out_and_named(tmp_path: Path) -> Non
     ("gone", "said"),
     [
         ("lkp-src/bin/lkp", "lkp-tests is not at"),
-        ("lkp-src/programs/hackbench/run", "has no programs/hackbench/run; versions before March 2026 have another layout"),
+        (
+            "lkp-src/programs/hackbench/run",
+            "has no programs/hackbench/run; versions before March 2026 have another layout",
+        ),
         ("lkp-src/bin/event/wakeup", "bin/event/wakeup of the lkp-tests at"),
         ("lkp/benchmarks/hackbench", "LKP's benchmark is not in"),
         (f"lkp-src/hosts/{os.uname().nodename}", "LKP knows no host"),
@@ -156,19 +183,42 @@ def test_another_commit_than_the_testbox_wants_is_refused_on_the_box(tmp_path: P
     git = ["git", "-C", made.src, "-c", "user.name=a", "-c", "user.email=a@b.example"]
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
         subprocess.run([*git, *words], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     wanted = "0" * 10 if not head.startswith("0" * 10) else "1" * 10
     results = run_here(tmp_path, LkpEngine(src=made.src, commit=wanted))
-    assert results.facts[engine.PROBLEM].strip() == f"the lkp-tests at {made.src} is {head}, not {wanted}"
-    assert run_here(tmp_path, LkpEngine(src=made.src, commit=head[:12])).facts["version.lkp-tests"].strip() == head
+    assert (
+        results.facts[engine.PROBLEM].strip()
+        == f"the lkp-tests at {made.src} is {head}, not {wanted}"
+    )
+    assert (
+        run_here(tmp_path, LkpEngine(src=made.src, commit=head[:12]))
+        .facts["version.lkp-tests"]
+        .strip()
+        == head
+    )
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_the_script_has_nothing_that_shellcheck_knows_to_be_wrong(tmp_path: Path, alone: bool) -> None:
+def test_the_script_has_nothing_that_shellcheck_knows_to_be_wrong(
+    tmp_path: Path, alone: bool
+) -> None:
     script = tmp_path / "run.sh"
-    script.write_text(lkp.script(LkpEngine(src="/opt/lkp-tests", commit="bbbc29c495"), [HACKBENCH], KERNEL, alone=alone))
+    script.write_text(
+        lkp.script(
+            LkpEngine(src="/opt/lkp-tests", commit="bbbc29c495"), [HACKBENCH], KERNEL, alone=alone
+        )
+    )
     # our own runner's functions are in it too and not all are called
-    argv = [str(Path(sys.executable).with_name("shellcheck")), "-s", "dash", "-e", "SC2317,SC2034", str(script)]
+    argv = [
+        str(Path(sys.executable).with_name("shellcheck")),
+        "-s",
+        "dash",
+        "-e",
+        "SC2317,SC2034",
+        str(script),
+    ]
     checked = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout) == (0, "")
 
@@ -179,7 +229,11 @@ def test_the_script_has_nothing_that_shellcheck_knows_to_be_wrong(tmp_path: Path
 def a_lab(tmp_path: Path, made: LkpEngine) -> Lab:
     lab = played_lab(tmp_path)
     path = lab.site.workers / "testboxes" / "played.yaml"
-    path.write_text(path.read_text().replace('"driver"', f'"engine": "lkp", "lkp": {{"src": "{made.src}"}}, "driver"'))
+    path.write_text(
+        path.read_text().replace(
+            '"driver"', f'"engine": "lkp", "lkp": {{"src": "{made.src}"}}, "driver"'
+        )
+    )
     return lab
 
 
@@ -196,18 +250,34 @@ def test_a_job_that_lkp_can_t_run_is_told_before_anything_boots(tmp_path: Path) 
     lab = a_lab(tmp_path, LkpEngine(src="/nowhere/lkp-tests"))
     outcome = lab.boot([{"name": "p", "program": "prints", "params": {}, "runs": 1}])
     assert outcome["status"] == "infra"
-    assert outcome["reason"].startswith("p: engine lkp can't run prints: lkp-tests has no such program")
+    assert outcome["reason"].startswith(
+        "p: engine lkp can't run prints: lkp-tests has no such program"
+    )
     assert not (lab.out / "console.log").exists()
     outcome = lab.boot([HACKBENCH.to_json() | {"monitors": ["perf-profile"]}])
-    assert outcome["reason"].startswith("hackbench-a: engine lkp has no runs for the monitor perf-profile")
+    assert outcome["reason"].startswith(
+        "hackbench-a: engine lkp has no runs for the monitor perf-profile"
+    )
 
 
 def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
-    lab = cast(ServiceLab, SimpleNamespace(testboxes={"box": box("engine: lkp\nlkp: {src: /opt/lkp}\n")}, programs=PROGRAMS))
+    lab = cast(
+        ServiceLab,
+        SimpleNamespace(
+            testboxes={"box": box("engine: lkp\nlkp: {src: /opt/lkp}\n")}, programs=PROGRAMS
+        ),
+    )
     store = cast(Store, SimpleNamespace(add_spec=lambda jobs: jobs[0].name))
-    assert resolve_parts(lab, store, [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")], ["box"], {}) == [("box", "h-pipe")]
-    with pytest.raises(RequestError, match="p-1: engine lkp can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf"):
-        resolve_parts(lab, store, [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")], ["box"], {})
+    assert resolve_parts(
+        lab, store, [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")], ["box"], {}
+    ) == [("box", "h-pipe")]
+    with pytest.raises(
+        RequestError,
+        match="p-1: engine lkp can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf",
+    ):
+        resolve_parts(
+            lab, store, [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")], ["box"], {}
+        )
 
 
 # --- the testbox
@@ -218,7 +288,9 @@ def box(more: str) -> Testbox:
 
 
 def test_a_testbox_without_an_engine_has_ours() -> None:
-    assert (box("").engine, box("engine: swingbot\n").engine, box("").to_json()["engine"]) == ("swingbot",) * 3
+    assert (box("").engine, box("engine: swingbot\n").engine, box("").to_json()["engine"]) == (
+        "swingbot",
+    ) * 3
 
 
 def test_a_testbox_with_the_engine_lkp_says_where_lkp_tests_is() -> None:
@@ -234,11 +306,20 @@ def test_a_testbox_with_the_engine_lkp_says_where_lkp_tests_is() -> None:
         ("engine: lpk\n", "line 8: engine 'lpk' is unknown; known are swingbot, lkp"),
         ("engine: lkp\n", "line 8: engine lkp needs a table lkp with src"),
         ("lkp: {src: /opt/lkp}\n", "line 8: lkp says where lkp-tests is, but nothing would use it"),
-        ("engine: lkp\nlkp: {src: opt/lkp}\n", "line 9: src is 'opt/lkp', must be the absolute path"),
+        (
+            "engine: lkp\nlkp: {src: opt/lkp}\n",
+            "line 9: src is 'opt/lkp', must be the absolute path",
+        ),
         ("engine: lkp\nlkp: {src: /opt/../etc}\n", "line 9: src is '/opt/../etc', must be"),
         ("engine: lkp\nlkp: {src: '/opt/$(id)'}\n", "line 9: src is '/opt/$(id)', must be"),
-        ("engine: lkp\nlkp: {src: /opt/lkp, commit: master}\n", "line 9: commit is 'master', must be 7 to 40 hex digits"),
-        ("engine: lkp\nlkp: {src: /opt/lkp, version: 1}\n", "line 9: key 'version' is unknown here; known are src"),
+        (
+            "engine: lkp\nlkp: {src: /opt/lkp, commit: master}\n",
+            "line 9: commit is 'master', must be 7 to 40 hex digits",
+        ),
+        (
+            "engine: lkp\nlkp: {src: /opt/lkp, version: 1}\n",
+            "line 9: key 'version' is unknown here; known are src",
+        ),
     ],
 )
 def test_a_wrong_engine_is_told_with_its_line(more: str, said: str) -> None:
@@ -271,5 +352,8 @@ def test_a_package_brings_what_it_depends_on_and_no_more() -> None:
     )
     assert known[0]["ruby"] == Package("1:3.1", [["pre"], ["ruby3.1", "ruby2"], ["libc6"]])
     assert closure(["ruby"], known, {"perl"}) == ["libc6", "ruby", "ruby3.1"]
-    with pytest.raises(InfraError, match="The Debian packages removed are not on this worker; apt-get install removed"):
+    with pytest.raises(
+        InfraError,
+        match="The Debian packages removed are not on this worker; apt-get install removed",
+    ):
         closure(["ruby", "removed"], known, set())

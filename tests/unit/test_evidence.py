@@ -23,14 +23,18 @@ def noise(seed: int, n: int, sd: float = 0.007, mean: float = 0.0) -> list[float
 
 
 @pytest.mark.parametrize(("df", "fixed"), [(3, 0.0), (16, 0.0), (5, 1.5)])
-def test_the_bayes_factor_is_the_one_of_the_model_written_out(monkeypatch: pytest.MonkeyPatch, df: int, fixed: float) -> None:
+def test_the_bayes_factor_is_the_one_of_the_model_written_out(
+    monkeypatch: pytest.MonkeyPatch, df: int, fixed: float
+) -> None:
     monkeypatch.setattr(evidence, "FLOOR", 0.0)
     seen, width, sd = np.array(noise(1, 6, mean=-0.004)), 4.0, 0.006
 
     def marginal(spread: float) -> float:
         return float(multivariate_t(np.zeros(6), sd**2 * (np.eye(6) + spread), df=df).logpdf(seen))
 
-    found = log_bayes_factor(6, seen[None].mean(axis=1), ((seen - seen.mean()) ** 2).sum()[None], df, sd, width, fixed)
+    found = log_bayes_factor(
+        6, seen[None].mean(axis=1), ((seen - seen.mean()) ** 2).sum()[None], df, sd, width, fixed
+    )
     assert float(found[0]) == pytest.approx(marginal(fixed + width) - marginal(fixed))
 
 
@@ -39,13 +43,19 @@ def test_without_a_record_it_is_that_of_the_t_test(monkeypatch: pytest.MonkeyPat
     seen, g = np.array([0.02, 0.03, 0.01, 0.025]), 4.0
     n, nu = len(seen), len(seen) - 1
     t2 = n * seen.mean() ** 2 / seen.var(ddof=1)
-    expected = (1 + n * g) ** -0.5 * ((1 + t2 / nu) / (1 + t2 / (nu * (1 + n * g)))) ** ((nu + 1) / 2)
-    found = log_bayes_factor(n, seen[None].mean(axis=1), ((seen - seen.mean()) ** 2).sum()[None], 0.0, 0.0, g)
+    expected = (1 + n * g) ** -0.5 * ((1 + t2 / nu) / (1 + t2 / (nu * (1 + n * g)))) ** (
+        (nu + 1) / 2
+    )
+    found = log_bayes_factor(
+        n, seen[None].mean(axis=1), ((seen - seen.mean()) ** 2).sum()[None], 0.0, 0.0, g
+    )
     assert math.exp(float(found[0])) == pytest.approx(expected)
 
 
 @given(steps, steps)
-def test_pairs_that_come_after_the_decision_change_nothing(first: list[float], later: list[float]) -> None:
+def test_pairs_that_come_after_the_decision_change_nothing(
+    first: list[float], later: list[float]
+) -> None:
     found = sequential(first, RECORD, WORSE)
     if found.answer != "more":
         assert sequential([*first, *later], RECORD, WORSE) == found
@@ -78,7 +88,11 @@ def test_a_change_far_below_the_minimum_is_given_up_soon() -> None:
 
 def test_identical_values_are_no_infinite_evidence_and_no_change() -> None:
     assert sequential([0.0] * 20, PairPrior(sd=1e-9, df=16), WORSE).answer == "reject"
-    found = sequential([-0.05] * 6, PairPrior(sd=0.0028, df=1.5), Gate(direction=-1, min_effect=0.04, layout=0.002, min_pairs=2))
+    found = sequential(
+        [-0.05] * 6,
+        PairPrior(sd=0.0028, df=1.5),
+        Gate(direction=-1, min_effect=0.04, layout=0.002, min_pairs=2),
+    )
     assert (found.answer, found.pairs) == ("accept", 2)
     assert math.isfinite(found.bf)
 
@@ -93,18 +107,28 @@ def test_another_layout_of_equal_code_is_no_swing() -> None:
     gate = Gate(direction=-1, min_effect=0.01, min_pairs=2)
     prior = PairPrior(sd=0.0004, df=16)
     assert sequential(shifted, prior, gate).answer == "accept"
-    assert sequential(shifted, prior, Gate(direction=-1, min_effect=0.01, min_pairs=2, layout=0.005)).answer != "accept"
+    assert (
+        sequential(
+            shifted, prior, Gate(direction=-1, min_effect=0.01, min_pairs=2, layout=0.005)
+        ).answer
+        != "accept"
+    )
 
 
 def test_a_record_that_the_pairs_refute_is_left_out() -> None:
     noisy = noise(6, 20, sd=0.05)
-    believed, doubted = sequential(noisy, PairPrior(sd=0.002, df=16), WORSE), sequential(noisy, evidence.UNKNOWN, WORSE)
+    believed, doubted = (
+        sequential(noisy, PairPrior(sd=0.002, df=16), WORSE),
+        sequential(noisy, evidence.UNKNOWN, WORSE),
+    )
     assert believed.answer == doubted.answer == "reject"
 
 
 def test_a_record_of_another_world_does_not_hide_a_clear_change() -> None:
     steady = [-0.09 + d for d in noise(7, 20, sd=0.0005)]
-    found = sequential(steady, PairPrior(sd=2.8, df=16), Gate(direction=-1, min_effect=0.02, min_pairs=2))
+    found = sequential(
+        steady, PairPrior(sd=2.8, df=16), Gate(direction=-1, min_effect=0.02, min_pairs=2)
+    )
     assert (found.answer, found.pairs <= 8) == ("accept", True)
 
 

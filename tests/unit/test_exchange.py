@@ -29,7 +29,11 @@ class Attempts:
 
     def brought(self, attempt: int, sha256: str) -> Brought | None:
         others = [size for name, size in self.files.items() if name != sha256]
-        return Brought(over=attempt in self.taken, files=len(others), size=sum(others)) if attempt in (12, 13) else None
+        return (
+            Brought(over=attempt in self.taken, files=len(others), size=sum(others))
+            if attempt in (12, 13)
+            else None
+        )
 
     def admit(self, attempt: int, sha256: str, size: int, cap: Cap) -> str | None:
         found = self.brought(attempt, sha256)
@@ -77,7 +81,15 @@ def bearer(attempt: int = 12) -> dict[str, str]:
 
 
 def outcome(attempt: int = 12, **more: Any) -> dict[str, Any]:
-    document = {"version": 1, "kind": "build", "order": "o7", "attempt": f"a{attempt}", "status": "failed", "reason": "error: x", "seconds": 2.5}
+    document = {
+        "version": 1,
+        "kind": "build",
+        "order": "o7",
+        "attempt": f"a{attempt}",
+        "status": "failed",
+        "reason": "error: x",
+        "seconds": 2.5,
+    }
     return document | {"files": {"build.log": {"sha256": sha(LOG), "size": len(LOG)}}} | more
 
 
@@ -95,16 +107,34 @@ def test_a_file_comes_in_with_a_token_and_goes_out_to_everyone(client: TestClien
 
 
 @pytest.mark.parametrize(
-    "authorization", ["", "Bearer", "Bearer a12.00", "Basic " + token(SECRET, 12), "Bearer " + token(b"other secret", 12), "Bearer " + token(SECRET, 99)]
+    "authorization",
+    [
+        "",
+        "Bearer",
+        "Bearer a12.00",
+        "Basic " + token(SECRET, 12),
+        "Bearer " + token(b"other secret", 12),
+        "Bearer " + token(SECRET, 99),
+    ],
 )
-def test_without_the_token_of_an_attempt_nothing_comes_in(client: TestClient, store: Artifacts, authorization: str) -> None:
-    assert client.put(f"/artifacts/{sha(LOG)}", content=LOG, headers={"Authorization": authorization}).status_code == 401
+def test_without_the_token_of_an_attempt_nothing_comes_in(
+    client: TestClient, store: Artifacts, authorization: str
+) -> None:
+    assert (
+        client.put(
+            f"/artifacts/{sha(LOG)}", content=LOG, headers={"Authorization": authorization}
+        ).status_code
+        == 401
+    )
     assert not store.has(sha(LOG))
 
 
 def test_a_token_is_good_for_its_own_attempt_only(client: TestClient, attempts: Attempts) -> None:
     put_log(client)
-    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer(13)).status_code == 401
+    assert (
+        client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer(13)).status_code
+        == 401
+    )
     assert client.get("/attempts/a12", headers=bearer(13)).status_code == 401
     assert attempts.taken == {}
 
@@ -115,9 +145,18 @@ def test_a_token_is_recognised_and_a_forged_one_is_not() -> None:
     assert attempt_of_token(SECRET, token(SECRET, 12) + "0") is None
 
 
-def test_wrong_bytes_too_many_bytes_and_wrong_names_are_refused(client: TestClient, store: Artifacts) -> None:
-    assert client.put(f"/artifacts/{sha(LOG)}", content=b"other", headers=bearer()).status_code == 400
-    assert client.put(f"/artifacts/{sha(b'x' * 1200)}", content=b"x" * 1200, headers=bearer()).status_code == 413
+def test_wrong_bytes_too_many_bytes_and_wrong_names_are_refused(
+    client: TestClient, store: Artifacts
+) -> None:
+    assert (
+        client.put(f"/artifacts/{sha(LOG)}", content=b"other", headers=bearer()).status_code == 400
+    )
+    assert (
+        client.put(
+            f"/artifacts/{sha(b'x' * 1200)}", content=b"x" * 1200, headers=bearer()
+        ).status_code
+        == 413
+    )
     assert client.put("/artifacts/zz", content=b"x", headers=bearer()).status_code == 400
     assert client.get("/artifacts/zz").status_code == 400
     assert not store.has(sha(LOG))
@@ -132,7 +171,9 @@ def test_wrong_bytes_too_many_bytes_and_wrong_names_are_refused(client: TestClie
         ('a"b.log', f'attachment; filename="{sha(LOG)}"', "application/octet-stream"),
     ],
 )
-def test_a_browser_never_runs_what_a_kernel_printed(client: TestClient, name: str, shown: str, kind: str) -> None:
+def test_a_browser_never_runs_what_a_kernel_printed(
+    client: TestClient, name: str, shown: str, kind: str
+) -> None:
     put_log(client)
     answer = client.get(f"/artifacts/{sha(LOG)}", params={"name": name})
     assert answer.headers["content-disposition"] == shown
@@ -141,17 +182,33 @@ def test_a_browser_never_runs_what_a_kernel_printed(client: TestClient, name: st
     assert "sandbox" in answer.headers["content-security-policy"]
 
 
-def test_an_outcome_is_taken_once_and_the_first_one_stands(client: TestClient, attempts: Attempts) -> None:
+def test_an_outcome_is_taken_once_and_the_first_one_stands(
+    client: TestClient, attempts: Attempts
+) -> None:
     put_log(client)
-    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code == 201
-    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code == 200
-    assert client.put("/attempts/a12/outcome.json", json=outcome(seconds=3), headers=bearer()).status_code == 409
+    assert (
+        client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code
+        == 201
+    )
+    assert (
+        client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code
+        == 200
+    )
+    assert (
+        client.put(
+            "/attempts/a12/outcome.json", json=outcome(seconds=3), headers=bearer()
+        ).status_code
+        == 409
+    )
     assert attempts.taken[12] == outcome()
 
 
 def test_what_comes_after_an_attempt_was_given_up_is_kept_as_late(client: TestClient) -> None:
     put_log(client)
-    assert client.put("/attempts/a13/outcome.json", json=outcome(13), headers=bearer(13)).status_code == 202
+    assert (
+        client.put("/attempts/a13/outcome.json", json=outcome(13), headers=bearer(13)).status_code
+        == 202
+    )
 
 
 def test_the_files_come_first(client: TestClient, attempts: Attempts) -> None:
@@ -175,7 +232,9 @@ def test_the_files_come_first(client: TestClient, attempts: Attempts) -> None:
         json.dumps(outcome()).replace("2.5", "1e999").encode(),
     ],
 )
-def test_rubbish_is_refused_with_a_reason(client: TestClient, attempts: Attempts, body: bytes) -> None:
+def test_rubbish_is_refused_with_a_reason(
+    client: TestClient, attempts: Attempts, body: bytes
+) -> None:
     put_log(client)
     answer = client.put("/attempts/a12/outcome.json", content=body, headers=bearer())
     assert answer.status_code == 400
@@ -184,15 +243,27 @@ def test_rubbish_is_refused_with_a_reason(client: TestClient, attempts: Attempts
 
 
 def test_an_outcome_has_a_size_limit(client: TestClient) -> None:
-    assert client.put("/attempts/a12/outcome.json", content=b" " * (exchange.OUTCOME_LIMIT_BYTES + 1), headers=bearer()).status_code == 413
+    assert (
+        client.put(
+            "/attempts/a12/outcome.json",
+            content=b" " * (exchange.OUTCOME_LIMIT_BYTES + 1),
+            headers=bearer(),
+        ).status_code
+        == 413
+    )
 
 
 def test_an_executor_can_ask_whether_it_is_still_wanted(client: TestClient) -> None:
-    assert client.get("/attempts/a12", headers=bearer()).json() == {"attempt": "a12", "wanted": True}
+    assert client.get("/attempts/a12", headers=bearer()).json() == {
+        "attempt": "a12",
+        "wanted": True,
+    }
     assert client.get("/attempts/a13", headers=bearer(13)).json()["wanted"] is False
 
 
-def test_a_database_that_is_away_is_answered_with_503(client: TestClient, attempts: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_is_away_is_answered_with_503(
+    client: TestClient, attempts: Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away(attempt: int, sha256: str) -> Brought:
         raise DatabaseAway("it does not answer")
 
@@ -201,7 +272,9 @@ def test_a_database_that_is_away_is_answered_with_503(client: TestClient, attemp
     assert (answer.status_code, answer.json()) == (503, {"error": "it does not answer"})
 
 
-def test_a_full_disk_is_answered_with_507(client: TestClient, store: Artifacts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_answered_with_507(
+    client: TestClient, store: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from swingbot.core.model.artifact import NoSpace
 
     def full(sha256: str) -> None:
@@ -213,12 +286,19 @@ def test_a_full_disk_is_answered_with_507(client: TestClient, store: Artifacts, 
 
 
 def put(client: TestClient, content: bytes, *, pieces: bool = False) -> Any:
-    return client.put(f"/artifacts/{sha(content)}", content=iter([content]) if pieces else content, headers=bearer())
+    return client.put(
+        f"/artifacts/{sha(content)}",
+        content=iter([content]) if pieces else content,
+        headers=bearer(),
+    )
 
 
 def test_after_its_result_a_token_writes_nothing_more(client: TestClient, store: Artifacts) -> None:
     put_log(client)
-    assert client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code == 201
+    assert (
+        client.put("/attempts/a12/outcome.json", json=outcome(), headers=bearer()).status_code
+        == 201
+    )
     for content in (b"one more", LOG):
         answer = put(client, content)
         assert answer.status_code == 403 and "writes nothing more" in answer.json()["error"]
@@ -226,7 +306,9 @@ def test_after_its_result_a_token_writes_nothing_more(client: TestClient, store:
 
 
 @pytest.mark.parametrize("pieces", [False, True])
-def test_the_files_of_an_attempt_have_a_cap_of_bytes_together(client: TestClient, store: Artifacts, attempts: Attempts, pieces: bool) -> None:
+def test_the_files_of_an_attempt_have_a_cap_of_bytes_together(
+    client: TestClient, store: Artifacts, attempts: Attempts, pieces: bool
+) -> None:
     assert put(client, b"a" * 900, pieces=pieces).status_code == 201
     answer = put(client, b"b" * 900, pieces=pieces)
     assert answer.status_code == 403 and "web.attempt_mib" in answer.json()["error"]
@@ -242,7 +324,9 @@ def test_an_attempt_has_a_cap_of_files_and_the_same_file_counts_once(client: Tes
 
 
 def test_what_is_too_large_is_refused_before_its_bytes_come(client: TestClient) -> None:
-    answer = client.put(f"/artifacts/{sha(b'x')}", content=b"x", headers=bearer() | {"content-length": "5000000000"})
+    answer = client.put(
+        f"/artifacts/{sha(b'x')}", content=b"x", headers=bearer() | {"content-length": "5000000000"}
+    )
     assert answer.status_code == 403
 
 

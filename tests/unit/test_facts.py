@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot_jobs import sheet
-from swingbot_jobs.facts import DemandError, checklist, checklist_table, demand, fact_of, facts_table, files_of, known, meets, settings, unmet
+from swingbot_jobs.facts import (
+    DemandError,
+    checklist,
+    checklist_table,
+    demand,
+    fact_of,
+    facts_table,
+    files_of,
+    known,
+    meets,
+    settings,
+    unmet,
+)
 from swingbot_jobs.facts import sheet as lines_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "facts.md"
@@ -89,30 +101,40 @@ def test_what_a_server_s_files_say_is_read() -> None:
 
 
 def test_cpus_that_disagree_are_all_named() -> None:
-    mixed = SERVER.replace("policy1/scaling_governor:performance", "policy1/scaling_governor:powersave")
+    mixed = SERVER.replace(
+        "policy1/scaling_governor:performance", "policy1/scaling_governor:powersave"
+    )
     assert sheet.read(mixed)["governor"] == "performance, powersave"
 
 
 def test_the_build_id_is_taken_from_the_notes_and_differences_from_both_readings() -> None:
-    notes = (
-        " 04 00 00 00 06 00 00 00 01 00 00 00 58 65 6e 00\n 01 02 03 04 05 06 00 00\n 04 00 00 00 08 00 00 00 03 00 00 00 47 4e 55 00 de ad be ef 00 11 22 33"
-    )
+    notes = " 04 00 00 00 06 00 00 00 01 00 00 00 58 65 6e 00\n 01 02 03 04 05 06 00 00\n 04 00 00 00 08 00 00 00 03 00 00 00 47 4e 55 00 de ad be ef 00 11 22 33"
     after = SERVER.replace("core_throttle_count:3", "core_throttle_count:5")
-    found = sheet.facts_of({sheet.BEFORE: SERVER, sheet.AFTER: after, sheet.NOTES: notes, "ready_seconds": "2.5\n"})
+    found = sheet.facts_of(
+        {sheet.BEFORE: SERVER, sheet.AFTER: after, sheet.NOTES: notes, "ready_seconds": "2.5\n"}
+    )
     assert found["build_id"] == "deadbeef00112233"
-    assert (found["throttle_count"], found["throttle_count_end"], found["throttled"], found["stolen_ticks"]) == (7, 9, 2, 0)
+    assert (
+        found["throttle_count"],
+        found["throttle_count_end"],
+        found["throttled"],
+        found["stolen_ticks"],
+    ) == (7, 9, 2, 0)
     assert found["ready_seconds"] == 2.5
     assert "vm.swappiness_end" not in found
 
 
 @given(
     st.dictionaries(
-        st.sampled_from([sheet.BEFORE, sheet.AFTER, sheet.NOTES, "other"]), st.text(max_size=300) | st.sampled_from([SERVER[:n] for n in range(0, 2000, 37)])
+        st.sampled_from([sheet.BEFORE, sheet.AFTER, sheet.NOTES, "other"]),
+        st.text(max_size=300) | st.sampled_from([SERVER[:n] for n in range(0, 2000, 37)]),
     )
 )
 def test_whatever_a_guest_sends_gives_short_printable_facts(members: dict[str, str]) -> None:
     for value in sheet.facts_of(members).values():
-        assert not isinstance(value, str) or (value.isprintable() and len(value) <= sheet.FACT_LENGTH)
+        assert not isinstance(value, str) or (
+            value.isprintable() and len(value) <= sheet.FACT_LENGTH
+        )
 
 
 def test_a_flood_of_files_is_cut() -> None:
@@ -125,7 +147,9 @@ def test_a_flood_of_files_is_cut() -> None:
 
 def test_every_fact_has_a_sentence_and_a_form_that_is_known() -> None:
     for fact in known().values():
-        assert fact.about and fact.compare in ("machine", "setting", "kernel", "variant", "boot"), fact
+        assert fact.about and fact.compare in ("machine", "setting", "kernel", "variant", "boot"), (
+            fact
+        )
         assert not fact.files or fact.form in sheet._FORMS, fact
         assert not fact.set or fact.files, fact
         assert not fact.of or fact.of in known(), fact
@@ -143,7 +167,11 @@ def test_the_tables_of_the_docs_are_those_of_the_list() -> None:
     written = DOCS.read_text()
     made = written
     for name, table in (("checklist", checklist_table()), ("facts", facts_table())):
-        made = re.sub(rf"<!-- {name} -->\n(\|.*\n)*", lambda _, name=name, table=table: f"<!-- {name} -->\n{table}\n", made)  # type: ignore[misc]
+        made = re.sub(
+            rf"<!-- {name} -->\n(\|.*\n)*",
+            lambda _, name=name, table=table: f"<!-- {name} -->\n{table}\n",
+            made,
+        )  # type: ignore[misc]
     if os.environ.get("UPDATE_GOLDEN"):
         DOCS.write_text(made)
     assert made == written
@@ -151,7 +179,18 @@ def test_the_tables_of_the_docs_are_those_of_the_list() -> None:
 
 def test_what_the_boots_of_a_guest_have_noted_so_far_keeps_its_name() -> None:
     """Stored boots have these, and comparisons with them go on."""
-    assert {"cmdline", "cpu_model", "nr_cpu", "memory_kb", "thp_enabled", "thp_defrag", "clocksource", "governor", "microcode", "mitigations"} <= known().keys()
+    assert {
+        "cmdline",
+        "cpu_model",
+        "nr_cpu",
+        "memory_kb",
+        "thp_enabled",
+        "thp_defrag",
+        "clocksource",
+        "governor",
+        "microcode",
+        "mitigations",
+    } <= known().keys()
 
 
 # --- demands
@@ -169,7 +208,9 @@ def test_what_the_boots_of_a_guest_have_noted_so_far_keeps_its_name() -> None:
         (("sha256.perf", "00ff"), ("sha256.perf", "00ff")),
     ],
 )
-def test_a_demand_is_kept_by_the_fact_s_own_name(given_: tuple[str, str], kept: tuple[str, str]) -> None:
+def test_a_demand_is_kept_by_the_fact_s_own_name(
+    given_: tuple[str, str], kept: tuple[str, str]
+) -> None:
     assert demand(*given_) == kept
 
 
@@ -184,13 +225,17 @@ def test_a_demand_is_kept_by_the_fact_s_own_name(given_: tuple[str, str], kept: 
         ("version.*", "1", "there is no fact"),
     ],
 )
-def test_a_demand_that_cannot_be_is_refused_with_what_to_write(name: str, wanted: str, said: str) -> None:
+def test_a_demand_that_cannot_be_is_refused_with_what_to_write(
+    name: str, wanted: str, said: str
+) -> None:
     with pytest.raises(DemandError, match=re.escape(said)):
         demand(name, wanted)
 
 
 def test_only_what_the_box_can_set_is_set_and_turbo_in_the_words_of_each_driver() -> None:
-    assert list(settings({"load1": "<0.1", "microcode": "0x1", "thp_enabled": "always"})) == [("/sys/kernel/mm/transparent_hugepage/enabled", "always")]
+    assert list(settings({"load1": "<0.1", "microcode": "0x1", "thp_enabled": "always"})) == [
+        ("/sys/kernel/mm/transparent_hugepage/enabled", "always")
+    ]
     assert [value for _, value in settings({"turbo": "off"})] == ["1", "0"]
     assert list(settings({"vm.swappiness": "<10"})) == []
     assert files_of({"vm.swappiness": "<10", "load1": "<1"}) == ["/proc/sys/vm/swappiness"]
@@ -198,27 +243,65 @@ def test_only_what_the_box_can_set_is_set_and_turbo_in_the_words_of_each_driver(
 
 @pytest.mark.parametrize(
     ("value", "wanted", "met"),
-    [(1, "1", True), (1, "1.0", True), ("always", "always", True), ("never", "always", False), (0.09, "<0.1", True), (0.1, "<0.1", False), ("x", ">=0", False)],
+    [
+        (1, "1", True),
+        (1, "1.0", True),
+        ("always", "always", True),
+        ("never", "always", False),
+        (0.09, "<0.1", True),
+        (0.1, "<0.1", False),
+        ("x", ">=0", False),
+    ],
 )
-def test_words_are_equal_and_numbers_within_bounds(value: str | float, wanted: str, met: bool) -> None:
+def test_words_are_equal_and_numbers_within_bounds(
+    value: str | float, wanted: str, met: bool
+) -> None:
     assert meets(value, wanted) is met
 
 
 def test_what_is_not_as_demanded_is_said_in_a_sentence() -> None:
-    assert unmet({"governor": "performance"}, {}, {}, {}) == "not as demanded: governor is not known in this boot, performance was demanded"
-    assert unmet({"thp_enabled": "always"}, {"thp_enabled": "madvise"}, {"thp_enabled": "always"}, {"thp_enabled": "always"}) is None
-    changed = unmet({"thp_enabled": "always", "load1": "<0.1"}, {"load1": 0.5}, {"thp_enabled": "always"}, {"thp_enabled": "never"})
-    assert changed == "not as demanded: thp_enabled was never, always was demanded; load1 was 0.5, < 0.1 was demanded"
+    assert (
+        unmet({"governor": "performance"}, {}, {}, {})
+        == "not as demanded: governor is not known in this boot, performance was demanded"
+    )
+    assert (
+        unmet(
+            {"thp_enabled": "always"},
+            {"thp_enabled": "madvise"},
+            {"thp_enabled": "always"},
+            {"thp_enabled": "always"},
+        )
+        is None
+    )
+    changed = unmet(
+        {"thp_enabled": "always", "load1": "<0.1"},
+        {"load1": 0.5},
+        {"thp_enabled": "always"},
+        {"thp_enabled": "never"},
+    )
+    assert (
+        changed
+        == "not as demanded: thp_enabled was never, always was demanded; load1 was 0.5, < 0.1 was demanded"
+    )
 
 
 def test_a_fact_that_is_read_again_has_to_hold_to_the_end() -> None:
     assert unmet({"clocksource": "tsc"}, {"clocksource": "tsc", "clocksource_end": "tsc"}) is None
-    assert unmet({"clocksource": "tsc"}, {"clocksource": "tsc", "clocksource_end": "hpet"}) == "not as demanded: clocksource was hpet, tsc was demanded"
+    assert (
+        unmet({"clocksource": "tsc"}, {"clocksource": "tsc", "clocksource_end": "hpet"})
+        == "not as demanded: clocksource was hpet, tsc was demanded"
+    )
 
 
 def test_a_sheet_names_every_fact_of_the_list_and_keeps_what_is_not_on_it() -> None:
     lines = lines_of({"thp_enabled": "always", "sha256.perf": "00ff", "load1_end": 0.5, "odd": 1})
     every = {line.name: line.value for group in lines.values() for line in group}
-    assert (every["thp_enabled"], every["governor"], every["sha256.perf"], every["load1_end"], every["odd"]) == ("always", None, "00ff", 0.5, 1)
+    assert (
+        every["thp_enabled"],
+        every["governor"],
+        every["sha256.perf"],
+        every["load1_end"],
+        every["odd"],
+    ) == ("always", None, "00ff", 0.5, 1)
     assert fact_of("load1_end") is known()["load1"]
     assert fact_of("cmdline_end") is None

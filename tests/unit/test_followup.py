@@ -22,7 +22,12 @@ ANY = st.builds(
     FollowUp,
     kind=st.sampled_from(KINDS),
     report=HOSTILE,
-    first=st.builds(Posted, message_id=st.one_of(HOSTILE, st.just("<a@b>")), subject=HOSTILE, references=st.lists(HOSTILE, max_size=4).map(tuple)),
+    first=st.builds(
+        Posted,
+        message_id=st.one_of(HOSTILE, st.just("<a@b>")),
+        subject=HOSTILE,
+        references=st.lists(HOSTILE, max_size=4).map(tuple),
+    ),
     culprit=COMMIT,
     row=ROW,
     rows=st.lists(ROW, max_size=12).map(tuple),
@@ -37,11 +42,15 @@ ANY = st.builds(
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_a_short_mail_reads_as_its_golden(document: Path) -> None:
-    assert follow_up_text(document) == text_of(document).read_text(encoding="utf-8"), "run `make golden` and read the diff"
+    assert follow_up_text(document) == text_of(document).read_text(encoding="utf-8"), (
+        "run `make golden` and read the diff"
+    )
 
 
 def test_each_kind_of_short_mail_has_a_golden() -> None:
-    assert {yaml.safe_load(document.read_text(encoding="utf-8"))["kind"] for document in DOCUMENTS} == set(KINDS)
+    assert {
+        yaml.safe_load(document.read_text(encoding="utf-8"))["kind"] for document in DOCUMENTS
+    } == set(KINDS)
     assert {text_of(document) for document in DOCUMENTS} == set(FOLLOW_UPS.glob("*.txt"))
 
 
@@ -56,7 +65,11 @@ def the_follow_up(kind: str = "still", **changes: object) -> FollowUp:
     given = {
         "kind": kind,
         "report": "r2",
-        "first": Posted(message_id="<i1.first.1@bot.example.org>", subject="[t:b] x", references=("<p@example.org>",)),
+        "first": Posted(
+            message_id="<i1.first.1@bot.example.org>",
+            subject="[t:b] x",
+            references=("<p@example.org>",),
+        ),
         "culprit": Commit(sha="a" * 40, subject="mm: x", author="A <a@example.org>"),
         "row": a_row(),
         "contact": "Otto",
@@ -73,12 +86,16 @@ def test_a_short_mail_answers_our_first_one_in_its_thread(kind: str) -> None:
 
 
 def test_a_retraction_says_so_before_anything_else() -> None:
-    assert follow_up(the_follow_up("retraction")).body.startswith("We take back what we reported as program.metric 10.0% worse.")
+    assert follow_up(the_follow_up("retraction")).body.startswith(
+        "We take back what we reported as program.metric 10.0% worse."
+    )
 
 
 @QUICK
 @given(ANY)
-def test_whatever_the_facts_hold_a_short_mail_is_narrow_and_of_printable_lines(facts: FollowUp) -> None:
+def test_whatever_the_facts_hold_a_short_mail_is_narrow_and_of_printable_lines(
+    facts: FollowUp,
+) -> None:
     made = follow_up(facts)
     assert len(made.body.encode()) <= BODY_BYTES
     assert words.clean(made.subject) == made.subject

@@ -55,7 +55,9 @@ class Site:
         return found[1]
 
     def sign_in(self, key: str = ADA, next: str = "/form") -> httpx.Response:
-        answer: httpx.Response = self.client.post("/login", data={"key": key, "next": next}, follow_redirects=False)
+        answer: httpx.Response = self.client.post(
+            "/login", data={"key": key, "next": next}, follow_redirects=False
+        )
         return answer
 
     def change(self, **fields: str) -> int:
@@ -65,7 +67,11 @@ class Site:
 def a_site(*, secure: bool = False, rate: Rate | None = None) -> Site:
     clock, changes = Clock(), list[str]()
     keeper = MemoryKeeper(clock)
-    for token, who, role in ((ADA, "Ada Example", Role.MODERATOR), (BOB, "Bob", Role.MODERATOR), (EVE, "Eve", Role.SUBMITTER)):
+    for token, who, role in (
+        (ADA, "Ada Example", Role.MODERATOR),
+        (BOB, "Bob", Role.MODERATOR),
+        (EVE, "Eve", Role.SUBMITTER),
+    ):
         keeper.add(token, who, role)
     sessions = Sessions(SECRET, keeper, secure=secure, now=clock, pause=0.0)
     forms = Forms(SECRET, Renderer(Settings()), sessions, rate, clock)
@@ -78,8 +84,16 @@ def a_site(*, secure: bool = False, rate: Rate | None = None) -> Site:
     def page(request: Request) -> Response:
         return PlainTextResponse(str(forms.field(request)))
 
-    app = Starlette(routes=[Route("/form", page), Route("/change", change, methods=["POST"]), *forms.routes()])
-    return Site(TestClient(app, base_url="https://testserver" if secure else "http://testserver"), clock, keeper, sessions, changes)
+    app = Starlette(
+        routes=[Route("/form", page), Route("/change", change, methods=["POST"]), *forms.routes()]
+    )
+    return Site(
+        TestClient(app, base_url="https://testserver" if secure else "http://testserver"),
+        clock,
+        keeper,
+        sessions,
+        changes,
+    )
 
 
 @pytest.fixture
@@ -99,7 +113,11 @@ def test_a_signed_in_person_changes_something_in_the_name_of_the_token(site: Sit
 def test_behind_https_the_cookie_never_goes_over_http_nor_to_another_host() -> None:
     site = a_site(secure=True)
     cookie = site.sign_in().headers["set-cookie"]
-    assert cookie.startswith("__Host-") and "secure" in cookie.lower() and "domain" not in cookie.lower()
+    assert (
+        cookie.startswith("__Host-")
+        and "secure" in cookie.lower()
+        and "domain" not in cookie.lower()
+    )
     assert site.change(token=site.token(), why="x") == 200
 
 
@@ -132,7 +150,11 @@ def test_the_operators_key_is_the_first_operators_token(site: Site) -> None:
 
 def test_a_script_sends_its_token_and_needs_no_form(site: Site) -> None:
     def sent(token: str) -> int:
-        return int(site.client.post("/change", data={"why": "nightly"}, headers={"authorization": f"Bearer {token}"}).status_code)
+        return int(
+            site.client.post(
+                "/change", data={"why": "nightly"}, headers={"authorization": f"Bearer {token}"}
+            ).status_code
+        )
 
     assert sent(BOB) == 200
     assert sent(EVE) == 403
@@ -142,15 +164,27 @@ def test_a_script_sends_its_token_and_needs_no_form(site: Site) -> None:
 
 def test_a_wrong_bearer_is_nobody_even_where_a_session_stands_beside_it(site: Site) -> None:
     site.sign_in()
-    answer = site.client.post("/change", data={"token": site.token()}, headers={"authorization": "Bearer nonsense"})
+    answer = site.client.post(
+        "/change", data={"token": site.token()}, headers={"authorization": "Bearer nonsense"}
+    )
     assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
     assert site.changes == []
 
 
-@pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "http://evil.example.org"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "http://evil.example.org"},
+    ],
+)
 def test_a_form_of_another_site_is_refused(site: Site, headers: dict[str, str]) -> None:
     site.sign_in()
-    assert site.client.post("/change", data={"token": site.token()}, headers=headers).status_code == 403
+    assert (
+        site.client.post("/change", data={"token": site.token()}, headers=headers).status_code
+        == 403
+    )
     assert site.client.post("/login", data={"key": ADA}, headers=headers).status_code == 403
     assert site.changes == []
 
@@ -169,12 +203,19 @@ def test_a_sign_in_ends_by_itself_by_hand_and_with_its_token(site: Site) -> None
     assert site.change(token=token) == 403
     site.sign_in()
     cookie, token = site.client.cookies[site.sessions.cookie], site.token()
-    assert site.client.post("/logout", data={"token": token}, follow_redirects=False).status_code == 303
+    assert (
+        site.client.post("/logout", data={"token": token}, follow_redirects=False).status_code
+        == 303
+    )
     assert not site.client.cookies.get(site.sessions.cookie)
     site.client.cookies.set(site.sessions.cookie, cookie)
-    assert site.change(token=token) == 403, "a cookie that was copied is worth nothing after signing out"
+    assert site.change(token=token) == 403, (
+        "a cookie that was copied is worth nothing after signing out"
+    )
     site.sign_in()
-    del site.keeper.tokens[next(digest for digest, person in site.keeper.tokens.items() if person.who == "Ada Example")]
+    del site.keeper.tokens[
+        next(digest for digest, person in site.keeper.tokens.items() if person.who == "Ada Example")
+    ]
     assert site.change(token=site.token()) == 403
 
 
@@ -192,7 +233,9 @@ def test_a_token_that_writes_too_often_waits_whatever_address_it_comes_from() ->
     site = a_site(rate=Rate(per_second=0.1, burst=2))
 
     def sent(token: str) -> httpx.Response:
-        answer: httpx.Response = site.client.post("/change", data={"why": "x"}, headers={"authorization": f"Bearer {token}"})
+        answer: httpx.Response = site.client.post(
+            "/change", data={"why": "x"}, headers={"authorization": f"Bearer {token}"}
+        )
         return answer
 
     assert [sent(token).status_code for token in (ADA, ADA, ADA, BOB)] == [200, 200, 429, 200]
@@ -203,7 +246,11 @@ def test_a_token_that_writes_too_often_waits_whatever_address_it_comes_from() ->
 
 def test_a_wrong_token_says_whom_to_ask(site: Site) -> None:
     answer = site.client.post("/login", data={"key": "guess"})
-    assert answer.status_code == 403 and "ask the operator" in answer.text and "guess" not in answer.text
+    assert (
+        answer.status_code == 403
+        and "ask the operator" in answer.text
+        and "guess" not in answer.text
+    )
 
 
 @pytest.mark.parametrize("cookie", ["", "a.b.c.d", "x" * 43, ".." * 50, "QWRh.9e9.n.x", "\x7f"])
@@ -212,7 +259,10 @@ def test_a_made_up_cookie_is_nobody(site: Site, cookie: str) -> None:
     assert site.change(token=site.token()) == 403
 
 
-@pytest.mark.parametrize("next", ["//evil.example.org", "https://evil.example.org/", "javascript:x", "\\\\evil", "/a\r\nx: y"])
+@pytest.mark.parametrize(
+    "next",
+    ["//evil.example.org", "https://evil.example.org/", "javascript:x", "\\\\evil", "/a\r\nx: y"],
+)
 def test_signing_in_leads_to_no_other_site(site: Site, next: str) -> None:
     assert site.sign_in(next=next).headers["location"] == "/"
 
@@ -221,5 +271,11 @@ def test_a_form_that_is_too_large_or_no_form_is_refused(site: Site) -> None:
     site.sign_in()
     assert site.client.post("/change", content=b"x" * 70_000).status_code == 413
     assert site.client.post("/change", content=b"\xff\xfe").status_code == 400
-    assert site.client.post("/change", content="&".join(f"a{n}=1" for n in range(99))).status_code == 400
-    assert site.client.post("/change", data={"token": site.token(), "why": "y" * 3000}).status_code == 400
+    assert (
+        site.client.post("/change", content="&".join(f"a{n}=1" for n in range(99))).status_code
+        == 400
+    )
+    assert (
+        site.client.post("/change", data={"token": site.token(), "why": "y" * 3000}).status_code
+        == 400
+    )

@@ -16,7 +16,9 @@ from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 @pytest.fixture
 def linux(tmp_path: Path) -> tuple[Path, list[str]]:
     path = tmp_path / "linux"
-    return path, make_fakelinux(path, [FakeCommit(speed=99), FakeCommit(kind="comment"), FakeCommit(kind="header")])
+    return path, make_fakelinux(
+        path, [FakeCommit(speed=99), FakeCommit(kind="comment"), FakeCommit(kind="header")]
+    )
 
 
 @pytest.fixture
@@ -25,10 +27,14 @@ def mirror(tmp_path: Path) -> Mirror:
 
 
 def git(path: Path, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(path), *words], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(path), *words], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
-def test_a_branch_is_fetched_and_its_history_read(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+def test_a_branch_is_fetched_and_its_history_read(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
     path, ids = linux
     assert mirror.remote_tip(str(path), "main") == ids[-1]
     assert mirror.fetch_branch("t", str(path), "main") == ids[-1]
@@ -41,7 +47,9 @@ def test_a_branch_is_fetched_and_its_history_read(mirror: Mirror, linux: tuple[P
     assert "state.json" in mirror.changed_paths(ids[1])
 
 
-def test_a_repository_that_belongs_to_somebody_else_is_read(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+def test_a_repository_that_belongs_to_somebody_else_is_read(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
     path, ids = linux
     if os.geteuid() != 0:
         pytest.skip("only root can give a repository away")
@@ -50,7 +58,9 @@ def test_a_repository_that_belongs_to_somebody_else_is_read(mirror: Mirror, linu
     assert mirror.fetch_branch("t", str(path), "main") == ids[-1]
 
 
-def test_a_repository_that_is_not_there_is_told_by_its_reason(mirror: Mirror, tmp_path: Path) -> None:
+def test_a_repository_that_is_not_there_is_told_by_its_reason(
+    mirror: Mirror, tmp_path: Path
+) -> None:
     with pytest.raises(GitError, match="does not appear to be a git repository"):
         mirror.remote_tip(str(tmp_path / "nowhere"), "main")
 
@@ -66,7 +76,9 @@ def test_prefixes_tags_and_branches_resolve(mirror: Mirror, linux: tuple[Path, l
 
 
 @pytest.mark.parametrize("ref", ["nosuch", "--help", "", "a b", "deadbeef"])
-def test_what_is_not_there_is_named_in_one_sentence(mirror: Mirror, linux: tuple[Path, list[str]], ref: str) -> None:
+def test_what_is_not_there_is_named_in_one_sentence(
+    mirror: Mirror, linux: tuple[Path, list[str]], ref: str
+) -> None:
     mirror.fetch_branch("t", str(linux[0]), "main")
     with pytest.raises(GitError) as refused:
         mirror.resolve("t", ref)
@@ -85,10 +97,18 @@ def test_a_kept_commit_survives_a_rebase(mirror: Mirror, linux: tuple[Path, list
     assert mirror.merge_base(ids[-1], new[0]) == ids[1]
 
 
-def test_a_patch_gives_the_same_commit_each_time(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+def test_a_patch_gives_the_same_commit_each_time(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
     path, ids = linux
-    mail = subprocess.run(["git", "-C", str(path), "format-patch", "-1", "--stdout", ids[3]], check=True, capture_output=True).stdout
-    diff = subprocess.run(["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True).stdout
+    mail = subprocess.run(
+        ["git", "-C", str(path), "format-patch", "-1", "--stdout", ids[3]],
+        check=True,
+        capture_output=True,
+    ).stdout
+    diff = subprocess.run(
+        ["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True
+    ).stdout
     mirror.fetch_branch("t", str(path), "main")
     applied = mirror.apply(ids[2], [mail])
     assert applied == mirror.apply(ids[2], [mail])
@@ -97,9 +117,13 @@ def test_a_patch_gives_the_same_commit_each_time(mirror: Mirror, linux: tuple[Pa
     assert mirror.facts(mirror.apply(ids[2], [diff])).tree_hash == mirror.facts(ids[3]).tree_hash
 
 
-def test_a_patch_that_does_not_apply_says_which_and_where(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+def test_a_patch_that_does_not_apply_says_which_and_where(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
     path, ids = linux
-    diff = subprocess.run(["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True).stdout
+    diff = subprocess.run(
+        ["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True
+    ).stdout
     mirror.fetch_branch("t", str(path), "main")
     with pytest.raises(GitError, match="patch 2 does not apply on [0-9a-f]{12}"):
         mirror.apply(ids[2], [diff, diff])
@@ -115,7 +139,9 @@ def commit_file(path: Path, name: str, text: str, title: str) -> str:
     return git(path, "rev-parse", "HEAD")
 
 
-def test_a_rebased_copy_has_the_patch_id_of_its_original_and_is_found_in_another_branch(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+def test_a_rebased_copy_has_the_patch_id_of_its_original_and_is_found_in_another_branch(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
     path, ids = linux
     original = commit_file(path, "mm.c", "".join(f"line {n}\n" for n in range(40)), "mm: a file")
     git(path, "checkout", "-q", "-b", "next", ids[1])
@@ -132,14 +158,39 @@ def test_a_rebased_copy_has_the_patch_id_of_its_original_and_is_found_in_another
     assert mirror.find_patch(found[original], original, copy, tip) is None
 
 
-def test_merges_roots_and_empty_commits_have_no_patch_id(mirror: Mirror, linux: tuple[Path, list[str]]) -> None:
+def test_merges_roots_and_empty_commits_have_no_patch_id(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
     path, ids = linux
-    git(path, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "nothing")
+    git(
+        path,
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "nothing",
+    )
     empty = git(path, "rev-parse", "HEAD")
     git(path, "checkout", "-q", "-b", "side", ids[1])
     commit_file(path, "side.c", "int y;\n", "side")
     git(path, "checkout", "-q", "main")
-    git(path, "-c", "user.name=A", "-c", "user.email=a@example.org", "merge", "-q", "--no-ff", "-m", "merge", "side")
+    git(
+        path,
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "merge",
+        "-q",
+        "--no-ff",
+        "-m",
+        "merge",
+        "side",
+    )
     mirror.fetch_branch("t", str(path), "main")
     assert mirror.patch_ids([ids[0], empty, git(path, "rev-parse", "HEAD")]) == {}
     assert mirror.patch_ids([]) == {}

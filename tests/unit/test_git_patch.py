@@ -11,12 +11,22 @@ import pytest
 from swingbot.adapters.git import Mirror
 from swingbot.service.ports import GitError
 
-WHO = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "A"), ("EMAIL", "a@b"), ("DATE", "2026-01-01T00:00:00Z"))}
+WHO = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "A"), ("EMAIL", "a@b"), ("DATE", "2026-01-01T00:00:00Z"))
+}
 
 
 def git(repo: Path, *words: str) -> str:
     environment = {**os.environ, **WHO}
-    return subprocess.run(["git", "-C", str(repo), *words], env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(repo), *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
 
 
 @pytest.fixture
@@ -54,7 +64,14 @@ def test_the_same_commit_gives_the_same_bytes(repo: Path, tmp_path: Path) -> Non
     assert mirror.patch(commit) == mirror.patch(commit)
 
 
-@pytest.mark.parametrize(("how", "why"), [("root", "it is the root commit"), ("merge", "it is a merge"), ("empty", "it changes nothing")])
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("root", "it is the root commit"),
+        ("merge", "it is a merge"),
+        ("empty", "it changes nothing"),
+    ],
+)
 def test_a_commit_without_a_patch_says_why(repo: Path, tmp_path: Path, how: str, why: str) -> None:
     if how == "merge":
         git(repo, "checkout", "-q", "-b", "side", "HEAD^")
@@ -63,6 +80,10 @@ def test_a_commit_without_a_patch_says_why(repo: Path, tmp_path: Path, how: str,
         git(repo, "merge", "-q", "--no-ff", "-m", "merge", "side")
     elif how == "empty":
         git(repo, "commit", "-q", "--allow-empty", "-m", "nothing")
-    commit = git(repo, "rev-list", "--max-parents=0", "HEAD") if how == "root" else git(repo, "rev-parse", "HEAD")
+    commit = (
+        git(repo, "rev-list", "--max-parents=0", "HEAD")
+        if how == "root"
+        else git(repo, "rev-parse", "HEAD")
+    )
     with pytest.raises(GitError, match=why):
         mirror_of(repo, tmp_path).patch(commit)

@@ -20,7 +20,9 @@ from tests.fakelinux import FakeCommit, make_fakelinux
 
 def git(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     somebody = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
-    return subprocess.run(["git", *somebody, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        ["git", *somebody, *words], cwd=cwd, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 class Served:
@@ -30,13 +32,38 @@ class Served:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        self.settings = dataclasses.replace(Settings(), paths=Paths(state=str(root / "state")), git=Git(port=port))
+        self.settings = dataclasses.replace(
+            Settings(), paths=Paths(state=str(root / "state")), git=Git(port=port)
+        )
         self.url = f"git://127.0.0.1:{port}/mirror.git"
-        self.commits = make_fakelinux(root / "upstream", [FakeCommit(speed=80), FakeCommit(speed=60)])
+        self.commits = make_fakelinux(
+            root / "upstream", [FakeCommit(speed=80), FakeCommit(speed=60)]
+        )
         for name in ("mirror.git", "private.git"):
-            git("clone", "-q", "--bare", str(root / "upstream"), str(root / "state" / name), cwd=root)
-        made = git("commit-tree", "-p", "HEAD", "-m", "a patch under test", "HEAD^{tree}", cwd=root / "upstream").stdout.strip()
-        git("push", "-q", str(self.settings.mirror), f"{made}:refs/swingbot/1", cwd=root / "upstream")
+            git(
+                "clone",
+                "-q",
+                "--bare",
+                str(root / "upstream"),
+                str(root / "state" / name),
+                cwd=root,
+            )
+        made = git(
+            "commit-tree",
+            "-p",
+            "HEAD",
+            "-m",
+            "a patch under test",
+            "HEAD^{tree}",
+            cwd=root / "upstream",
+        ).stdout.strip()
+        git(
+            "push",
+            "-q",
+            str(self.settings.mirror),
+            f"{made}:refs/swingbot/1",
+            cwd=root / "upstream",
+        )
         self.patch = made
 
 
@@ -44,7 +71,9 @@ class Served:
 def served(tmp_path: Path) -> Iterator[Served]:
     served = Served(tmp_path)
     argv, env = git_server.argv(served.settings), git_server.environment(dict(os.environ))
-    with subprocess.Popen(argv, env=env, cwd=served.settings.state, stderr=subprocess.DEVNULL, start_new_session=True) as daemon:
+    with subprocess.Popen(
+        argv, env=env, cwd=served.settings.state, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as daemon:
         for _ in range(500):
             with socket.socket() as client:
                 if client.connect_ex(("127.0.0.1", served.settings.git.port)) == 0:
@@ -54,20 +83,37 @@ def served(tmp_path: Path) -> Iterator[Served]:
         daemon.terminate()
 
 
-def test_a_worker_finds_each_commit_by_its_hash_and_brings_little_for_the_next(served: Served, tmp_path: Path) -> None:
+def test_a_worker_finds_each_commit_by_its_hash_and_brings_little_for_the_next(
+    served: Served, tmp_path: Path
+) -> None:
     brought = []
     for commit in (served.commits[0], served.commits[1], served.patch):
         found = source.find(served.url, commit, tmp_path / "cache")
         assert found.commit == commit
         packed = git("count-objects", "-v", cwd=found.objects.parent).stdout
-        brought.append(sum(int(line.split()[1]) for line in packed.splitlines() if line.split()[0] in ("count:", "in-pack:")))
-    assert brought[0] > 15 and brought[2] - brought[0] < brought[0] / 2  # no second copy of the tree
+        brought.append(
+            sum(
+                int(line.split()[1])
+                for line in packed.splitlines()
+                if line.split()[0] in ("count:", "in-pack:")
+            )
+        )
+    assert (
+        brought[0] > 15 and brought[2] - brought[0] < brought[0] / 2
+    )  # no second copy of the tree
 
 
-def test_nothing_but_the_mirror_is_served_and_nothing_is_taken(served: Served, tmp_path: Path) -> None:
+def test_nothing_but_the_mirror_is_served_and_nothing_is_taken(
+    served: Served, tmp_path: Path
+) -> None:
     assert git("ls-remote", served.url, cwd=tmp_path).returncode == 0
     for other in ("private.git", "../state/private.git", "", "mirror.git/../private.git"):
-        assert git("ls-remote", served.url.replace("mirror.git", other), cwd=tmp_path).returncode != 0, other
+        assert (
+            git("ls-remote", served.url.replace("mirror.git", other), cwd=tmp_path).returncode != 0
+        ), other
     push = git("push", served.url, "HEAD:refs/heads/mine", cwd=tmp_path / "upstream")
-    assert push.returncode != 0 and git("rev-parse", "--verify", "mine", cwd=served.settings.mirror).returncode != 0
+    assert (
+        push.returncode != 0
+        and git("rev-parse", "--verify", "mine", cwd=served.settings.mirror).returncode != 0
+    )
     assert git("archive", f"--remote={served.url}", "HEAD", cwd=tmp_path).returncode != 0

@@ -39,7 +39,11 @@ def test_https_git_ssh_and_paths_are_understood(url: str, protocol: str, host: s
 
 
 def test_a_file_url_of_the_operator_is_its_path() -> None:
-    assert remote("file:///srv/linux.git").url == remote("file://localhost/srv/linux.git").url == "/srv/linux.git"
+    assert (
+        remote("file:///srv/linux.git").url
+        == remote("file://localhost/srv/linux.git").url
+        == "/srv/linux.git"
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,20 +85,32 @@ def test_a_file_url_of_the_operator_is_its_path() -> None:
 def test_everything_else_is_refused_in_a_sentence(url: str, sentence: str) -> None:
     with pytest.raises(BadUrl, match=sentence) as refused:
         remote(url)
-    assert "secret" not in str(refused.value) and "\n" not in str(refused.value) and len(str(refused.value)) < 300
+    assert (
+        "secret" not in str(refused.value)
+        and "\n" not in str(refused.value)
+        and len(str(refused.value)) < 300
+    )
 
 
 HEADS = ("https://", "ssh://", "git@", "ext::", "-", "/", "file://")
 
 
-@given(st.text(max_size=60) | st.builds("{}{}{}".format, st.sampled_from(HEADS), st.text(max_size=40), st.text(max_size=9)))
+@given(
+    st.text(max_size=60)
+    | st.builds("{}{}{}".format, st.sampled_from(HEADS), st.text(max_size=40), st.text(max_size=9))
+)
 def test_whatever_is_given_is_a_repository_or_a_sentence(text: str) -> None:
     try:
         found = remote(text)
     except BadUrl:
         return
-    assert not found.url.startswith("-") and not found.host.startswith("-") and found.url.isprintable()
-    assert found.protocol in ("https", "git", "ssh", "file") and "::" not in found.url.partition("/")[0]
+    assert (
+        not found.url.startswith("-") and not found.host.startswith("-") and found.url.isprintable()
+    )
+    assert (
+        found.protocol in ("https", "git", "ssh", "file")
+        and "::" not in found.url.partition("/")[0]
+    )
 
 
 def test_paths_are_those_that_the_operator_lists_wherever_dots_lead() -> None:
@@ -129,7 +145,9 @@ def test_a_branch_is_a_name_and_nothing_else(tmp_path: Path, linux: Path, ref: s
             ask("t", str(linux), ref)
 
 
-def test_git_reaches_nothing_by_a_protocol_that_was_not_asked_for(tmp_path: Path, linux: Path) -> None:
+def test_git_reaches_nothing_by_a_protocol_that_was_not_asked_for(
+    tmp_path: Path, linux: Path
+) -> None:
     """Below our own check: git is told which protocol alone it may use."""
     mirror = Mirror(tmp_path / "mirror.git")
     for protocol, url in (("https", str(linux)), ("", str(linux)), ("file", "ext::sh -c touch% x")):
@@ -137,7 +155,9 @@ def test_git_reaches_nothing_by_a_protocol_that_was_not_asked_for(tmp_path: Path
         assert done.rc != 0 and "not allowed" in done.err, url
 
 
-def test_what_is_larger_than_the_limit_is_not_fetched_and_leaves_nothing(tmp_path: Path, linux: Path) -> None:
+def test_what_is_larger_than_the_limit_is_not_fetched_and_leaves_nothing(
+    tmp_path: Path, linux: Path
+) -> None:
     (linux / "large").write_bytes(random.Random(1).randbytes(300_000))
     for n in range(120):  # enough objects that git keeps them as one pack
         (linux / f"f{n}").write_text(f"{n}\n")
@@ -159,7 +179,9 @@ class Redirecting(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.asked.append(self.path)
         self.send_response(302)
-        self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere{self.path}")  # type: ignore[attr-defined]
+        self.send_header(
+            "Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere{self.path}"
+        )  # type: ignore[attr-defined]
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
@@ -169,7 +191,9 @@ class Redirecting(BaseHTTPRequestHandler):
 @pytest.fixture
 def redirecting() -> Iterator[tuple[str, list[str]]]:
     asked: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Redirecting,), {"asked": asked}))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Handler", (Redirecting,), {"asked": asked})
+    )
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/linux.git", asked
@@ -178,7 +202,9 @@ def redirecting() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
-def test_a_server_that_sends_elsewhere_is_not_followed(tmp_path: Path, redirecting: tuple[str, list[str]]) -> None:
+def test_a_server_that_sends_elsewhere_is_not_followed(
+    tmp_path: Path, redirecting: tuple[str, list[str]]
+) -> None:
     """As every fetch is done; over http, which only the test allows, to do without a certificate."""
     from swingbot.adapters.git import _CAREFUL
 

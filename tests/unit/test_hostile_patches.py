@@ -36,7 +36,13 @@ def site(tmp_path: Path) -> Site:
     kconfig = tmp_path / "workers" / "kconfig"
     kconfig.mkdir(parents=True)
     (kconfig / "tiny.config").write_text("CONFIG_SMP=y\n")
-    return Site(cache=tmp_path / "cache", workers=tmp_path / "workers", jobs=tmp_path / "jobs", benchmarks=None, make_jobs=2)
+    return Site(
+        cache=tmp_path / "cache",
+        workers=tmp_path / "workers",
+        jobs=tmp_path / "jobs",
+        benchmarks=None,
+        make_jobs=2,
+    )
 
 
 @pytest.fixture
@@ -45,13 +51,26 @@ def repo(tmp_path: Path) -> Path:
     return tmp_path / "linux"
 
 
-def hostile(repo: Path, script: str, *, after: str = "", files: dict[str, str] | None = None) -> str:
+def hostile(
+    repo: Path, script: str, *, after: str = "", files: dict[str, str] | None = None
+) -> str:
     """A commit whose Makefile runs `script` before it compiles anything, and `after` once the image is there."""
     makefile = (repo / "Makefile").read_text()
     makefile = makefile.replace("%.o: %.c .config\n", "%.o: %.c .config attack\n", 1)
-    makefile = makefile.replace('\t@echo "Kernel: $< is ready"\n', '\t@echo "Kernel: $< is ready"\n\t@sh $(srctree)/after.sh\n', 1)
-    makefile = makefile.replace("tinyconfig:\n", "attack:\n\t@sh $(srctree)/attack.sh\n.PHONY: attack\n\ntinyconfig:\n", 1)
-    for name, text in {"Makefile": makefile, "attack.sh": script, "after.sh": after, **(files or {})}.items():
+    makefile = makefile.replace(
+        '\t@echo "Kernel: $< is ready"\n',
+        '\t@echo "Kernel: $< is ready"\n\t@sh $(srctree)/after.sh\n',
+        1,
+    )
+    makefile = makefile.replace(
+        "tinyconfig:\n", "attack:\n\t@sh $(srctree)/attack.sh\n.PHONY: attack\n\ntinyconfig:\n", 1
+    )
+    for name, text in {
+        "Makefile": makefile,
+        "attack.sh": script,
+        "after.sh": after,
+        **(files or {}),
+    }.items():
         (repo / name).parent.mkdir(parents=True, exist_ok=True)
         (repo / name).write_text(text)
     git(repo, "add", "-A", "-f")
@@ -61,17 +80,31 @@ def hostile(repo: Path, script: str, *, after: str = "", files: dict[str, str] |
 
 def git(repo: Path, *arguments: str) -> str:
     who = ["-c", "user.name=A Stranger", "-c", "user.email=stranger@example.org"]
-    return subprocess.run(["git", "-C", str(repo), *who, *arguments], check=True, text=True, stdout=subprocess.PIPE, env=GIT_ENVIRONMENT).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(repo), *who, *arguments],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        env=GIT_ENVIRONMENT,
+    ).stdout.strip()
 
 
-def build(site: Site, repo: Path, commit: str, out: Path, *, trust: str = "untrusted", **more: Any) -> Document:
-    order = kbuild.order_by_hand(site, repo=str(repo), commit=commit, kconfig="tiny", compiler="gcc", layout=0, trust=trust)  # type: ignore[arg-type]
+def build(
+    site: Site, repo: Path, commit: str, out: Path, *, trust: str = "untrusted", **more: Any
+) -> Document:
+    order = kbuild.order_by_hand(
+        site, repo=str(repo), commit=commit, kconfig="tiny", compiler="gcc", layout=0, trust=trust
+    )  # type: ignore[arg-type]
     return check_outcome(kbuild.build(check_order({**order, **more}), out, site))
 
 
 def said(out: Path) -> list[str]:
     """What the attack noted in the log, in order."""
-    return [line.removeprefix("ATTACK ") for line in (out / "build.log").read_text(errors="replace").splitlines() if line.startswith("ATTACK ")]
+    return [
+        line.removeprefix("ATTACK ")
+        for line in (out / "build.log").read_text(errors="replace").splitlines()
+        if line.startswith("ATTACK ")
+    ]
 
 
 def left_running(tmp_path: Path) -> list[str]:
@@ -79,7 +112,11 @@ def left_running(tmp_path: Path) -> list[str]:
     found = []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
-            if name.isdigit() and int(name) != os.getpid() and f"HOME={tmp_path}/".encode() in Path(f"/proc/{name}/environ").read_bytes():
+            if (
+                name.isdigit()
+                and int(name) != os.getpid()
+                and f"HOME={tmp_path}/".encode() in Path(f"/proc/{name}/environ").read_bytes()
+            ):
                 found.append(name)
     return found
 
@@ -88,7 +125,11 @@ def left_running(tmp_path: Path) -> list[str]:
 
 
 def test_a_build_sees_no_secret_of_the_host(site: Site, repo: Path, tmp_path: Path) -> None:
-    secrets = [tmp_path / "swingbot.toml", tmp_path / "attempts" / "a1" / "order.json", site.cache / "kernels" / "another" / "bzImage"]
+    secrets = [
+        tmp_path / "swingbot.toml",
+        tmp_path / "attempts" / "a1" / "order.json",
+        site.cache / "kernels" / "another" / "bzImage",
+    ]
     for secret in secrets:
         secret.parent.mkdir(parents=True, exist_ok=True)
         secret.write_text("TOKEN")
@@ -106,7 +147,9 @@ def test_a_build_sees_no_secret_of_the_host(site: Site, repo: Path, tmp_path: Pa
         *map(str, secrets),
         str(repo / "state.json"),
     ]
-    script = "".join(f"cat {place}/* {place} >/dev/null 2>&1 && echo ATTACK read {place}\n" for place in places)
+    script = "".join(
+        f"cat {place}/* {place} >/dev/null 2>&1 && echo ATTACK read {place}\n" for place in places
+    )
     script += f"env | grep -q TOKEN && echo ATTACK environment\nls {tmp_path} {site.cache} | sed 's/^/ATTACK sees /'\necho ATTACK ran\n"
     commit = hostile(repo, script)
     os.environ["SWINGBOT_WEB_TOKEN"] = "TOKEN"
@@ -117,18 +160,26 @@ def test_a_build_sees_no_secret_of_the_host(site: Site, repo: Path, tmp_path: Pa
     assert outcome["status"] == "built", outcome
     told = said(tmp_path / "out")
     assert "ran" in told and not [line for line in told if line.startswith(("read", "environment"))]
-    assert {line.split()[1] for line in told if line.startswith("sees ") and len(line.split()) > 1} <= {
+    assert {
+        line.split()[1] for line in told if line.startswith("sees ") and len(line.split()) > 1
+    } <= {
         f"{tmp_path}:",
         f"{site.cache}:",
         "cache",
         "work",
         "workers",
     }
-    assert outcome["kernel_build"]["trust"] == "untrusted" and "network" in outcome["kernel_build"]["walls"]
+    assert (
+        outcome["kernel_build"]["trust"] == "untrusted"
+        and "network" in outcome["kernel_build"]["walls"]
+    )
 
 
 def test_a_build_reaches_no_socket_and_no_name(site: Site, repo: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket(socket.AF_UNIX) as local:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.socket(socket.AF_UNIX) as local,
+    ):
         listening.setblocking(False)
         local.bind(f"\0{tmp_path}"[:100])  # an abstract name: no file keeps anybody from it
         local.listen()
@@ -143,7 +194,12 @@ def test_a_build_reaches_no_socket_and_no_name(site: Site, repo: Path, tmp_path:
         python = "import socket\n"
         for name, code in tries.items():
             python += f"try:\n    {code}\n    print('ATTACK reached {name}')\nexcept OSError:\n    print('ATTACK no')\n"
-        outcome = build(site, repo, hostile(repo, "/usr/bin/python3 ../attack.py\n", files={"attack.py": python}), tmp_path / "out")
+        outcome = build(
+            site,
+            repo,
+            hostile(repo, "/usr/bin/python3 ../attack.py\n", files={"attack.py": python}),
+            tmp_path / "out",
+        )
         told = said(tmp_path / "out")
         assert outcome["status"] == "built" and told == ["no"] * 5
         for server in (listening, local):
@@ -151,7 +207,9 @@ def test_a_build_reaches_no_socket_and_no_name(site: Site, repo: Path, tmp_path:
                 server.accept()
 
 
-def test_a_build_sees_only_its_own_processes_and_cannot_end_another(site: Site, repo: Path, tmp_path: Path) -> None:
+def test_a_build_sees_only_its_own_processes_and_cannot_end_another(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
     with subprocess.Popen(["sleep", "600"]) as bystander:
         script = f"kill -9 {os.getpid()} {bystander.pid} 2>/dev/null && echo ATTACK killed\nkill -9 -1\necho ATTACK $(ls -d /proc/[0-9]* | wc -l)\n"
         outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
@@ -164,7 +222,9 @@ def test_a_build_sees_only_its_own_processes_and_cannot_end_another(site: Site, 
 # -- what it can change
 
 
-def test_a_build_writes_nowhere_but_into_its_objects(site: Site, repo: Path, tmp_path: Path) -> None:
+def test_a_build_writes_nowhere_but_into_its_objects(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
     tree = site.cache / "work" / "linux-0.1"
     other = tree / "src" / "o-other-gcc-0"
     other.mkdir(parents=True)
@@ -186,50 +246,79 @@ def test_a_build_writes_nowhere_but_into_its_objects(site: Site, repo: Path, tmp
         Path("/"),
         Path.cwd(),
     ]
-    script = "".join(f"mkdir -p {place} 2>/dev/null; (echo planted > {place}/planted) 2>/dev/null && echo ATTACK wrote {place}\n" for place in places)
+    script = "".join(
+        f"mkdir -p {place} 2>/dev/null; (echo planted > {place}/planted) 2>/dev/null && echo ATTACK wrote {place}\n"
+        for place in places
+    )
     script += "rm -rf ../init ../Makefile 2>/dev/null; mount -o remount,rw / 2>/dev/null && echo ATTACK mounted\necho ATTACK ran\n"
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
     assert outcome["status"] == "built", outcome
     assert said(tmp_path / "out")[-1] == "ran"
-    assert not [path for path in [*tmp_path.rglob("planted"), *(place / "planted" for place in places)] if path.exists()]
-    assert (other / "main.o").read_text() == "of another build" and (tree / "src" / "Makefile").exists()
+    assert not [
+        path
+        for path in [*tmp_path.rglob("planted"), *(place / "planted" for place in places)]
+        if path.exists()
+    ]
+    assert (other / "main.o").read_text() == "of another build" and (
+        tree / "src" / "Makefile"
+    ).exists()
 
 
 @pytest.mark.parametrize("order", [("trusted", "untrusted", "trusted"), ("untrusted", "trusted")])
-def test_what_an_untrusted_build_plants_is_found_by_no_other(site: Site, repo: Path, tmp_path: Path, order: tuple[str, ...]) -> None:
+def test_what_an_untrusted_build_plants_is_found_by_no_other(
+    site: Site, repo: Path, tmp_path: Path, order: tuple[str, ...]
+) -> None:
     """It replaces objects with others that look finished, fills caches and /tmp, and leaves make's own files changed."""
     base = git(repo, "rev-parse", "HEAD")
-    script = "echo planted > /tmp/planted; echo 'int poison;' > poison.c; gcc -c -o poison.o poison.c\n"
-    script += "[ -d ${CCACHE_DIR:-/nowhere} ] && echo ATTACK ccache\necho ATTACK ran\n"
-    after = (
-        "for f in init/main.o mm/memory.o mm/page_alloc.o kernel/sched.o; do cp poison.o $f; touch -d '+1 hour' $f; done; touch -d '+1 hour' vmlinux .config\n"
+    script = (
+        "echo planted > /tmp/planted; echo 'int poison;' > poison.c; gcc -c -o poison.o poison.c\n"
     )
+    script += "[ -d ${CCACHE_DIR:-/nowhere} ] && echo ATTACK ccache\necho ATTACK ran\n"
+    after = "for f in init/main.o mm/memory.o mm/page_alloc.o kernel/sched.o; do cp poison.o $f; touch -d '+1 hour' $f; done; touch -d '+1 hour' vmlinux .config\n"
     commit = hostile(repo, script, after=after)
     git(repo, "checkout", "-q", "--detach", base)
-    clean = build(replace(site, cache=tmp_path / "clean"), repo, base, tmp_path / "reference", trust="trusted")
+    clean = build(
+        replace(site, cache=tmp_path / "clean"), repo, base, tmp_path / "reference", trust="trusted"
+    )
     for number, trust in enumerate(order):
         if trust == "untrusted":
             attacked = build(site, repo, commit, tmp_path / f"out{number}")
             assert attacked["status"] == "built" and said(tmp_path / f"out{number}") == ["ran"]
             shutil.rmtree(site.cache / "kernels")
     after_it = build(site, repo, base, tmp_path / "after", trust="trusted")
-    assert after_it["kernel_build"]["image_sha256"] == clean["kernel_build"]["image_sha256"] and not after_it["kernel_build"]["cached"]
+    assert (
+        after_it["kernel_build"]["image_sha256"] == clean["kernel_build"]["image_sha256"]
+        and not after_it["kernel_build"]["cached"]
+    )
     untrusted = build(site, repo, base, tmp_path / "after2")
     assert untrusted["kernel_build"]["image_sha256"] == clean["kernel_build"]["image_sha256"]
-    assert not list((site.cache / "work" / "linux-0.1").glob("apart/*")) and not Path("/tmp/planted").exists()
+    assert (
+        not list((site.cache / "work" / "linux-0.1").glob("apart/*"))
+        and not Path("/tmp/planted").exists()
+    )
 
 
-def test_a_kernel_kept_from_an_untrusted_build_is_not_what_a_trusted_order_gets(site: Site, repo: Path, tmp_path: Path) -> None:
+def test_a_kernel_kept_from_an_untrusted_build_is_not_what_a_trusted_order_gets(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
     commit = git(repo, "rev-parse", "HEAD")
     first = build(site, repo, commit, tmp_path / "one")
     again = build(site, repo, commit, tmp_path / "two")
     trusted = build(site, repo, commit, tmp_path / "three", trust="trusted")
-    assert [built["kernel_build"]["cached"] for built in (first, again, trusted)] == [False, True, False]
-    assert first["kernel_build"]["build_key"] == key_at(trusted["kernel_build"]["build_key"], "untrusted")
+    assert [built["kernel_build"]["cached"] for built in (first, again, trusted)] == [
+        False,
+        True,
+        False,
+    ]
+    assert first["kernel_build"]["build_key"] == key_at(
+        trusted["kernel_build"]["build_key"], "untrusted"
+    )
 
 
 @pytest.mark.parametrize("name", [OBJECTS, f"{OBJECTS}/mm/memory.o"])
-def test_a_tree_that_brings_objects_of_its_own_is_no_kernel(site: Site, repo: Path, tmp_path: Path, name: str) -> None:
+def test_a_tree_that_brings_objects_of_its_own_is_no_kernel(
+    site: Site, repo: Path, tmp_path: Path, name: str
+) -> None:
     commit = hostile(repo, "", files={name: "planted"})
     outcome = build(site, repo, commit, tmp_path / "out")
     assert outcome["status"] == "failed" and "where builds have their objects" in outcome["reason"]
@@ -241,15 +330,17 @@ def test_nothing_in_a_tree_makes_git_run_a_program(tmp_path: Path, repo: Path) -
     ran = tmp_path / "ran"
     program = f"#!/bin/sh\ntouch {ran}\ncat\n"
     attributes = "* filter=evil diff=evil merge=evil ident\n"
-    config = (
-        f'[filter "evil"]\n\tsmudge = touch {ran}\n\tclean = touch {ran}\n\tprocess = touch {ran}\n[core]\n\tfsmonitor = touch {ran}\n\thooksPath = hooks\n'
-    )
+    config = f'[filter "evil"]\n\tsmudge = touch {ran}\n\tclean = touch {ran}\n\tprocess = touch {ran}\n[core]\n\tfsmonitor = touch {ran}\n\thooksPath = hooks\n'
     files = {
         ".gitattributes": attributes,
         ".gitconfig": config,
         ".gitmodules": '[submodule "x"]\n\tpath = init\n\turl = ext::touch ran\n\tupdate = !touch ran\n',
     }
-    hooks = {f"{place}/{name}": program for place in ("hooks", ".githooks") for name in ("post-checkout", "post-index-change", "reference-transaction")}
+    hooks = {
+        f"{place}/{name}": program
+        for place in ("hooks", ".githooks")
+        for name in ("post-checkout", "post-index-change", "reference-transaction")
+    }
     commit = hostile(repo, "", files={**files, **hooks})
     tree = WorkTree(tmp_path / "work")
     tree.switch(kbuild.build.__globals__["source"].find(str(repo), commit, tmp_path / "cache"))
@@ -257,61 +348,106 @@ def test_nothing_in_a_tree_makes_git_run_a_program(tmp_path: Path, repo: Path) -
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(program)
     hook.chmod(0o755)
-    tree.switch(kbuild.build.__globals__["source"].find(str(repo), git(repo, "rev-parse", "HEAD~1"), tmp_path / "cache"))
+    tree.switch(
+        kbuild.build.__globals__["source"].find(
+            str(repo), git(repo, "rev-parse", "HEAD~1"), tmp_path / "cache"
+        )
+    )
     assert tree.listing("Makefile") and not ran.exists()
 
 
 # -- how much it can take
 
 
-def test_a_build_that_forks_without_end_is_held(site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_forks_without_end_is_held(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_PROCESSES", "200")
-    outcome = build(site, repo, hostile(repo, "bomb() { bomb | bomb & }; bomb; sleep 60\n"), tmp_path / "out", deadline_seconds=8)
+    outcome = build(
+        site,
+        repo,
+        hostile(repo, "bomb() { bomb | bomb & }; bomb; sleep 60\n"),
+        tmp_path / "out",
+        deadline_seconds=8,
+    )
     assert outcome["status"] == "failed", outcome
     assert not left_running(tmp_path)
 
 
-def test_a_build_that_fills_the_disk_is_stopped(site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_fills_the_disk_is_stopped(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_DISK_MB", "50")
     script = "i=0; while :; do head -c 20000000 /dev/zero > big$i || exit 1; i=$((i + 1)); sleep 0.1; done\n"
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out", deadline_seconds=120)
-    assert outcome["status"] == "failed" and "it may write 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
+    assert (
+        outcome["status"] == "failed"
+        and "it may write 50 MB (SWINGBOT_BUILD_DISK_MB); it was stopped" in outcome["reason"]
+    )
     assert not (site.cache / "work" / "linux-0.1" / "apart").exists()
 
 
-def test_room_cannot_be_taken_without_writing_and_no_file_gets_longer_than_allowed(site: Site, repo: Path, tmp_path: Path) -> None:
+def test_room_cannot_be_taken_without_writing_and_no_file_gets_longer_than_allowed(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
     script = "fallocate -l 1G reserved 2>/dev/null && echo ATTACK reserved\ntruncate -s 100G sparse 2>/dev/null && echo ATTACK sparse\necho ATTACK ran\n"
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
     assert outcome["status"] == "built" and said(tmp_path / "out") == ["ran"]
 
 
-def test_a_build_that_eats_memory_is_stopped(site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_eats_memory_is_stopped(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_MEMORY_MB", "512")
     one = "perl -e '$x = \"x\" x 150_000_000; sleep 60' & "  # each less than a process may have
-    outcome = build(site, repo, hostile(repo, f"{one * 5} wait\n"), tmp_path / "out", deadline_seconds=60)
-    assert outcome["status"] == "failed" and "MB of memory; it may use 512 (SWINGBOT_BUILD_MEMORY_MB)" in outcome["reason"]
-    greedy = build(site, repo, hostile(repo, 'perl -e \'$x = "x" x 2_000_000_000; print "ATTACK had it\\n"\'; true\n'), tmp_path / "greedy")
+    outcome = build(
+        site, repo, hostile(repo, f"{one * 5} wait\n"), tmp_path / "out", deadline_seconds=60
+    )
+    assert (
+        outcome["status"] == "failed"
+        and "MB of memory; it may use 512 (SWINGBOT_BUILD_MEMORY_MB)" in outcome["reason"]
+    )
+    greedy = build(
+        site,
+        repo,
+        hostile(repo, 'perl -e \'$x = "x" x 2_000_000_000; print "ATTACK had it\\n"\'; true\n'),
+        tmp_path / "greedy",
+    )
     assert "had it" not in said(tmp_path / "greedy") and greedy["status"] in ("built", "infra")
 
 
-def test_endless_output_ends_and_leaves_a_log_of_sensible_length(site: Site, repo: Path, tmp_path: Path) -> None:
-    outcome = build(site, repo, hostile(repo, "yes ATTACK output | head -c 2000000000\n"), tmp_path / "out", deadline_seconds=120)
+def test_endless_output_ends_and_leaves_a_log_of_sensible_length(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
+    outcome = build(
+        site,
+        repo,
+        hostile(repo, "yes ATTACK output | head -c 2000000000\n"),
+        tmp_path / "out",
+        deadline_seconds=120,
+    )
     assert outcome["status"] == "failed" and "printed more than 64 MB" in outcome["reason"]
     assert (tmp_path / "out" / "build.log").stat().st_size < 65 << 20
 
 
-def test_a_build_that_takes_too_long_is_ended_with_all_it_started(site: Site, repo: Path, tmp_path: Path) -> None:
+def test_a_build_that_takes_too_long_is_ended_with_all_it_started(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
     outcome = build(
-        site, repo, hostile(repo, "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; sleep 987' & sleep 987\n"), tmp_path / "out", deadline_seconds=3
+        site,
+        repo,
+        hostile(
+            repo, "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; sleep 987' & sleep 987\n"
+        ),
+        tmp_path / "out",
+        deadline_seconds=3,
     )
     assert outcome["status"] == "failed" and "took longer than 3 s" in outcome["reason"]
     assert not left_running(tmp_path)
 
 
 def test_no_process_outlives_its_build(site: Site, repo: Path, tmp_path: Path) -> None:
-    script = (
-        "(setsid setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.1; echo late > planted-late; done' >/dev/null 2>&1 </dev/null &) ; echo ATTACK ran\n"
-    )
+    script = "(setsid setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.1; echo late > planted-late; done' >/dev/null 2>&1 </dev/null &) ; echo ATTACK ran\n"
     outcome = build(site, repo, hostile(repo, script), tmp_path / "out")
     assert outcome["status"] == "built" and "ran" in said(tmp_path / "out")
     assert not left_running(tmp_path)
@@ -338,28 +474,43 @@ IMAGE = "arch/x86/boot/bzImage"
         ("i=0; while [ $i -lt 100 ]; do mkdir d; cd d; i=$((i + 1)); done", "deep"),
     ],
 )
-def test_what_a_build_leaves_is_taken_only_if_it_is_what_it_should_be(site: Site, repo: Path, tmp_path: Path, after: str, reason: str) -> None:
+def test_what_a_build_leaves_is_taken_only_if_it_is_what_it_should_be(
+    site: Site, repo: Path, tmp_path: Path, after: str, reason: str
+) -> None:
     outcome = build(site, repo, hostile(repo, "", after=f"{after}\n"), tmp_path / "out")
     assert outcome["status"] == "failed" and reason in outcome["reason"], outcome["reason"]
-    assert "bzImage" not in outcome["files"] or (tmp_path / "out" / "bzImage").stat().st_size < 1 << 20
+    assert (
+        "bzImage" not in outcome["files"] or (tmp_path / "out" / "bzImage").stat().st_size < 1 << 20
+    )
     assert not any(path.is_symlink() for path in (tmp_path / "out").iterdir())
     assert b"root:" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 
-def test_notes_of_ours_that_a_build_forges_are_not_read(site: Site, repo: Path, tmp_path: Path) -> None:
+def test_notes_of_ours_that_a_build_forges_are_not_read(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
     forge = 'for f in .swingbot-objects.json .swingbot-functions.json; do echo \'{"mm/memory.o": [1, 2, "forged"]}\' > $f; done\n'
     outcome = build(site, repo, hostile(repo, "", after=forge), tmp_path / "out")
-    assert outcome["status"] == "built" and "forged" not in (tmp_path / "out" / "objects.json").read_text()
+    assert (
+        outcome["status"] == "built"
+        and "forged" not in (tmp_path / "out" / "objects.json").read_text()
+    )
 
 
 # -- without walls
 
 
-def test_without_walls_only_trusted_kernels_are_built_and_it_is_said(site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_walls_only_trusted_kernels_are_built_and_it_is_said(
+    site: Site, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_WALLS", "off")
     commit = hostile(repo, "echo ATTACK ran\n")
     refused = build(site, repo, commit, tmp_path / "out")
-    assert refused["status"] == "infra" and "behind walls or not at all" in refused["reason"] and "switched off" in refused["reason"]
+    assert (
+        refused["status"] == "infra"
+        and "behind walls or not at all" in refused["reason"]
+        and "switched off" in refused["reason"]
+    )
     assert not (tmp_path / "out" / "build.log").exists()
     trusted = build(site, repo, commit, tmp_path / "out", trust="trusted")
     assert trusted["status"] == "built" and trusted["kernel_build"]["walls"] == []
@@ -370,7 +521,10 @@ def test_trusted_builds_are_behind_the_same_walls(site: Site, repo: Path, tmp_pa
     outcome = build(
         site,
         repo,
-        hostile(repo, "cat /etc/shadow && echo ATTACK read\n(echo x > ../x) && echo ATTACK wrote\necho ATTACK ran\n"),
+        hostile(
+            repo,
+            "cat /etc/shadow && echo ATTACK read\n(echo x > ../x) && echo ATTACK wrote\necho ATTACK ran\n",
+        ),
         tmp_path / "out",
         trust="trusted",
     )
@@ -391,14 +545,18 @@ def test_builds_with_and_without_walls_follow_each_other_in_one_object_directory
     assert len(set(images)) == 3
 
 
-def test_an_untrusted_build_goes_on_from_what_trusted_ones_left_and_takes_nothing_from_it(site: Site, repo: Path, tmp_path: Path) -> None:
+def test_an_untrusted_build_goes_on_from_what_trusted_ones_left_and_takes_nothing_from_it(
+    site: Site, repo: Path, tmp_path: Path
+) -> None:
     base = git(repo, "rev-parse", "HEAD")
     (patched,) = add_commits(repo, [FakeCommit(speed=70)])
     build(site, repo, base, tmp_path / "base", trust="trusted")
     for _ in range(2):  # the second one is as far from the base as the first was
         outcome = build(site, repo, patched, tmp_path / "out")
         lines = (tmp_path / "out" / "build.log").read_text().splitlines()
-        assert outcome["status"] == "built" and [line.split()[1] for line in lines if line.startswith("  CC ")] == ["mm/page_alloc.o"]
+        assert outcome["status"] == "built" and [
+            line.split()[1] for line in lines if line.startswith("  CC ")
+        ] == ["mm/page_alloc.o"]
         shutil.rmtree(site.cache / "kernels")
     clean = build(replace(site, cache=tmp_path / "clean"), repo, patched, tmp_path / "reference")
     assert outcome["kernel_build"]["image_sha256"] == clean["kernel_build"]["image_sha256"]

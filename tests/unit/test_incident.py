@@ -20,13 +20,23 @@ A, B, PATCH = "a" * 40, "b" * 40, "c" * 40
 
 
 def seen(incident: int, commit: str, tree: int = 1, patch_id: str | None = PATCH) -> Sighting:
-    return Sighting(id=incident, incident=incident, bisection=1, culprit=1, tree=tree, commit=commit, patch_id=patch_id)
+    return Sighting(
+        id=incident,
+        incident=incident,
+        bisection=1,
+        culprit=1,
+        tree=tree,
+        commit=commit,
+        patch_id=patch_id,
+    )
 
 
 def test_a_commit_is_known_by_itself_before_it_is_known_by_its_patch() -> None:
     assert known_as(1, A, PATCH, [seen(7, B), seen(8, A)]) == 8
     assert known_as(1, A, PATCH, [seen(7, B), seen(8, A, tree=2)]) == 8
-    assert known_as(1, A, PATCH, [seen(7, A, tree=2), seen(8, A)]) == 8, "a person may have split the copies of one patch: each tree keeps its own"
+    assert known_as(1, A, PATCH, [seen(7, A, tree=2), seen(8, A)]) == 8, (
+        "a person may have split the copies of one patch: each tree keeps its own"
+    )
     assert known_as(1, A, PATCH, [seen(9, B), seen(7, B)]) == 7
 
 
@@ -46,7 +56,11 @@ def test_saying_the_same_twice_changes_nothing(status: Status, act: Act) -> None
 
 
 def test_mails_are_taken_back_only_where_the_incident_is_not_what_they_say_any_more() -> None:
-    assert [act for act in ACTS if decide("i3", "open", act).withdraw] == ["expected", "invalid", "close"]
+    assert [act for act in ACTS if decide("i3", "open", act).withdraw] == [
+        "expected",
+        "invalid",
+        "close",
+    ]
     assert decide("i3", "invalid", "reopen").withdraw, "a retraction that waits is wrong by then"
 
 
@@ -81,7 +95,9 @@ def test_a_level_that_is_expected_raises_no_alarm_and_a_second_loss_on_top_of_it
     assert worse is not None
     assert percent(worse.effect) == pytest.approx(100 * (0.75 / 0.82 - 1))
     gone = against_expected(log_ratio(-1.0), expected, least)
-    assert gone is not None and gone.effect > 0, "the number is back: against the new level that is a change for the better"
+    assert gone is not None and gone.effect > 0, (
+        "the number is back: against the new level that is a change for the better"
+    )
 
 
 def a_row(change: float | None, verdict: str = "worse", **more: Any) -> dict[str, Any]:
@@ -112,7 +128,9 @@ def a_row(change: float | None, verdict: str = "worse", **more: Any) -> dict[str
         (None, "unclear"),
     ],
 )
-def test_a_fix_is_taken_for_one_only_where_the_tip_is_plainly_back(row: dict[str, Any] | None, answer: str) -> None:
+def test_a_fix_is_taken_for_one_only_where_the_tip_is_plainly_back(
+    row: dict[str, Any] | None, answer: str
+) -> None:
     found = check(-18.0, row)
     assert found.answer == answer
     assert "\n" not in found.words
@@ -121,11 +139,16 @@ def test_a_fix_is_taken_for_one_only_where_the_tip_is_plainly_back(row: dict[str
 def test_what_is_back_and_what_is_still_there_do_not_overlap() -> None:
     assert GONE < THERE
     for pct in (-40.0, 12.0):
-        shares = [check(pct, a_row(percent(share * log_ratio(pct)))).answer for share in (0.0, 0.39, 0.41, 0.59, 0.61, 1.0)]
+        shares = [
+            check(pct, a_row(percent(share * log_ratio(pct)))).answer
+            for share in (0.0, 0.39, 0.41, 0.59, 0.61, 1.0)
+        ]
         assert shares == ["back", "back", "unclear", "unclear", "still", "still"]
 
 
-def test_each_other_test_stands_there_with_its_direction_in_words_and_what_got_worse_comes_first() -> None:
+def test_each_other_test_stands_there_with_its_direction_in_words_and_what_got_worse_comes_first() -> (
+    None
+):
     rows = [
         a_row(4.0, "better", metric="a.ops"),
         a_row(-6.0, metric="b.ops"),
@@ -134,16 +157,34 @@ def test_each_other_test_stands_there_with_its_direction_in_words_and_what_got_w
         a_row(-12.0),
     ]
     found = impacts(rows, but=("job", "netperf.Throughput_Mbps"))
-    assert [(impact.metric, words_of(impact.rows[0])) for impact in found] == [("b.ops", "6.0% worse"), ("a.ops", "4.0% better")]
+    assert [(impact.metric, words_of(impact.rows[0])) for impact in found] == [
+        ("b.ops", "6.0% worse"),
+        ("a.ops", "4.0% better"),
+    ]
 
 
 def test_better_on_one_box_and_worse_on_another_stand_side_by_side_and_first() -> None:
-    rows = [a_row(-30.0, metric="b.ops"), a_row(-6.0), a_row(5.0, "better", testbox="vm2"), a_row(0.0, "same", testbox="vm3")]
+    rows = [
+        a_row(-30.0, metric="b.ops"),
+        a_row(-6.0),
+        a_row(5.0, "better", testbox="vm2"),
+        a_row(0.0, "same", testbox="vm3"),
+    ]
     split, other = impacts(rows)
     assert split.split and not other.split
-    assert [(row["testbox"], words_of(row)) for row in split.rows] == [("vm1", "6.0% worse"), ("vm2", "5.0% better"), ("vm3", "no change")]
+    assert [(row["testbox"], words_of(row)) for row in split.rows] == [
+        ("vm1", "6.0% worse"),
+        ("vm2", "5.0% better"),
+        ("vm3", "no change"),
+    ]
 
 
-def test_a_test_is_told_by_its_headline_and_by_other_metrics_only_where_that_did_not_change() -> None:
-    rows = [a_row(-9.0, headline=True), a_row(-9.0, metric="netperf.total"), a_row(-4.0, metric="other.max", unit_job="other")]
+def test_a_test_is_told_by_its_headline_and_by_other_metrics_only_where_that_did_not_change() -> (
+    None
+):
+    rows = [
+        a_row(-9.0, headline=True),
+        a_row(-9.0, metric="netperf.total"),
+        a_row(-4.0, metric="other.max", unit_job="other"),
+    ]
     assert [impact.metric for impact in impacts(rows)] == ["netperf.Throughput_Mbps", "other.max"]

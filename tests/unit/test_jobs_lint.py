@@ -23,7 +23,10 @@ def run(*words: object) -> Result:
 
 
 def found(text: str, *boxes: NominalBox) -> list[str]:
-    return [f"{finding.severity}: {finding.text}" for finding in lint(text, "j.yaml", boxes or (NominalBox(),), PROGRAMS).findings]
+    return [
+        f"{finding.severity}: {finding.text}"
+        for finding in lint(text, "j.yaml", boxes or (NominalBox(),), PROGRAMS).findings
+    ]
 
 
 def test_a_good_job_has_no_findings_and_a_count_for_each_testbox() -> None:
@@ -46,7 +49,9 @@ def test_a_share_that_leaves_no_thread_is_told_for_the_box_that_has_too_few_cpus
     linted = lint(text, "j.yaml", (ONE, TWO), PROGRAMS)
     assert linted.unit_jobs == {"two": 2}
     [finding] = linted.findings
-    assert finding.text.startswith("j.yaml:2: nr_threads '50%': is less than 1 on testbox one, which has 1 CPUs")
+    assert finding.text.startswith(
+        "j.yaml:2: nr_threads '50%': is less than 1 on testbox one, which has 1 CPUs"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,11 +71,19 @@ def test_unit_jobs_that_would_share_a_name_are_an_error(text: str) -> None:
 def test_a_default_that_is_not_lkps_is_a_remark_and_no_error() -> None:
     linted = lint("will-it-scale:\n  test: brk1\n", "j.yaml", (NominalBox(),), PROGRAMS)
     assert linted.good
-    assert [finding.text.partition(",")[0] for finding in linted.findings] == ["j.yaml:1: nr_task is not set", "j.yaml:1: mode is not set"]
+    assert [finding.text.partition(",")[0] for finding in linted.findings] == [
+        "j.yaml:1: nr_task is not set",
+        "j.yaml:1: mode is not set",
+    ]
 
 
 def test_lint_says_what_is_wrong_in_each_file_and_ends_with_2(tmp_path: Path) -> None:
-    for name, text in {"good": "hackbench:\n", "bad": "hackbench:\nx: 1\n", "takes": "<<: bad.yaml\n", "lost": "<<: none.yaml\n"}.items():
+    for name, text in {
+        "good": "hackbench:\n",
+        "bad": "hackbench:\nx: 1\n",
+        "takes": "<<: bad.yaml\n",
+        "lost": "<<: none.yaml\n",
+    }.items():
         (tmp_path / f"{name}.yaml").write_text(text)
     done = run("lint", *sorted(tmp_path.glob("*.yaml")))
     assert done.exit_code == 2
@@ -101,32 +114,50 @@ def test_every_shipped_job_is_good() -> None:
         assert done.exit_code == 0
 
 
-def test_expand_names_result_roots_as_lkp_does_and_marks_what_is_not_known_yet(tmp_path: Path) -> None:
-    (tmp_path / "hackbench.yaml").write_text("hackbench:\n  ipc: pipe\n  nr_threads: 50%\n  iterations: 8\n  mode: process\n")
+def test_expand_names_result_roots_as_lkp_does_and_marks_what_is_not_known_yet(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "hackbench.yaml").write_text(
+        "hackbench:\n  ipc: pipe\n  nr_threads: 50%\n  iterations: 8\n  mode: process\n"
+    )
     done = run("expand", tmp_path / "hackbench.yaml", "--testbox", "vm-tcg", "--json")
     [job] = json.loads(done.stdout)
     assert job["name"] == "hackbench-pipe-8-process-50%"
-    assert job["result_root"] == "result/hackbench/pipe-8-process-50%/vm-tcg/{rootfs}/{kconfig}/{compiler}/{commit}/{run}"
+    assert (
+        job["result_root"]
+        == "result/hackbench/pipe-8-process-50%/vm-tcg/{rootfs}/{kconfig}/{compiler}/{commit}/{run}"
+    )
     assert job["params"]["nr_threads"] == "1"
 
 
 def test_expand_tells_a_person_names_values_and_how_many_runs(tmp_path: Path) -> None:
     (tmp_path / "j.yaml").write_text("runs: 2\nhackbench:\n  ipc: [pipe, socket]\n")
-    lines = run("expand", tmp_path / "j.yaml", "--testbox", "vm-icount", "--set", "loops=7").stdout.splitlines()
+    lines = run(
+        "expand", tmp_path / "j.yaml", "--testbox", "vm-icount", "--set", "loops=7"
+    ).stdout.splitlines()
     assert lines[0] == "j-pipe-7"
     assert lines[2].startswith("    hackbench, 2 runs: datasize=100 fds=20 ipc=pipe")
     assert lines[-1] == "2 unit jobs on vm-icount, 4 runs a boot"
 
 
 def test_expand_tells_what_else_belongs_to_a_unit_job(tmp_path: Path) -> None:
-    (tmp_path / "j.yaml").write_text("warmup: 1\ncpufreq_governor: performance\nvmstat:\nmeminfo:\nhackbench:\n  loops: 7\n")
+    (tmp_path / "j.yaml").write_text(
+        "warmup: 1\ncpufreq_governor: performance\nvmstat:\nmeminfo:\nhackbench:\n  loops: 7\n"
+    )
     lines = run("expand", tmp_path / "j.yaml", "--testbox", "vm-icount").stdout.splitlines()
-    assert lines[2].startswith("    hackbench, 1 run after 1 to warm up, 1 with vmstat; governor is performance: datasize=100")
+    assert lines[2].startswith(
+        "    hackbench, 1 run after 1 to warm up, 1 with vmstat; governor is performance: datasize=100"
+    )
     assert lines[3] == "1 unit job on vm-icount, 3 runs a boot"
 
 
 def test_expand_refuses_an_unknown_testbox_and_a_wrong_job_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "j.yaml").write_text("hackbench:\nx: 1\n")
-    assert run("expand", tmp_path / "j.yaml", "--testbox", "vm-tgc").stderr.startswith("swingbot: there is no testbox 'vm-tgc'; known are ")
+    assert run("expand", tmp_path / "j.yaml", "--testbox", "vm-tgc").stderr.startswith(
+        "swingbot: there is no testbox 'vm-tgc'; known are "
+    )
     done = run("expand", tmp_path / "j.yaml", "--testbox", "vm-tcg")
-    assert (done.exit_code, done.stderr.partition(";")[0]) == (2, "swingbot: j.yaml:2: unknown key 'x'")
+    assert (done.exit_code, done.stderr.partition(";")[0]) == (
+        2,
+        "swingbot: j.yaml:2: unknown key 'x'",
+    )

@@ -34,16 +34,38 @@ def make_site(tmp_path: Path, cache: str) -> Site:
     (kconfig / "fragments").mkdir(exist_ok=True)
     (kconfig / "fragments" / "slub.config").write_text("CONFIG_SLUB=y\n")
     (kconfig / "fragments" / "strange.config").write_text("CONFIG_MMU=y\nCONFIG_STRANGE=y\n")
-    return Site(cache=tmp_path / cache, workers=tmp_path / "workers", jobs=tmp_path / "jobs", benchmarks=None, make_jobs=2)
+    return Site(
+        cache=tmp_path / cache,
+        workers=tmp_path / "workers",
+        jobs=tmp_path / "jobs",
+        benchmarks=None,
+        make_jobs=2,
+    )
 
 
-def build(site: Site, repo: Path | str, commit: str, out: Path, *, layout: int = 0, compiler: str = "gcc", kconfig: str = "tiny", **more: Any) -> Document:
-    order = kbuild.order_by_hand(site, repo=str(repo), commit=commit, kconfig=kconfig, compiler=compiler, layout=layout)
+def build(
+    site: Site,
+    repo: Path | str,
+    commit: str,
+    out: Path,
+    *,
+    layout: int = 0,
+    compiler: str = "gcc",
+    kconfig: str = "tiny",
+    **more: Any,
+) -> Document:
+    order = kbuild.order_by_hand(
+        site, repo=str(repo), commit=commit, kconfig=kconfig, compiler=compiler, layout=layout
+    )
     return check_outcome(kbuild.build(check_order({**order, **more}), out, site))
 
 
 def compiled(out: Path) -> set[str]:
-    return {line.split()[1] for line in (out / "build.log").read_text().splitlines() if line.startswith("  CC ")}
+    return {
+        line.split()[1]
+        for line in (out / "build.log").read_text().splitlines()
+        if line.startswith("  CC ")
+    }
 
 
 def work_tree(site: Site) -> Path:
@@ -55,23 +77,42 @@ def test_a_build_leaves_image_config_map_log_and_object_hashes(site: Site, tmp_p
     out = tmp_path / "out"
     outcome = build(site, tmp_path / "linux", ids[1], out)
     assert outcome["status"] == "built" and outcome["reason"] is None
-    assert set(outcome["files"]) == {"bzImage", "config", "System.map", "build.log", "objects.json", "functions.json.gz"}
+    assert set(outcome["files"]) == {
+        "bzImage",
+        "config",
+        "System.map",
+        "build.log",
+        "objects.json",
+        "functions.json.gz",
+    }
     assert outcome["files"]["bzImage"]["sha256"] == outcome["kernel_build"]["image_sha256"]
     assert outcome["files"]["config"]["sha256"] == outcome["kernel_build"]["config_sha256"]
     assert outcome["kernel_build"]["compiler_version"].startswith("gcc ")
     assert outcome["kernel_build"]["sizes"]["text"] > 50
-    assert set(json.loads((out / "objects.json").read_text())) == {"init/main.o", "kernel/sched.o", "mm/memory.o", "mm/page_alloc.o"}
+    assert set(json.loads((out / "objects.json").read_text())) == {
+        "init/main.o",
+        "kernel/sched.o",
+        "mm/memory.o",
+        "mm/page_alloc.o",
+    }
     assert speed_of((out / "bzImage").read_bytes()) == 82 and boots((out / "bzImage").read_bytes())
-    assert "CONFIG_SMP=y" in (out / "config").read_text() and "# CONFIG_SLUB is not set" in (out / "config").read_text()
+    assert (
+        "CONFIG_SMP=y" in (out / "config").read_text()
+        and "# CONFIG_SLUB is not set" in (out / "config").read_text()
+    )
 
 
-def test_two_builds_can_be_compared_by_functions_from_what_they_left(site: Site, tmp_path: Path) -> None:
+def test_two_builds_can_be_compared_by_functions_from_what_they_left(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82), FakeCommit(kind="comment")])
     outs = [tmp_path / name for name in ("base", "speed", "comment")]
     for commit, out in zip(ids, outs, strict=True):
         build(site, tmp_path / "linux", commit, out)
     base, speed, comment = (read_record((out / FILE).read_bytes()) for out in outs)
-    assert [(one.object, one.name) for one in code_change(base, speed).data] == [("mm/page_alloc.o", "speed")]
+    assert [(one.object, one.name) for one in code_change(base, speed).data] == [
+        ("mm/page_alloc.o", "speed")
+    ]
     assert code_change(speed, comment).nothing and not code_change(base, comment).nothing
     assert base.compiler.startswith("gcc ") and base.sizes["text"] > 50
 
@@ -81,26 +122,38 @@ def test_only_what_was_compiled_is_read_again(site: Site, tmp_path: Path) -> Non
     build(site, tmp_path / "linux", ids[0], tmp_path / "out")
     memory = next(work_tree(site).glob("o-*/.swingbot-functions.json"))
     known = json.loads(memory.read_text())
-    known["objects"] = {path: [stamp, ["of memory", *row[1:]]] for path, (stamp, row) in known["objects"].items()}
+    known["objects"] = {
+        path: [stamp, ["of memory", *row[1:]]] for path, (stamp, row) in known["objects"].items()
+    }
     memory.write_text(json.dumps(known))
     build(site, tmp_path / "linux", ids[1], tmp_path / "out")
     record = read_record((tmp_path / "out" / FILE).read_bytes())
-    assert {path for path in record.paths() if record.sha256(path) != "of memory"} == {"mm/page_alloc.o"}
+    assert {path for path in record.paths() if record.sha256(path) != "of memory"} == {
+        "mm/page_alloc.o"
+    }
 
 
-def test_a_build_of_another_layout_has_the_same_functions_and_forgets_none(site: Site, tmp_path: Path) -> None:
+def test_a_build_of_another_layout_has_the_same_functions_and_forgets_none(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
     records = []
     for layout in (0, 3):
         build(site, tmp_path / "linux", ids[layout // 3], tmp_path / "out", layout=layout)
         records.append(read_record((tmp_path / "out" / FILE).read_bytes()))
     assert [one.name for one in code_change(*records).data] == ["speed"]
-    known = json.loads(next(work_tree(site).glob("o-*/.swingbot-functions.json")).read_text())["objects"]
+    known = json.loads(next(work_tree(site).glob("o-*/.swingbot-functions.json")).read_text())[
+        "objects"
+    ]
     assert known["mm/page_alloc.o"][1][0] == records[1].sha256("mm/page_alloc.o")
 
 
-@pytest.mark.parametrize("junk", ["", "[]", f'{{"version": {VERSION}, "objects": 3}}', '{"version": 0, "objects": {}}'])
-def test_a_damaged_memory_of_functions_only_costs_time(site: Site, tmp_path: Path, junk: str) -> None:
+@pytest.mark.parametrize(
+    "junk", ["", "[]", f'{{"version": {VERSION}, "objects": 3}}', '{"version": 0, "objects": {}}']
+)
+def test_a_damaged_memory_of_functions_only_costs_time(
+    site: Site, tmp_path: Path, junk: str
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
     build(site, tmp_path / "linux", ids[0], tmp_path / "out")
     next(work_tree(site).glob("o-*/.swingbot-functions.json")).write_text(junk)
@@ -114,13 +167,25 @@ def test_the_next_commit_compiles_only_what_it_changed(site: Site, tmp_path: Pat
     build(site, tmp_path / "linux", ids[1], tmp_path / "out")
     assert compiled(tmp_path / "out") == {"mm/page_alloc.o"}
     build(site, tmp_path / "linux", ids[2], tmp_path / "out")
-    assert compiled(tmp_path / "out") == {"init/main.o", "kernel/sched.o", "mm/memory.o", "mm/page_alloc.o"}
+    assert compiled(tmp_path / "out") == {
+        "init/main.o",
+        "kernel/sched.o",
+        "mm/memory.o",
+        "mm/page_alloc.o",
+    }
 
 
 def test_an_incremental_build_gives_the_image_of_a_clean_one(site: Site, tmp_path: Path) -> None:
-    ids = make_fakelinux(tmp_path / "linux", [FakeCommit(), FakeCommit(kind="header", speed=90), FakeCommit()])
-    images = [build(site, tmp_path / "linux", commit, tmp_path / "out")["kernel_build"]["image_sha256"] for commit in ids]
-    clean = build(make_site(tmp_path, "another/cache"), tmp_path / "linux", ids[3], tmp_path / "clean")
+    ids = make_fakelinux(
+        tmp_path / "linux", [FakeCommit(), FakeCommit(kind="header", speed=90), FakeCommit()]
+    )
+    images = [
+        build(site, tmp_path / "linux", commit, tmp_path / "out")["kernel_build"]["image_sha256"]
+        for commit in ids
+    ]
+    clean = build(
+        make_site(tmp_path, "another/cache"), tmp_path / "linux", ids[3], tmp_path / "clean"
+    )
     assert clean["kernel_build"]["image_sha256"] == images[3]
     assert len(set(images)) == 4
 
@@ -153,10 +218,14 @@ def test_a_damaged_kept_kernel_is_built_again(site: Site, tmp_path: Path) -> Non
     assert second["kernel_build"] == first["kernel_build"]
 
 
-def test_an_order_with_a_wrong_build_key_cannot_get_another_kernel(site: Site, tmp_path: Path) -> None:
+def test_an_order_with_a_wrong_build_key_cannot_get_another_kernel(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=50)])
     base = build(site, tmp_path / "linux", ids[0], tmp_path / "out")
-    order = kbuild.order_by_hand(site, repo=str(tmp_path / "linux"), commit=ids[1], kconfig="tiny", compiler="gcc", layout=0)
+    order = kbuild.order_by_hand(
+        site, repo=str(tmp_path / "linux"), commit=ids[1], kconfig="tiny", compiler="gcc", layout=0
+    )
     order["kernel"]["build_key"] = base["kernel_build"]["build_key"]
     outcome = kbuild.build(order, tmp_path / "out", site)
     assert not outcome["kernel_build"]["cached"]
@@ -168,28 +237,49 @@ def test_a_changed_kconfig_fragment_is_another_kernel(site: Site, tmp_path: Path
     first = build(site, tmp_path / "linux", ids[0], tmp_path / "out")["kernel_build"]
     (site.kconfig / "tiny.config").write_text("CONFIG_64BIT=y\nCONFIG_NOWHERE=y\n")
     second = build(site, tmp_path / "linux", ids[0], tmp_path / "out")["kernel_build"]
-    assert not second["cached"] and second["build_key"] != first["build_key"] and second["config_sha256"] != first["config_sha256"]
-    assert "this kernel does not take: CONFIG_NOWHERE=y" in (tmp_path / "out" / "build.log").read_text()
+    assert (
+        not second["cached"]
+        and second["build_key"] != first["build_key"]
+        and second["config_sha256"] != first["config_sha256"]
+    )
+    assert (
+        "this kernel does not take: CONFIG_NOWHERE=y"
+        in (tmp_path / "out" / "build.log").read_text()
+    )
 
 
-def test_a_fragment_is_merged_over_the_configuration_and_builds_in_a_directory_of_its_own(site: Site, tmp_path: Path) -> None:
+def test_a_fragment_is_merged_over_the_configuration_and_builds_in_a_directory_of_its_own(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=82)])
     plain = build(site, tmp_path / "linux", ids[0], tmp_path / "plain")
     joined = build(site, tmp_path / "linux", ids[0], tmp_path / "joined", kconfig="tiny+slub")
-    assert joined["status"] == "built" and joined["kernel_build"]["build_key"] != plain["kernel_build"]["build_key"]
-    assert {"CONFIG_SMP=y", "CONFIG_SLUB=y"} <= set((tmp_path / "joined" / "config").read_text().splitlines())
+    assert (
+        joined["status"] == "built"
+        and joined["kernel_build"]["build_key"] != plain["kernel_build"]["build_key"]
+    )
+    assert {"CONFIG_SMP=y", "CONFIG_SLUB=y"} <= set(
+        (tmp_path / "joined" / "config").read_text().splitlines()
+    )
     assert "does not take" not in (tmp_path / "joined" / "build.log").read_text()
-    assert sorted(path.name for path in work_tree(site).glob("o-*")) == ["o-tiny+slub-gcc-0", "o-tiny-gcc-0"]
+    assert sorted(path.name for path in work_tree(site).glob("o-*")) == [
+        "o-tiny+slub-gcc-0",
+        "o-tiny-gcc-0",
+    ]
     build(site, tmp_path / "linux", ids[1], tmp_path / "next", kconfig="tiny+slub")
     assert compiled(tmp_path / "next") == {"mm/page_alloc.o"}
 
 
-def test_an_option_that_a_fragment_does_not_get_is_a_failed_build_that_names_it(site: Site, tmp_path: Path) -> None:
+def test_an_option_that_a_fragment_does_not_get_is_a_failed_build_that_names_it(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", 0)
     for kconfig in ("tiny+strange", "tiny+strange+slub"):
         outcome = build(site, tmp_path / "linux", ids[0], tmp_path / "out", kconfig=kconfig)
         assert outcome["status"] == "failed"
-        assert outcome["reason"].startswith("This kernel does not take CONFIG_STRANGE=y (fragment strange): ")
+        assert outcome["reason"].startswith(
+            "This kernel does not take CONFIG_STRANGE=y (fragment strange): "
+        )
         assert outcome["kernel_build"]["errors"] == ["CONFIG_STRANGE=y (fragment strange)"]
         assert compiled(tmp_path / "out") == set()
 
@@ -201,8 +291,14 @@ def test_another_layout_is_another_kernel_of_the_same_objects(site: Site, tmp_pa
     maps = {(tmp_path / "out" / "System.map").read_text()}
     images = {(tmp_path / "out" / "bzImage").read_bytes()}
     for layout in (1, 2, 999):
-        assert build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=layout)["status"] == "built"
-        assert compiled(tmp_path / "out") == set() and (tmp_path / "out" / "objects.json").read_text() == objects
+        assert (
+            build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=layout)["status"]
+            == "built"
+        )
+        assert (
+            compiled(tmp_path / "out") == set()
+            and (tmp_path / "out" / "objects.json").read_text() == objects
+        )
         maps.add((tmp_path / "out" / "System.map").read_text())
         images.add((tmp_path / "out" / "bzImage").read_bytes())
     assert len(images) == len(maps) == 4
@@ -213,15 +309,26 @@ def test_a_layout_comes_out_alike_whatever_was_built_before(site: Site, tmp_path
     for commit in ids:
         build(site, tmp_path / "linux", commit, tmp_path / "out")
     late = build(site, tmp_path / "linux", ids[1], tmp_path / "out", layout=3)
-    alone = build(make_site(tmp_path, "another/cache"), tmp_path / "linux", ids[1], tmp_path / "alone", layout=3)
+    alone = build(
+        make_site(tmp_path, "another/cache"),
+        tmp_path / "linux",
+        ids[1],
+        tmp_path / "alone",
+        layout=3,
+    )
     assert late["kernel_build"]["image_sha256"] == alone["kernel_build"]["image_sha256"]
 
 
 @pytest.mark.parametrize("next_one", ["code", "comment"])
-def test_a_layout_build_leaves_no_trace_in_the_next_build(next_one: Literal["code", "comment"], site: Site, tmp_path: Path) -> None:
+def test_a_layout_build_leaves_no_trace_in_the_next_build(
+    next_one: Literal["code", "comment"], site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(kind=next_one)])
     straight = make_site(tmp_path, "straight/cache")
-    wanted = [build(straight, tmp_path / "linux", commit, tmp_path / "straight")["files"] for commit in ids][1]
+    wanted = [
+        build(straight, tmp_path / "linux", commit, tmp_path / "straight")["files"]
+        for commit in ids
+    ][1]
     build(site, tmp_path / "linux", ids[0], tmp_path / "out")
     build(site, tmp_path / "linux", ids[0], tmp_path / "out", layout=1)
     after = build(site, tmp_path / "linux", ids[1], tmp_path / "out")
@@ -230,33 +337,62 @@ def test_a_layout_build_leaves_no_trace_in_the_next_build(next_one: Literal["cod
         assert after["files"][name] == wanted[name]
 
 
-def test_a_kernel_whose_code_cannot_be_moved_is_a_failed_build_of_that_layout(site: Site, tmp_path: Path) -> None:
+def test_a_kernel_whose_code_cannot_be_moved_is_a_failed_build_of_that_layout(
+    site: Site, tmp_path: Path
+) -> None:
     make_fakelinux(tmp_path / "linux", 0)
     script = tmp_path / "linux/arch/x86/kernel/vmlinux.lds.S"
     script.write_text(script.read_text().replace("*(.text .text.fixup)", "*(.te*)"))
-    subprocess.run(["git", "-C", str(tmp_path / "linux"), "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qam", "no place"], check=True)
+    subprocess.run(
+        [
+            "git",
+            "-C",
+            str(tmp_path / "linux"),
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@example.org",
+            "commit",
+            "-qam",
+            "no place",
+        ],
+        check=True,
+    )
     outcome = build(site, tmp_path / "linux", "main", tmp_path / "out", layout=1)
     assert outcome["status"] == "failed" and "one layout" in outcome["reason"]
     assert build(site, tmp_path / "linux", "main", tmp_path / "out")["status"] == "built"
 
 
-def test_a_commit_that_does_not_compile_is_an_outcome_with_its_error_lines(site: Site, tmp_path: Path) -> None:
+def test_a_commit_that_does_not_compile_is_an_outcome_with_its_error_lines(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(kind="broken"), FakeCommit()])
     build(site, tmp_path / "linux", ids[0], tmp_path / "out")
     outcome = build(site, tmp_path / "linux", ids[1], tmp_path / "out")
     assert outcome["status"] == "failed"
-    assert outcome["reason"].startswith("`make bzImage` failed: mm/memory.c:3:1: error: unknown type name 'this'")
-    assert outcome["kernel_build"]["errors"][0] == "mm/memory.c:3:1: error: unknown type name 'this'"
+    assert outcome["reason"].startswith(
+        "`make bzImage` failed: mm/memory.c:3:1: error: unknown type name 'this'"
+    )
+    assert (
+        outcome["kernel_build"]["errors"][0] == "mm/memory.c:3:1: error: unknown type name 'this'"
+    )
     assert outcome["kernel_build"]["errors"][-1].startswith("make: *** ")
-    assert set(outcome["files"]) == {"build.log", "config"}, "no image of an earlier build may be shown"
+    assert set(outcome["files"]) == {"build.log", "config"}, (
+        "no image of an earlier build may be shown"
+    )
     assert build(site, tmp_path / "linux", ids[1], tmp_path / "out")["kernel_build"]["cached"]
     assert build(site, tmp_path / "linux", ids[2], tmp_path / "out")["status"] == "built"
 
 
-def test_a_build_that_takes_too_long_fails_and_may_be_tried_again(site: Site, tmp_path: Path) -> None:
+def test_a_build_that_takes_too_long_fails_and_may_be_tried_again(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(kind="slow"), FakeCommit()])
     outcome = build(site, tmp_path / "linux", ids[1], tmp_path / "out", deadline_seconds=1)
-    assert (outcome["status"], outcome["reason"]) == ("failed", "The build took longer than 1 s and was stopped.")
+    assert (outcome["status"], outcome["reason"]) == (
+        "failed",
+        "The build took longer than 1 s and was stopped.",
+    )
     assert not (site.cache / "kernels").exists()
     assert build(site, tmp_path / "linux", ids[2], tmp_path / "out")["status"] == "built"
 
@@ -266,11 +402,31 @@ def test_a_build_that_takes_too_long_fails_and_may_be_tried_again(site: Site, tm
     [("0" * 40, "is not in"), ("HEAD", "is not a Linux kernel tree")],
     ids=["no such commit", "no kernel"],
 )
-def test_what_is_no_kernel_fails_with_a_sentence(site: Site, tmp_path: Path, commit: str, sentence: str) -> None:
+def test_what_is_no_kernel_fails_with_a_sentence(
+    site: Site, tmp_path: Path, commit: str, sentence: str
+) -> None:
     repo = tmp_path / "novel"
     subprocess.run(["git", "init", "-q", repo], check=True)
-    subprocess.run(["git", "-C", repo, "-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "--allow-empty", "-m", "x"], check=True)
-    order = kbuild.order_by_hand(site, repo=str(repo), commit="HEAD", kconfig="tiny", compiler="gcc", layout=0)
+    subprocess.run(
+        [
+            "git",
+            "-C",
+            repo,
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "x",
+        ],
+        check=True,
+    )
+    order = kbuild.order_by_hand(
+        site, repo=str(repo), commit="HEAD", kconfig="tiny", compiler="gcc", layout=0
+    )
     if commit != "HEAD":
         order["kernel"]["commit"] = commit
     outcome = check_outcome(kbuild.build(order, tmp_path / "out", site))
@@ -289,15 +445,21 @@ def test_what_is_no_kernel_fails_with_a_sentence(site: Site, tmp_path: Path, com
         ({"kconfig": "tiny+nope"}, "there is no fragment 'nope'; known are slub, strange"),
     ],
 )
-def test_what_only_the_lab_can_mend_is_infra(site: Site, tmp_path: Path, change: Document, sentence: str) -> None:
+def test_what_only_the_lab_can_mend_is_infra(
+    site: Site, tmp_path: Path, change: Document, sentence: str
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", 0)
-    order = kbuild.order_by_hand(site, repo=str(tmp_path / "linux"), commit=ids[0], kconfig="tiny", compiler="gcc", layout=0)
+    order = kbuild.order_by_hand(
+        site, repo=str(tmp_path / "linux"), commit=ids[0], kconfig="tiny", compiler="gcc", layout=0
+    )
     order["kernel"].update(change)
     outcome = check_outcome(kbuild.build(order, tmp_path / "out", site))
     assert outcome["status"] == "infra" and sentence in outcome["reason"]
 
 
-def test_a_full_disk_is_infra_and_the_next_build_is_good(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_infra_and_the_next_build_is_good(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SWINGBOT_BUILD_WALLS", "off")  # behind walls, no link outlives a command
     ids = make_fakelinux(tmp_path / "linux", 0)
     objects = work_tree(site) / "o-tiny-gcc-0"
@@ -351,7 +513,10 @@ def test_two_builds_in_one_work_tree_wait_for_each_other(site: Site, tmp_path: P
     speeds = [100, 90, 80, 70]
     ids = make_fakelinux(tmp_path / "linux", [FakeCommit(speed=speed) for speed in speeds[1:]])
     outs = [tmp_path / f"out{speed}" for speed in speeds]
-    threads = [threading.Thread(target=build, args=(site, tmp_path / "linux", *each)) for each in zip(ids, outs, strict=True)]
+    threads = [
+        threading.Thread(target=build, args=(site, tmp_path / "linux", *each))
+        for each in zip(ids, outs, strict=True)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -359,19 +524,29 @@ def test_two_builds_in_one_work_tree_wait_for_each_other(site: Site, tmp_path: P
     assert [speed_of((out / "bzImage").read_bytes()) for out in outs] == speeds
 
 
-def test_who_waits_for_a_work_tree_says_for_whom_and_not_for_ever(site: Site, tmp_path: Path) -> None:
+def test_who_waits_for_a_work_tree_says_for_whom_and_not_for_ever(
+    site: Site, tmp_path: Path
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", 0)
-    order = kbuild.order_by_hand(site, repo=str(tmp_path / "linux"), commit=ids[0], kconfig="tiny", compiler="gcc", layout=0)
+    order = kbuild.order_by_hand(
+        site, repo=str(tmp_path / "linux"), commit=ids[0], kconfig="tiny", compiler="gcc", layout=0
+    )
     said: list[str] = []
     with locked(work_tree(site).parent / "lock", 1):
-        outcome = kbuild.build({**order, "deadline_seconds": 0.3}, tmp_path / "out", site, progress=said.append)
+        outcome = kbuild.build(
+            {**order, "deadline_seconds": 0.3}, tmp_path / "out", site, progress=said.append
+        )
     assert said == [f"waiting for process {os.getpid()}, which builds in the same work tree"]
     assert outcome["status"] == "infra" and f"held by process {os.getpid()}" in outcome["reason"]
 
 
-def test_nothing_of_our_environment_reaches_make(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_our_environment_reaches_make(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = make_fakelinux(tmp_path / "linux", 0)
-    monkeypatch.setenv("MAKEFLAGS", "n")  # what a calling make leaves behind; -n would build nothing
+    monkeypatch.setenv(
+        "MAKEFLAGS", "n"
+    )  # what a calling make leaves behind; -n would build nothing
     monkeypatch.setenv("KCFLAGS", "--no-such-flag")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     assert build(site, tmp_path / "linux", ids[0], tmp_path / "out")["status"] == "built"

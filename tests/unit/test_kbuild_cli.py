@@ -28,25 +28,58 @@ def call(*arguments: str | Path) -> Result:
 
 
 def test_a_build_by_hand_prints_its_outcome_and_writes_it(linux: Path, tmp_path: Path) -> None:
-    result = call("build", "--repo", linux, "--commit", "main~1", "--kconfig", "tiny", "--out", tmp_path / "out", "--json")
+    result = call(
+        "build",
+        "--repo",
+        linux,
+        "--commit",
+        "main~1",
+        "--kconfig",
+        "tiny",
+        "--out",
+        tmp_path / "out",
+        "--json",
+    )
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["status"] == "built"
     assert json.loads((tmp_path / "out" / "outcome.json").read_text()) == json.loads(result.stdout)
 
 
 def test_a_commit_that_does_not_build_exits_1_and_shows_why(linux: Path, tmp_path: Path) -> None:
-    result = call("build", "--repo", linux, "--commit", "main", "--kconfig", "tiny", "--out", tmp_path / "out")
+    result = call(
+        "build", "--repo", linux, "--commit", "main", "--kconfig", "tiny", "--out", tmp_path / "out"
+    )
     assert result.exit_code == 1
     assert "mm/memory.c:3:1: error:" in result.stderr and "Traceback" not in result.output
 
 
 def test_an_order_file_gives_the_kernel_it_names(linux: Path, tmp_path: Path) -> None:
-    call("build", "--repo", linux, "--commit", "main~2", "--kconfig", "tiny", "--out", tmp_path / "out")
+    call(
+        "build",
+        "--repo",
+        linux,
+        "--commit",
+        "main~2",
+        "--kconfig",
+        "tiny",
+        "--out",
+        tmp_path / "out",
+    )
     by_hand = json.loads((tmp_path / "out" / "outcome.json").read_text())
-    kernel = {"build_key": by_hand["kernel_build"]["build_key"], "repo": str(linux), "kconfig": "tiny", "compiler": "gcc", "layout": 0}
+    kernel = {
+        "build_key": by_hand["kernel_build"]["build_key"],
+        "repo": str(linux),
+        "kconfig": "tiny",
+        "compiler": "gcc",
+        "layout": 0,
+    }
     kernel["commit"] = (linux / ".git" / "refs" / "heads" / "main").read_text().strip()
     order = tmp_path / "order.json"
-    order.write_text(json.dumps({"version": 1, "kind": "build", "order": "o7", "attempt": "a8", "kernel": kernel}))
+    order.write_text(
+        json.dumps(
+            {"version": 1, "kind": "build", "order": "o7", "attempt": "a8", "kernel": kernel}
+        )
+    )
     result = call("build", "--order", order, "--out", tmp_path / "out", "--json")
     outcome = json.loads(result.stdout)
     assert (outcome["order"], outcome["attempt"], outcome["status"]) == ("o7", "a8", "failed")
@@ -75,7 +108,9 @@ def test_a_wrong_order_exits_2_with_one_sentence(tmp_path: Path, text: str, sent
 
 
 def test_a_commit_that_is_not_there_exits_2(linux: Path, tmp_path: Path) -> None:
-    result = call("build", "--repo", linux, "--commit", "v9.9", "--kconfig", "tiny", "--out", tmp_path / "out")
+    result = call(
+        "build", "--repo", linux, "--commit", "v9.9", "--kconfig", "tiny", "--out", tmp_path / "out"
+    )
     assert result.exit_code == 2 and "There is no commit, tag or branch 'v9.9'" in result.stderr
 
 
@@ -94,7 +129,18 @@ def two_builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = make_site(place, "cache")
     ids = make_fakelinux(place / "linux", [FakeCommit(speed=82)])
     for name, commit in zip(("base", "head"), ids, strict=True):
-        kbuild.build(kbuild.order_by_hand(site, repo=str(place / "linux"), commit=commit, kconfig="tiny", compiler="gcc", layout=0), place / name, site)
+        kbuild.build(
+            kbuild.order_by_hand(
+                site,
+                repo=str(place / "linux"),
+                commit=commit,
+                kconfig="tiny",
+                compiler="gcc",
+                layout=0,
+            ),
+            place / name,
+            site,
+        )
     (place / "objects").symlink_to(next((site.cache / "work" / "linux-0.1" / "src").glob("o-*")))
     return place
 
@@ -102,21 +148,31 @@ def two_builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_builds_are_compared_by_what_they_left(two_builds: Path) -> None:
     text = call("bloat", two_builds / "base", two_builds / "head")
     assert text.exit_code == 0, text.output
-    assert text.stdout.startswith("1 variable changed.") and "mm/page_alloc.o" in text.stdout and "config: the same" in text.stdout
+    assert (
+        text.stdout.startswith("1 variable changed.")
+        and "mm/page_alloc.o" in text.stdout
+        and "config: the same" in text.stdout
+    )
     facts = json.loads(call("bloat", two_builds / "base", two_builds / "head", "--json").stdout)
     assert not facts["nothing"] and [one["name"] for one in facts["data"]] == ["speed"]
 
 
 def test_an_object_directory_is_read_as_it_is_and_not_written_to(two_builds: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (two_builds / "objects").rglob("*")}
-    assert call("bloat", two_builds / "head", two_builds / "objects").stdout.startswith("No function and no variable of the kernel differs.")
+    assert call("bloat", two_builds / "head", two_builds / "objects").stdout.startswith(
+        "No function and no variable of the kernel differs."
+    )
     assert {path: path.stat().st_mtime_ns for path in (two_builds / "objects").rglob("*")} == before
 
 
 def test_two_elf_files_give_the_table_alone(two_builds: Path) -> None:
     main_o, sched_o = (two_builds / "objects" / path for path in ("init/main.o", "kernel/sched.o"))
     done = call("bloat", "-t", main_o, sched_o)
-    assert done.exit_code == 0 and done.stdout.startswith("add/remove: ") and done.stdout.splitlines()[-1].startswith("Total: Before=")
+    assert (
+        done.exit_code == 0
+        and done.stdout.startswith("add/remove: ")
+        and done.stdout.splitlines()[-1].startswith("Total: Before=")
+    )
     assert json.loads(call("bloat", main_o, main_o, "--json").stdout)["rows"] == []
 
 
@@ -129,7 +185,9 @@ def test_two_elf_files_give_the_table_alone(two_builds: Path) -> None:
         ("damaged", "damaged", "functions.json.gz: it "),
     ],
 )
-def test_what_cannot_be_compared_exits_2_with_one_sentence(two_builds: Path, base: str, head: str, sentence: str) -> None:
+def test_what_cannot_be_compared_exits_2_with_one_sentence(
+    two_builds: Path, base: str, head: str, sentence: str
+) -> None:
     (two_builds / "damaged").mkdir(exist_ok=True)
     (two_builds / "damaged" / "functions.json.gz").write_bytes(b"no gzip")
     done = call("bloat", two_builds / base, two_builds / head)

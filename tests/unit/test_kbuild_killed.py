@@ -31,9 +31,24 @@ def children(pid: int) -> list[int]:
 
 def start_slow_build(tmp_path: Path, commit: str) -> tuple[subprocess.Popen[bytes], Path]:
     """A worker whose make is at work, with an object half-written."""
-    command = [sys.executable, "-c", "from swingbot_worker.cli import main; main()", "build", "--repo", str(tmp_path / "linux")]
-    env = {**os.environ, "SWINGBOT_PATHS_CACHE": str(tmp_path / "cache"), "SWINGBOT_PATHS_WORKERS": str(tmp_path / "workers")}
-    worker = subprocess.Popen([*command, "--commit", commit, "--kconfig", "tiny", "--out", tmp_path / "out"], env=env, stderr=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-c",
+        "from swingbot_worker.cli import main; main()",
+        "build",
+        "--repo",
+        str(tmp_path / "linux"),
+    ]
+    env = {
+        **os.environ,
+        "SWINGBOT_PATHS_CACHE": str(tmp_path / "cache"),
+        "SWINGBOT_PATHS_WORKERS": str(tmp_path / "workers"),
+    }
+    worker = subprocess.Popen(
+        [*command, "--commit", commit, "--kconfig", "tiny", "--out", tmp_path / "out"],
+        env=env,
+        stderr=subprocess.DEVNULL,
+    )
     objects = tmp_path / "cache" / "work" / "linux-0.1" / "src" / "o-tiny-gcc-0"
     half = objects / "mm" / "page_alloc.o"
     wait_until(lambda: half.exists() and half.read_bytes() == HALF.encode())
@@ -53,7 +68,9 @@ def test_a_killed_build_is_repaired_by_the_next_one(tmp_path: Path, victim: str)
         worker.send_signal(signal.SIGKILL if victim == "worker" else signal.SIGTERM)
     assert worker.wait(timeout=20) != 0
     if victim == "make":
-        assert (objects / "mm" / "page_alloc.o").read_text() == HALF, "else this test proves nothing"
+        assert (objects / "mm" / "page_alloc.o").read_text() == HALF, (
+            "else this test proves nothing"
+        )
     else:
         wait_until(lambda: not Path(f"/proc/{make}").exists())  # what we start ends with us
     outcome = build(site, tmp_path / "linux", ids[2], tmp_path / "out")

@@ -14,10 +14,23 @@ WORKERS = Path(__file__).parents[2] / "workers"
 
 
 def test_a_build_waits_for_a_boot_that_has_the_host_to_itself(tmp_path: Path) -> None:
-    site = Site(cache=tmp_path / "cache", workers=WORKERS, jobs=WORKERS.parent / "jobs", benchmarks=None, make_jobs=1)
+    site = Site(
+        cache=tmp_path / "cache",
+        workers=WORKERS,
+        jobs=WORKERS.parent / "jobs",
+        benchmarks=None,
+        make_jobs=1,
+    )
     site.cache.mkdir()
     commit = make_fakelinux(tmp_path / "linux", 0)[0]
-    order = kbuild.order_by_hand(site, repo=str(tmp_path / "linux"), commit=commit, kconfig="vm-x86_64", compiler="gcc", layout=0)
+    order = kbuild.order_by_hand(
+        site,
+        repo=str(tmp_path / "linux"),
+        commit=commit,
+        kconfig="vm-x86_64",
+        compiler="gcc",
+        layout=0,
+    )
     built = threading.Thread(target=kbuild.build, args=(order, tmp_path / "out", site))
     with lease.exclusive(site.cache):
         built.start()
@@ -26,4 +39,6 @@ def test_a_build_waits_for_a_boot_that_has_the_host_to_itself(tmp_path: Path) ->
         assert not (tmp_path / "out" / "bzImage").exists()
         let_go = time.monotonic()
     built.join(60)
-    assert (tmp_path / "out" / "bzImage").stat().st_mtime > time.time() - (time.monotonic() - let_go)
+    assert (tmp_path / "out" / "bzImage").stat().st_mtime > time.time() - (
+        time.monotonic() - let_go
+    )

@@ -49,14 +49,20 @@ def test_a_log_without_known_errors_gives_its_last_lines() -> None:
 
 
 def test_a_hostile_log_is_cut_and_cleaned() -> None:
-    lines = log.error_lines("".join(f"a.c:{n}:1: error: \x1b[31m\x07{'x' * 9000}\n" for n in range(500)))
+    lines = log.error_lines(
+        "".join(f"a.c:{n}:1: error: \x1b[31m\x07{'x' * 9000}\n" for n in range(500))
+    )
     assert len(lines) == 20
     assert all(len(line) == 500 and line.isprintable() for line in lines)
 
 
 @pytest.mark.parametrize(
     "line",
-    ["ld: final link failed: No space left on device", "gcc: fatal error: Killed signal terminated program cc1", "a.c:1:10: fatal error: gelf.h: No such"],
+    [
+        "ld: final link failed: No space left on device",
+        "gcc: fatal error: Killed signal terminated program cc1",
+        "a.c:1:10: fatal error: gelf.h: No such",
+    ],
 )
 def test_faults_of_the_lab_are_told_from_those_of_the_commit(line: str) -> None:
     assert log.lab_fault(f"  CC      x.o\n{line}\n")
@@ -66,12 +72,20 @@ def test_faults_of_the_lab_are_told_from_those_of_the_commit(line: str) -> None:
 def test_lost_lines_of_a_fragment_are_those_the_config_does_not_honour() -> None:
     fragment = "# a comment about CONFIG_A\nCONFIG_A=y\nCONFIG_B=y\n# CONFIG_C is not set\n# CONFIG_D is not set\nCONFIG_E=8\n"
     config = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_D=y\nCONFIG_E=64\n"
-    assert recipe.lost_lines(fragment, config) == ["CONFIG_B=y", "# CONFIG_D is not set", "CONFIG_E=8"]
+    assert recipe.lost_lines(fragment, config) == [
+        "CONFIG_B=y",
+        "# CONFIG_D is not set",
+        "CONFIG_E=8",
+    ]
 
 
 def test_the_build_key_follows_everything_that_goes_into_a_build() -> None:
     key = build_key("t", "k", "f", "gcc", 0)
-    others = {build_key("u", "k", "f", "gcc", 0), build_key("t", "l", "f", "gcc", 0), build_key("t", "k", "g", "gcc", 0)}
+    others = {
+        build_key("u", "k", "f", "gcc", 0),
+        build_key("t", "l", "f", "gcc", 0),
+        build_key("t", "k", "g", "gcc", 0),
+    }
     others |= {build_key("t", "k", "f", "clang", 0), build_key("t", "k", "f", "gcc", 1)}
     assert len(others | {key}) == 6
     assert key == build_key("t", "k", "f", "gcc", 0)
@@ -100,12 +114,16 @@ def moved(script: str) -> list[str]:
 def test_each_layout_is_another_order_of_all_objects() -> None:
     names = [f"mm/{n}.o" for n in range(20)]
     orders = {tuple(moved(permuted(KERNEL_SCRIPT, names, layout))) for layout in range(1, 30)}
-    assert len(orders) == 29 and all(sorted(order) == sorted(f"[m]{name[1:]}" for name in names) for order in orders)
+    assert len(orders) == 29 and all(
+        sorted(order) == sorted(f"[m]{name[1:]}" for name in names) for order in orders
+    )
 
 
 def test_an_object_more_moves_no_other_out_of_order() -> None:
     names = [f"mm/{n}.o" for n in range(20)]
-    before, after = (moved(permuted(KERNEL_SCRIPT, some, 1)) for some in (names, [*names, "mm/new.o"]))
+    before, after = (
+        moved(permuted(KERNEL_SCRIPT, some, 1)) for some in (names, [*names, "mm/new.o"])
+    )
     assert [name for name in after if name != "[m]m/new.o"] == before
 
 

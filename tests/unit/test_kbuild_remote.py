@@ -23,7 +23,16 @@ def daemon(tmp_path: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     served = tmp_path / "served"
     served.mkdir()
-    argv = ["git", "daemon", "--export-all", "--reuseaddr", f"--base-path={served}", "--listen=127.0.0.1", f"--port={port}", str(served)]
+    argv = [
+        "git",
+        "daemon",
+        "--export-all",
+        "--reuseaddr",
+        f"--base-path={served}",
+        "--listen=127.0.0.1",
+        f"--port={port}",
+        str(served),
+    ]
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         _wait_for(port)
         yield f"git://127.0.0.1:{port}"
@@ -40,12 +49,16 @@ def _wait_for(port: int) -> None:
 
 
 def test_a_commit_is_fetched_once_from_a_remote(tmp_path: Path, daemon: str) -> None:
-    ids = make_fakelinux(tmp_path / "served" / "linux", [FakeCommit(speed=80), FakeCommit(speed=60)])
+    ids = make_fakelinux(
+        tmp_path / "served" / "linux", [FakeCommit(speed=80), FakeCommit(speed=60)]
+    )
     site = make_site(tmp_path, "cache")
     outcome = build(site, f"{daemon}/linux", ids[1], tmp_path / "out")
     assert outcome["status"] == "built", outcome["reason"]
     assert speed_of((tmp_path / "out" / "bzImage").read_bytes()) == 80
-    order = kbuild.order_by_hand(site, repo=f"{daemon}/linux", commit="main", kconfig="tiny", compiler="gcc", layout=0)
+    order = kbuild.order_by_hand(
+        site, repo=f"{daemon}/linux", commit="main", kconfig="tiny", compiler="gcc", layout=0
+    )
     assert order["kernel"]["commit"] == ids[2]
     shutil.rmtree(tmp_path / "served" / "linux")
     assert build(site, f"{daemon}/linux", ids[1], tmp_path / "out")["kernel_build"]["cached"]
@@ -53,8 +66,21 @@ def test_a_commit_is_fetched_once_from_a_remote(tmp_path: Path, daemon: str) -> 
 
 def test_a_remote_out_of_reach_is_infra(tmp_path: Path, daemon: str) -> None:
     site = make_site(tmp_path, "cache")
-    kernel = {"build_key": "0" * 64, "repo": f"{daemon}/gone", "commit": "1" * 40, "kconfig": "tiny", "compiler": "gcc", "layout": 0}
-    outcome = kbuild.build({"version": 1, "kind": "build", "order": "o1", "attempt": "a1", "kernel": kernel}, tmp_path / "out", site)
+    kernel = {
+        "build_key": "0" * 64,
+        "repo": f"{daemon}/gone",
+        "commit": "1" * 40,
+        "kconfig": "tiny",
+        "compiler": "gcc",
+        "layout": 0,
+    }
+    outcome = kbuild.build(
+        {"version": 1, "kind": "build", "order": "o1", "attempt": "a1", "kernel": kernel},
+        tmp_path / "out",
+        site,
+    )
     assert outcome["status"] == "infra" and f"cannot fetch from {daemon}/gone" in outcome["reason"]
     with pytest.raises(InfraError, match="no tag or branch 'main'"):
-        kbuild.order_by_hand(site, repo=f"{daemon}/gone", commit="main", kconfig="tiny", compiler="gcc", layout=0)
+        kbuild.order_by_hand(
+            site, repo=f"{daemon}/gone", commit="main", kconfig="tiny", compiler="gcc", layout=0
+        )

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from swingbot_jobs.kconfig import Kconfigs, NoKconfig, joined, load_kconfigs, parts_of
 from swingbot_worker.kbuild import recipe
 
-KCONFIGS = Kconfigs({"tiny": "CONFIG_A=y\n", "huge": "CONFIG_A=n\n"}, {"trace": "CONFIG_T=y\n", "align64": "CONFIG_L=y\n"})
+KCONFIGS = Kconfigs(
+    {"tiny": "CONFIG_A=y\n", "huge": "CONFIG_A=n\n"},
+    {"trace": "CONFIG_T=y\n", "align64": "CONFIG_L=y\n"},
+)
 SHIPPED = Path(__file__).parents[2] / "workers" / "kconfig"
 
 
@@ -26,7 +29,11 @@ def test_fragments_are_merged_in_the_order_in_which_they_are_named() -> None:
 
 
 def test_what_can_be_chosen_from_is_listed_without_fragments() -> None:
-    assert list(KCONFIGS) == ["tiny", "huge"] and "tiny+trace" in KCONFIGS and "tiny+nope" not in KCONFIGS
+    assert (
+        list(KCONFIGS) == ["tiny", "huge"]
+        and "tiny+trace" in KCONFIGS
+        and "tiny+nope" not in KCONFIGS
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +68,9 @@ def test_fragments_of_nothing_say_so() -> None:
 def test_a_name_that_is_taken_is_no_path(name: str) -> None:
     with contextlib.suppress(NoKconfig):
         parts = parts_of(name)
-        assert all("/" not in part and not part.startswith(".") for part in (parts.base, *parts.fragments))
+        assert all(
+            "/" not in part and not part.startswith(".") for part in (parts.base, *parts.fragments)
+        )
         assert "+".join((parts.base, *parts.fragments)) == name
 
 
@@ -72,7 +81,12 @@ def test_a_fragment_is_joined_once() -> None:
 
 
 def test_a_line_that_a_later_file_changes_is_not_missed() -> None:
-    assert recipe.not_overridden("CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=8\n", "# CONFIG_A is not set\nCONFIG_B=y\n") == "CONFIG_C=8"
+    assert (
+        recipe.not_overridden(
+            "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=8\n", "# CONFIG_A is not set\nCONFIG_B=y\n"
+        )
+        == "CONFIG_C=8"
+    )
 
 
 def test_what_is_shipped_can_be_named_and_each_fragment_asks_for_something() -> None:

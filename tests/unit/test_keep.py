@@ -26,7 +26,11 @@ def test_the_example_of_a_testbox_is_valid(tmp_path: Path) -> None:
 def test_every_command_that_the_pages_name_is_there() -> None:
     named = set()
     for page in PAGES:
-        named |= set(re.findall(r"(?:`|\$ |= ?/opt/swingbot/bin/)swingbot ([a-z]+)", (DOCS / page).read_text()))
+        named |= set(
+            re.findall(
+                r"(?:`|\$ |= ?/opt/swingbot/bin/)swingbot ([a-z]+)", (DOCS / page).read_text()
+            )
+        )
     assert {"backup", "restore", "retention", "db", "report"} <= named
     assert named <= main.commands.keys()
 
@@ -34,7 +38,10 @@ def test_every_command_that_the_pages_name_is_there() -> None:
 def test_every_setting_that_the_pages_name_is_there() -> None:
     settings = load(environ={})
     for page in PAGES:
-        for section, key in re.findall(r"`(retention|disk|mail|web|boxes|buildbot|db|paths|git)\.([a-z_]+)[` ]", (DOCS / page).read_text()):
+        for section, key in re.findall(
+            r"`(retention|disk|mail|web|boxes|buildbot|db|paths|git)\.([a-z_]+)[` ]",
+            (DOCS / page).read_text(),
+        ):
             assert hasattr(getattr(settings, section), key), f"{page}: {section}.{key}"
 
 
@@ -45,5 +52,16 @@ def test_no_log_of_the_supervisor_grows_without_end() -> None:
 
 
 def test_amounts_and_durations_are_said_as_people_say_them() -> None:
-    assert [amount(size) for size in (0, 1023, 1024, 5 << 20, 3 << 40)] == ["0 B", "1023 B", "1.0 KiB", "5.0 MiB", "3.0 TiB"]
-    assert [duration(seconds) for seconds in (0.4, 119, 121, 8000)] == ["0 s", "119 s", "2 min", "2.2 h"]
+    assert [amount(size) for size in (0, 1023, 1024, 5 << 20, 3 << 40)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "5.0 MiB",
+        "3.0 TiB",
+    ]
+    assert [duration(seconds) for seconds in (0.4, 119, 121, 8000)] == [
+        "0 s",
+        "119 s",
+        "2 min",
+        "2.2 h",
+    ]

@@ -12,8 +12,20 @@ from swingbot_jobs import likeness
 from swingbot_jobs.contract import check_order
 
 KERNEL = {"build_key": "a" * 64, "image_sha256": "b" * 64}
-JOBS = [{"name": "h", "program": "hackbench", "params": {}, "runs": 1, "monitors": ["vmstat"]}, {"name": "n", "program": "hackbench", "params": {}, "runs": 2}]
-ORDER: dict[str, Any] = {"version": 1, "kind": "boot", "order": "o1", "attempt": "a1", "kernel": KERNEL, "testbox": "box", "k": 0, "unit_jobs": JOBS}
+JOBS = [
+    {"name": "h", "program": "hackbench", "params": {}, "runs": 1, "monitors": ["vmstat"]},
+    {"name": "n", "program": "hackbench", "params": {}, "runs": 2},
+]
+ORDER: dict[str, Any] = {
+    "version": 1,
+    "kind": "boot",
+    "order": "o1",
+    "attempt": "a1",
+    "kernel": KERNEL,
+    "testbox": "box",
+    "k": 0,
+    "unit_jobs": JOBS,
+}
 
 
 @pytest.fixture
@@ -37,7 +49,9 @@ def master(tmp_path: Path) -> Path:
 
 
 def difference(master: Path, worker: Path) -> str | None:
-    order = check_order(ORDER | {"alike": likeness.of_order(ORDER, master / "jobs", master / "workers")})
+    order = check_order(
+        ORDER | {"alike": likeness.of_order(ORDER, master / "jobs", master / "workers")}
+    )
     return likeness.difference(order, worker / "jobs", worker / "workers")
 
 
@@ -67,7 +81,12 @@ def test_a_difference_in_what_is_measured_is_named(master: Path, name: str, told
 
 def test_what_does_not_touch_the_measurement_may_differ(master: Path) -> None:
     worker = copy(master)
-    for name in ("jobs/programs/hackbench/parse.py", "jobs/programs/hackbench/samples/one.raw", "jobs/programs/netperf/run", "workers/testboxes/other.yaml"):
+    for name in (
+        "jobs/programs/hackbench/parse.py",
+        "jobs/programs/hackbench/samples/one.raw",
+        "jobs/programs/netperf/run",
+        "workers/testboxes/other.yaml",
+    ):
         (worker / name).write_text("something else\n")
     assert difference(master, worker) is None
 
@@ -82,7 +101,9 @@ def test_an_added_file_and_a_missing_program_are_told(master: Path) -> None:
     worker = copy(master)
     (worker / "jobs/programs/hackbench/more").write_text("")
     shutil.rmtree(worker / "jobs/programs/vmstat")
-    assert "programs/hackbench, programs/vmstat are not the same" in (difference(master, worker) or "")
+    assert "programs/hackbench, programs/vmstat are not the same" in (
+        difference(master, worker) or ""
+    )
     (worker / "jobs/programs/hackbench/more").unlink()
     assert "programs/vmstat is missing on this worker's host" in (difference(master, worker) or "")
 
@@ -97,9 +118,13 @@ def test_a_kernel_configuration_that_is_another_text_is_not_built(tmp_path: Path
     assert likeness.difference(order, tmp_path, tmp_path / "worker") is None
     fragment = tmp_path / "worker" / "kconfig" / "fragments" / "slub.config"
     fragment.write_text("CONFIG_SLUB=y\nCONFIG_DEBUG=y\n")
-    assert "kconfig/tiny+slub is not the same" in (likeness.difference(order, tmp_path, tmp_path / "worker") or "")
+    assert "kconfig/tiny+slub is not the same" in (
+        likeness.difference(order, tmp_path, tmp_path / "worker") or ""
+    )
     fragment.unlink()
-    assert "kconfig/tiny+slub is missing" in (likeness.difference(order, tmp_path, tmp_path / "worker") or "")
+    assert "kconfig/tiny+slub is missing" in (
+        likeness.difference(order, tmp_path, tmp_path / "worker") or ""
+    )
 
 
 def test_orders_by_hand_ask_for_no_likeness(tmp_path: Path) -> None:

@@ -24,7 +24,12 @@ def a_mail(number: int, subject: str, *, sender: str = AUTHOR, references: str =
 MAILS = [
     a_mail(1, "[PATCH 0/2] mm: a cover letter"),
     a_mail(2, "[PATCH 1/2] mm: shrink the\n  page cache", references="<1@example.org>"),
-    a_mail(3, "Re: [PATCH 1/2] mm: shrink the page cache", sender="Ada <ada@example.org>", references="<1@example.org> <2@example.org>"),
+    a_mail(
+        3,
+        "Re: [PATCH 1/2] mm: shrink the page cache",
+        sender="Ada <ada@example.org>",
+        references="<1@example.org> <2@example.org>",
+    ),
     a_mail(4, "[PATCH v2 1/2] mm: shrink the page cache", references="<0@example.org>"),
     a_mail(5, "=?utf-8?q?[PATCH]_mm=3A_gr=C3=BC=C3=9Fe?="),
     a_mail(6, "[PATCH] mm: shrink the page cache", sender="Mallory <mallory@example.org>"),
@@ -38,7 +43,9 @@ def maildir(place: Path) -> Path:
 
 
 def mbox(place: Path) -> Path:
-    (place / "lists.mbox").write_bytes(b"".join(b"From mboxrd@z Thu Jan  1 00:00:00 1970\n" + mail + b"\n" for mail in MAILS))
+    (place / "lists.mbox").write_bytes(
+        b"".join(b"From mboxrd@z Thu Jan  1 00:00:00 1970\n" + mail + b"\n" for mail in MAILS)
+    )
     return place / "lists.mbox"
 
 
@@ -55,7 +62,12 @@ def public_inbox(place: Path) -> Path:
     tree.mkdir(parents=True)
 
     def git(*arguments: str, **more: str) -> None:
-        subprocess.run(["git", "-C", str(tree), *arguments], check=True, capture_output=True, env={"PATH": "/usr/bin:/bin", "HOME": str(place), **more})
+        subprocess.run(
+            ["git", "-C", str(tree), *arguments],
+            check=True,
+            capture_output=True,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(place), **more},
+        )
 
     git("init", "-q")
     for mail in MAILS:
@@ -80,14 +92,22 @@ archives = pytest.mark.parametrize("archive", [maildir, mbox, directory, public_
 
 
 @archives
-def test_a_trailers_mail_is_found_with_its_subject_and_references(archive: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_a_trailers_mail_is_found_with_its_subject_and_references(
+    archive: Callable[[Path], Path], tmp_path: Path
+) -> None:
     place = archive(tmp_path)
     found = find_posted(place, "<2@example.org>", "mm: shrink the page cache", AUTHOR)
-    assert found == Posted(message_id="<2@example.org>", subject="[PATCH 1/2] mm: shrink the page cache", references=("<1@example.org>",))
+    assert found == Posted(
+        message_id="<2@example.org>",
+        subject="[PATCH 1/2] mm: shrink the page cache",
+        references=("<1@example.org>",),
+    )
 
 
 @archives
-def test_without_a_trailer_the_latest_version_by_its_author_is_found(archive: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_without_a_trailer_the_latest_version_by_its_author_is_found(
+    archive: Callable[[Path], Path], tmp_path: Path
+) -> None:
     place = archive(tmp_path)
     found = find_posted(place, "", "mm: shrink the page cache", AUTHOR)
     assert found is not None and found.message_id == "<4@example.org>"
@@ -113,12 +133,16 @@ def test_encoded_subjects_are_read(tmp_path: Path) -> None:
         ("[PATCH] mm: x", "nobody", False),
     ],
 )
-def test_a_posting_has_the_patchs_subject_and_its_authors_address(subject: str, sender: str, same: bool) -> None:
+def test_a_posting_has_the_patchs_subject_and_its_authors_address(
+    subject: str, sender: str, same: bool
+) -> None:
     assert is_posting(subject, sender, "mm: x", AUTHOR) is same
 
 
 def test_an_archive_that_is_no_good_has_nothing_and_hurts_nobody(tmp_path: Path) -> None:
-    (tmp_path / "rubbish").write_bytes(b"From \nSubject: \xff\xfe =?utf-8?b?////?=\nMessage-ID: <x\r\n y>\n\n" + b"From " * 100_000)
+    (tmp_path / "rubbish").write_bytes(
+        b"From \nSubject: \xff\xfe =?utf-8?b?////?=\nMessage-ID: <x\r\n y>\n\n" + b"From " * 100_000
+    )
     (tmp_path / "empty").mkdir()
     for place in (tmp_path / "missing", tmp_path / "rubbish", tmp_path / "empty"):
         assert find_posted(place, "<1@example.org>", "mm: x", AUTHOR) is None
@@ -126,4 +150,13 @@ def test_an_archive_that_is_no_good_has_nothing_and_hurts_nobody(tmp_path: Path)
 
 
 def test_searching_ends_when_its_time_is_over(tmp_path: Path) -> None:
-    assert find_posted(public_inbox(tmp_path), "<2@example.org>", "mm: shrink the page cache", AUTHOR, seconds=0) is None
+    assert (
+        find_posted(
+            public_inbox(tmp_path),
+            "<2@example.org>",
+            "mm: shrink the page cache",
+            AUTHOR,
+            seconds=0,
+        )
+        is None
+    )

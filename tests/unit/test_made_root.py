@@ -38,7 +38,12 @@ def test_nothing_is_removed_where_something_is_mounted(tmp_path: Path) -> None:
     (tmp_path / "made" / "beside").touch()
     code = f"from pathlib import Path; from tests.lab import made_root; made_root.remove(Path({str(tmp_path / 'made')!r}))"
     script = f'mount --bind "{kept}" "{shm}" || exit 77; exec "{sys.executable}" -c "$1"'
-    done = subprocess.run(made_root.apart(["sh", "-c", script, "sh", code]), capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        made_root.apart(["sh", "-c", script, "sh", code]),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     if done.returncode == 77:
         pytest.skip(f"this host lets nobody mount: {done.stderr.strip()}")
     assert f"stays, for {shm} is mounted there" in done.stderr
@@ -52,7 +57,9 @@ def test_nothing_is_removed_where_something_is_mounted(tmp_path: Path) -> None:
 @as_root
 def test_a_program_that_is_killed_takes_its_mounts_along(tmp_path: Path) -> None:
     script = f'mount -t tmpfs none "{tmp_path}" && : >"{tmp_path}/inside"; echo $?; exec sleep 600'
-    with subprocess.Popen(made_root.apart(["sh", "-c", script]), stdout=subprocess.PIPE, text=True) as making:
+    with subprocess.Popen(
+        made_root.apart(["sh", "-c", script]), stdout=subprocess.PIPE, text=True
+    ) as making:
         assert making.stdout is not None
         status = making.stdout.readline()
         making.send_signal(signal.SIGKILL)

@@ -15,11 +15,35 @@ from swingbot.core.report import BadAddress, Mail, addresses, encode, message_id
 from swingbot.core.report.encode import MAIL_BYTES
 
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-HEADERS = ["From", "To", "Cc", "Subject", "Date", "Message-ID", "Auto-Submitted", "Precedence", "Content-Type", "Content-Transfer-Encoding", "MIME-Version"]
+HEADERS = [
+    "From",
+    "To",
+    "Cc",
+    "Subject",
+    "Date",
+    "Message-ID",
+    "Auto-Submitted",
+    "Precedence",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+    "MIME-Version",
+]
 
 
-def encoded(subject: str = "s", body: str = "b\n", sender: str = "Bot <bot@example.org>", to: tuple[str, ...] = ("Dev <dev@example.org>",)) -> bytes:
-    return encode(Mail(subject=subject, body=body), sender, to, ["list@example.org"], "<r1.first.1@example.org>", DATE)
+def encoded(
+    subject: str = "s",
+    body: str = "b\n",
+    sender: str = "Bot <bot@example.org>",
+    to: tuple[str, ...] = ("Dev <dev@example.org>",),
+) -> bytes:
+    return encode(
+        Mail(subject=subject, body=body),
+        sender,
+        to,
+        ["list@example.org"],
+        "<r1.first.1@example.org>",
+        DATE,
+    )
 
 
 def parsed(data: bytes) -> EmailMessage:
@@ -30,11 +54,22 @@ def parsed(data: bytes) -> EmailMessage:
 
 def test_a_message_id_is_derived_from_report_kind_and_revision_alone() -> None:
     assert message_id("r4", "first", 1, "example.org") == "<r4.first.1@example.org>"
-    given_ids = {message_id(report, kind, revision, "example.org") for report in ("r1", "r11") for kind in ("first", "fixed") for revision in (1, 11)}
+    given_ids = {
+        message_id(report, kind, revision, "example.org")
+        for report in ("r1", "r11")
+        for kind in ("first", "fixed")
+        for revision in (1, 11)
+    }
     assert len(given_ids) == 8
 
 
-ODD_PARTS = [("r 4", "first", 1, "d"), ("r4", "fi>rst", 1, "d"), ("r4", "first", 0, "d"), ("r4", "first", 1, "d\r\n"), ("r4", "first", 1, "")]
+ODD_PARTS = [
+    ("r 4", "first", 1, "d"),
+    ("r4", "fi>rst", 1, "d"),
+    ("r4", "first", 0, "d"),
+    ("r4", "first", 1, "d\r\n"),
+    ("r4", "first", 1, ""),
+]
 
 
 @pytest.mark.parametrize("parts", ODD_PARTS)
@@ -90,7 +125,9 @@ def test_no_text_adds_a_header_or_gets_lost(subject: str, lines: list[str]) -> N
 @settings(max_examples=150, deadline=None)
 @given(HOSTILE)
 def test_a_subject_comes_back_as_it_went(subject: str) -> None:
-    assert str(parsed(encoded(subject=subject))["Subject"]) == words.cut(subject, 200).replace("=?", "= ?")
+    assert str(parsed(encoded(subject=subject))["Subject"]) == words.cut(subject, 200).replace(
+        "=?", "= ?"
+    )
 
 
 def test_a_line_break_in_an_encoded_word_adds_no_header() -> None:
@@ -120,7 +157,10 @@ def test_a_hostile_display_name_is_an_error_or_stays_a_name(name: str) -> None:
     assert [address.addr_spec for address in message["To"].addresses] == ["dev@example.org"]
 
 
-@pytest.mark.parametrize("bad", ["nobody", "a@b\r\nBcc: c@d", "a@b@c", "jörg@example.org", "a b@example.org", "a@b, c@d", ""])
+@pytest.mark.parametrize(
+    "bad",
+    ["nobody", "a@b\r\nBcc: c@d", "a@b@c", "jörg@example.org", "a b@example.org", "a@b, c@d", ""],
+)
 def test_a_recipient_that_is_no_single_address_is_a_clear_error(bad: str) -> None:
     with pytest.raises(BadAddress, match="address"):
         encoded(to=(bad,))
@@ -141,7 +181,9 @@ def test_a_list_of_addresses_is_read_without_the_names() -> None:
 def test_an_answer_names_the_mails_before_it_unfolded_and_once_each() -> None:
     long = f"<{'x' * 150}@example.org>"
     mail = Mail(subject="Re: s", body="b\n", in_reply_to=long, references=("<a@example.org>", long))
-    data = encode(mail, "Bot <bot@example.org>", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE)
+    data = encode(
+        mail, "Bot <bot@example.org>", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE
+    )
     assert f"\r\nIn-Reply-To: {long}\r\n".encode() in data
     assert f"\r\nReferences: <a@example.org>\r\n {long}\r\n".encode() in data
 
@@ -149,18 +191,54 @@ def test_an_answer_names_the_mails_before_it_unfolded_and_once_each() -> None:
 def test_robots_and_our_archive_find_what_they_look_for() -> None:
     mail = Mail(subject="s", body="b\n")
     message = parsed(
-        encode(mail, "bot@example.org", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE, report="r1", list_id="reports.example.org", reply_to="a@b.c")
+        encode(
+            mail,
+            "bot@example.org",
+            ["dev@example.org"],
+            [],
+            "<r1.first.1@example.org>",
+            DATE,
+            report="r1",
+            list_id="reports.example.org",
+            reply_to="a@b.c",
+        )
     )
-    assert (message["List-Id"], message["X-Swingbot-Report"], str(message["Reply-To"])) == ("<reports.example.org>", "r1", "a@b.c")
+    assert (message["List-Id"], message["X-Swingbot-Report"], str(message["Reply-To"])) == (
+        "<reports.example.org>",
+        "r1",
+        "a@b.c",
+    )
     for wrong in ({"report": "r1\r\nBcc: x"}, {"list_id": "a>\r\nBcc: x"}):
         with pytest.raises(BadAddress):
-            encode(mail, "bot@example.org", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE, **wrong)
+            encode(
+                mail,
+                "bot@example.org",
+                ["dev@example.org"],
+                [],
+                "<r1.first.1@example.org>",
+                DATE,
+                **wrong,
+            )
 
 
 def test_a_mail_with_fifteen_long_names_stays_under_10_kb() -> None:
     people = [f"{'漢' * 80} <{n}{'a' * 50}@example.org>" for n in range(15)]
-    data = encode(Mail(subject="漢" * 3000, body="x" * 70 + "\n"), "Bot <bot@example.org>", people[:1], people[1:], "<r1.first.1@example.org>", DATE)
+    data = encode(
+        Mail(subject="漢" * 3000, body="x" * 70 + "\n"),
+        "Bot <bot@example.org>",
+        people[:1],
+        people[1:],
+        "<r1.first.1@example.org>",
+        DATE,
+    )
     assert len(parsed(data)["Cc"].addresses) == 14
-    full = encode(Mail(subject="漢" * 3000, body=("x" * 70 + "\n") * 110), "Bot <bot@example.org>", people[:1], people[1:], "<r1.first.1@example.org>", DATE)
+    full = encode(
+        Mail(subject="漢" * 3000, body=("x" * 70 + "\n") * 110),
+        "Bot <bot@example.org>",
+        people[:1],
+        people[1:],
+        "<r1.first.1@example.org>",
+        DATE,
+    )
     assert len(full) <= MAIL_BYTES
     assert [address.display_name for address in parsed(full)["Cc"].addresses] == [""] * 14

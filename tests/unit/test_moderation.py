@@ -15,20 +15,36 @@ from swingbot.core.moderation.ruling import Record, ReportClass, class_of, first
 from swingbot.core.report.letter import BODY_BYTES
 from swingbot.core.report.words import columns
 
-KIND = ReportClass(metric="netperf.Throughput_Mbps", testbox="vm-icount", gates=("code", "reproduced"))
+KIND = ReportClass(
+    metric="netperf.Throughput_Mbps", testbox="vm-icount", gates=("code", "reproduced")
+)
 EARNED, YOUNG = Record(released=20, dropped=1), Record(released=19)
 
 
 @pytest.mark.parametrize(
     ("released", "dropped", "earned"),
-    [(19, 0, False), (20, 0, True), (20, 1, True), (20, 2, False), (37, 2, False), (38, 2, True), (0, 0, False), (0, 50, False), (1000, 53, False)],
+    [
+        (19, 0, False),
+        (20, 0, True),
+        (20, 1, True),
+        (20, 2, False),
+        (37, 2, False),
+        (38, 2, True),
+        (0, 0, False),
+        (0, 50, False),
+        (1000, 53, False),
+    ],
 )
-def test_a_class_earns_its_release_by_twenty_released_and_one_in_twenty_dropped(released: int, dropped: int, earned: bool) -> None:
+def test_a_class_earns_its_release_by_twenty_released_and_one_in_twenty_dropped(
+    released: int, dropped: int, earned: bool
+) -> None:
     assert Record(released=released, dropped=dropped).earned is earned
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
-def test_one_more_release_never_takes_an_earned_class_away_and_one_more_drop_never_gives_it(released: int, dropped: int) -> None:
+def test_one_more_release_never_takes_an_earned_class_away_and_one_more_drop_never_gives_it(
+    released: int, dropped: int
+) -> None:
     record = Record(released=released, dropped=dropped)
     assert not record.earned or Record(released=released + 1, dropped=dropped).earned
     assert record.earned or not Record(released=released, dropped=dropped + 1).earned
@@ -36,14 +52,25 @@ def test_one_more_release_never_takes_an_earned_class_away_and_one_more_drop_nev
 
 def test_gates_that_passed_are_the_class_whatever_their_order() -> None:
     gates = [("reproduced", "pass"), ("code", "pass"), ("layout", "fail"), ("tip", "not run")]
-    assert class_of(KIND.metric, KIND.testbox, gates) == class_of(KIND.metric, KIND.testbox, gates[::-1]) == KIND
+    assert (
+        class_of(KIND.metric, KIND.testbox, gates)
+        == class_of(KIND.metric, KIND.testbox, gates[::-1])
+        == KIND
+    )
 
 
 @pytest.mark.parametrize(
     ("release", "record", "state"),
-    [("hold", EARNED, "held"), ("earned", EARNED, "queued"), ("earned", YOUNG, "held"), ("release", YOUNG, "queued")],
+    [
+        ("hold", EARNED, "held"),
+        ("earned", EARNED, "queued"),
+        ("earned", YOUNG, "held"),
+        ("release", YOUNG, "queued"),
+    ],
 )
-def test_a_report_begins_as_the_setting_and_the_record_say(release: str, record: Record, state: str) -> None:
+def test_a_report_begins_as_the_setting_and_the_record_say(
+    release: str, record: Record, state: str
+) -> None:
     assert first_state(release, KIND, record).state == state  # type: ignore[arg-type]  # a parameter of the test
 
 
@@ -104,7 +131,9 @@ def test_what_writes_is_known_by_its_name(job: str, kind: str | None) -> None:
         ("fio-fsync", "higher", None, False),
     ],
 )
-def test_a_write_that_gets_faster_than_it_plausibly_can_is_told_alone(job: str, better: str | None, change: float | None, suspicious: bool) -> None:
+def test_a_write_that_gets_faster_than_it_plausibly_can_is_told_alone(
+    job: str, better: str | None, change: float | None, suspicious: bool
+) -> None:
     found = too_good(job, "x", better, change, Plausible())
     assert (found is not None) is suspicious
     assert found is None or "skipped?" in found
@@ -114,7 +143,10 @@ MONDAY = date(2026, 11, 16)
 
 
 def test_a_week_is_due_when_it_is_over_and_once() -> None:
-    early, late = datetime(2026, 11, 23, 5, 59, tzinfo=UTC), datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+    early, late = (
+        datetime(2026, 11, 23, 5, 59, tzinfo=UTC),
+        datetime(2026, 11, 23, 6, 0, tzinfo=UTC),
+    )
     assert MONDAY not in weeks_due(early, ())
     assert weeks_due(late, ())[-1] == MONDAY
     assert len(weeks_due(late, ())) == 4
@@ -128,21 +160,52 @@ def test_weeks_follow_each_other_without_a_gap() -> None:
 
 
 def an_improvement(n: int = 1, **more: str) -> Improvement:
-    facts = {"tree": "mm", "branch": "master", "testbox": "vm-icount", "label": "emulated", "unit_job": "page-fault-1", "metric": f"page-fault.ops_{n}"}
-    return Improvement(change_pct=5.0 + n, base="a" * 40, head="b" * 40, page=f"/comparison/c{n}", **{**facts, **more})
+    facts = {
+        "tree": "mm",
+        "branch": "master",
+        "testbox": "vm-icount",
+        "label": "emulated",
+        "unit_job": "page-fault-1",
+        "metric": f"page-fault.ops_{n}",
+    }
+    return Improvement(
+        change_pct=5.0 + n,
+        base="a" * 40,
+        head="b" * 40,
+        page=f"/comparison/c{n}",
+        **{**facts, **more},
+    )
 
 
 def test_a_digest_tells_the_largest_first_and_whose_commit_it_was() -> None:
-    mail = digest(MONDAY, [an_improvement(1), an_improvement(2, commit="c" * 40, subject="mm: faster")], url="http://lab.example.org", contact="Ada")
+    mail = digest(
+        MONDAY,
+        [an_improvement(1), an_improvement(2, commit="c" * 40, subject="mm: faster")],
+        url="http://lab.example.org",
+        contact="Ada",
+    )
     assert mail.subject == "[swingbot] 2026-W47: 2 improvements in 1 tree"
     assert mail.body.index("ops_2 7.0% better") < mail.body.index("ops_1 6.0% better")
-    assert 'by cccccccccccc ("mm: faster")' in mail.body and "between aaaaaaaaaaaa and bbbbbbbbbbbb" in mail.body
+    assert (
+        'by cccccccccccc ("mm: faster")' in mail.body
+        and "between aaaaaaaaaaaa and bbbbbbbbbbbb" in mail.body
+    )
     assert "http://lab.example.org/comparison/c1" in mail.body
 
 
 def test_a_digest_stays_small_and_its_lines_short_whatever_it_tells() -> None:
     hostile = "\u202e" + "漢\n" * 5000 + "<script>"
-    many = [an_improvement(n, tree=f"{n}{hostile}", subject=hostile, commit="c" * 40, unit_job=hostile, label=hostile) for n in range(500)]
+    many = [
+        an_improvement(
+            n,
+            tree=f"{n}{hostile}",
+            subject=hostile,
+            commit="c" * 40,
+            unit_job=hostile,
+            label=hostile,
+        )
+        for n in range(500)
+    ]
     mail = digest(MONDAY, many, url="http://lab.example.org", contact=hostile)
     assert len(mail.body.encode()) <= BODY_BYTES
     assert all(columns(line) <= 78 for line in mail.body.split("\n"))

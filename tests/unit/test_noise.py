@@ -46,7 +46,16 @@ def past(
                     if rng.random() < wild:
                         at -= rng.exponential(0.2)
                     values = tuple(float(v) for v in np.exp(at + draw("run", runs)))
-                    found.append(MeasuredBoot(code=f"c{code}", image=f"i{code}/{layout}", day=f"d{day}", k=k, shared=shared, values=values))
+                    found.append(
+                        MeasuredBoot(
+                            code=f"c{code}",
+                            image=f"i{code}/{layout}",
+                            day=f"d{day}",
+                            k=k,
+                            shared=shared,
+                            values=values,
+                        )
+                    )
     return found
 
 
@@ -62,12 +71,29 @@ def test_runs_and_boots_are_told_apart() -> None:
 def test_estimates_are_unbiased_over_many_small_pasts() -> None:
     found = [estimate(past(seed, codes=4, boots=3, run=0.01, boot=0.02)) for seed in range(200)]
     assert math.sqrt(np.mean([f.run.sd**2 for f in found])) == pytest.approx(0.01, rel=0.03)
-    assert math.sqrt(np.mean([f.boot_mean.sd**2 for f in found])) == pytest.approx(math.sqrt(0.02**2 + 0.01**2 / 3), rel=0.05)
+    assert math.sqrt(np.mean([f.boot_mean.sd**2 for f in found])) == pytest.approx(
+        math.sqrt(0.02**2 + 0.01**2 / 3), rel=0.05
+    )
     assert math.sqrt(np.mean([f.boot.sd**2 for f in found])) == pytest.approx(0.02, rel=0.06)
 
 
 def test_days_and_layouts_have_spreads_of_their_own() -> None:
-    found = [estimate(past(seed, codes=12, layouts=3, days=3, boots=2, run=0.004, boot=0.005, day=0.01, layout=0.02)) for seed in range(20)]
+    found = [
+        estimate(
+            past(
+                seed,
+                codes=12,
+                layouts=3,
+                days=3,
+                boots=2,
+                run=0.004,
+                boot=0.005,
+                day=0.01,
+                layout=0.02,
+            )
+        )
+        for seed in range(20)
+    ]
     assert np.median([f.day.sd for f in found]) == pytest.approx(0.01, rel=0.15)
     assert np.median([f.layout.sd for f in found]) == pytest.approx(0.02, rel=0.2)
     assert np.median([f.boot.sd for f in found]) == pytest.approx(0.005, rel=0.15)
@@ -82,14 +108,26 @@ def test_wild_boots_are_counted_and_left_out() -> None:
 
 def test_a_second_mode_is_noise_and_not_wild() -> None:
     rng = np.random.default_rng(4)
-    two = [MeasuredBoot(code="c", image="i", day="d", k=k, shared=False, values=(100.0 if rng.random() < 0.6 else 70.0,)) for k in range(60)]
+    two = [
+        MeasuredBoot(
+            code="c",
+            image="i",
+            day="d",
+            k=k,
+            shared=False,
+            values=(100.0 if rng.random() < 0.6 else 70.0,),
+        )
+        for k in range(60)
+    ]
     found = estimate(two)
     assert found.wild_boots == 0
     assert found.boot_mean.sd > 0.1
 
 
 def test_the_shift_of_k_is_no_noise_of_a_pair() -> None:
-    found = estimate(past(5, codes=15, boots=5, shared=True, run=0.001, boot=0.0008, shift=0.01), paired=True)
+    found = estimate(
+        past(5, codes=15, boots=5, shared=True, run=0.001, boot=0.0008, shift=0.01), paired=True
+    )
     assert found.pair.sd == pytest.approx(math.sqrt(0.0008**2 + 0.001**2 / 3), rel=0.2)
     assert found.boot_mean.sd == pytest.approx(0.01, rel=0.6)
     assert found.pair.df == 15 * 5 - 15 - 4
@@ -102,12 +140,18 @@ def test_a_boot_that_was_made_twice_at_one_k_counts_twice_and_spoils_nothing() -
 
 
 def test_boots_that_share_no_k_tell_nothing_of_pairs() -> None:
-    lonely = [MeasuredBoot(code=f"c{i}", image=f"i{i}", day="d", k=i, shared=True, values=(100.0 + i,)) for i in range(5)]
+    lonely = [
+        MeasuredBoot(code=f"c{i}", image=f"i{i}", day="d", k=i, shared=True, values=(100.0 + i,))
+        for i in range(5)
+    ]
     assert not estimate(lonely, paired=True).pair.known
 
 
 def test_identical_values_have_the_smallest_spread_that_is_believed() -> None:
-    same = [MeasuredBoot(code="c", image="i", day="d", k=k, shared=True, values=(5.0, 5.0)) for k in range(6)]
+    same = [
+        MeasuredBoot(code="c", image="i", day="d", k=k, shared=True, values=(5.0, 5.0))
+        for k in range(6)
+    ]
     found = estimate(same)
     assert 0 < found.run.sd <= 1e-5
     assert 0 < found.boot_mean.sd <= 1e-5
@@ -115,7 +159,17 @@ def test_identical_values_have_the_smallest_spread_that_is_believed() -> None:
 
 def test_scaling_every_value_changes_nothing() -> None:
     one = past(6, run=0.01, boot=0.01)
-    other = [MeasuredBoot(code=b.code, image=b.image, day=b.day, k=b.k, shared=b.shared, values=tuple(7e3 * v for v in b.values)) for b in one]
+    other = [
+        MeasuredBoot(
+            code=b.code,
+            image=b.image,
+            day=b.day,
+            k=b.k,
+            shared=b.shared,
+            values=tuple(7e3 * v for v in b.values),
+        )
+        for b in one
+    ]
     assert estimate(other).boot.sd == pytest.approx(estimate(one).boot.sd)
 
 

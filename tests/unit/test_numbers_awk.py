@@ -10,31 +10,60 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "jobs" / "programs"
-AWKS = [words for words in (["mawk"], ["gawk", "--posix"], ["busybox", "awk"]) if shutil.which(words[0])]
-RECORDED = sorted(file for script in PROGRAMS.glob("*/numbers.awk") for file in (script.parent / "samples").glob("*.expected.json"))
+AWKS = [
+    words for words in (["mawk"], ["gawk", "--posix"], ["busybox", "awk"]) if shutil.which(words[0])
+]
+RECORDED = sorted(
+    file
+    for script in PROGRAMS.glob("*/numbers.awk")
+    for file in (script.parent / "samples").glob("*.expected.json")
+)
 # Only LKP's runtest.py prints such a table; our run calls the program itself.
 NOT_OURS = {"runtest-table"}
 
 
 def awk(words: list[str], program: str, params: dict[str, str], output: Path) -> dict[str, float]:
     given = [word for name, value in params.items() for word in ("-v", f"{name}={value}")]
-    done = subprocess.run([*words, *given, "-f", str(PROGRAMS / program / "numbers.awk"), str(output)], capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        [*words, *given, "-f", str(PROGRAMS / program / "numbers.awk"), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
     assert done.returncode == 0, done.stderr
-    return {f"{program}.{line.split()[0]}": float(line.split()[1]) for line in done.stdout.splitlines()}
+    return {
+        f"{program}.{line.split()[0]}": float(line.split()[1]) for line in done.stdout.splitlines()
+    }
 
 
 def test_every_benchmark_has_one() -> None:
-    benchmarks = {meta.parent.name for meta in PROGRAMS.glob("*/meta.yaml") if "\nkind: benchmark\n" in f"\n{meta.read_text()}"}
+    benchmarks = {
+        meta.parent.name
+        for meta in PROGRAMS.glob("*/meta.yaml")
+        if "\nkind: benchmark\n" in f"\n{meta.read_text()}"
+    }
     assert benchmarks == {script.parent.name for script in PROGRAMS.glob("*/numbers.awk")}
     assert AWKS
 
 
 @pytest.mark.parametrize("words", AWKS, ids=lambda words: str(words[0]))
-@pytest.mark.parametrize("expected", RECORDED, ids=lambda file: f"{file.parents[1].name}-{file.name.removesuffix('.expected.json')}")
+@pytest.mark.parametrize(
+    "expected",
+    RECORDED,
+    ids=lambda file: f"{file.parents[1].name}-{file.name.removesuffix('.expected.json')}",
+)
 def test_awk_reads_the_numbers_that_the_parser_reads(words: list[str], expected: Path) -> None:
     program, name = expected.parents[1].name, expected.name.removesuffix(".expected.json")
     document = json.loads(expected.read_text())
     raw = expected.with_name(f"{name}.raw")
     found = awk(words, program, document.get("params", {}), raw / "stdout" if raw.is_dir() else raw)
-    wanted = {metric: values[0] for metric, values in document.get("samples", {}).items() if metric.startswith(f"{program}.")}
-    assert found == ({} if name in NOT_OURS else {metric: pytest.approx(value, rel=1e-14) for metric, value in wanted.items()})
+    wanted = {
+        metric: values[0]
+        for metric, values in document.get("samples", {}).items()
+        if metric.startswith(f"{program}.")
+    }
+    assert found == (
+        {}
+        if name in NOT_OURS
+        else {metric: pytest.approx(value, rel=1e-14) for metric, value in wanted.items()}
+    )

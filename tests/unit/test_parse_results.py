@@ -18,7 +18,13 @@ from swingbot_jobs.unit_job import UnitJob
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 JOB = UnitJob(name="j-1", program="page-fault", params={"nr_task": "1", "mode": "process"}, runs=2)
 LINE = "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0 faults_per_second=2.00\n"
-GOOD = {"stdout": LINE, "stderr": "", "rc": "0\n", "seconds": "3.07\n", "perf-stat": "7,,page-faults,1,100.00,,\n"}
+GOOD = {
+    "stdout": LINE,
+    "stderr": "",
+    "rc": "0\n",
+    "seconds": "3.07\n",
+    "perf-stat": "7,,page-faults,1,100.00,,\n",
+}
 
 
 def tar(files: dict[str, str | bytes]) -> bytes:
@@ -35,7 +41,13 @@ def tar(files: dict[str, str | bytes]) -> bytes:
 
 def a_run(number: int, changes: Mapping[str, str | None] | None = None, job: str = "j-1") -> bytes:
     files: dict[str, str | None] = {**GOOD, **(changes or {})}
-    return tar({f"{job}/{number}/{name}": content for name, content in files.items() if content is not None})
+    return tar(
+        {
+            f"{job}/{number}/{name}": content
+            for name, content in files.items()
+            if content is not None
+        }
+    )
 
 
 def results_of(content: bytes) -> Results:
@@ -53,38 +65,62 @@ def test_every_run_of_concatenated_tars_is_read() -> None:
 def test_samples_hold_the_programs_metrics_and_perfs_counters_by_full_name() -> None:
     first, second = parse_results(io.BytesIO(a_run(0) + a_run(1)), [JOB], PROGRAMS)
     assert first.samples == {"page-fault.per_process_ops": [2.0], "perf-stat.page-faults": [7.0]}
-    assert (first.number, first.status, first.reason, first.seconds, second.number) == (0, "ok", None, 3.07, 1)
+    assert (first.number, first.status, first.reason, first.seconds, second.number) == (
+        0,
+        "ok",
+        None,
+        3.07,
+        1,
+    )
 
 
 def test_every_expected_run_is_listed_and_what_did_not_come_is_missing() -> None:
     other = UnitJob(name="j-2", program="page-fault", params={}, runs=1)
     runs = parse_results(io.BytesIO(a_run(0)), [JOB, other], PROGRAMS)
-    assert [(run.unit_job, run.number, run.status) for run in runs] == [("j-1", 0, "ok"), ("j-1", 1, "missing"), ("j-2", 0, "missing")]
+    assert [(run.unit_job, run.number, run.status) for run in runs] == [
+        ("j-1", 0, "ok"),
+        ("j-1", 1, "missing"),
+        ("j-2", 0, "missing"),
+    ]
     assert runs[1].reason == "nothing came back from this run: the boot ended before it"
     assert runs[1].samples == {}
 
 
 def test_runs_that_nobody_asked_for_are_not_listed() -> None:
-    assert len(parse_results(io.BytesIO(a_run(0) + a_run(7) + a_run(0, job="x")), [JOB], PROGRAMS)) == 2
+    assert (
+        len(parse_results(io.BytesIO(a_run(0) + a_run(7) + a_run(0, job="x")), [JOB], PROGRAMS))
+        == 2
+    )
 
 
 def test_an_empty_file_is_a_boot_that_sent_nothing() -> None:
-    assert [run.status for run in parse_results(io.BytesIO(b""), [JOB], PROGRAMS)] == ["missing", "missing"]
+    assert [run.status for run in parse_results(io.BytesIO(b""), [JOB], PROGRAMS)] == [
+        "missing",
+        "missing",
+    ]
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"rc": "1\n", "stderr": "netserver: \x1bbad\n\n"}, "page-fault ended with exit status 1; its last words: netserver: ?bad"),
+        (
+            {"rc": "1\n", "stderr": "netserver: \x1bbad\n\n"},
+            "page-fault ended with exit status 1; its last words: netserver: ?bad",
+        ),
         ({"rc": "1\n"}, "page-fault ended with exit status 1"),
-        ({"rc": "124\n", "stdout": ""}, "page-fault was stopped by its time limit: page-fault printed 0 result lines"),
+        (
+            {"rc": "124\n", "stdout": ""},
+            "page-fault was stopped by its time limit: page-fault printed 0 result lines",
+        ),
         ({"rc": None}, "the run did not end: the boot was over before its exit status came"),
         ({"rc": "zero"}, "the run did not end"),
         ({"stdout": "rubbish"}, "page-fault printed 0 result lines"),
         ({"stdout": None}, "page-fault printed 0 result lines"),
     ],
 )
-def test_a_run_without_a_whole_result_has_failed_with_a_reason_and_without_samples(changes: dict[str, str | None], reason: str) -> None:
+def test_a_run_without_a_whole_result_has_failed_with_a_reason_and_without_samples(
+    changes: dict[str, str | None], reason: str
+) -> None:
     run = parse_results(io.BytesIO(a_run(0, changes)), [JOB], PROGRAMS)[0]
     assert (run.status, run.samples) == ("failed", {})
     assert run.reason is not None
@@ -94,20 +130,33 @@ def test_a_run_without_a_whole_result_has_failed_with_a_reason_and_without_sampl
 def test_unreadable_counters_do_not_cost_the_result_but_are_told() -> None:
     run = parse_results(io.BytesIO(a_run(0, {"perf-stat": "rubbish"})), [JOB], PROGRAMS)[0]
     assert (run.status, list(run.samples)) == ("ok", ["page-fault.per_process_ops"])
-    assert run.reason == "counters left out: no perf stat counters found: neither aligned text, -x nor -j output"
+    assert (
+        run.reason
+        == "counters left out: no perf stat counters found: neither aligned text, -x nor -j output"
+    )
 
 
 def test_will_it_scale_may_hang_after_its_average() -> None:
-    job = UnitJob(name="w", program="will-it-scale", params={"nr_task": "1", "mode": "thread"}, runs=2)
-    hung = a_run(0, {"stdout": "measurement\naverage:500\n", "rc": "137"}, job="w") + a_run(1, {"stdout": "measurement\n", "rc": "137"}, job="w")
+    job = UnitJob(
+        name="w", program="will-it-scale", params={"nr_task": "1", "mode": "thread"}, runs=2
+    )
+    hung = a_run(0, {"stdout": "measurement\naverage:500\n", "rc": "137"}, job="w") + a_run(
+        1, {"stdout": "measurement\n", "rc": "137"}, job="w"
+    )
     first, second = parse_results(io.BytesIO(hung), [job], PROGRAMS)
     assert (first.status, first.samples["will-it-scale.per_thread_ops"]) == ("ok", [500.0])
     assert first.reason == "will-it-scale printed its result and was then stopped by its time limit"
-    assert (second.status, second.reason) == ("failed", "will-it-scale was stopped by its time limit: will-it-scale printed no average")
+    assert (second.status, second.reason) == (
+        "failed",
+        "will-it-scale was stopped by its time limit: will-it-scale printed no average",
+    )
 
 
 def test_seconds_that_are_no_time_are_missing() -> None:
-    runs = [parse_results(io.BytesIO(a_run(0, {"seconds": text})), [JOB], PROGRAMS)[0].seconds for text in ("nan", "-1", "x", "", "1e99", "inf")]
+    runs = [
+        parse_results(io.BytesIO(a_run(0, {"seconds": text})), [JOB], PROGRAMS)[0].seconds
+        for text in ("nan", "-1", "x", "", "1e99", "inf")
+    ]
     assert runs == [None] * 6
 
 
@@ -147,7 +196,17 @@ def test_a_member_that_is_not_where_results_go_is_left_out_and_noted(name: str) 
     assert "not a place where results go" in results.notes[0]
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.GNUTYPE_SPARSE])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tarfile.SYMTYPE,
+        tarfile.LNKTYPE,
+        tarfile.CHRTYPE,
+        tarfile.BLKTYPE,
+        tarfile.FIFOTYPE,
+        tarfile.GNUTYPE_SPARSE,
+    ],
+)
 def test_links_devices_and_holes_are_left_out(kind: bytes) -> None:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
@@ -175,7 +234,16 @@ def test_the_first_of_two_equal_members_counts() -> None:
 def test_size_and_number_of_members_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "MAX_FILE_BYTES", 100)
     monkeypatch.setattr(parse, "MAX_TOTAL_BYTES", 250)
-    results = results_of(tar({"facts/big": "x" * 101, "facts/a": "x" * 100, "facts/b": "x" * 100, "facts/c": "x" * 100}))
+    results = results_of(
+        tar(
+            {
+                "facts/big": "x" * 101,
+                "facts/a": "x" * 100,
+                "facts/b": "x" * 100,
+                "facts/c": "x" * 100,
+            }
+        )
+    )
     assert set(results.facts) == {"a", "b"}
     assert "more than 100" in results.notes[0]
     assert "more than 250 bytes" in results.notes[1]
@@ -186,7 +254,10 @@ def test_size_and_number_of_members_are_limited(monkeypatch: pytest.MonkeyPatch)
 def test_an_archive_that_is_too_large_is_not_read_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "MAX_ARCHIVE_BYTES", 1000)
     results = results_of(a_run(0))
-    assert (results.runs, results.notes) == ({}, ("the results have more than 1000 bytes: none was read",))
+    assert (results.runs, results.notes) == (
+        {},
+        ("the results have more than 1000 bytes: none was read",),
+    )
 
 
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:
@@ -202,15 +273,25 @@ def test_results_are_read_from_a_path_too(tmp_path: Path) -> None:
 @st.composite
 def scratched(draw: st.DrawFn) -> bytes:
     """A good tar with a few bytes of its first header overwritten."""
-    content, at, scratch = a_run(0), draw(st.integers(0, 511)), draw(st.binary(min_size=1, max_size=12))
+    content, at, scratch = (
+        a_run(0),
+        draw(st.integers(0, 511)),
+        draw(st.binary(min_size=1, max_size=12)),
+    )
     return content[:at] + scratch + content[at + len(scratch) :]
 
 
 VMSTAT = "time: 1.00\npgfault 5\nnr_free_pages 10\n"
 
 
-def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_read_is_told() -> None:
-    files = {"proc-vmstat": VMSTAT + VMSTAT.replace("5", "9").replace("1.00", "2.00"), "buddyinfo": "rubbish", "time": ""}
+def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_read_is_told() -> (
+    None
+):
+    files = {
+        "proc-vmstat": VMSTAT + VMSTAT.replace("5", "9").replace("1.00", "2.00"),
+        "buddyinfo": "rubbish",
+        "time": "",
+    }
     run = parse_results(io.BytesIO(a_run(0, files)), [JOB], PROGRAMS)[0]
     assert run.samples == {
         "page-fault.per_process_ops": [2.0],
@@ -218,7 +299,10 @@ def test_what_light_monitors_saw_stands_beside_the_result_and_what_can_not_be_re
         "proc-vmstat.pgfault": [4.0],
         "proc-vmstat.nr_free_pages": [10.0],
     }
-    assert (run.status, run.reason) == ("ok", "buddyinfo left out: holds no snapshot: not one line of this monitor's format")
+    assert (run.status, run.reason) == (
+        "ok",
+        "buddyinfo left out: holds no snapshot: not one line of this monitor's format",
+    )
 
 
 @settings(deadline=None)
@@ -230,10 +314,18 @@ def test_arbitrary_bytes_are_results(content: bytes) -> None:
 
 def test_parse_prints_what_a_file_or_a_runs_directory_holds(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text(LINE)
-    assert parse_file("page-fault", tmp_path / "stdout", PROGRAMS) == {"program": "page-fault", "samples": {"page-fault.per_process_ops": [2.0]}}
+    assert parse_file("page-fault", tmp_path / "stdout", PROGRAMS) == {
+        "program": "page-fault",
+        "samples": {"page-fault.per_process_ops": [2.0]},
+    }
     (tmp_path / "perf-stat").write_text(GOOD["perf-stat"])
-    assert parse_file("page-fault", tmp_path, PROGRAMS)["samples"] == {"page-fault.per_process_ops": [2.0], "perf-stat.page-faults": [7.0]}
-    assert parse_file("perf-stat", tmp_path / "perf-stat", PROGRAMS)["samples"] == {"perf-stat.page-faults": [7.0]}
+    assert parse_file("page-fault", tmp_path, PROGRAMS)["samples"] == {
+        "page-fault.per_process_ops": [2.0],
+        "perf-stat.page-faults": [7.0],
+    }
+    assert parse_file("perf-stat", tmp_path / "perf-stat", PROGRAMS)["samples"] == {
+        "perf-stat.page-faults": [7.0]
+    }
 
 
 @pytest.mark.parametrize(
@@ -248,7 +340,9 @@ def test_parse_prints_what_a_file_or_a_runs_directory_holds(tmp_path: Path) -> N
         ("page-fault", "huge", "larger than"),
     ],
 )
-def test_what_can_not_be_parsed_is_told_in_one_sentence(tmp_path: Path, program: str, name: str, message: str) -> None:
+def test_what_can_not_be_parsed_is_told_in_one_sentence(
+    tmp_path: Path, program: str, name: str, message: str
+) -> None:
     (tmp_path / "stdout").write_text(LINE)
     (tmp_path / "empty").write_text("")
     (tmp_path / "uncounted").write_text("<not supported>,,cycles,0,100.00,,\n")

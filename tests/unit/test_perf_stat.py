@@ -15,7 +15,11 @@ CSV = """# started on Sat Nov 21 21:39:52 2026
 <not supported>,,cycles,0,100.00,,
 <not counted>,,instructions,0,100.00,,
 """
-COUNTS = {"task-clock": Count(3413.28, "msec"), "context-switches": Count(8961, ""), "cpu-migrations": Count(0, "")}
+COUNTS = {
+    "task-clock": Count(3413.28, "msec"),
+    "context-switches": Count(8961, ""),
+    "cpu-migrations": Count(0, ""),
+}
 
 # The counters published with "slub: prefetch next freelist pointer", as perf printed them under a locale with decimal comma and spaces.
 LISTS_2011 = """
@@ -46,27 +50,39 @@ def test_what_perf_could_not_count_is_missing_and_a_counted_zero_is_not() -> Non
 
 def test_the_extra_column_of_repeated_runs_is_their_standard_error() -> None:
     text = "1305.47,msec,task-clock,34.11%,1305474982,100.00,1.079,CPUs utilized\n537,,context-switches,18.65%,22359592,100.00,24.809,K/sec\n"
-    assert read_perf_stat(text) == {"task-clock": Count(1305.47, "msec", 34.11), "context-switches": Count(537, "", 18.65)}
+    assert read_perf_stat(text) == {
+        "task-clock": Count(1305.47, "msec", 34.11),
+        "context-switches": Count(537, "", 18.65),
+    }
 
 
 def test_comma_as_separator_and_as_decimal_sign_is_told_apart_by_the_columns() -> None:
     text = "3413,28,msec,task-clock,3413276777,100,00,1,628,CPUs utilized\n8961,,context-switches,3413276777,100,00,2,625,K/sec\n"
-    assert read_perf_stat(text) == {"task-clock": Count(3413.28, "msec"), "context-switches": Count(8961, "")}
+    assert read_perf_stat(text) == {
+        "task-clock": Count(3413.28, "msec"),
+        "context-switches": Count(8961, ""),
+    }
 
 
 def test_an_event_with_commas_inside_is_one_event() -> None:
-    assert read_perf_stat("5,,cpu/event=0x3c,umask=0x0/u,100,100.00,,\n") == {"cpu/event=0x3c,umask=0x0/u": Count(5, "")}
+    assert read_perf_stat("5,,cpu/event=0x3c,umask=0x0/u,100,100.00,,\n") == {
+        "cpu/event=0x3c,umask=0x0/u": Count(5, "")
+    }
 
 
 def test_the_halves_of_a_hybrid_cpu_are_added_up() -> None:
-    assert read_perf_stat("5,,cpu_core/cycles/,9,50.00,,\n7,,cpu_atom/cycles/,9,50.00,,\n") == {"cycles": Count(12, "")}
+    assert read_perf_stat("5,,cpu_core/cycles/,9,50.00,,\n7,,cpu_atom/cycles/,9,50.00,,\n") == {
+        "cycles": Count(12, "")
+    }
 
 
 def test_json_lines_are_read_with_and_without_repetition() -> None:
     line = '{"counter-value" : "40.217725", "unit" : "msec", "event" : "task-clock", %s"event-runtime" : 40217725, "pcnt-running" : 100.00}\n'
     none = '{"counter-value" : "<not supported>", "unit" : "", "event" : "cycles", "event-runtime" : 0}\n'
     assert read_perf_stat(line % "" + none) == {"task-clock": Count(40.217725, "msec")}
-    assert read_perf_stat(line % '"variance" : 8.00, ') == {"task-clock": Count(40.217725, "msec", 8.0)}
+    assert read_perf_stat(line % '"variance" : 8.00, ') == {
+        "task-clock": Count(40.217725, "msec", 8.0)
+    }
 
 
 def test_a_json_line_that_holds_a_ratio_and_no_count_is_passed_over() -> None:
@@ -90,7 +106,10 @@ def test_json_that_a_decimal_comma_broke_is_read_all_the_same() -> None:
     ],
 )
 def test_an_event_that_shared_its_counter_is_taken_as_perf_scaled_it(text: str) -> None:
-    assert {event: count.value for event, count in read_perf_stat(text).items()} == {"cycles": 500, "page-faults": 7}
+    assert {event: count.value for event, count in read_perf_stat(text).items()} == {
+        "cycles": 500,
+        "page-faults": 7,
+    }
 
 
 def test_the_counts_of_a_group_are_read_like_any_other() -> None:
@@ -130,7 +149,9 @@ def test_thousands_are_grouped_by_any_sign_a_locale_has(group: str) -> None:
         ("1 234,50", 1234.5),
     ],
 )
-def test_a_printed_number_is_read_by_how_perf_rounds_and_groups(printed: str, number: float) -> None:
+def test_a_printed_number_is_read_by_how_perf_rounds_and_groups(
+    printed: str, number: float
+) -> None:
     assert float(plain_number(printed)) == number
 
 
@@ -139,7 +160,10 @@ def test_a_printed_number_is_read_by_how_perf_rounds_and_groups(printed: str, nu
     [
         ("", "no perf stat counters found"),
         ("hello\n1\n", "no perf stat counters found"),
-        ("     0.100150683,0.56,msec,task-clock,562228,100.00,0.006,CPUs utilized\n", "by intervals"),
+        (
+            "     0.100150683,0.56,msec,task-clock,562228,100.00,0.006,CPUs utilized\n",
+            "by intervals",
+        ),
         ("     1.000123456       1.02 msec task-clock\n", "by intervals"),
         ('{"interval" : 0.100, "counter-value" : "1", "event" : "x"}\n', "by intervals"),
         ("CPU0,1234,,cycles,100,100.00,,\n", "by CPU or socket"),
@@ -161,13 +185,35 @@ def test_events_that_all_were_not_counted_are_no_error() -> None:
 
 
 def test_long_hostile_text_is_read_in_time_that_grows_with_its_length() -> None:
-    for text in ("\n" * 1_000_000, " " * 1_000_000, "1 " * 500_000, ("1 234 " * 300 + "\n") * 500, ("1,a/" + "a" * 1900 + "\n") * 500):
+    for text in (
+        "\n" * 1_000_000,
+        " " * 1_000_000,
+        "1 " * 500_000,
+        ("1 234 " * 300 + "\n") * 500,
+        ("1,a/" + "a" * 1900 + "\n") * 500,
+    ):
         with pytest.raises(ParseError):
             read_perf_stat(text)
 
 
 NUMBERS = ["1", "2,5", "<not counted>"]
-WORDS = [*NUMBERS, ",", ";", " ", "msec", "task-clock", "cycles", "\n", "{", '"counter-value" : "', '"', "+-", "%", "seconds time elapsed", "CPU0"]
+WORDS = [
+    *NUMBERS,
+    ",",
+    ";",
+    " ",
+    "msec",
+    "task-clock",
+    "cycles",
+    "\n",
+    "{",
+    '"counter-value" : "',
+    '"',
+    "+-",
+    "%",
+    "seconds time elapsed",
+    "CPU0",
+]
 PIECES = st.sampled_from(WORDS)
 
 

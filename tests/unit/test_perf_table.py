@@ -107,7 +107,10 @@ def test_the_published_table_comes_out_of_its_own_counts_digit_for_digit() -> No
 
 
 def test_the_derived_columns_of_the_published_table_after_the_change_come_out_too() -> None:
-    found = {event: [" ".join((number + words).split()) for number, words in parts] for event, parts in derived(AFTER).items()}
+    found = {
+        event: [" ".join((number + words).split()) for number, words in parts]
+        for event, parts in derived(AFTER).items()
+    }
     assert found == DERIVED_AFTER
 
 
@@ -130,35 +133,51 @@ def test_the_noise_behind_the_elapsed_time_is_what_perf_prints() -> None:
     assert (round(mean.value, 3), round(mean.stderr_pct or 0, 1)) == (1.042, 26.8)
 
 
-@pytest.mark.parametrize(("event", "scale"), [("task-clock", 1e-6), ("page-faults", 1.0), ("context-switches", 1.0)])
-def test_this_perf_prints_the_last_run_and_the_standard_error_in_per_cent_of_it(event: str, scale: float) -> None:
-    printed = read_perf_stat("".join(line + "\n" for line in OF_PERF.splitlines() if "#" not in line or "+-" in line))[event]
+@pytest.mark.parametrize(
+    ("event", "scale"), [("task-clock", 1e-6), ("page-faults", 1.0), ("context-switches", 1.0)]
+)
+def test_this_perf_prints_the_last_run_and_the_standard_error_in_per_cent_of_it(
+    event: str, scale: float
+) -> None:
+    printed = read_perf_stat(
+        "".join(line + "\n" for line in OF_PERF.splitlines() if "#" not in line or "+-" in line)
+    )[event]
     runs = [count * scale for count in per_run(event)]
     mean = mean_of(runs)
     assert printed.value == pytest.approx(runs[-1], abs=0.01)  # and not mean.value
     assert printed.value != pytest.approx(mean.value, rel=0.001)
     # what it divides by aside, the error is the same
-    assert (printed.stderr_pct or 0) * printed.value == pytest.approx((mean.stderr_pct or 0) * mean.value, rel=0.03)
+    assert (printed.stderr_pct or 0) * printed.value == pytest.approx(
+        (mean.stderr_pct or 0) * mean.value, rel=0.03
+    )
 
 
 def test_rates_are_of_means_as_perfs_are() -> None:
     runs = [
         {"task-clock": clock / 1e6, "page-faults": faults, "duration_time": elapsed * 1e9}
-        for clock, faults, elapsed in zip(per_run("task-clock"), per_run("page-faults"), (0.574, 1.013, 1.539), strict=True)
+        for clock, faults, elapsed in zip(
+            per_run("task-clock"), per_run("page-faults"), (0.574, 1.013, 1.539), strict=True
+        )
     ]
     means = {event: mean.value for event, mean in means_of(runs).items()}
     assert derived(means)["task-clock"] == [("0.403", " CPUs utilized")]  # 420.233 / 1042.0
-    assert 1249 / means["task-clock"] == pytest.approx(2.972, abs=0.001)  # perf's own rate: the last count, but the mean clock
+    assert 1249 / means["task-clock"] == pytest.approx(
+        2.972, abs=0.001
+    )  # perf's own rate: the last count, but the mean clock
 
 
 def test_an_event_that_a_run_lacks_is_of_the_others_and_says_so() -> None:
-    table = perf_table([{"cycles": 10, "page-faults": 1}, {"cycles": 10}, {"cycles": 10, "page-faults": 3}])
+    table = perf_table(
+        [{"cycles": 10, "page-faults": 1}, {"cycles": 10}, {"cycles": 10, "page-faults": 3}]
+    )
     assert re.search(r" 10 cycles +\( \+-  0\.00% \)\n", table)
     assert re.search(r" 2 page-faults +\( \+- 50\.00% \)  \[2 of 3 runs\]\n", table)
 
 
 def test_what_would_divide_by_a_missing_count_is_left_out() -> None:
-    assert derived({"instructions": 5.0, "branch-misses": 1.0, "cycles": 0.0, "task-clock": 0.0}) == {}
+    assert (
+        derived({"instructions": 5.0, "branch-misses": 1.0, "cycles": 0.0, "task-clock": 0.0}) == {}
+    )
 
 
 def test_one_run_has_no_noise_and_none_is_an_error() -> None:
@@ -173,7 +192,9 @@ def test_the_noise_is_the_standard_error_and_never_the_stddev(values: list[float
     mean = mean_of(values)
     centre = sum(values) / len(values)
     stddev = math.sqrt(sum((value - centre) ** 2 for value in values) / (len(values) - 1))
-    assert mean.stderr_pct == pytest.approx(100 * stddev / math.sqrt(len(values)) / centre, rel=1e-6, abs=1e-4)
+    assert mean.stderr_pct == pytest.approx(
+        100 * stddev / math.sqrt(len(values)) / centre, rel=1e-6, abs=1e-4
+    )
 
 
 # --- published comparisons: (base, head, printed) ---------------------------------------------------------------------
@@ -193,10 +214,24 @@ PERCENTAGES = {
         (9219349, 12094893, "+31.2%"),
     ],
     # always inline, October 2017: head against base of the same compiler
-    "always inline, 2S": [(6496131, 6911823, "+6.4%"), (7225110, 7731072, "+7.0%"), (7054224, 7688146, "+9.0%"), (7059794, 7651675, "+8.4%")],
-    "always inline, 4S": [(13162890, 13508193, "+2.6%"), (14997463, 15484353, "+3.2%"), (14708711, 15449805, "+5.0%"), (14574099, 15349204, "+5.3%")],
+    "always inline, 2S": [
+        (6496131, 6911823, "+6.4%"),
+        (7225110, 7731072, "+7.0%"),
+        (7054224, 7688146, "+9.0%"),
+        (7059794, 7651675, "+8.4%"),
+    ],
+    "always inline, 4S": [
+        (13162890, 13508193, "+2.6%"),
+        (14997463, 15484353, "+3.2%"),
+        (14708711, 15449805, "+5.0%"),
+        (14574099, 15349204, "+5.3%"),
+    ],
     # netperf UDP_STREAM, April 2022
-    "limit high-order pages": [(72288, 90784, "+25.6%"), (120956, 99177, "-18.0%"), (120956, 116108, "-4.0%")],
+    "limit high-order pages": [
+        (72288, 90784, "+25.6%"),
+        (120956, 99177, "-18.0%"),
+        (120956, 116108, "-4.0%"),
+    ],
 }
 
 
@@ -204,6 +239,8 @@ PERCENTAGES = {
 def test_published_percentages_come_out_of_the_published_levels(series: str) -> None:
     rule = rule_for("benchmark", "higher", 2.0)
     for base, head, printed in PERCENTAGES[series]:
-        judged = compare([BootRuns(k=0, values=(float(base),))], [BootRuns(k=0, values=(float(head),))], rule)
+        judged = compare(
+            [BootRuns(k=0, values=(float(base),))], [BootRuns(k=0, values=(float(head),))], rule
+        )
         assert judged.change_pct is not None
         assert f"{judged.change_pct:+.1f}%" == printed

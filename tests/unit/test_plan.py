@@ -17,8 +17,16 @@ from swingbot.core.plan.swings import explains, strongest, swings
 BASE, OLD, NEW, FORK = "b" * 40, "0" * 40, "1" * 40, "f" * 40
 
 
-def changed(last: str | None, tip: str, *, descends: bool = True, fork: str | None = FORK) -> tuple[str, str, str] | None:
-    found = what_changed(base=BASE, last_tip=last, tip=tip, is_ancestor=lambda old, new: descends, merge_base=lambda one, other: fork)
+def changed(
+    last: str | None, tip: str, *, descends: bool = True, fork: str | None = FORK
+) -> tuple[str, str, str] | None:
+    found = what_changed(
+        base=BASE,
+        last_tip=last,
+        tip=tip,
+        is_ancestor=lambda old, new: descends,
+        merge_base=lambda one, other: fork,
+    )
     return (found.kind, found.old, found.new) if found else None
 
 
@@ -47,18 +55,37 @@ def test_globs_decide_whether_a_change_matters() -> None:
 
 
 def order(number: int, kind: str = "boot", testbox: str | None = "vm", priority: int = 0) -> Order:
-    fields: dict[str, Any] = {"id": number, "kind": kind, "key": str(number), "build_key": "0" * 64, "variant": 1, "state": "ready", "reason": None}
-    boot = {"testbox": testbox, "spec": "s", "series": "", "k": 0} if kind == "boot" else {"testbox": None, "spec": None, "series": None, "k": None}
+    fields: dict[str, Any] = {
+        "id": number,
+        "kind": kind,
+        "key": str(number),
+        "build_key": "0" * 64,
+        "variant": 1,
+        "state": "ready",
+        "reason": None,
+    }
+    boot = (
+        {"testbox": testbox, "spec": "s", "series": "", "k": 0}
+        if kind == "boot"
+        else {"testbox": None, "spec": None, "series": None, "k": None}
+    )
     return Order(**fields, **boot, priority=priority, budget=3)
 
 
 def test_a_testbox_gets_one_boot_at_a_time() -> None:
-    picked = choose([order(1), order(2), order(3, testbox="other")], busy={}, leased=set(), usable={"vm", "other"})
+    picked = choose(
+        [order(1), order(2), order(3, testbox="other")],
+        busy={},
+        leased=set(),
+        usable={"vm", "other"},
+    )
     assert [o.id for o in picked] == [1, 3]
 
 
 def test_leased_and_unusable_testboxes_get_nothing() -> None:
-    assert choose([order(1), order(2, testbox="drained")], busy={}, leased={"vm"}, usable={"vm"}) == []
+    assert (
+        choose([order(1), order(2, testbox="drained")], busy={}, leased={"vm"}, usable={"vm"}) == []
+    )
 
 
 def test_kernels_are_handed_out_two_ahead() -> None:
@@ -84,21 +111,51 @@ def test_commits_outside_the_code_keep_a_small_prior() -> None:
     assert weight(["Documentation/x.rst", "mm/x.c"]) == weight(["arch/x86/mm/x.c"]) == 1.0
 
 
-def row(pct: float | None, verdict: str = "worse", *, headline: bool = True, minimum: float = 2.0, metric: str = "m") -> dict[str, Any]:
-    return {"headline": headline, "verdict": verdict, "change_pct": pct, "min_effect_pct": minimum, "testbox": "vm", "unit_job": "u", "metric": metric}
+def row(
+    pct: float | None,
+    verdict: str = "worse",
+    *,
+    headline: bool = True,
+    minimum: float = 2.0,
+    metric: str = "m",
+) -> dict[str, Any]:
+    return {
+        "headline": headline,
+        "verdict": verdict,
+        "change_pct": pct,
+        "min_effect_pct": minimum,
+        "testbox": "vm",
+        "unit_job": "u",
+        "metric": metric,
+    }
 
 
 def test_only_headlines_with_a_direction_are_swings() -> None:
-    rows = [row(-9), row(-9, headline=False), row(-0.1, "same"), row(-3, "unclear"), row(None, "invalid"), row(4, "better")]
+    rows = [
+        row(-9),
+        row(-9, headline=False),
+        row(-0.1, "same"),
+        row(-3, "unclear"),
+        row(None, "invalid"),
+        row(4, "better"),
+    ]
     assert swings(rows) == [rows[0], rows[5]]
 
 
 def test_the_strongest_swing_is_so_many_times_its_own_minimum() -> None:
-    assert strongest([row(-9, minimum=4, metric="tcp"), row(-6, minimum=2, metric="udp")])["metric"] == "udp"
+    assert (
+        strongest([row(-9, minimum=4, metric="tcp"), row(-6, minimum=2, metric="udp")])["metric"]
+        == "udp"
+    )
 
 
-@pytest.mark.parametrize(("own", "whole", "answer"), [(-9, -10, True), (-3, -10, False), (9, -10, False), (-9, 10, False)])
-def test_a_culprit_explains_what_goes_its_way_and_is_mostly_its_own(own: float, whole: float, answer: bool) -> None:
+@pytest.mark.parametrize(
+    ("own", "whole", "answer"),
+    [(-9, -10, True), (-3, -10, False), (9, -10, False), (-9, 10, False)],
+)
+def test_a_culprit_explains_what_goes_its_way_and_is_mostly_its_own(
+    own: float, whole: float, answer: bool
+) -> None:
     assert explains(row(own), whole) is answer
     assert not explains(row(own, "same"), whole)
     assert not explains(None, whole)
@@ -122,7 +179,12 @@ def handed(*orders: Order, leased: Collection[str] = ()) -> list[int]:
 
 
 def test_a_cluster_and_its_nodes_never_work_beside_each_other() -> None:
-    on_a, both, on_b, on_c = order(1, testbox="a"), order(2, testbox="cs-ab"), order(3, testbox="b"), order(4, testbox="c")
+    on_a, both, on_b, on_c = (
+        order(1, testbox="a"),
+        order(2, testbox="cs-ab"),
+        order(3, testbox="b"),
+        order(4, testbox="c"),
+    )
     assert handed(both, on_a, on_b, on_c) == [2, 4]
     assert handed(on_c, both, order(5, testbox="cs-ba")) == [4, 2]
     assert handed(both, leased={"a"}) == []
@@ -136,5 +198,11 @@ def test_a_cluster_that_waits_for_one_node_keeps_the_other_from_less_dear_work_o
 
 
 def test_a_cluster_that_may_not_work_keeps_nobody_waiting() -> None:
-    picked = choose([order(1, testbox="cs-ab"), order(2, testbox="a")], busy={}, leased=(), usable={"a", "b"}, nodes=PAIRS)
+    picked = choose(
+        [order(1, testbox="cs-ab"), order(2, testbox="a")],
+        busy={},
+        leased=(),
+        usable={"a", "b"},
+        nodes=PAIRS,
+    )
     assert [o.id for o in picked] == [2]

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.plan.costs import FULL_SECONDS, Built, Change, along, change_of, costs, costs_of_points
+from swingbot.core.plan.costs import (
+    FULL_SECONDS,
+    Built,
+    Change,
+    along,
+    change_of,
+    costs,
+    costs_of_points,
+)
 from swingbot.core.plan.relevance import FLOOR, MAYBE, UNLIKELY, untouched, weight, weights
 
 COMPILED = frozenset({"mm/slub.o", "mm/memory.o", "kernel/fork.o"})
@@ -22,7 +30,9 @@ def history(seed: int, builds: int = 40) -> list[Built]:
     made = [Built(None, 200.0)]
     for number in range(builds):
         change = Change(rng.randint(0, 12), number % 5 == 1, number % 5 == 2, number % 5 == 3)
-        seconds = 8 + 2 * change.sources + 15 * change.local + 120 * change.wide + 60 * change.config
+        seconds = (
+            8 + 2 * change.sources + 15 * change.local + 120 * change.wide + 60 * change.config
+        )
         made.append(Built(change, seconds * rng.uniform(0.9, 1.1) + 100 * (rng.random() < 0.1)))
     return made
 
@@ -41,7 +51,12 @@ def test_without_builds_the_defaults_hold_and_scale_with_a_full_build() -> None:
     slow, fast = costs([]), costs([], full_seconds=FULL_SECONDS / 10)
     assert slow.of(None) == FULL_SECONDS
     assert slow.of(Change(sources=1)) == pytest.approx(10 * fast.of(Change(sources=1)))
-    assert slow.of(Change(sources=1)) < slow.of(Change(local=1)) < slow.of(Change(wide=1)) < FULL_SECONDS
+    assert (
+        slow.of(Change(sources=1))
+        < slow.of(Change(local=1))
+        < slow.of(Change(wide=1))
+        < FULL_SECONDS
+    )
 
 
 def test_one_odd_build_does_not_make_all_dear() -> None:
@@ -55,28 +70,49 @@ def test_costs_are_finite_and_never_above_a_full_build(builds: list[Built]) -> N
         assert 0 <= learnt.of(change) <= learnt.full < 1e5
 
 
-@given(histories, st.builds(Change, *[st.integers(0, 5)] * 4), st.builds(Change, *[st.integers(0, 5)] * 4))
+@given(
+    histories,
+    st.builds(Change, *[st.integers(0, 5)] * 4),
+    st.builds(Change, *[st.integers(0, 5)] * 4),
+)
 def test_more_change_never_costs_less(builds: list[Built], one: Change, more: Change) -> None:
     learnt = costs(builds)
-    assert learnt.of(one) <= learnt.of(Change(*(a + b for a, b in zip(one, more, strict=True)))) + 1e-9
+    assert (
+        learnt.of(one) <= learnt.of(Change(*(a + b for a, b in zip(one, more, strict=True)))) + 1e-9
+    )
 
 
 def test_paths_are_counted_by_what_make_redoes() -> None:
-    paths = ["mm/slub.c", "mm/zswap.c", "mm/slab.h", "include/linux/mm.h", "arch/x86/include/asm/page.h", "mm/Kconfig", "Makefile", "Documentation/mm/slub.rst"]
+    paths = [
+        "mm/slub.c",
+        "mm/zswap.c",
+        "mm/slab.h",
+        "include/linux/mm.h",
+        "arch/x86/include/asm/page.h",
+        "mm/Kconfig",
+        "Makefile",
+        "Documentation/mm/slub.rst",
+    ]
     assert change_of(paths) == Change(2, 1, 2, 2)
     assert change_of(paths, COMPILED) == Change(1, 1, 2, 2)
     assert change_of(["mm/slub.c", "mm/slub.c"]) == Change(1)
 
 
 def test_a_path_that_changes_twice_is_built_once() -> None:
-    assert list(along([["mm/a.c"], ["mm/b.c", "mm/a.c"], ["include/linux/mm.h"]])) == [Change(1), Change(2), Change(2, 0, 1)]
+    assert list(along([["mm/a.c"], ["mm/b.c", "mm/a.c"], ["include/linux/mm.h"]])) == [
+        Change(1),
+        Change(2),
+        Change(2, 0, 1),
+    ]
 
 
 def test_a_commit_costs_by_its_distance_from_where_the_work_tree_stands() -> None:
     steps = [["mm/a.c"], ["include/linux/mm.h"], ["mm/b.c"], ["mm/c.c"]]
     learnt = costs([])
     seconds = costs_of_points(learnt, steps, 3, None)
-    assert seconds[3] < seconds[2] == seconds[4] < seconds[1] <= seconds[0]  # the header lies between points 1 and 2
+    assert (
+        seconds[3] < seconds[2] == seconds[4] < seconds[1] <= seconds[0]
+    )  # the header lies between points 1 and 2
     away = costs_of_points(learnt, steps, None, ["mm/z.c"])
     assert away == sorted(away) and away[0] == pytest.approx(learnt.of(Change(sources=1)), rel=0.05)
     assert set(costs_of_points(learnt, steps, None, None)) == {FULL_SECONDS}
@@ -84,14 +120,25 @@ def test_a_commit_costs_by_its_distance_from_where_the_work_tree_stands() -> Non
 
 def test_ten_thousand_points_are_quick_to_price() -> None:
     steps = [[f"mm/{n % 700}.c", f"net/{n}.c"] for n in range(10_000)]
-    assert costs_of_points(costs([]), steps, 5000, None)[5000] == costs_of_points(costs([]), [], 0, None)[0]
+    assert (
+        costs_of_points(costs([]), steps, 5000, None)[5000]
+        == costs_of_points(costs([]), [], 0, None)[0]
+    )
 
 
 def test_what_this_configuration_does_not_compile_keeps_a_small_prior() -> None:
     assert weight(["drivers/gpu/drm/x.c"]) == 1.0
-    assert weight(["drivers/gpu/drm/x.c", "drivers/gpu/drm/x.h", "Documentation/x.rst"], COMPILED) == UNLIKELY
+    assert (
+        weight(["drivers/gpu/drm/x.c", "drivers/gpu/drm/x.h", "Documentation/x.rst"], COMPILED)
+        == UNLIKELY
+    )
     assert weight(["drivers/gpu/drm/x.c", "mm/slub.c"], COMPILED) == 1.0
-    assert weight(["include/linux/mm.h"], COMPILED) == weight(["mm/internal.h"], COMPILED) == weight(["arch/x86/mm/x.S"], COMPILED) == 1.0
+    assert (
+        weight(["include/linux/mm.h"], COMPILED)
+        == weight(["mm/internal.h"], COMPILED)
+        == weight(["arch/x86/mm/x.S"], COMPILED)
+        == 1.0
+    )
     assert weight(["mm/zswap.c"], COMPILED) == MAYBE
     assert weight([], COMPILED) == UNLIKELY
 

@@ -20,7 +20,11 @@ SAMPLES = sorted((JOBS / "programs").glob("*/samples/*.raw"))
 
 
 def files_of(raw: Path) -> dict[str, str]:
-    return {file.name: file.read_text() for file in raw.iterdir()} if raw.is_dir() else {"stdout": raw.read_text()}
+    return (
+        {file.name: file.read_text() for file in raw.iterdir()}
+        if raw.is_dir()
+        else {"stdout": raw.read_text()}
+    )
 
 
 def parsed(raw: Path, params: Mapping[str, str]) -> dict[str, object]:
@@ -42,7 +46,10 @@ def test_a_recorded_output_gives_the_samples_written_beside_it(raw: Path) -> Non
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
 def test_every_program_has_two_recorded_outputs_and_one_that_is_no_result(program: str) -> None:
-    kinds = [next(iter(json.loads(path.read_text()).keys() - {"params"})) for path in (JOBS / "programs" / program / "samples").glob("*.expected.json")]
+    kinds = [
+        next(iter(json.loads(path.read_text()).keys() - {"params"}))
+        for path in (JOBS / "programs" / program / "samples").glob("*.expected.json")
+    ]
     assert kinds.count("samples") >= 2
     assert kinds.count("error") >= 1
 
@@ -54,7 +61,15 @@ def test_every_metric_that_comes_out_is_described_in_meta_yaml(raw: Path) -> Non
 
 
 @pytest.mark.parametrize("program", BENCHMARKS)
-@pytest.mark.parametrize("files", [{}, {"stdout": ""}, {"stdout": "\n\nSegmentation fault\n"}, {"stdout": "\x00\x1b[31m\ufffd" * 50}])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"stdout": ""},
+        {"stdout": "\n\nSegmentation fault\n"},
+        {"stdout": "\x00\x1b[31m\ufffd" * 50},
+    ],
+)
 def test_empty_output_and_rubbish_are_no_result(program: str, files: dict[str, str]) -> None:
     with pytest.raises(ParseError):
         parse_run(program, files, {}, PROGRAMS)
@@ -76,7 +91,10 @@ def test_hackbench_counts_its_best_time_in_whole_kilobytes() -> None:
 
 
 def test_lines_that_are_not_hackbenchs_are_passed_over() -> None:
-    files = {"stdout": "perf version 6.1\n" + hackbench("0.5")["stdout"].replace("Time", "kernel.pid_max = 4194304\nTime")}
+    files = {
+        "stdout": "perf version 6.1\n"
+        + hackbench("0.5")["stdout"].replace("Time", "kernel.pid_max = 4194304\nTime")
+    }
     assert parse_run("hackbench", files, {}, PROGRAMS)["hackbench.throughput"] == [780.0]
 
 
@@ -85,11 +103,20 @@ def test_lines_that_are_not_hackbenchs_are_passed_over() -> None:
     [
         (hackbench("0.000", "0.000", "0.000"), "less than its clock can tell"),
         (hackbench("0.5", "0.5"), "2 of 3 hackbench iterations"),
-        ({"stdout": hackbench("0.5")["stdout"] + hackbench("0.5", tasks=80)["stdout"] + hackbench("0.5")["stdout"]}, "not always the same"),
+        (
+            {
+                "stdout": hackbench("0.5")["stdout"]
+                + hackbench("0.5", tasks=80)["stdout"]
+                + hackbench("0.5")["stdout"]
+            },
+            "not always the same",
+        ),
         ({"stdout": "Time: 1.0\nTime: 1.0\nTime: 1.0\n"}, "how many tasks"),
     ],
 )
-def test_a_hackbench_run_that_is_not_whole_is_no_result(files: dict[str, str], message: str) -> None:
+def test_a_hackbench_run_that_is_not_whole_is_no_result(
+    files: dict[str, str], message: str
+) -> None:
     with pytest.raises(ParseError, match=message):
         parse_run("hackbench", files, {"iterations": "3"}, PROGRAMS)
 
@@ -103,11 +130,15 @@ bytes   bytes    secs            #      #   10^6bits/sec
 
 def udp(sent: float, received: float | None, size: int = 1000) -> str:
     text = f"{UDP_HEAD}212992   {size}   2.00       14      0    {sent:.2f}\n"
-    return text + (f"212992           2.00       7           {received:.2f}\n" if received is not None else "")
+    return text + (
+        f"212992           2.00       7           {received:.2f}\n" if received is not None else ""
+    )
 
 
 def test_netperf_means_and_sums_are_over_instances() -> None:
-    samples = parse_run("netperf", {"stdout": udp(100, 50) + udp(300, 70)}, {"nr_threads": "2"}, PROGRAMS)
+    samples = parse_run(
+        "netperf", {"stdout": udp(100, 50) + udp(300, 70)}, {"nr_threads": "2"}, PROGRAMS
+    )
     assert samples == {
         "netperf.Throughput_Mbps": [200.0],
         "netperf.ThroughputRecv_Mbps": [60.0],
@@ -128,14 +159,18 @@ def test_netperf_totals_are_per_iteration_and_every_iteration_must_be_there() ->
 
 
 @pytest.mark.parametrize(("text", "threads"), [(udp(100, 50), "2"), (udp(1, 1) * 3, "2")])
-def test_netperf_instances_that_are_not_as_many_as_asked_for_are_no_result(text: str, threads: str) -> None:
+def test_netperf_instances_that_are_not_as_many_as_asked_for_are_no_result(
+    text: str, threads: str
+) -> None:
     with pytest.raises(ParseError, match=rf"\d of {threads} netperf instances gave a result"):
         parse_run("netperf", {"stdout": text}, {"nr_threads": threads}, PROGRAMS)
 
 
 def test_a_netperf_receiver_that_said_nothing_is_no_result() -> None:
     with pytest.raises(ParseError, match="1 of 2 netperf receivers"):
-        parse_run("netperf", {"stdout": udp(100, 50) + udp(100, None)}, {"nr_threads": "2"}, PROGRAMS)
+        parse_run(
+            "netperf", {"stdout": udp(100, 50) + udp(100, None)}, {"nr_threads": "2"}, PROGRAMS
+        )
 
 
 def test_what_a_program_said_is_quoted_without_control_characters() -> None:
@@ -163,27 +198,52 @@ ALIVE = "warmup\nmin:0 max:9 total:9\nmeasurement\nmin:0 max:8 total:8\nmin:3 ma
 
 def test_a_copy_of_will_it_scale_that_died_is_not_averaged_over() -> None:
     params = {"nr_task": "2", "mode": "process"}
-    assert parse_run("will-it-scale", {"stdout": ALIVE}, params, PROGRAMS)["will-it-scale.workload"] == [9.0]
+    assert parse_run("will-it-scale", {"stdout": ALIVE}, params, PROGRAMS)[
+        "will-it-scale.workload"
+    ] == [9.0]
     with pytest.raises(ParseError, match="did nothing in the last second that was measured"):
         parse_run("will-it-scale", {"stdout": ALIVE.replace("min:3", "min:0")}, params, PROGRAMS)
-    with pytest.raises(ParseError, match="a copy of will-it-scale died: Assertion `ret == 1' failed"):
-        parse_run("will-it-scale", {"stdout": ALIVE, "stderr": "x_processes: tests/x.c:33: child: Assertion `ret == 1' failed.\n"}, params, PROGRAMS)
+    with pytest.raises(
+        ParseError, match="a copy of will-it-scale died: Assertion `ret == 1' failed"
+    ):
+        parse_run(
+            "will-it-scale",
+            {
+                "stdout": ALIVE,
+                "stderr": "x_processes: tests/x.c:33: child: Assertion `ret == 1' failed.\n",
+            },
+            params,
+            PROGRAMS,
+        )
 
 
 def test_instances_of_hackbench_have_numbers_of_their_own_and_none_may_be_silent() -> None:
     one, two = hackbench("0.5", "1.0")["stdout"], hackbench("0.25", tasks=80)["stdout"]
-    samples = parse_run("hackbench", {"stdout": f"Instance: 1\n{one}Instance: 2\n{two}"}, {}, PROGRAMS)
+    samples = parse_run(
+        "hackbench", {"stdout": f"Instance: 1\n{one}Instance: 2\n{two}"}, {}, PROGRAMS
+    )
     assert samples["hackbench.throughput.instance1"] == [390 / 0.5]
     assert samples["hackbench.throughput_worst.instance1"] == [390 / 1.0]
-    assert samples["hackbench.throughput"] == samples["hackbench.throughput.instance2"] == [781 / 0.25]  # of 80 tasks: 80 * 100 * 100 >> 10
+    assert (
+        samples["hackbench.throughput"] == samples["hackbench.throughput.instance2"] == [781 / 0.25]
+    )  # of 80 tasks: 80 * 100 * 100 >> 10
     assert samples["hackbench.throughput_worst"] == [781 / 1.0]
-    with pytest.raises(ParseError, match=r"1 of 2 hackbench instances gave no time \(the first: 2\)"):
-        parse_run("hackbench", {"stdout": f"Instance: 1\n{one}Instance: 2\n{two.replace('Time', 'Tim')}"}, {}, PROGRAMS)
+    with pytest.raises(
+        ParseError, match=r"1 of 2 hackbench instances gave no time \(the first: 2\)"
+    ):
+        parse_run(
+            "hackbench",
+            {"stdout": f"Instance: 1\n{one}Instance: 2\n{two.replace('Time', 'Tim')}"},
+            {},
+            PROGRAMS,
+        )
 
 
 def test_page_faults_tasks_that_are_missing_make_no_result() -> None:
     line = "page-fault: mode=process tasks=1 cycles=2 bytes=8192 faults=4 seconds=2.0 faults_per_second=2.00\n"
-    assert parse_run("page-fault", {"stdout": line}, {"nr_task": "1"}, PROGRAMS) == {"page-fault.per_process_ops": [2.0]}
+    assert parse_run("page-fault", {"stdout": line}, {"nr_task": "1"}, PROGRAMS) == {
+        "page-fault.per_process_ops": [2.0]
+    }
     with pytest.raises(ParseError, match="1 of 2 page-fault tasks"):
         parse_run("page-fault", {"stdout": line}, {"nr_task": "2"}, PROGRAMS)
     with pytest.raises(ParseError, match="2 result lines"):
@@ -196,12 +256,19 @@ RECORDED = [files_of(raw).get("stdout", "") for raw in SAMPLES]
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
     """Recorded output with lines dropped, doubled, shuffled and cut: closer to what really arrives than random text."""
-    lines = draw(st.sampled_from(RECORDED)).splitlines(keepends=True) + draw(st.sampled_from(RECORDED)).splitlines(keepends=True)
+    lines = draw(st.sampled_from(RECORDED)).splitlines(keepends=True) + draw(
+        st.sampled_from(RECORDED)
+    ).splitlines(keepends=True)
     kept = draw(st.lists(st.sampled_from(lines), max_size=30)) if lines else []
-    return "".join(line[: draw(st.integers(0, len(line)))] if draw(st.booleans()) else line for line in kept)
+    return "".join(
+        line[: draw(st.integers(0, len(line)))] if draw(st.booleans()) else line for line in kept
+    )
 
 
-PARAMS = st.dictionaries(st.sampled_from(["nr_threads", "nr_task", "mode", "iterations"]), st.sampled_from(["0", "1", "2", "x", "thread"]))
+PARAMS = st.dictionaries(
+    st.sampled_from(["nr_threads", "nr_task", "mode", "iterations"]),
+    st.sampled_from(["0", "1", "2", "x", "thread"]),
+)
 
 
 @pytest.mark.parametrize("program", BENCHMARKS)
@@ -209,9 +276,13 @@ PARAMS = st.dictionaries(st.sampled_from(["nr_threads", "nr_task", "mode", "iter
 @given(text=st.text(max_size=200) | damaged(), params=PARAMS)
 @example(text="average:" + "9" * 400, params={"nr_task": "0"})
 @example(text=UDP_HEAD + "1 1\n1 2 3 4 5 " + "9" * 400 + "\n", params={})
-def test_arbitrary_output_gives_finite_samples_or_a_parse_error(program: str, text: str, params: dict[str, str]) -> None:
+def test_arbitrary_output_gives_finite_samples_or_a_parse_error(
+    program: str, text: str, params: dict[str, str]
+) -> None:
     try:
-        samples = parse_run(program, {"stdout": text} | dict.fromkeys(MONITORS, text), params, PROGRAMS)
+        samples = parse_run(
+            program, {"stdout": text} | dict.fromkeys(MONITORS, text), params, PROGRAMS
+        )
     except ParseError as error:
         samples = {}
         assert "\n" not in str(error)  # noqa: PT017 - what is checked is that nothing else is ever raised
@@ -223,8 +294,16 @@ def test_a_metrics_smallest_effect_depends_on_its_class_and_may_depend_on_a_para
     counter = find_metric(PROGRAMS, "perf-stat.context-switches")
     assert throughput is not None
     assert counter is not None
-    assert [throughput.min_effect({"test": test}) for test in ("UDP_STREAM", "TCP_STREAM", "SCTP_STREAM_MANY")] == [2.0, 4.0, 2.0]
-    assert (counter.min_effect({}), counter.better, counter.klass, counter.name) == (5.0, None, "counter", "perf-stat.context-switches")
+    assert [
+        throughput.min_effect({"test": test})
+        for test in ("UDP_STREAM", "TCP_STREAM", "SCTP_STREAM_MANY")
+    ] == [2.0, 4.0, 2.0]
+    assert (counter.min_effect({}), counter.better, counter.klass, counter.name) == (
+        5.0,
+        None,
+        "counter",
+        "perf-stat.context-switches",
+    )
 
 
 def test_a_metric_that_no_program_gives_is_not_found() -> None:
@@ -244,12 +323,17 @@ def a_program(directory: Path, answer: str | None) -> dict[str, Program]:
     (directory / "own").mkdir()
     (directory / "own" / "meta.yaml").write_text(META)
     if answer is not None:
-        (directory / "own" / "parse.py").write_text(f"import math\n\ndef parse(files, params):\n    return {answer}\n")
+        (directory / "own" / "parse.py").write_text(
+            f"import math\n\ndef parse(files, params):\n    return {answer}\n"
+        )
     return load_programs(directory)
 
 
 def test_a_parser_may_give_one_value_or_several(tmp_path: Path) -> None:
-    assert parse_run("own", {}, {}, a_program(tmp_path, "{'a': 1, 'b': [2, 3.5]}")) == {"own.a": [1.0], "own.b": [2.0, 3.5]}
+    assert parse_run("own", {}, {}, a_program(tmp_path, "{'a': 1, 'b': [2, 3.5]}")) == {
+        "own.a": [1.0],
+        "own.b": [2.0, 3.5],
+    }
 
 
 @pytest.mark.parametrize(
@@ -267,7 +351,9 @@ def test_a_parser_may_give_one_value_or_several(tmp_path: Path) -> None:
         (None, "own has no parse.py"),
     ],
 )
-def test_what_a_parser_gives_is_checked_before_it_is_kept(tmp_path: Path, answer: str | None, message: str) -> None:
+def test_what_a_parser_gives_is_checked_before_it_is_kept(
+    tmp_path: Path, answer: str | None, message: str
+) -> None:
     with pytest.raises(ParseError, match=message):
         parse_run("own", {}, {}, a_program(tmp_path, answer))
 
@@ -283,22 +369,51 @@ META = "describe: x\nkind: benchmark\nscope: micro\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (META + "parameter: {}\n", "new/meta.yaml:4: the file has an unknown key 'parameter'; did you mean 'parameters'?"),
-        (META + "metrics:\n  m:\n    describe: x\n    units: s\n", "new/meta.yaml:7: metrics 'm' has an unknown key 'units'; did you mean 'unit'?"),
-        (META + "parameters:\n  p:\n    kind: number\n    describe: x\n", "new/meta.yaml:6: kind is 'number', must be one of text, count"),
-        (META + "parameters:\n  p:\n    describe: x\n", "new/meta.yaml:5: parameters 'p' needs 'kind'"),
-        (META + "parameters:\n  a-b: {kind: text, describe: x}\n", "new/meta.yaml:5: parameter 'a-b' must be a name that a shell variable can have"),
-        (META + "parameters:\n  p: {kind: text, describe: x, choices: [a], default: b}\n", "new/meta.yaml:5: default 'b' is not one of the choices"),
-        (META + "metrics:\n  m:\n    describe: x\n    min_effect_pct: -1\n", "new/meta.yaml:7: a smallest effect is a number of per cent"),
-        (META + "metrics:\n  m:\n    describe: x\n    min_effect_pct: {tcp: 1}\n", "new/meta.yaml:7: 'tcp' must be 'default' or 'parameter=value'"),
-        (META + "metrics:\n  m:\n    describe: x\n    better: more\n", "new/meta.yaml:7: better is 'more', must be one of higher, lower"),
+        (
+            META + "parameter: {}\n",
+            "new/meta.yaml:4: the file has an unknown key 'parameter'; did you mean 'parameters'?",
+        ),
+        (
+            META + "metrics:\n  m:\n    describe: x\n    units: s\n",
+            "new/meta.yaml:7: metrics 'm' has an unknown key 'units'; did you mean 'unit'?",
+        ),
+        (
+            META + "parameters:\n  p:\n    kind: number\n    describe: x\n",
+            "new/meta.yaml:6: kind is 'number', must be one of text, count",
+        ),
+        (
+            META + "parameters:\n  p:\n    describe: x\n",
+            "new/meta.yaml:5: parameters 'p' needs 'kind'",
+        ),
+        (
+            META + "parameters:\n  a-b: {kind: text, describe: x}\n",
+            "new/meta.yaml:5: parameter 'a-b' must be a name that a shell variable can have",
+        ),
+        (
+            META + "parameters:\n  p: {kind: text, describe: x, choices: [a], default: b}\n",
+            "new/meta.yaml:5: default 'b' is not one of the choices",
+        ),
+        (
+            META + "metrics:\n  m:\n    describe: x\n    min_effect_pct: -1\n",
+            "new/meta.yaml:7: a smallest effect is a number of per cent",
+        ),
+        (
+            META + "metrics:\n  m:\n    describe: x\n    min_effect_pct: {tcp: 1}\n",
+            "new/meta.yaml:7: 'tcp' must be 'default' or 'parameter=value'",
+        ),
+        (
+            META + "metrics:\n  m:\n    describe: x\n    better: more\n",
+            "new/meta.yaml:7: better is 'more', must be one of higher, lower",
+        ),
         ("kind: benchmark\n", "new/meta.yaml:1: the file needs 'describe'"),
         (META + "parameters: 3\n", "new/meta.yaml:4: parameters must be a table"),
         ("", "new/meta.yaml:1: must hold one document"),
         ("- a\n", "new/meta.yaml:1: the file must be a table"),
     ],
 )
-def test_a_wrong_meta_yaml_is_refused_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_meta_yaml_is_refused_with_file_and_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     meta = tmp_path / "new" / "meta.yaml"
     meta.parent.mkdir()
     meta.write_text(text)

@@ -66,8 +66,13 @@ def test_a_change_that_is_seen_nowhere_else_may_leave() -> None:
 def test_a_gate_that_was_not_run_holds_a_mail_only_where_it_is_required() -> None:
     gates = all_passed({"revert": "not run"})
     assert fit_to_leave(gates, ("tip",)) is None
-    assert fit_to_leave(gates, ("revert",)) == "required and not passed: revert was not run (because)"
-    assert fit_to_leave([g for g in gates if g.gate != "tip"], ("tip",)) == "required and not passed: tip was not run"
+    assert (
+        fit_to_leave(gates, ("revert",)) == "required and not passed: revert was not run (because)"
+    )
+    assert (
+        fit_to_leave([g for g in gates if g.gate != "tip"], ("tip",))
+        == "required and not passed: tip was not run"
+    )
 
 
 def test_a_mail_waits_for_every_gate() -> None:
@@ -121,14 +126,18 @@ def test_less_than_half_of_it_is_not() -> None:
 
 def test_the_other_direction_is_not() -> None:
     assert keeps(log(-17.3), log(17.3)) == "no"
-    assert keeps(log(-17.3), log(20.9), turned=True) == "yes"  # 1 / 0.827: what taking it away gives back
+    assert (
+        keeps(log(-17.3), log(20.9), turned=True) == "yes"
+    )  # 1 / 0.827: what taking it away gives back
     assert keeps(log(-17.3), log(-17.3), turned=True) == "no"
 
 
 def test_half_of_it_within_the_noise_is_unclear() -> None:
     half = 100 * math.expm1(math.log1p(-0.173) / 2)
     assert keeps(log(-17.3), log(half)) == "unclear"
-    assert keeps(log(-17.3, 0.15), log(-17.3, 0.15)) == "unclear"  # hypot(0.15, 0.075) is more than half of 0.19
+    assert (
+        keeps(log(-17.3, 0.15), log(-17.3, 0.15)) == "unclear"
+    )  # hypot(0.15, 0.075) is more than half of 0.19
     assert keeps(log(-17.3), Effect(log=-0.19, low=None, high=None)) == "unclear"
 
 
@@ -142,9 +151,15 @@ def test_the_combined_interval_is_that_of_the_difference() -> None:
 def test_a_gate_says_its_figures() -> None:
     told = share.told(log(-17.3), log(-17.1), "higher", what="other build layout: ")
     assert told.status == "pass"
-    assert told.reason == "other build layout: 17.1% worse (95% interval 16.93% to 17.27%), 99% of the commit's own 17.3%"
+    assert (
+        told.reason
+        == "other build layout: 17.1% worse (95% interval 16.93% to 17.27%), 99% of the commit's own 17.3%"
+    )
     gone = share.told(log(-17.3), log(-1.0), "higher")
-    assert (gone.status, gone.detail["share"]) == ("fail", pytest.approx(math.log(0.99) / math.log(0.827)))
+    assert (gone.status, gone.detail["share"]) == (
+        "fail",
+        pytest.approx(math.log(0.99) / math.log(0.827)),
+    )
     unclear = share.told(log(-17.3, 0.2), log(-17.3, 0.2), "higher")
     assert unclear.status == "not run"
     assert unclear.reason.startswith("unclear: ")
@@ -152,19 +167,38 @@ def test_a_gate_says_its_figures() -> None:
 
 def test_a_mail_says_of_what_passed_how_much_is_there_and_of_what_failed_all_figures() -> None:
     told = share.told(log(-17.3), log(-17.1), "higher")
-    assert in_short(GateRow(gate="reproduced", status="pass", reason=told.reason, detail=told.detail)) == "99% of it in another build layout"
-    assert in_short(GateRow(gate="tip", status="fail", reason=told.reason, detail=told.detail)) == told.reason
+    assert (
+        in_short(GateRow(gate="reproduced", status="pass", reason=told.reason, detail=told.detail))
+        == "99% of it in another build layout"
+    )
+    assert (
+        in_short(GateRow(gate="tip", status="fail", reason=told.reason, detail=told.detail))
+        == told.reason
+    )
     assert in_short(gate("code", "pass")) == "because"
 
 
 def row(pct: float | None, verdict: str = "worse", **more: Any) -> dict[str, Any]:
-    base = {"testbox": "vm-icount", "unit_job": "netperf-UDP_STREAM", "metric": "netperf.Throughput_Mbps", "better": "higher", "class": "kpi"}
+    base = {
+        "testbox": "vm-icount",
+        "unit_job": "netperf-UDP_STREAM",
+        "metric": "netperf.Throughput_Mbps",
+        "better": "higher",
+        "class": "kpi",
+    }
     bounds = None if pct is None else [pct - 0.2, pct + 0.2]
     sides = {"base": {"mean": 1000.0}, "head": {"mean": 1000.0 * (1 + (pct or 0.0) / 100)}}
-    return base | sides | {"change_pct": pct, "interval_pct": bounds, "verdict": verdict, "headline": True} | more
+    return (
+        base
+        | sides
+        | {"change_pct": pct, "interval_pct": bounds, "verdict": verdict, "headline": True}
+        | more
+    )
 
 
-@pytest.mark.parametrize("bad", [None, row(None), row(-10.0, "invalid"), row(-100.0), row(float("nan"))])
+@pytest.mark.parametrize(
+    "bad", [None, row(None), row(-10.0, "invalid"), row(-100.0), row(float("nan"))]
+)
 def test_a_row_without_a_number_has_no_effect(bad: Mapping[str, Any] | None) -> None:
     assert effect_of(bad) is None
 
@@ -183,7 +217,13 @@ def patch(number: int, thread: str = "20240102030405.77", tail: str = "dev@examp
 
 
 def test_a_series_ends_where_the_next_commit_is_of_another_thread() -> None:
-    history = [("a", patch(2)), ("b", patch(3)), ("c", patch(4)), ("d", patch(1, "20240109000000.5")), ("e", patch(5))]
+    history = [
+        ("a", patch(2)),
+        ("b", patch(3)),
+        ("c", patch(4)),
+        ("d", patch(1, "20240109000000.5")),
+        ("e", patch(5)),
+    ]
     assert (series_end(history).commit, series_end(history).patches) == ("c", 3)
 
 
@@ -192,7 +232,10 @@ def test_the_last_patch_of_a_series_is_its_end() -> None:
 
 
 def test_patches_of_b4_are_one_series_too() -> None:
-    history = [(name, patch(n, "20240102-pcp-v3", "0123456789ab@kernel.org")) for n, name in ((1, "a"), (2, "b"))]
+    history = [
+        (name, patch(n, "20240102-pcp-v3", "0123456789ab@kernel.org"))
+        for n, name in ((1, "a"), (2, "b"))
+    ]
     assert series_end(history).commit == "b"
 
 
@@ -201,7 +244,13 @@ def test_numbers_that_fall_begin_another_posting() -> None:
 
 
 @pytest.mark.parametrize(
-    "message", ["", "no trailer", "x\n\nLink: https://lore.kernel.org/r/one.patch@example.org\n", "x\n\nLink: https://example.org/2-1-3@x\n"]
+    "message",
+    [
+        "",
+        "no trailer",
+        "x\n\nLink: https://lore.kernel.org/r/one.patch@example.org\n",
+        "x\n\nLink: https://example.org/2-1-3@x\n",
+    ],
 )
 def test_without_a_numbered_patch_no_series_is_known(message: str) -> None:
     end = series_end([("a", message), ("b", patch(2))])
@@ -215,7 +264,9 @@ def test_without_a_numbered_patch_no_series_is_known(message: str) -> None:
 
 def changed(name: str, base: int | None, head: int | None) -> Changed:
     kind = "new" if base is None else "gone" if head is None else "changed"
-    return Changed(object="mm/page_alloc.o", name=name, kind=kind, what=("code",), base=base, head=head)
+    return Changed(
+        object="mm/page_alloc.o", name=name, kind=kind, what=("code",), base=base, head=head
+    )
 
 
 def change(functions: tuple[Changed, ...] = (), data: tuple[Changed, ...] = ()) -> CodeChange:
@@ -223,9 +274,21 @@ def change(functions: tuple[Changed, ...] = (), data: tuple[Changed, ...] = ()) 
 
 
 def test_changed_functions_pass_and_are_named_the_largest_difference_first() -> None:
-    told = code.told(change((changed("small", 100, 101), changed("free_unref_page", 276, 325), changed("same_size", 8, 8), changed("fresh", None, 64))))
+    told = code.told(
+        change(
+            (
+                changed("small", 100, 101),
+                changed("free_unref_page", 276, 325),
+                changed("same_size", 8, 8),
+                changed("fresh", None, 64),
+            )
+        )
+    )
     assert told.status == "pass"
-    assert told.reason == "4 functions: fresh new, 64 bytes, free_unref_page 276 to 325 bytes, small 100 to 101 bytes and 1 more"
+    assert (
+        told.reason
+        == "4 functions: fresh new, 64 bytes, free_unref_page 276 to 325 bytes, small 100 to 101 bytes and 1 more"
+    )
     assert told.detail["functions_total"] == 4
 
 
@@ -246,14 +309,23 @@ def place(box: str, found: dict[str, Any] | None, **facts: str) -> elsewhere.Pla
 
 
 def test_a_change_that_another_testbox_shows_is_seen_elsewhere() -> None:
-    told = elsewhere.told(place("one", row(-17.0)), [place("two", row(-9.0)), place("three", row(-0.1, "same"), CPUs="1")])
+    told = elsewhere.told(
+        place("one", row(-17.0)),
+        [place("two", row(-9.0)), place("three", row(-0.1, "same"), CPUs="1")],
+    )
     assert told.status == "pass"
-    assert told.reason == "seen on two: 9.0% worse; not seen on three: 0.1% worse, same (CPUs 1 instead of 8)"
+    assert (
+        told.reason
+        == "seen on two: 9.0% worse; not seen on three: 0.1% worse, same (CPUs 1 instead of 8)"
+    )
 
 
 def test_a_change_that_no_other_testbox_shows_fails_and_says_what_sets_them_apart() -> None:
     told = elsewhere.told(place("one", row(-17.0)), [place("two", row(0.1, "same"), model="Atom")])
-    assert (told.status, told.detail["testboxes"][0]["apart"]) == ("fail", ["model Atom instead of Xeon"])
+    assert (told.status, told.detail["testboxes"][0]["apart"]) == (
+        "fail",
+        ["model Atom instead of Xeon"],
+    )
 
 
 def test_better_on_another_testbox_is_not_the_same_change() -> None:
@@ -265,14 +337,19 @@ def test_better_on_another_testbox_is_not_the_same_change() -> None:
 def test_testboxes_that_cannot_tell_are_no_answer() -> None:
     own = place("one", row(-17.0))
     assert elsewhere.told(own, []).reason == "only one runs this job"
-    assert elsewhere.told(own, [place("two", row(-3.0, "unclear")), place("three", None)]).status == "not run"
+    assert (
+        elsewhere.told(own, [place("two", row(-3.0, "unclear")), place("three", None)]).status
+        == "not run"
+    )
 
 
 # -- clues
 
 
 def counter(name: str, pct: float, verdict: str = "changed", **more: Any) -> dict[str, Any]:
-    return row(pct, verdict, metric=name, better=None, headline=False, **({"class": "counter"} | more))
+    return row(
+        pct, verdict, metric=name, better=None, headline=False, **({"class": "counter"} | more)
+    )
 
 
 def test_counters_that_go_with_the_change_are_named_the_largest_first() -> None:
@@ -289,7 +366,10 @@ def test_a_counter_that_only_follows_the_amount_of_work_is_no_clue() -> None:
 
 def test_a_counter_that_is_noise_or_hardly_moves_is_no_clue() -> None:
     noise = counter("irqs", 5.0, interval_pct=[-1.0, 11.0])
-    assert clues(row(-17.0), [noise, counter("forks", 1.0), counter("same", 5.0, "same")], [], None) == ()
+    assert (
+        clues(row(-17.0), [noise, counter("forks", 1.0), counter("same", 5.0, "same")], [], None)
+        == ()
+    )
 
 
 def test_a_clue_has_to_go_wherever_the_change_goes() -> None:
@@ -300,13 +380,19 @@ def test_a_clue_has_to_go_wherever_the_change_goes() -> None:
 
 
 def test_no_more_than_five_clues_and_room_for_the_code() -> None:
-    gate = GateRow(gate="code", status="pass", detail={"functions": [{"name": "free", "object": "mm/a.o", "base": 100, "head": 150}]})
+    gate = GateRow(
+        gate="code",
+        status="pass",
+        detail={"functions": [{"name": "free", "object": "mm/a.o", "base": 100, "head": 150}]},
+    )
     found = clues(row(-17.0), [counter(f"c{n}", 10.0 + n) for n in range(9)], [], gate)
     assert [clue.name for clue in found] == ["c8", "c7", "c6", "c5", "free"]
     assert found[-1].words == "100 to 150 bytes (50.0% more), in mm/a.o"
 
 
 def test_a_share_counts_by_its_points() -> None:
-    spin = counter("spin_lock", 900.0, change_points=18.0, interval_points=[17.0, 19.0], **{"class": "profile"})
+    spin = counter(
+        "spin_lock", 900.0, change_points=18.0, interval_points=[17.0, 19.0], **{"class": "profile"}
+    )
     (clue,) = clues(row(-17.0), [spin], [], None)
     assert (clue.kind, clue.name) == ("symbol", "spin_lock")

@@ -14,8 +14,15 @@ from swingbot_worker.testbox.limits import estimate, limits
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "testbox"
-BOXES = {name: box for name, box in load_all(ROOT / "workers" / "testboxes").items() if not box.nodes}
-FILES = qemu.Files(image=Path("/b/bzImage"), initrd=Path("/b/initrd"), console=Path("/o/console.log"), results=Path("/o/results.tar"))
+BOXES = {
+    name: box for name, box in load_all(ROOT / "workers" / "testboxes").items() if not box.nodes
+}
+FILES = qemu.Files(
+    image=Path("/b/bzImage"),
+    initrd=Path("/b/initrd"),
+    console=Path("/o/console.log"),
+    results=Path("/o/results.tar"),
+)
 
 
 def a_job(runs: int = 2, **params: str) -> UnitJob:
@@ -23,7 +30,10 @@ def a_job(runs: int = 2, **params: str) -> UnitJob:
 
 
 def shown(argv: list[str]) -> str:
-    return "".join(f"{' ' if not word.startswith('-') else chr(10)}{word}" for word in argv).strip() + "\n"
+    return (
+        "".join(f"{' ' if not word.startswith('-') else chr(10)}{word}" for word in argv).strip()
+        + "\n"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(BOXES))
@@ -36,7 +46,12 @@ def test_the_command_line_is_the_golden_one(name: str) -> None:
 
 
 def test_a_comma_in_a_path_does_not_end_the_option() -> None:
-    files = qemu.Files(image=FILES.image, initrd=FILES.initrd, console=Path("/a,b/console.log"), results=FILES.results)
+    files = qemu.Files(
+        image=FILES.image,
+        initrd=FILES.initrd,
+        console=Path("/a,b/console.log"),
+        results=FILES.results,
+    )
     assert "file,id=console,path=/a,,b/console.log" in qemu.qemu_argv(BOXES["vm-icount"], files, 1)
 
 
@@ -61,4 +76,8 @@ def test_a_silent_kernel_is_given_up_before_the_whole_time_is_gone() -> None:
 
 def test_a_longer_job_may_take_longer() -> None:
     box: Testbox = BOXES["vm-tcg"]
-    assert estimate(box, [a_job(runtime="300")]) > estimate(box, [a_job(runtime="3")]) > estimate(box, [])
+    assert (
+        estimate(box, [a_job(runtime="300")])
+        > estimate(box, [a_job(runtime="3")])
+        > estimate(box, [])
+    )

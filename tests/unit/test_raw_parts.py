@@ -36,7 +36,10 @@ IN_THE_DATABASE = re.compile(r"result(/[-a-zA-Z0-9+=:.%_]{1,255}){7}")  # as mig
 
 
 def test_a_result_root_is_named_as_lkp_names_it() -> None:
-    assert result_root(MEASURED) == f"result/netperf/cs-localhost-ipv4-50%-300s-TCP_RR/lkp-skl-d01/debian-12-x86_64/x86_64-rhel-9.4/gcc-12/{COMMIT}"
+    assert (
+        result_root(MEASURED)
+        == f"result/netperf/cs-localhost-ipv4-50%-300s-TCP_RR/lkp-skl-d01/debian-12-x86_64/x86_64-rhel-9.4/gcc-12/{COMMIT}"
+    )
 
 
 def test_layouts_of_a_kernel_do_not_share_a_result_root() -> None:
@@ -57,8 +60,19 @@ def test_a_compiler_is_named_with_its_major_version(compiler: str, version: str,
 
 
 @given(st.text(), st.text(), st.text(), st.text(), st.text())
-def test_no_name_leads_out_of_its_directory_or_out_of_the_table(unit_job: str, group: str, rootfs: str, kconfig: str, version: str) -> None:
-    found = result_root(dataclasses.replace(MEASURED, unit_job=unit_job, tbox_group=group, rootfs=rootfs, kconfig=kconfig, compiler_version=version))
+def test_no_name_leads_out_of_its_directory_or_out_of_the_table(
+    unit_job: str, group: str, rootfs: str, kconfig: str, version: str
+) -> None:
+    found = result_root(
+        dataclasses.replace(
+            MEASURED,
+            unit_job=unit_job,
+            tbox_group=group,
+            rootfs=rootfs,
+            kconfig=kconfig,
+            compiler_version=version,
+        )
+    )
     assert IN_THE_DATABASE.fullmatch(found)
     assert not {".", ".."} & set(found.split("/"))
 
@@ -89,12 +103,31 @@ def unpacked(content: bytes) -> tuple[dict[tuple[str | None, int, str], bytes], 
 
 
 def test_files_of_runs_and_facts_of_the_boot_are_told_apart() -> None:
-    found, notes = unpacked(a_tar(("j-1/0/stdout", b"a"), ("j-1/12/perf/data", b"b"), ("facts/nr_cpu", b"1")))
-    assert found == {("j-1", 0, "stdout"): b"a", ("j-1", 12, "perf/data"): b"b", (None, 0, "facts/nr_cpu"): b"1"}
+    found, notes = unpacked(
+        a_tar(("j-1/0/stdout", b"a"), ("j-1/12/perf/data", b"b"), ("facts/nr_cpu", b"1"))
+    )
+    assert found == {
+        ("j-1", 0, "stdout"): b"a",
+        ("j-1", 12, "perf/data"): b"b",
+        (None, 0, "facts/nr_cpu"): b"1",
+    }
     assert notes == []
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "j-1/0/../../x", "j-1/0/.ssh", "j-1/0", "j-1/00/x", "j-1/-1/x", "j 1/0/x", "x"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../etc/passwd",
+        "/etc/passwd",
+        "j-1/0/../../x",
+        "j-1/0/.ssh",
+        "j-1/0",
+        "j-1/00/x",
+        "j-1/-1/x",
+        "j 1/0/x",
+        "x",
+    ],
+)
 def test_names_that_lead_elsewhere_are_left_out_and_noted(name: str) -> None:
     found, notes = unpacked(a_tar((name, b"a"), ("j-1/0/stdout", b"a")))
     assert set(found) == {("j-1", 0, "stdout")}
@@ -102,7 +135,9 @@ def test_names_that_lead_elsewhere_are_left_out_and_noted(name: str) -> None:
 
 
 def test_links_and_second_files_of_a_name_are_left_out_and_noted() -> None:
-    found, notes = unpacked(a_tar(("j-1/0/stdout", b"first"), ("j-1/0/stdout", b"second"), links=("j-1/0/stderr",)))
+    found, notes = unpacked(
+        a_tar(("j-1/0/stdout", b"first"), ("j-1/0/stdout", b"second"), links=("j-1/0/stderr",))
+    )
     assert found == {("j-1", 0, "stdout"): b"first"}
     assert len(notes) == 2
 
@@ -132,26 +167,46 @@ def test_any_bytes_are_an_archive_of_something_or_of_nothing(content: bytes) -> 
 
 def test_a_value_of_the_csv_gives_back_the_same_double() -> None:
     values = [0.1 + 0.2, 1e-300, 5e15 + 0.5, -0.0, 123456789.123456789]
-    text = "".join(tables.csv_lines(tables.SAMPLES, ({"value": value, "metric": "m", "seq": 0} for value in values)))
+    text = "".join(
+        tables.csv_lines(
+            tables.SAMPLES, ({"value": value, "metric": "m", "seq": 0} for value in values)
+        )
+    )
     assert [float(row["value"]) for row in csv.DictReader(io.StringIO(text))] == values
 
 
 def test_an_unknown_cell_is_empty_and_a_formula_is_text() -> None:
-    text = "".join(tables.csv_lines(tables.RUNS, [{"reason": '=HYPERLINK("x")\nsecond "line", and more', "seconds": None, "status": "failed"}]))
+    text = "".join(
+        tables.csv_lines(
+            tables.RUNS,
+            [
+                {
+                    "reason": '=HYPERLINK("x")\nsecond "line", and more',
+                    "seconds": None,
+                    "status": "failed",
+                }
+            ],
+        )
+    )
     (row,) = csv.DictReader(io.StringIO(text))
     assert row["reason"] == '\'=HYPERLINK("x")\nsecond "line", and more'
     assert (row["seconds"], row["result_root"], row["status"]) == ("", "", "failed")
 
 
 def test_the_readme_names_every_column_and_what_is_not_there() -> None:
-    text = readme({"kind": "comparison", "id": "c5", "boots": [], "files": []}, ["x1/console.log: gone"])
+    text = readme(
+        {"kind": "comparison", "id": "c5", "boots": [], "files": []}, ["x1/console.log: gone"]
+    )
     for column in (*tables.SAMPLES, *tables.RUNS, *tables.FACTS, *tables.METRICS):
         assert f"    {column.name:12} {column.type:8}" in text
     assert "x1/console.log: gone" in text
 
 
 def test_rereading_says_what_came_went_and_moved() -> None:
-    found = changes({"same": [1.0], "moved": [1.0, 2.0], "went": [3.0]}, {"same": [1.0], "moved": [1.0, 2.5], "came": [4.0]})
+    found = changes(
+        {"same": [1.0], "moved": [1.0, 2.0], "went": [3.0]},
+        {"same": [1.0], "moved": [1.0, 2.5], "came": [4.0]},
+    )
     assert {metric: (change.kind, change.old, change.new) for metric, change in found.items()} == {
         "moved": ("changed", (1.0, 2.0), (1.0, 2.5)),
         "went": ("gone", (3.0,), ()),
@@ -177,7 +232,9 @@ def test_rereading_says_what_came_went_and_moved() -> None:
         ("bytes=-", range(10)),
     ],
 )
-def test_a_range_is_the_part_it_names_or_everything(header: str | None, wanted: range | None) -> None:
+def test_a_range_is_the_part_it_names_or_everything(
+    header: str | None, wanted: range | None
+) -> None:
     assert part(header, 10) == wanted
 
 

@@ -12,7 +12,18 @@ import pytest
 import yaml
 
 from swingbot.core.report.words import columns
-from swingbot.core.reproduce import Artifact, Boot, Kernel, Kit, LeftOut, Member, Rootfs, Run, Text, members
+from swingbot.core.reproduce import (
+    Artifact,
+    Boot,
+    Kernel,
+    Kit,
+    LeftOut,
+    Member,
+    Rootfs,
+    Run,
+    Text,
+    members,
+)
 from swingbot.core.reproduce.kit import Side
 from swingbot.core.reproduce.lkp_job import text as lkp_job
 from swingbot.core.reproduce.scripts import BUILD_ENVIRONMENT
@@ -21,7 +32,12 @@ from swingbot_worker.kbuild import recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
-JOB = UnitJob(name="netperf-1", program="netperf", params={"nr_threads": "1", "test": "UDP_STREAM", "cluster": "cs-localhost"}, runs=2)
+JOB = UnitJob(
+    name="netperf-1",
+    program="netperf",
+    params={"nr_threads": "1", "test": "UDP_STREAM", "cluster": "cs-localhost"},
+    runs=2,
+)
 SCRIPTS = ("reproduce.sh", "build.sh")
 METRIC = "netperf.Throughput_Mbps"
 
@@ -46,8 +62,23 @@ def a_kernel(side: Side) -> Kernel:
 
 
 def a_boot(number: int, side: Side, k: int, value: float) -> Boot:
-    argv = ("qemu-system-x86_64", "-kernel", "bzImage", "-initrd", "initrd", "-append", f"console=ttyS0 swingbot.delay_us={k}")
-    return Boot(id=f"x{number}", side=side, k=k, seconds=4.2, qemu=argv, runs=[Run(unit_job=JOB.name, number=0, values={METRIC: value})])
+    argv = (
+        "qemu-system-x86_64",
+        "-kernel",
+        "bzImage",
+        "-initrd",
+        "initrd",
+        "-append",
+        f"console=ttyS0 swingbot.delay_us={k}",
+    )
+    return Boot(
+        id=f"x{number}",
+        side=side,
+        k=k,
+        seconds=4.2,
+        qemu=argv,
+        runs=[Run(unit_job=JOB.name, number=0, values={METRIC: value})],
+    )
 
 
 def a_kit() -> Kit:
@@ -71,34 +102,64 @@ def a_kit() -> Kit:
         interval_pct=(-9.6, -9.1),
         qemu_version="QEMU emulator version 7.2.22",
         kernels={"parent": a_kernel("parent"), "commit": a_kernel("commit")},
-        boots=[a_boot(1, "parent", 0, 2262.25), a_boot(3, "parent", 1, 2261.5), a_boot(2, "commit", 0, 2051.125), a_boot(4, "commit", 1, 2050.5)],
+        boots=[
+            a_boot(1, "parent", 0, 2262.25),
+            a_boot(3, "parent", 1, 2261.5),
+            a_boot(2, "commit", 0, 2051.125),
+            a_boot(4, "commit", 1, 2050.5),
+        ],
         rootfs=Rootfs(
             whole="0" * 64,
             archive=an_artifact("rootfs"),
-            files=[("usr/bin/busybox", 9, "1" * 64, "busybox 1:1.35"), ("usr/bin/netperf", 5, "2" * 64, "netperf_2.7.0-0.1_amd64")],
-            left_out=[LeftOut(path="usr/bin/netperf", offset=400, size=5, sha256="2" * 64, package="netperf_2.7.0-0.1_amd64")],
+            files=[
+                ("usr/bin/busybox", 9, "1" * 64, "busybox 1:1.35"),
+                ("usr/bin/netperf", 5, "2" * 64, "netperf_2.7.0-0.1_amd64"),
+            ],
+            left_out=[
+                LeftOut(
+                    path="usr/bin/netperf",
+                    offset=400,
+                    size=5,
+                    sha256="2" * 64,
+                    package="netperf_2.7.0-0.1_amd64",
+                )
+            ],
         ),
         job=an_artifact("job"),
-        programs={"run.sh": b"#!/bin/sh\n", "programs/netperf/numbers.awk": (ROOT / "jobs/programs/netperf/numbers.awk").read_bytes()},
+        programs={
+            "run.sh": b"#!/bin/sh\n",
+            "programs/netperf/numbers.awk": (
+                ROOT / "jobs/programs/netperf/numbers.awk"
+            ).read_bytes(),
+        },
         patch=b"From bbbb\n",
     )
 
 
 def texts(kit: Kit) -> dict[str, str]:
-    return {member.path: member.content.content.decode() for member in members(kit) if isinstance(member.content, Text)}
+    return {
+        member.path: member.content.content.decode()
+        for member in members(kit)
+        if isinstance(member.content, Text)
+    }
 
 
 def test_equal_facts_make_equal_members_whatever_the_order_they_were_found_in() -> None:
     kit = a_kit()
     assert members(kit) == members(a_kit())
-    shuffled = replace(kit, programs={path: kit.programs[path] for path in reversed(list(kit.programs))})
+    shuffled = replace(
+        kit, programs={path: kit.programs[path] for path in reversed(list(kit.programs))}
+    )
     assert members(shuffled) == members(kit)
 
 
 def test_every_file_is_summed_once_and_the_sums_come_last() -> None:
     found = members(a_kit())
     assert len({member.path for member in found}) == len(found)
-    sums = {path: sha256 for sha256, path in (line.split("  ") for line in texts(a_kit())["SHA256SUMS"].splitlines())}
+    sums = {
+        path: sha256
+        for sha256, path in (line.split("  ") for line in texts(a_kit())["SHA256SUMS"].splitlines())
+    }
     assert found[-1].path == "SHA256SUMS"
     assert set(sums) == {member.path for member in found[:-1]}
     assert sums["kernels/parent/bzImage"] == an_artifact("parent").sha256
@@ -108,12 +169,25 @@ def test_every_file_is_summed_once_and_the_sums_come_last() -> None:
 def test_scripts_are_plain_posix_shell(name: str, tmp_path: Path) -> None:
     hostile = "x'; touch /tmp/hacked #\n$(id)`id`@REPORT@"
     kit = a_kit()
-    kit = replace(kit, qemu_version=hostile, kernels={side: replace(kernel, compiler_version=hostile) for side, kernel in kit.kernels.items()})
+    kit = replace(
+        kit,
+        qemu_version=hostile,
+        kernels={
+            side: replace(kernel, compiler_version=hostile) for side, kernel in kit.kernels.items()
+        },
+    )
     for number, one in enumerate((a_kit(), kit)):
         script = tmp_path / f"{number}-{name}"
         script.write_text(texts(one)[name])
         done = subprocess.run(
-            [str(BIN / "shellcheck"), "--shell=sh", "--severity=info" if number == 0 else "--severity=warning", script], capture_output=True, text=True
+            [
+                str(BIN / "shellcheck"),
+                "--shell=sh",
+                "--severity=info" if number == 0 else "--severity=warning",
+                script,
+            ],
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stdout
         assert "@REPORT@ as" not in script.read_text()
@@ -125,18 +199,36 @@ def test_build_sh_builds_as_the_worker_does() -> None:
     made = recipe.make_argv(spec, Path("/out/linux"), jobs=3, ccache=False, targets=("bzImage",))
     script = texts(a_kit())["build.sh"]
     assert spec.object_directory in script
-    words = {"/out/linux": '"$out/linux"', f"O={spec.object_directory}": 'O="$objects"', "CC=gcc": 'CC="$cc"', "HOSTCC=gcc": 'HOSTCC="$cc"'}
+    words = {
+        "/out/linux": '"$out/linux"',
+        f"O={spec.object_directory}": 'O="$objects"',
+        "CC=gcc": 'CC="$cc"',
+        "HOSTCC=gcc": 'HOSTCC="$cc"',
+    }
     for word in made:
         assert word == "-j3" or words.get(word, word) in script, word
 
 
 def test_a_reader_sees_what_what_is_missing_and_no_line_is_long() -> None:
-    kit = replace(a_kit(), missing=["rootfs.cpio: gone"], subject="ü" * 300 + "\nX-Evil: 1", url="u" * 500, label="\x1b[31m" * 40)
+    kit = replace(
+        a_kit(),
+        missing=["rootfs.cpio: gone"],
+        subject="ü" * 300 + "\nX-Evil: 1",
+        url="u" * 500,
+        label="\x1b[31m" * 40,
+    )
     text = texts(kit)["README"]
     assert "- rootfs.cpio: gone" in text
     assert "\x1b" not in text
     assert "\nX-Evil" not in text
-    assert max(columns(line) for line in text.splitlines() if not line.startswith("    ") and "://" not in line) <= 78
+    assert (
+        max(
+            columns(line)
+            for line in text.splitlines()
+            if not line.startswith("    ") and "://" not in line
+        )
+        <= 78
+    )
     assert "netperf_2.7.0-0.1_amd64" in text
 
 
@@ -169,5 +261,9 @@ def test_values_keep_their_text_in_yaml(value: str) -> None:
 
 def test_what_is_kept_and_what_is_made_have_the_modes_that_they_need() -> None:
     modes = {member.path: member.mode for member in members(a_kit())}
-    assert (modes["reproduce.sh"], modes["README"], modes["kernels/parent/bzImage"]) == (0o755, 0o644, 0o644)
+    assert (modes["reproduce.sh"], modes["README"], modes["kernels/parent/bzImage"]) == (
+        0o755,
+        0o644,
+        0o644,
+    )
     assert Member(path="a", content=an_artifact("x")).mode == 0o644

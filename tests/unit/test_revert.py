@@ -21,7 +21,13 @@ LINES = "".join(f"line {n}\n" for n in range(30))
 
 
 def git(path: Path, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(path), *words], check=True, capture_output=True, text=True, env={**os.environ, **_WHO}).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(path), *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **_WHO},
+    ).stdout.strip()
 
 
 def commit(path: Path, files: Mapping[str, str | None], subject: str = "a change") -> str:
@@ -55,8 +61,16 @@ def fetched(mirror: Mirror, repo: Path) -> str:
 
 
 def test_a_reverted_commit_leaves_what_came_after_it(mirror: Mirror, repo: Path) -> None:
-    culprit = commit(repo, {"mm/a.c": LINES.replace("line 3\n", "slow 3\n"), "mm/new.c": "new\n"}, "mm: be slow")
-    commit(repo, {"mm/a.c": LINES.replace("line 3\n", "slow 3\n").replace("line 25\n", "later 25\n"), "mm/b.c": "b2\n"})
+    culprit = commit(
+        repo, {"mm/a.c": LINES.replace("line 3\n", "slow 3\n"), "mm/new.c": "new\n"}, "mm: be slow"
+    )
+    commit(
+        repo,
+        {
+            "mm/a.c": LINES.replace("line 3\n", "slow 3\n").replace("line 25\n", "later 25\n"),
+            "mm/b.c": "b2\n",
+        },
+    )
     tip = fetched(mirror, repo)
     without = mirror.without(tip, culprit)
     assert mirror.facts(without).parents == (tip,)

@@ -18,7 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     (tmp_path / "bench").mkdir()
-    return Site(cache=tmp_path / "cache", workers=ROOT / "workers", jobs=ROOT / "jobs", benchmarks=tmp_path / "bench", make_jobs=1)
+    return Site(
+        cache=tmp_path / "cache",
+        workers=ROOT / "workers",
+        jobs=ROOT / "jobs",
+        benchmarks=tmp_path / "bench",
+        make_jobs=1,
+    )
 
 
 def a_job(program: str, **params: str) -> UnitJob:
@@ -36,7 +42,15 @@ def put(path: Path, content: str = "#!/bin/sh\n") -> Path:
 
 
 def test_the_archive_is_what_cpio_reads(tmp_path: Path) -> None:
-    made = cpio.archive(cpio.with_parents([cpio.file("a/b/run", b"#!/bin/sh\n", executable=True), cpio.link("a/l", "b/run"), cpio.file("z", b"")]))
+    made = cpio.archive(
+        cpio.with_parents(
+            [
+                cpio.file("a/b/run", b"#!/bin/sh\n", executable=True),
+                cpio.link("a/l", "b/run"),
+                cpio.file("z", b""),
+            ]
+        )
+    )
     subprocess.run(["cpio", "-i", "--quiet"], input=made, cwd=tmp_path, check=True, timeout=20)
     assert (tmp_path / "a" / "l").read_text() == "#!/bin/sh\n"
     assert (tmp_path / "a" / "b" / "run").stat().st_mode & 0o777 == 0o755
@@ -50,7 +64,9 @@ def test_another_archive_can_follow_at_once() -> None:
 
 def test_equal_entries_in_any_order_make_equal_bytes() -> None:
     entries = [cpio.file("b", b"2"), cpio.file("a/c", b"1")]
-    assert cpio.archive(cpio.with_parents(entries)) == cpio.archive(cpio.with_parents(reversed(entries)))
+    assert cpio.archive(cpio.with_parents(entries)) == cpio.archive(
+        cpio.with_parents(reversed(entries))
+    )
 
 
 def test_two_libraries_of_one_name_are_refused() -> None:
@@ -69,7 +85,9 @@ def test_a_root_file_system_is_made_once_and_depends_on_the_programs_alone(site:
     assert (first.key, first.archive.name) == (again.key, "rootfs.cpio")
     assert again.archive.stat().st_mtime_ns == stamp
     assert other.key != first.key
-    assert {"sha256.page-fault", "sha256.perf", "sha256.busybox", "version.perf"} <= set(first.facts)
+    assert {"sha256.page-fault", "sha256.perf", "sha256.busybox", "version.perf"} <= set(
+        first.facts
+    )
 
 
 # --- programs
@@ -87,7 +105,11 @@ def test_will_it_scale_takes_each_test_in_its_mode(site: Site) -> None:
         put(site.benchmarks / "will-it-scale" / name)
     jobs = [a_job("will-it-scale", test="page_fault1", mode=mode) for mode in ("process", "thread")]
     targets = {binary.target for binary in programs.needed(jobs, site)}
-    assert {"usr/share/will-it-scale/page_fault1_processes", "usr/share/will-it-scale/page_fault1_threads", "usr/bin/stdbuf"} <= targets
+    assert {
+        "usr/share/will-it-scale/page_fault1_processes",
+        "usr/share/will-it-scale/page_fault1_threads",
+        "usr/bin/stdbuf",
+    } <= targets
 
 
 @pytest.mark.parametrize(
@@ -103,7 +125,9 @@ def test_will_it_scale_takes_each_test_in_its_mode(site: Site) -> None:
         (a_job("netperf", test="SCTP_RR"), ["netperf", "netserver"], "no SCTP_RR .* --enable-sctp"),
     ],
 )
-def test_a_program_that_cannot_be_provided_says_what_to_do(site: Site, job: UnitJob, own: list[str], says: str) -> None:
+def test_a_program_that_cannot_be_provided_says_what_to_do(
+    site: Site, job: UnitJob, own: list[str], says: str
+) -> None:
     assert site.benchmarks is not None
     for name in own:
         put(site.benchmarks / name)
@@ -112,24 +136,41 @@ def test_a_program_that_cannot_be_provided_says_what_to_do(site: Site, job: Unit
 
 
 @pytest.mark.parametrize(("program", "package"), [("hackbench", "rt-tests")])
-def test_a_missing_package_is_named(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, package: str) -> None:
+def test_a_missing_package_is_named(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, package: str
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfraError, match=package):
         programs.needed([a_job(program)], site)
 
 
-def test_a_monitor_that_a_job_asks_for_brings_its_binary_and_an_unknown_one_is_told(site: Site) -> None:
-    job = UnitJob(name="a-job", program="page-fault", params={}, runs=1, monitors=("perf-profile", "vmstat"))
-    assert {"usr/bin/page-fault", "usr/bin/vmstat"} == {binary.target for binary in programs.needed([job], site)}
+def test_a_monitor_that_a_job_asks_for_brings_its_binary_and_an_unknown_one_is_told(
+    site: Site,
+) -> None:
+    job = UnitJob(
+        name="a-job", program="page-fault", params={}, runs=1, monitors=("perf-profile", "vmstat")
+    )
+    assert {"usr/bin/page-fault", "usr/bin/vmstat"} == {
+        binary.target for binary in programs.needed([job], site)
+    }
     with pytest.raises(InfraError, match="monitor nonsense is unknown on this worker"):
-        programs.needed([UnitJob(name="a-job", program="page-fault", params={}, runs=1, monitors=("nonsense",))], site)
+        programs.needed(
+            [
+                UnitJob(
+                    name="a-job", program="page-fault", params={}, runs=1, monitors=("nonsense",)
+                )
+            ],
+            site,
+        )
 
 
 def test_a_source_that_does_not_compile_says_why(site: Site, tmp_path: Path) -> None:
     folder = tmp_path / "jobs" / "programs" / "broken"
     put(folder / "run")
     put(folder / "broken.c", "int main(void) { return nothing; }\n")
-    broken = Site(cache=site.cache, workers=site.workers, jobs=tmp_path / "jobs", benchmarks=None, make_jobs=1)
+    broken = Site(
+        cache=site.cache, workers=site.workers, jobs=tmp_path / "jobs", benchmarks=None, make_jobs=1
+    )
     with pytest.raises(InfraError, match=r"could not compile broken\.c .*nothing"):
         programs.needed([a_job("broken")], broken)
 
@@ -169,8 +210,13 @@ Signed-By:
 
 def test_both_formats_of_apt_name_the_mirror() -> None:
     signed = "deb [signed-by=/usr/share/keyrings/k.gpg{}] http://mirror.example/debian bookworm non-free\n"
-    assert debian.non_free_list(list(debian.one_line_sources(ONE_LINE)), "bookworm") == signed.format(" trusted=yes")
-    assert debian.non_free_list(list(debian.deb822_sources(DEB822)), "bookworm") == signed.format("") + "deb http://embedded.example/debian bookworm non-free\n"
+    assert debian.non_free_list(
+        list(debian.one_line_sources(ONE_LINE)), "bookworm"
+    ) == signed.format(" trusted=yes")
+    assert (
+        debian.non_free_list(list(debian.deb822_sources(DEB822)), "bookworm")
+        == signed.format("") + "deb http://embedded.example/debian bookworm non-free\n"
+    )
 
 
 def test_sources_are_found_where_a_bare_root_or_an_image_keeps_them(tmp_path: Path) -> None:
@@ -186,4 +232,6 @@ def test_sources_are_found_where_a_bare_root_or_an_image_keeps_them(tmp_path: Pa
 
 def test_a_machine_without_a_debian_mirror_is_told_so() -> None:
     with pytest.raises(InfraError, match="bookworm main"):
-        debian.non_free_list(list(debian.one_line_sources("deb http://x.example/ stable main\n")), "bookworm")
+        debian.non_free_list(
+            list(debian.one_line_sources("deb http://x.example/ stable main\n")), "bookworm"
+        )

@@ -23,17 +23,30 @@ def a_job(name: str = "a-job", program: str = "prints", runs: int = 1, **params:
 
 
 def test_the_script_is_the_golden_one() -> None:
-    made = runner.script([a_job(runs=2, test="TCP_STREAM", runtime="3", odd="it's $HOME"), a_job("other", "hackbench")], alone=True)
+    made = runner.script(
+        [
+            a_job(runs=2, test="TCP_STREAM", runtime="3", odd="it's $HOME"),
+            a_job("other", "hackbench"),
+        ],
+        alone=True,
+    )
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(made)
     assert made == GOLDEN.read_text()
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_the_script_has_nothing_that_shellcheck_knows_to_be_wrong(tmp_path: Path, alone: bool) -> None:
+def test_the_script_has_nothing_that_shellcheck_knows_to_be_wrong(
+    tmp_path: Path, alone: bool
+) -> None:
     script = tmp_path / "run.sh"
     script.write_text(runner.script([a_job(a="b c")], alone=alone))
-    checked = subprocess.run([str(Path(sys.executable).with_name("shellcheck")), "-s", "dash", script], capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        [str(Path(sys.executable).with_name("shellcheck")), "-s", "dash", script],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (checked.returncode, checked.stdout) == (0, "")
 
 
@@ -42,7 +55,9 @@ def test_only_a_guest_of_its_own_is_swept() -> None:
     assert "kill -KILL -1" in runner.script([a_job()], alone=True)
 
 
-def run_here(tmp_path: Path, unit_jobs: list[UnitJob], programs: dict[str, str], path: str = "") -> Results:
+def run_here(
+    tmp_path: Path, unit_jobs: list[UnitJob], programs: dict[str, str], path: str = ""
+) -> Results:
     """Run the script on this machine, as a command driver would, and read what it sent; `path` is searched for programs first."""
     for name, text in programs.items():
         run = tmp_path / "programs" / name / "run"
@@ -51,13 +66,23 @@ def run_here(tmp_path: Path, unit_jobs: list[UnitJob], programs: dict[str, str],
         run.chmod(0o755)
     script, stream = tmp_path / "run.sh", tmp_path / "results.tar"
     script.write_text(runner.script(unit_jobs, alone=False))
-    env = os.environ | {"SWINGBOT_PROGRAMS": str(tmp_path / "programs"), "SWINGBOT_WORK": str(tmp_path / "work"), "PATH": f"{path}:{os.environ['PATH']}"}
-    subprocess.run(["sh", "-c", f'exec sh "{script}" 3>"{stream}"'], env=env, check=True, timeout=60)
+    env = os.environ | {
+        "SWINGBOT_PROGRAMS": str(tmp_path / "programs"),
+        "SWINGBOT_WORK": str(tmp_path / "work"),
+        "PATH": f"{path}:{os.environ['PATH']}",
+    }
+    subprocess.run(
+        ["sh", "-c", f'exec sh "{script}" 3>"{stream}"'], env=env, check=True, timeout=60
+    )
     return read_results(stream)
 
 
 def test_each_run_comes_back_with_its_files(tmp_path: Path) -> None:
-    results = run_here(tmp_path, [a_job(runs=2, word="it's $HOME; no")], {"prints": 'echo "<$word>"; echo oops >&2; exit 3'})
+    results = run_here(
+        tmp_path,
+        [a_job(runs=2, word="it's $HOME; no")],
+        {"prints": 'echo "<$word>"; echo oops >&2; exit 3'},
+    )
     assert sorted(results.runs) == [("a-job", 0), ("a-job", 1)]
     for files in results.runs.values():
         assert files["stdout"] == "<it's $HOME; no>\n"
@@ -68,10 +93,22 @@ def test_each_run_comes_back_with_its_files(tmp_path: Path) -> None:
 
 def test_facts_come_first_and_the_end_marker_last(tmp_path: Path) -> None:
     results = run_here(tmp_path, [a_job()], {"prints": "echo 1"})
-    assert {"kernel_release", "nr_cpu", "memory_kb", "cmdline", "perf_events", "ready_seconds", "ended"} <= set(facts_of(results.facts))
+    assert {
+        "kernel_release",
+        "nr_cpu",
+        "memory_kb",
+        "cmdline",
+        "perf_events",
+        "ready_seconds",
+        "ended",
+    } <= set(facts_of(results.facts))
     assert not results.notes
     stream = (tmp_path / "results.tar").read_bytes()
-    assert stream.index(b"facts/sheet\0") < stream.index(b"a-job/0/stdout\0") < stream.index(f"{runner.END}\0".encode())
+    assert (
+        stream.index(b"facts/sheet\0")
+        < stream.index(b"a-job/0/stdout\0")
+        < stream.index(f"{runner.END}\0".encode())
+    )
 
 
 def test_a_program_that_is_not_there_is_a_failed_run_and_the_next_one_runs(tmp_path: Path) -> None:
@@ -85,7 +122,9 @@ def test_a_run_that_a_signal_ends_has_failed(tmp_path: Path) -> None:
     assert results.runs["a-job", 0]["rc"] == "137\n"
 
 
-def test_a_run_over_its_limit_is_ended_and_keeps_what_it_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_over_its_limit_is_ended_and_keeps_what_it_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runner, "limit_of", lambda job, monitor=None: 1)
     results = run_here(tmp_path, [a_job(runs=2)], {"prints": "echo 1; exec sleep 4"})
     assert [results.runs["a-job", number]["rc"] for number in (0, 1)] == ["137\n", "137\n"]
@@ -104,7 +143,10 @@ LIGHT = {"proc-vmstat", "meminfo", "buddyinfo", "softirqs", "interrupts"}
 def test_light_monitors_read_before_and_after_each_run_and_never_within(tmp_path: Path) -> None:
     files = run_here(tmp_path, [a_job()], {"prints": "echo 1; sleep 0.3"}).runs["a-job", 0]
     assert set(files) >= LIGHT
-    stamps = [[float(line.split()[1]) for line in files[name].splitlines() if line.startswith("time: ")] for name in sorted(LIGHT)]
+    stamps = [
+        [float(line.split()[1]) for line in files[name].splitlines() if line.startswith("time: ")]
+        for name in sorted(LIGHT)
+    ]
     assert {len(one) for one in stamps} == {2}
     assert all(after - before >= 0.3 for before, after in stamps)
     assert float(files["seconds"]) < stamps[0][1] - stamps[0][0] + 0.02
@@ -112,9 +154,16 @@ def test_light_monitors_read_before_and_after_each_run_and_never_within(tmp_path
 
 
 def test_a_run_of_a_monitor_goes_through_it_and_not_through_the_counting(tmp_path: Path) -> None:
-    job = UnitJob(name="a-job", program="prints", params={"word": "x"}, runs=1, monitors=("watches",))
+    job = UnitJob(
+        name="a-job", program="prints", params={"word": "x"}, runs=1, monitors=("watches",)
+    )
     results = run_here(
-        tmp_path, [job], {"prints": 'echo "$word"', "watches": 'echo "$word $#" >"$sb_out"; "$@"; status=$?; echo over >>"$sb_out"; exit $status'}
+        tmp_path,
+        [job],
+        {
+            "prints": 'echo "$word"',
+            "watches": 'echo "$word $#" >"$sb_out"; "$@"; status=$?; echo over >>"$sb_out"; exit $status',
+        },
     )
     plain, watched = results.runs["a-job", 0], results.runs["a-job", 1]
     assert (plain["stdout"], watched["stdout"], watched["rc"]) == ("x\n", "x\n", "0\n")
@@ -124,10 +173,22 @@ def test_a_run_of_a_monitor_goes_through_it_and_not_through_the_counting(tmp_pat
 
 
 def test_only_the_run_that_counts_calls_is_told_of_which_functions(tmp_path: Path) -> None:
-    job = UnitJob(name="a-job", program="prints", params={}, runs=1, monitors=("watches", "function-profile"), functions=("alloc", "free"))
+    job = UnitJob(
+        name="a-job",
+        program="prints",
+        params={},
+        runs=1,
+        monitors=("watches", "function-profile"),
+        functions=("alloc", "free"),
+    )
     told = 'echo "${sb_functions-none}" >"$sb_out"; "$@"'
-    results = run_here(tmp_path, [job], {"prints": "echo 1", "watches": told, "function-profile": told})
-    assert (results.runs["a-job", 1]["watches"], results.runs["a-job", 2]["function-profile"]) == ("none\n", "alloc free\n")
+    results = run_here(
+        tmp_path, [job], {"prints": "echo 1", "watches": told, "function-profile": told}
+    )
+    assert (results.runs["a-job", 1]["watches"], results.runs["a-job", 2]["function-profile"]) == (
+        "none\n",
+        "alloc free\n",
+    )
     assert results.runs["a-job", 0]["stdout"] == "1\n"
 
 
@@ -157,11 +218,16 @@ def test_events_are_asked_for_in_groups_that_the_pmu_can_count_at_once(tmp_path:
     fake.chmod(0o755)
     facts = run_here(tmp_path, [a_job()], {"prints": "echo 1"}, path=str(fake.parent)).facts
     software = "task-clock,context-switches,cpu-migrations,page-faults,duration_time"
-    assert facts["perf_events"].strip() == f"{software},{{cycles,instructions,branches,branch-misses}}"
+    assert (
+        facts["perf_events"].strip() == f"{software},{{cycles,instructions,branches,branch-misses}}"
+    )
     fake.write_text(SMALL_PMU.replace("<= 4", "<= 3"))
     (tmp_path / "programs").rename(tmp_path / "before")
     facts = run_here(tmp_path, [a_job()], {"prints": "echo 1"}, path=str(fake.parent)).facts
-    assert facts["perf_events"].strip() == f"{software},{{cycles,instructions}},{{branches,branch-misses}}"
+    assert (
+        facts["perf_events"].strip()
+        == f"{software},{{cycles,instructions}},{{branches,branch-misses}}"
+    )
 
 
 def test_the_seconds_in_a_job_make_its_limit() -> None:
@@ -177,9 +243,13 @@ def test_the_seconds_in_a_job_make_its_limit() -> None:
         ("page-fault", {"nr_task": "1", "cycles": "2", "size": "134217728"}, 3.07),
     ],
 )
-def test_fixed_work_is_estimated_from_the_work(program: str, params: dict[str, str], measured: float) -> None:
+def test_fixed_work_is_estimated_from_the_work(
+    program: str, params: dict[str, str], measured: float
+) -> None:
     some = runner.seconds_of(UnitJob(name="a", program=program, params=params, runs=1))
-    much = runner.seconds_of(UnitJob(name="a", program=program, params={**params, list(params)[1]: "90"}, runs=1))
+    much = runner.seconds_of(
+        UnitJob(name="a", program=program, params={**params, list(params)[1]: "90"}, runs=1)
+    )
     assert measured < some < measured + 15
     assert much > 5 * some
     assert runner.seconds_of(a_job(program=program)) == runner.UNSAID_SECONDS

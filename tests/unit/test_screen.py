@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swingbot.core.plan.screen import BUDGET, FEWEST, against_anchors, against_history, boots_to_extend
+from swingbot.core.plan.screen import (
+    BUDGET,
+    FEWEST,
+    against_anchors,
+    against_history,
+    boots_to_extend,
+)
 
 
-def tips(seed: int, n: int, sd: float = 0.003, slope: float = 0.0, level: float = 500.0) -> list[float]:
+def tips(
+    seed: int, n: int, sd: float = 0.003, slope: float = 0.0, level: float = 500.0
+) -> list[float]:
     """Levels of n tips, the latest first; `slope` is the relative creep from one tip to the next."""
     rng = np.random.default_rng(seed)
     return [float(v) for v in level * np.exp(rng.normal(0.0, sd, n) - slope * np.arange(n))]
@@ -45,7 +53,10 @@ def test_equal_tips_raise_false_alarms_at_the_stated_rate() -> None:
     alarms = 0
     for _ in range(4000):
         past = np.exp(rng.normal(0.0, 0.02, 30))
-        alarms += against_history([float(np.exp(rng.normal(0.0, 0.02)))], [float(v) for v in past], 0.0) is not None
+        alarms += (
+            against_history([float(np.exp(rng.normal(0.0, 0.02)))], [float(v) for v in past], 0.0)
+            is not None
+        )
     assert alarms <= 4000 * 0.005 + 4 * (4000 * 0.005) ** 0.5
 
 
@@ -70,7 +81,17 @@ def test_zeros_and_negatives_are_no_trouble() -> None:
 
 @pytest.mark.parametrize(
     ("boots", "more", "effect", "expected"),
-    [(3, 2, 0.05, 5), (3, 1, 0.05, 5), (3, 9, -0.05, BUDGET), (3, 10, 0.05, None), (3, None, 0.05, None), (3, 2, 0.005, None), (BUDGET, 1, 0.05, None)],
+    [
+        (3, 2, 0.05, 5),
+        (3, 1, 0.05, 5),
+        (3, 9, -0.05, BUDGET),
+        (3, 10, 0.05, None),
+        (3, None, 0.05, None),
+        (3, 2, 0.005, None),
+        (BUDGET, 1, 0.05, None),
+    ],
 )
-def test_an_unclear_row_is_extended_to_what_settles_it_within_the_budget(boots: int, more: int | None, effect: float, expected: int | None) -> None:
+def test_an_unclear_row_is_extended_to_what_settles_it_within_the_budget(
+    boots: int, more: int | None, effect: float, expected: int | None
+) -> None:
     assert boots_to_extend(boots, more, effect, 0.01) == expected

@@ -18,8 +18,15 @@ def write(tmp_path: Path, text: str) -> Path:
 def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
     file = write(tmp_path, "[watch]\nboots = 7\npoll_seconds = 5\n")
     settings = load(file, {"SWINGBOT_WATCH_BOOTS": "9"})
-    assert (settings.watch.boots, settings.watch.poll_seconds, settings.watch.testbox) == (9, 5.0, "vm-icount")
-    assert settings.sources == {"watch.boots": "SWINGBOT_WATCH_BOOTS", "watch.poll_seconds": str(file)}
+    assert (settings.watch.boots, settings.watch.poll_seconds, settings.watch.testbox) == (
+        9,
+        5.0,
+        "vm-icount",
+    )
+    assert settings.sources == {
+        "watch.boots": "SWINGBOT_WATCH_BOOTS",
+        "watch.poll_seconds": str(file),
+    }
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,12 @@ def test_a_file_that_is_not_there_is_an_error_when_it_was_named(tmp_path: Path) 
 
 
 def test_one_port_moves_all(tmp_path: Path) -> None:
-    settings = with_place(load(None, {"SWINGBOT_CONFIG": str(write(tmp_path, ""))}), tmp_path / "state", 9000)
-    assert (settings.web_url, settings.buildbot_www_port, settings.smtp_port) == ("http://127.0.0.1:9000", 9001, 9003)
+    settings = with_place(
+        load(None, {"SWINGBOT_CONFIG": str(write(tmp_path, ""))}), tmp_path / "state", 9000
+    )
+    assert (settings.web_url, settings.buildbot_www_port, settings.smtp_port) == (
+        "http://127.0.0.1:9000",
+        9001,
+        9003,
+    )
     assert settings.state == tmp_path / "state"

@@ -15,7 +15,10 @@ NETPERF, HACKBENCH = "vm-netperf-udp", "vm-hackbench-socket"
 
 def a_row(metric: str, unit_job: str, base: float, head: float, verdict: str = "worse") -> Row:
     values = ((base - 1, base + 1), (head - 1, head + 1))
-    sides = [Side(boots=2, runs=2, mean=mean, stddev=1.0, values=runs) for mean, runs in zip((base, head), values, strict=True)]
+    sides = [
+        Side(boots=2, runs=2, mean=mean, stddev=1.0, values=runs)
+        for mean, runs in zip((base, head), values, strict=True)
+    ]
     change = 100 * (head / base - 1)
     return Row(
         testbox="vm-icount",
@@ -34,9 +37,18 @@ def a_row(metric: str, unit_job: str, base: float, head: float, verdict: str = "
 
 
 def a_sheet() -> Sheet:
-    rows = (a_row("netperf.Throughput_Mbps", NETPERF, 2262.0, 2051.0), a_row("hackbench.throughput", HACKBENCH, 365.0, 364.0, "same"))
-    counts = {("vm-icount", job): (({"task-clock": 10.0}, {"task-clock": 12.0}), ({"task-clock": 20.0},)) for job in (HACKBENCH, NETPERF)}
-    commits = [Commit(sha=digit * 40, subject=f"mm: {word}", author="A <a@b>") for digit, word in (("a", "before"), ("b", "after"))]
+    rows = (
+        a_row("netperf.Throughput_Mbps", NETPERF, 2262.0, 2051.0),
+        a_row("hackbench.throughput", HACKBENCH, 365.0, 364.0, "same"),
+    )
+    counts = {
+        ("vm-icount", job): (({"task-clock": 10.0}, {"task-clock": 12.0}), ({"task-clock": 20.0},))
+        for job in (HACKBENCH, NETPERF)
+    }
+    commits = [
+        Commit(sha=digit * 40, subject=f"mm: {word}", author="A <a@b>")
+        for digit, word in (("a", "before"), ("b", "after"))
+    ]
     return Sheet(id="c5", base=commits[0], head=commits[1], rows=rows, counts=counts)
 
 
@@ -77,7 +89,9 @@ def test_no_numbers_are_one_sentence(form: str) -> None:
 @pytest.mark.parametrize("form", ["mail", "lkp", "perf", "changelog"])
 def test_subjects_from_strangers_break_no_line(form: str) -> None:
     sheet = a_sheet()
-    hostile = replace(sheet, base=replace(sheet.base, subject="x\n\nSigned-off-by: Nobody\x1b[31m" + "y" * 10_000))
+    hostile = replace(
+        sheet, base=replace(sheet.base, subject="x\n\nSigned-off-by: Nobody\x1b[31m" + "y" * 10_000)
+    )
     text = FORMS[form](hostile)
     assert "\nSigned-off-by" not in text
     assert "\x1b" not in text

@@ -30,7 +30,14 @@ Script = Callable[[list[bytes]], int]
 
 def a_mail(body: str = "Grüße\n.\n..two dots\n", number: int = 1) -> bytes:
     message_id, date = f"<r{number}.first.1@example.org>", datetime(2026, 1, 2, tzinfo=UTC)
-    return encode(Mail(subject="s", body=body), "Bot <bot@example.org>", ["dev@example.org"], [], message_id, date)
+    return encode(
+        Mail(subject="s", body=body),
+        "Bot <bot@example.org>",
+        ["dev@example.org"],
+        [],
+        message_id,
+        date,
+    )
 
 
 @pytest.fixture
@@ -43,7 +50,9 @@ def serve() -> Iterator[Serve]:
 
     def start(handler: object, **options: Any) -> int:
         factory = partial(SMTP, handler, hostname="test", **options)
-        server = asyncio.run_coroutine_threadsafe(loop.create_server(factory, "127.0.0.1", 0), loop).result(10)
+        server = asyncio.run_coroutine_threadsafe(
+            loop.create_server(factory, "127.0.0.1", 0), loop
+        ).result(10)
         servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
@@ -57,10 +66,16 @@ def serve() -> Iterator[Serve]:
 
 
 def send(port: int, message: bytes, *recipients: str, timeout: float = 10) -> dict[str, str]:
-    return dict(SmtpMailer(host="127.0.0.1", port=port, timeout=timeout).send(message, recipients or ("dev@example.org",)))
+    return dict(
+        SmtpMailer(host="127.0.0.1", port=port, timeout=timeout).send(
+            message, recipients or ("dev@example.org",)
+        )
+    )
 
 
-def test_a_mail_is_delivered_byte_for_byte_and_found_by_its_message_id(serve: Serve, tmp_path: Path) -> None:
+def test_a_mail_is_delivered_byte_for_byte_and_found_by_its_message_id(
+    serve: Serve, tmp_path: Path
+) -> None:
     port = serve(smtpd.Deliver(tmp_path / "maildir"))
     assert send(port, a_mail()) == {}
     (letter,) = maildir.find(tmp_path / "maildir", "<r1.first.1@example.org>")
@@ -92,7 +107,9 @@ def test_a_full_disk_delays_a_mail(serve: Serve, tmp_path: Path) -> None:
 class Picky:
     """Refuses recipients by their name: `never`, `later`."""
 
-    async def handle_RCPT(self, server: object, session: object, envelope: object, address: str, options: object) -> str:
+    async def handle_RCPT(
+        self, server: object, session: object, envelope: object, address: str, options: object
+    ) -> str:
         name = address.partition("@")[0]
         if name in ("never", "later"):
             return {"never": "550 no such user", "later": "450 mailbox busy"}[name]
@@ -104,7 +121,9 @@ class Picky:
 
 
 def test_a_mail_taken_for_some_recipients_is_sent_and_the_others_are_named(serve: Serve) -> None:
-    assert send(serve(Picky()), a_mail(), "dev@example.org", "never@example.org") == {"never@example.org": "550 no such user"}
+    assert send(serve(Picky()), a_mail(), "dev@example.org", "never@example.org") == {
+        "never@example.org": "550 no such user"
+    }
 
 
 def test_a_mail_taken_for_nobody_is_refused_unless_a_later_try_may_help(serve: Serve) -> None:
@@ -119,7 +138,9 @@ def test_no_server_delays_a_mail_and_says_where_none_is() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         port = taken.getsockname()[1]
-        with pytest.raises(MailDelayed, match=f"127.0.0.1:{port} cannot be reached: .*refused") as caught:
+        with pytest.raises(
+            MailDelayed, match=f"127.0.0.1:{port} cannot be reached: .*refused"
+        ) as caught:
             send(port, a_mail())
         assert caught.value.unreachable
 
@@ -180,37 +201,74 @@ def test_a_mail_that_was_taken_is_sent_however_the_server_says_goodbye(scripted:
         ([HELLO, EHLO, b"451 not now\r\n"], MailDelayed, "refuses the sender: 451 not now"),
         ([HELLO, EHLO, OK, OK, b"554 no\r\n"], MailRefused, "refuses the mail: 554 no"),
         ([HELLO, EHLO, OK, OK, GO, b"550 spam\r\n"], MailRefused, "refuses the mail: 550 spam"),
-        ([HELLO, EHLO, OK, OK, GO, b"452 disk full\r\n"], MailDelayed, "refuses the mail: 452 disk full"),
+        (
+            [HELLO, EHLO, OK, OK, GO, b"452 disk full\r\n"],
+            MailDelayed,
+            "refuses the mail: 452 disk full",
+        ),
         ([HELLO, b"250 hi\r\n"], MailRefused, "takes no 8-bit mail"),
         ([b"\xff\xfe rubbish\r\n"], MailDelayed, "."),
     ],
 )
-def test_each_answer_of_a_server_is_for_ever_or_for_now(scripted: Script, answers: list[bytes], error: type[Exception], match: str) -> None:
+def test_each_answer_of_a_server_is_for_ever_or_for_now(
+    scripted: Script, answers: list[bytes], error: type[Exception], match: str
+) -> None:
     with pytest.raises(error, match=match):
         send(scripted(answers), a_mail())
 
 
 def test_a_server_that_says_nothing_costs_the_timeout_and_no_more() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(MailDelayed, match="timed out"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(MailDelayed, match="timed out"),
+    ):
         send(silent.getsockname()[1], a_mail(), timeout=0.2)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
 def test_a_server_that_offers_encryption_gets_it(serve: Serve, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2", "-keyout", str(key), "-out", str(certificate)]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=lab",
+        "-days",
+        "2",
+        "-keyout",
+        str(key),
+        "-out",
+        str(certificate),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    assert send(serve(smtpd.Deliver(tmp_path / "maildir"), tls_context=context, require_starttls=True), a_mail()) == {}
+    assert (
+        send(
+            serve(smtpd.Deliver(tmp_path / "maildir"), tls_context=context, require_starttls=True),
+            a_mail(),
+        )
+        == {}
+    )
     assert len(maildir.letters(tmp_path / "maildir")) == 1
 
 
-def test_a_maildir_that_is_not_there_is_empty_and_rubbish_in_it_hurts_nobody(tmp_path: Path) -> None:
+def test_a_maildir_that_is_not_there_is_empty_and_rubbish_in_it_hurts_nobody(
+    tmp_path: Path,
+) -> None:
     box = tmp_path / "maildir"
     assert maildir.letters(box) == []
     maildir.deliver(box, a_mail())
-    for name, rubbish in {"1": b"", "2": b"\x00\xff\r\n\r\n", "3": b"Message-ID: =?utf-8?q?=0d?=\nSubject: =?x?y?z\n", "4": b"Message-ID: <<<@@>\n\n"}.items():
+    for name, rubbish in {
+        "1": b"",
+        "2": b"\x00\xff\r\n\r\n",
+        "3": b"Message-ID: =?utf-8?q?=0d?=\nSubject: =?x?y?z\n",
+        "4": b"Message-ID: <<<@@>\n\n",
+    }.items():
         (box / "new" / name).write_bytes(rubbish)
     (box / "cur" / "5").symlink_to(box / "nowhere")
     assert len(maildir.letters(box)) == 5
@@ -228,7 +286,9 @@ def test_the_archive_keeps_copies_only_where_mail_is_not_delivered_to_it(tmp_pat
 class Greylisting(Picky):
     """Puts one recipient off."""
 
-    async def handle_RCPT(self, server: object, session: object, envelope: Any, address: str, options: object) -> str:
+    async def handle_RCPT(
+        self, server: object, session: object, envelope: Any, address: str, options: object
+    ) -> str:
         if address.startswith("slow"):
             return "451 come back later"
         envelope.rcpt_tos.append(address)
@@ -239,10 +299,14 @@ def test_a_mail_waits_for_a_recipient_that_is_put_off_and_not_for_ever(serve: Se
     mailer = SmtpMailer(host="127.0.0.1", port=serve(Greylisting()))
     with pytest.raises(MailDelayed, match="puts off slow@example.org: 451 come back later"):
         mailer.send(a_mail(), ["dev@example.org", "slow@example.org"], patient=True)
-    assert mailer.send(a_mail(), ["dev@example.org", "slow@example.org"]) == {"slow@example.org": "451 come back later"}
+    assert mailer.send(a_mail(), ["dev@example.org", "slow@example.org"]) == {
+        "slow@example.org": "451 come back later"
+    }
 
 
-def test_hidden_copies_stand_in_no_header_and_their_trouble_stops_nobody(serve: Serve, tmp_path: Path) -> None:
+def test_hidden_copies_stand_in_no_header_and_their_trouble_stops_nobody(
+    serve: Serve, tmp_path: Path
+) -> None:
     class Recording(Greylisting):
         recipients: tuple[str, ...] = ()
         content = b""
@@ -253,7 +317,14 @@ def test_hidden_copies_stand_in_no_header_and_their_trouble_stops_nobody(serve: 
 
     server = Recording()
     port = serve(server)
-    SmtpMailer(host="127.0.0.1", port=port, hidden=("archive@example.org",)).send(a_mail(), ["dev@example.org"], patient=True)
-    assert server.recipients == ("dev@example.org", "archive@example.org") and b"archive@example.org" not in server.content
-    refused = SmtpMailer(host="127.0.0.1", port=port, hidden=("slow@example.org",)).send(a_mail(), ["dev@example.org"], patient=True)
+    SmtpMailer(host="127.0.0.1", port=port, hidden=("archive@example.org",)).send(
+        a_mail(), ["dev@example.org"], patient=True
+    )
+    assert (
+        server.recipients == ("dev@example.org", "archive@example.org")
+        and b"archive@example.org" not in server.content
+    )
+    refused = SmtpMailer(host="127.0.0.1", port=port, hidden=("slow@example.org",)).send(
+        a_mail(), ["dev@example.org"], patient=True
+    )
     assert refused == {"slow@example.org": "451 come back later"}

@@ -37,13 +37,22 @@ def driver(text: str) -> SshDriver:
 
 def test_a_box_file_says_how_a_box_is_driven() -> None:
     read = driver(BOX)
-    assert (read.port, read.user, read.enter, read.results, read.workspace) == (22, "root", "kexec", "console", "/run/swingbot")
+    assert (read.port, read.user, read.enter, read.results, read.workspace) == (
+        22,
+        "root",
+        "kexec",
+        "console",
+        "/run/swingbot",
+    )
     assert read.console is not None and read.console.command == ("console", "box")
     assert read.power is not None and read.power.cycle == ("cycle", "box")
 
 
 def test_without_a_console_results_leave_by_the_network() -> None:
-    assert driver(BOX.replace("console: {command: [console, box]}", "console: none")).results == "network"
+    assert (
+        driver(BOX.replace("console: {command: [console, box]}", "console: none")).results
+        == "network"
+    )
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: str(path.stem))
@@ -65,13 +74,33 @@ def test_examples_are_no_testboxes() -> None:
         (BOX.replace("enter: kexec", REBOOT.replace(", '{initrd}'", "")), 12, "lacks {initrd}"),
         (BOX.replace("host: box.example", "host: -oProxyCommand=x"), 8, "must be a host name"),
         (BOX.replace("host: box.example", "host: box.example\n  port: 70000"), 9, "at most 65535"),
-        (BOX.replace("host: box.example", "host: box.example\n  user: -l"), 9, "must be a user name"),
+        (
+            BOX.replace("host: box.example", "host: box.example\n  user: -l"),
+            9,
+            "must be a user name",
+        ),
         (BOX.replace("/k/box", "k/box"), 9, "must be an absolute path"),
         (BOX.replace("/k/box", "/k/$(id)"), 9, "must be an absolute path"),
-        (BOX.replace("{command: [console, box]}", "{}"), 12, "must be none, or have one of command"),
-        (BOX.replace("{command: [console, box]}", "{command: console box}"), 12, "must be a list of words"),
-        (BOX.replace("{command: [console, box]}", "{device: /dev/ttyS0, command: [a]}"), 12, "must be none, or have one of command"),
-        (BOX.replace("{command: [console, box]}", "none\n  results: console"), 13, "console is none"),
+        (
+            BOX.replace("{command: [console, box]}", "{}"),
+            12,
+            "must be none, or have one of command",
+        ),
+        (
+            BOX.replace("{command: [console, box]}", "{command: console box}"),
+            12,
+            "must be a list of words",
+        ),
+        (
+            BOX.replace("{command: [console, box]}", "{device: /dev/ttyS0, command: [a]}"),
+            12,
+            "must be none, or have one of command",
+        ),
+        (
+            BOX.replace("{command: [console, box]}", "none\n  results: console"),
+            13,
+            "console is none",
+        ),
         (BOX.replace("{cycle: [cycle, box]}", "{on: [a]}"), 13, "must be none, or have cycle"),
         (BOX.replace("{cycle: [cycle, box]}", "{cycle: [a], on_fire: [b]}"), 13, "on_fire"),
         (BOX + "  network: somehow\n", 14, "network must be a table"),

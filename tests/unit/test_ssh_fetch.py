@@ -27,12 +27,18 @@ def port(tmp_path: Path) -> Iterator[int]:
         path = tmp_path / entry.path
         path.parent.mkdir(exist_ok=True)
         path.write_text(
-            entry.content.decode().replace("/iron/", f"{tmp_path}/iron/").replace("/out/", f"{tmp_path}/out/").replace("#!/bin/busybox", "#!/usr/bin/busybox")
+            entry.content.decode()
+            .replace("/iron/", f"{tmp_path}/iron/")
+            .replace("/out/", f"{tmp_path}/out/")
+            .replace("#!/bin/busybox", "#!/usr/bin/busybox")
         )
         path.chmod(0o755)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "results.tar").write_bytes(CONTENT)
-    with beside(["busybox", "nc", "-ll", "-p", str(found), "-e", str(tmp_path / "iron" / "serve")], tmp_path / "log"):
+    with beside(
+        ["busybox", "nc", "-ll", "-p", str(found), "-e", str(tmp_path / "iron" / "serve")],
+        tmp_path / "log",
+    ):
         give_up = time.monotonic() + 30
         while time.monotonic() < give_up:
             try:
@@ -43,7 +49,9 @@ def port(tmp_path: Path) -> Iterator[int]:
         yield found
 
 
-def test_results_come_to_whoever_knows_the_secret_and_the_guest_is_told(port: int, tmp_path: Path) -> None:
+def test_results_come_to_whoever_knows_the_secret_and_the_guest_is_told(
+    port: int, tmp_path: Path
+) -> None:
     fetch("127.0.0.1", port, "o1-a1-77", "secret", tmp_path / "results")
     assert (tmp_path / "results").read_bytes() == CONTENT
     give_up = time.monotonic() + 30
@@ -86,7 +94,9 @@ def test_an_ssh_server_in_its_place_is_the_idle_system(tmp_path: Path) -> None:
     assert told.value.idle
 
 
-@pytest.mark.parametrize("said", [b"", b"swingbot t\n", b"swingbot t -1\n", b"\xff" * 1000, b"swingbot t 9999\nshort"])
+@pytest.mark.parametrize(
+    "said", [b"", b"swingbot t\n", b"swingbot t -1\n", b"\xff" * 1000, b"swingbot t 9999\nshort"]
+)
 def test_nonsense_is_not_yet(said: bytes, tmp_path: Path) -> None:
     with pytest.raises(NotYet):
         fetch("127.0.0.1", answering(said), "t", "s", tmp_path / "results")

@@ -31,7 +31,9 @@ def framed(content: bytes) -> str:
     text = base64.b64encode(packed).decode()
     lines = [text[start : start + 76] for start in range(0, len(text), 76)]
     head = f"SB+{len(lines)}:{hashlib.sha256(packed).hexdigest()}:\r\n"
-    return head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+    return (
+        head + "".join(f"SB:{number:05d}:{line}:\r\n" for number, line in enumerate(lines)) + head
+    )
 
 
 CONTENT = bytes(random.Random(5).randbytes(3000))
@@ -73,8 +75,18 @@ def test_results_that_are_more_than_allowed_are_none() -> None:
     assert results(framed(bytes(5000)), 5000) == bytes(5000)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5000), st.sampled_from(["\n[ 9.9] kernel: line\r\n", "", "x", "\0"])), min_size=1, max_size=8))
-def test_results_are_right_or_none_however_the_first_copy_is_damaged(damage: list[tuple[int, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 5000), st.sampled_from(["\n[ 9.9] kernel: line\r\n", "", "x", "\0"])
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_results_are_right_or_none_however_the_first_copy_is_damaged(
+    damage: list[tuple[int, str]],
+) -> None:
     """The second copy is whole, so as long as no line's damaged copy looks like a line the result is there; it is never another one."""
     first, second = framed(CONTENT), framed(CONTENT)
     for place, what in damage:
@@ -102,8 +114,14 @@ def test_a_panic_is_judged_before_anything_else() -> None:
 def test_an_oops_that_panics_because_we_asked_for_it_is_an_oops() -> None:
     oops = "[ 7.0] BUG: kernel NULL pointer dereference, address: 0\r\n[ 7.1] Kernel panic - not syncing: Fatal exception\r\n"
     told = judge.judge(heard(OURS + UP + oops), results=False)
-    assert told is not None and (told.status, told.reason) == (BootStatus.OOPSED, "BUG: kernel NULL pointer dereference, address: 0")
-    told = judge.judge(heard(OURS + UP + oops.replace("Fatal exception", "Fatal exception in interrupt")), results=False)
+    assert told is not None and (told.status, told.reason) == (
+        BootStatus.OOPSED,
+        "BUG: kernel NULL pointer dereference, address: 0",
+    )
+    told = judge.judge(
+        heard(OURS + UP + oops.replace("Fatal exception", "Fatal exception in interrupt")),
+        results=False,
+    )
     assert told is not None and told.status is BootStatus.PANICKED
 
 
@@ -119,8 +137,15 @@ def test_results_make_it_up() -> None:
 
 
 def test_a_card_without_a_driver_is_the_kernel_s_doing() -> None:
-    told = judge.judge(heard(OURS + UP + DONE + f"[ 9.2] swingbot: {TOKEN} no card 52:54:00:12:34:56\r\n"), results=False)
-    assert told is not None and told.status is BootStatus.HUNG and "52:54:00:12:34:56" in str(told.reason)
+    told = judge.judge(
+        heard(OURS + UP + DONE + f"[ 9.2] swingbot: {TOKEN} no card 52:54:00:12:34:56\r\n"),
+        results=False,
+    )
+    assert (
+        told is not None
+        and told.status is BootStatus.HUNG
+        and "52:54:00:12:34:56" in str(told.reason)
+    )
 
 
 def test_a_reboot_that_ends_in_the_idle_system_is_our_fault() -> None:

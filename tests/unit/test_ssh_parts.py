@@ -18,9 +18,28 @@ from swingbot_worker.testbox.ssh import enter, guest, idle, kconfig, preflight, 
 from swingbot_worker.testbox.ssh.link import Link, Refused, Unreachable, fault, ssh_argv
 from swingbot_worker.testbox.ssh.process import beside
 
-DRIVER = SshDriver(host="box.example", key="/k/box", known_hosts="/k/known", enter="kexec", idle_release="6.1.0-*-amd64")
-HOME = {"boot_id": "b", "release": "6.1.0-56-amd64", "machine": "x86_64", "uid": "0", "kexec": "/usr/sbin/kexec", "lockdown": "none"}
-HOME |= {"cmdline": "root=/dev/sda1 ro", "space_kb": "400000", "available_kb": "1800000", "kexec_disabled": "0", "clock": "1000000"}
+DRIVER = SshDriver(
+    host="box.example",
+    key="/k/box",
+    known_hosts="/k/known",
+    enter="kexec",
+    idle_release="6.1.0-*-amd64",
+)
+HOME = {
+    "boot_id": "b",
+    "release": "6.1.0-56-amd64",
+    "machine": "x86_64",
+    "uid": "0",
+    "kexec": "/usr/sbin/kexec",
+    "lockdown": "none",
+}
+HOME |= {
+    "cmdline": "root=/dev/sda1 ro",
+    "space_kb": "400000",
+    "available_kb": "1800000",
+    "kexec_disabled": "0",
+    "clock": "1000000",
+}
 
 
 def home(**more: str) -> idle.Idle:
@@ -33,17 +52,35 @@ def home(**more: str) -> idle.Idle:
 @pytest.mark.parametrize(
     ("said", "kind", "words"),
     [
-        ("ssh: Could not resolve hostname box.example: Name or service not known", Refused, "see to DNS"),
-        ("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.", Refused, "another host key than /k/known"),
-        ("No ED25519 host key is known for box.example\nHost key verification failed.", Refused, "compare it"),
+        (
+            "ssh: Could not resolve hostname box.example: Name or service not known",
+            Refused,
+            "see to DNS",
+        ),
+        (
+            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+            Refused,
+            "another host key than /k/known",
+        ),
+        (
+            "No ED25519 host key is known for box.example\nHost key verification failed.",
+            Refused,
+            "compare it",
+        ),
         ("root@box.example: Permission denied (publickey).", Refused, "authorized_keys"),
-        ("ssh: connect to host box.example port 22: Connection refused", Unreachable, "no SSH server runs there"),
+        (
+            "ssh: connect to host box.example port 22: Connection refused",
+            Unreachable,
+            "no SSH server runs there",
+        ),
         ("ssh: connect to host box.example port 22: No route to host", Unreachable, "cable"),
         ("something new", Unreachable, "something new"),
         ("", Unreachable, "it said nothing"),
     ],
 )
-def test_what_ssh_says_becomes_a_sentence_that_says_what_to_do(said: str, kind: type[InfraError], words: str) -> None:
+def test_what_ssh_says_becomes_a_sentence_that_says_what_to_do(
+    said: str, kind: type[InfraError], words: str
+) -> None:
     error = fault("box", DRIVER, said)
     assert type(error) is kind
     assert words in str(error) and str(error).startswith("Testbox box ")
@@ -52,7 +89,13 @@ def test_what_ssh_says_becomes_a_sentence_that_says_what_to_do(said: str, kind: 
 def test_ssh_takes_one_key_one_host_key_and_asks_nobody() -> None:
     argv = ssh_argv(DRIVER, "true; id")
     assert argv[-1] == "true; id" and argv[1:3] == ["-F", "none"]
-    for option in ("BatchMode=yes", "StrictHostKeyChecking=yes", "IdentitiesOnly=yes", "UserKnownHostsFile=/k/known", "ForwardAgent=no"):
+    for option in (
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "IdentitiesOnly=yes",
+        "UserKnownHostsFile=/k/known",
+        "ForwardAgent=no",
+    ):
         assert option in argv
 
 
@@ -74,7 +117,9 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_question_is_answered_by_any_machine_with_a_shell(tmp_path: Path) -> None:
-    said = subprocess.run(["sh", "-c", idle.question(str(tmp_path))], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        ["sh", "-c", idle.question(str(tmp_path))], capture_output=True, text=True, check=True
+    ).stdout
     found = idle.answer("Welcome to the lab\n" + said)
     assert len(found["boot_id"]) == 36 and found["machine"] == "x86_64"
     assert abs((found.number("clock") or 0) - time.time()) < 100
@@ -113,7 +158,12 @@ def test_each_problem_of_a_box_is_told_with_what_to_do(said: dict[str, str], wor
 
 def test_a_box_that_is_entered_by_reboot_needs_no_kexec() -> None:
     driver = SshDriver(host="x", key="/k", known_hosts="/h", enter="reboot")
-    assert preflight.problems("box", driver, home(kexec="", lockdown="integrity", kexec_disabled="1"), 1_000_000) == []
+    assert (
+        preflight.problems(
+            "box", driver, home(kexec="", lockdown="integrity", kexec_disabled="1"), 1_000_000
+        )
+        == []
+    )
 
 
 def test_space_that_is_not_told_is_not_taken_for_none() -> None:
@@ -124,7 +174,9 @@ def test_space_that_is_not_told_is_not_taken_for_none() -> None:
 
 def test_a_box_of_another_architecture_than_the_controller_is_told() -> None:
     assert preflight.other_machine("box", home(), "x86_64") == ""
-    assert "drive it from one like it" in preflight.other_machine("box", home(machine="aarch64"), "x86_64")
+    assert "drive it from one like it" in preflight.other_machine(
+        "box", home(machine="aarch64"), "x86_64"
+    )
 
 
 # --- the power switch
@@ -176,7 +228,9 @@ def test_a_console_command_that_ends_is_begun_anew(tmp_path: Path) -> None:
 
 def bzimage(config: bytes | None) -> bytes:
     """As little of a bzImage as tells its machine and its configuration (Documentation/x86/boot.rst)."""
-    body = b"\x7fELF kernel" + (b"IKCFG_ST" + gzip.compress(config) + b"IKCFG_ED" if config is not None else b"")
+    body = b"\x7fELF kernel" + (
+        b"IKCFG_ST" + gzip.compress(config) + b"IKCFG_ED" if config is not None else b""
+    )
     payload = gzip.compress(body)
     head = bytearray(1024)
     head[0x1F1], head[0x202:0x206] = 1, b"HdrS"
@@ -205,7 +259,12 @@ def test_an_image_tells_its_machine() -> None:
 
 
 def test_the_guest_s_scripts_are_scripts(tmp_path: Path) -> None:
-    made = {entry.path: entry.content for entry in guest.entries("t", "s", "network", guest.Card(mac="m", address="a", gateway="g"), 22)}
+    made = {
+        entry.path: entry.content
+        for entry in guest.entries(
+            "t", "s", "network", guest.Card(mac="m", address="a", gateway="g"), 22
+        )
+    }
     assert b"@" not in b"".join(made.values()).replace(b"$@", b"")
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     assert shellcheck is not None
@@ -217,17 +276,35 @@ def test_the_guest_s_scripts_are_scripts(tmp_path: Path) -> None:
 
 
 def test_what_a_boot_is_told_comes_quoted() -> None:
-    (told,) = [entry.content.decode() for entry in guest.entries("t", "s; reboot", "console", None, 22) if entry.path == "iron/boot"]
+    (told,) = [
+        entry.content.decode()
+        for entry in guest.entries("t", "s; reboot", "console", None, 22)
+        if entry.path == "iron/boot"
+    ]
     assert "secret='s; reboot'\n" in told
 
 
 def test_the_command_line_reaches_the_kernel_whole() -> None:
     nasty = "console=ttyS0 dyndbg=\"file 'x' +p\" a$b"
-    for text in (enter.kexec_load("/run/k", "/run/i", nasty), preflight.quoted(["once", "/run/k", nasty])):
+    for text in (
+        enter.kexec_load("/run/k", "/run/i", nasty),
+        preflight.quoted(["once", "/run/k", nasty]),
+    ):
         script = text.replace("kexec -c", "printf '%s\\n'").replace("once", "printf '%s\\n'")
         assert nasty in subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout
 
 
 def test_the_places_of_a_reboot_command_are_filled_in() -> None:
-    driver = SshDriver(host="x", key="/k", known_hosts="/h", enter="reboot", reboot_command=("once", "k={kernel}", "{initrd}", "{cmdline}"))
-    assert list(enter.once(driver, "/run/k", "/run/i", "a b")) == ["once", "k=/run/k", "/run/i", "a b"]
+    driver = SshDriver(
+        host="x",
+        key="/k",
+        known_hosts="/h",
+        enter="reboot",
+        reboot_command=("once", "k={kernel}", "{initrd}", "{cmdline}"),
+    )
+    assert list(enter.once(driver, "/run/k", "/run/i", "a b")) == [
+        "once",
+        "k=/run/k",
+        "/run/i",
+        "a b",
+    ]

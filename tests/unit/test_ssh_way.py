@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import itertools
 
-from swingbot_worker.testbox.ssh.way import CYCLES, ENDS, Act, Event, State, Times, Way, deadline, leased, step
+from swingbot_worker.testbox.ssh.way import (
+    CYCLES,
+    ENDS,
+    Act,
+    Event,
+    State,
+    Times,
+    Way,
+    deadline,
+    leased,
+    step,
+)
 
 TIMES = Times(booting=100, running=300, home=200, panic=10)
 
@@ -31,7 +42,9 @@ def test_a_kernel_that_breaks_before_the_job_goes_home_by_itself() -> None:
 
 def test_a_hang_is_ended_by_the_power_switch() -> None:
     for event in (Event.QUIET, Event.DEADLINE):
-        way, acts = follow(Event.FOUND_IDLE, Event.ENTERED, Event.UP, event, Event.CYCLED, Event.FOUND_IDLE)
+        way, acts = follow(
+            Event.FOUND_IDLE, Event.ENTERED, Event.UP, event, Event.CYCLED, Event.FOUND_IDLE
+        )
         assert acts[3:] == [Act.CYCLE, Act.LOOK, Act.DONE]
         assert way.state is State.IDLE
 
@@ -43,7 +56,9 @@ def test_a_box_in_a_strange_kernel_is_rebooted_and_then_gets_its_order() -> None
 
 
 def test_a_strange_kernel_that_does_not_reboot_loses_its_power() -> None:
-    _, acts = follow(Event.FOUND_STRANGE, Event.FOUND_STRANGE, Event.DEADLINE, Event.CYCLED, Event.FOUND_IDLE)
+    _, acts = follow(
+        Event.FOUND_STRANGE, Event.FOUND_STRANGE, Event.DEADLINE, Event.CYCLED, Event.FOUND_IDLE
+    )
     assert acts == [Act.REBOOT, Act.LOOK, Act.CYCLE, Act.LOOK, Act.ENTER]
 
 
@@ -87,7 +102,11 @@ def test_every_state_but_the_ends_has_a_deadline_after_any_events() -> None:
 def test_the_kernel_under_test_is_entered_from_the_idle_system_alone() -> None:
     for events in sequences(4):
         _, acts = follow(*events)
-        assert all(event is Event.FOUND_IDLE for event, act in zip(events, acts, strict=True) if act is Act.ENTER), events
+        assert all(
+            event is Event.FOUND_IDLE
+            for event, act in zip(events, acts, strict=True)
+            if act is Act.ENTER
+        ), events
 
 
 def test_an_order_enters_at_most_once() -> None:
@@ -96,7 +115,9 @@ def test_an_order_enters_at_most_once() -> None:
         for length in range(len(events)):
             way, _ = follow(*events[:length])
             if way.entered is not None:
-                assert all(step(way, event, 9.0)[1] is not Act.ENTER for event in Event), events[:length]
+                assert all(step(way, event, 9.0)[1] is not Act.ENTER for event in Event), events[
+                    :length
+                ]
 
 
 def test_whatever_happens_deadlines_alone_bring_a_box_to_an_end() -> None:

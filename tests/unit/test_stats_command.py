@@ -33,8 +33,16 @@ def test_the_row_is_a_comparison_row_without_ids() -> None:
     found = row(*WORSE)
     assert found.keys() >= ROW
     assert found["verdict"] == "worse"
-    assert found["base"] == {"boots": 3, "runs": 6, "mean": 100.5, "stddev": 0.0, "stddev_within": pytest.approx(1.354, abs=1e-3)}
-    assert found["change_pct"] == pytest.approx(100 * (found["head"]["mean"] / found["base"]["mean"] - 1))
+    assert found["base"] == {
+        "boots": 3,
+        "runs": 6,
+        "mean": 100.5,
+        "stddev": 0.0,
+        "stddev_within": pytest.approx(1.354, abs=1e-3),
+    }
+    assert found["change_pct"] == pytest.approx(
+        100 * (found["head"]["mean"] / found["base"]["mean"] - 1)
+    )
 
 
 def test_lower_is_better_where_asked_and_for_times() -> None:
@@ -44,23 +52,40 @@ def test_lower_is_better_where_asked_and_for_times() -> None:
 
 def test_a_person_reads_levels_spreads_interval_and_reason() -> None:
     said = run("--base", "100,101;99,102", "--head", "100,103;98,99").stdout
-    assert said.startswith("unclear (-0.50 %)\n  base 100.50 +- 0 between boots, +- 1.581 within boots (2 boots, 4 runs)\n")
+    assert said.startswith(
+        "unclear (-0.50 %)\n  base 100.50 +- 0 between boots, +- 1.581 within boots (2 boots, 4 runs)\n"
+    )
     assert "95 % interval" in said
     assert "more boots a side would settle it" in said
 
 
 @pytest.mark.parametrize(
-    ("base", "head"), [("102.5;102.5", "102.58;102.6"), ("1e-9;1e-9", "1.1e-9;1.1e-9"), ("1234567;1234568", "1234999;1234999"), ("3;3", "4000;4000")]
+    ("base", "head"),
+    [
+        ("102.5;102.5", "102.58;102.6"),
+        ("1e-9;1e-9", "1.1e-9;1.1e-9"),
+        ("1234567;1234568", "1234999;1234999"),
+        ("3;3", "4000;4000"),
+    ],
 )
-def test_the_printed_percentage_can_be_recomputed_from_the_printed_levels(base: str, head: str) -> None:
+def test_the_printed_percentage_can_be_recomputed_from_the_printed_levels(
+    base: str, head: str
+) -> None:
     lines = run("--base", base, "--head", head, "--min-effect", "1000000").stdout.splitlines()
     levels = [float(line.split()[1]) for line in lines[1:3]]
-    assert float(lines[0].split("(")[1].split(" ")[0]) == pytest.approx(100 * (levels[1] / levels[0] - 1), abs=0.02, rel=1e-3)
+    assert float(lines[0].split("(")[1].split(" ")[0]) == pytest.approx(
+        100 * (levels[1] / levels[0] - 1), abs=0.02, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
     ("args", "status"),
-    [(WORSE, 3), ([*WORSE, "--lower-is-better"], 0), (["--base", "1", "--head", "2"], 4), (["--base", "0;1;2", "--head", "1;2;3", "--class", "time"], 4)],
+    [
+        (WORSE, 3),
+        ([*WORSE, "--lower-is-better"], 0),
+        (["--base", "1", "--head", "2"], 4),
+        (["--base", "0;1;2", "--head", "1;2;3", "--class", "time"], 4),
+    ],
 )
 def test_the_exit_code_tells_the_verdict_when_asked(args: list[str], status: int) -> None:
     assert run(*args, "--exit-code").exit_code == status
@@ -101,8 +126,14 @@ def test_a_drift_is_invalid_unless_the_boots_are_unordered() -> None:
 
 
 _LONG = [
-    *(("base", k, v) for k, v in ((0, "100"), (0, "101"), (1, "99"), (1, "102"), (2, "101"), (2, ""))),
-    *(("head", k, v) for k, v in ((0, "90"), (0, "91"), (1, "92"), (1, "90"), (2, "91"), (2, "93"))),
+    *(
+        ("base", k, v)
+        for k, v in ((0, "100"), (0, "101"), (1, "99"), (1, "102"), (2, "101"), (2, ""))
+    ),
+    *(
+        ("head", k, v)
+        for k, v in ((0, "90"), (0, "91"), (1, "92"), (1, "90"), (2, "91"), (2, "93"))
+    ),
 ]
 TABLES = {
     "json": '{"base": [[100, 101], [99, 102], [101, null]], "head": [[90, 91], [92, 90], [91, 93]]}',
@@ -114,12 +145,17 @@ TABLES = {
 @pytest.mark.parametrize("form", TABLES)
 def test_a_file_in_any_form_is_the_same_samples(form: str, tmp_path: Path) -> None:
     (tmp_path / f"runs.{form}").write_text(TABLES[form])
-    from_file, from_stdin = row("--file", str(tmp_path / f"runs.{form}")), row("--file", "-", stdin=TABLES[form])
+    from_file, from_stdin = (
+        row("--file", str(tmp_path / f"runs.{form}")),
+        row("--file", "-", stdin=TABLES[form]),
+    )
     assert from_file == from_stdin
     assert from_file["base"]["runs"] == 5
     assert "1 of 6 runs of base gave no result" in from_file["reason"]
     typed = row("--base", "100,101;99,102;101", "--head", "90,91;92,90;91,93")
-    assert [from_file[key] for key in ("base", "head", "change_pct")] == [typed[key] for key in ("base", "head", "change_pct")]
+    assert [from_file[key] for key in ("base", "head", "change_pct")] == [
+        typed[key] for key in ("base", "head", "change_pct")
+    ]
 
 
 def test_a_gap_in_a_paired_table_leaves_out_its_partner() -> None:

@@ -22,21 +22,30 @@ FACTS = {
 }
 
 
-def both(base: dict[str, object], head: dict[str, object], *, paired: bool = False) -> tuple[str | None, str | None]:
-    return differing({0: FACTS | base, 1: FACTS | base}, {0: FACTS | head, 1: FACTS | head}, paired=paired)
+def both(
+    base: dict[str, object], head: dict[str, object], *, paired: bool = False
+) -> tuple[str | None, str | None]:
+    return differing(
+        {0: FACTS | base, 1: FACTS | base}, {0: FACTS | head, 1: FACTS | head}, paired=paired
+    )
 
 
 def test_equal_facts_say_nothing() -> None:
     assert both({}, {}) == (None, None)
 
 
-@pytest.mark.parametrize("change", [{"kernel_release": "6.1.0-b"}, {"ready_seconds": 9.0}, {"memory_kb": 1_990_000}])
+@pytest.mark.parametrize(
+    "change", [{"kernel_release": "6.1.0-b"}, {"ready_seconds": 9.0}, {"memory_kb": 1_990_000}]
+)
 def test_what_follows_from_the_kernel_may_differ(change: dict[str, object]) -> None:
     assert both({}, change) == (None, None)
 
 
 def test_the_perturbation_of_a_boot_is_no_difference_of_the_command_line() -> None:
-    assert both({}, {"cmdline": "BOOT_IMAGE=b console=ttyS0 panic=-1 swingbot.delay_us=7"}) == (None, None)
+    assert both({}, {"cmdline": "BOOT_IMAGE=b console=ttyS0 panic=-1 swingbot.delay_us=7"}) == (
+        None,
+        None,
+    )
 
 
 def test_a_command_line_that_differs_is_told_by_its_words() -> None:
@@ -52,36 +61,61 @@ def test_a_command_line_that_differs_is_told_by_its_words() -> None:
         ({"memory_kb": 1_000_000}, "the memory (kB) differs: 2000000 in base, 1000000 in head"),
     ],
 )
-def test_another_machine_or_another_binary_is_no_comparison(change: dict[str, object], said: str) -> None:
+def test_another_machine_or_another_binary_is_no_comparison(
+    change: dict[str, object], said: str
+) -> None:
     assert both({}, change) == (said, None)
 
 
 def test_what_a_kernel_sets_itself_is_told_and_forbids_nothing() -> None:
-    assert both({}, {"thp_enabled": "madvise"}) == (None, "thp_enabled differs: always in base, madvise in head")
+    assert both({}, {"thp_enabled": "madvise"}) == (
+        None,
+        "thp_enabled differs: always in base, madvise in head",
+    )
 
 
 def test_a_setting_that_something_else_may_have_made_blocks_and_says_what_to_do() -> None:
-    base, head = {0: FACTS | {"rootfs": None}}, {0: FACTS | {"rootfs": None, "thp_enabled": "madvise"}}
+    base, head = (
+        {0: FACTS | {"rootfs": None}},
+        {0: FACTS | {"rootfs": None, "thp_enabled": "madvise"}},
+    )
     must, told = differing(base, head, paired=True)
     assert (
         must
         == "thp_enabled differs: always in base, madvise in head (demand thp_enabled in the job, or say compare_fact: thp_enabled if it is what is compared)"
     )
     assert told is None
-    assert differing(base, head, paired=True, compared=["thp_enabled"]) == (None, "thp_enabled differs: always in base, madvise in head")
+    assert differing(base, head, paired=True, compared=["thp_enabled"]) == (
+        None,
+        "thp_enabled differs: always in base, madvise in head",
+    )
 
 
 def test_what_is_compared_is_no_reason_against_a_verdict_and_all_else_still_is() -> None:
-    base, head = {0: FACTS}, {0: FACTS | {"cmdline": "transparent_hugepage=never", "microcode": "0x2"}}
+    base, head = (
+        {0: FACTS},
+        {0: FACTS | {"cmdline": "transparent_hugepage=never", "microcode": "0x2"}},
+    )
     must, told = differing(base, head, paired=False, compared=["cmdline"])
     assert must == "microcode differs: 0x1 in base, 0x2 in head"
     assert told is not None and "transparent_hugepage=never in head" in told
 
 
 def test_what_blocks_is_first_and_the_variant_itself_last() -> None:
-    head = FACTS | {"kernel_release": "6.1.0-b", "microcode": "0x2", "thp_enabled": "never", "ready_seconds": 3, "load1": 9, "unheard_of": 1}
+    head = FACTS | {
+        "kernel_release": "6.1.0-b",
+        "microcode": "0x2",
+        "thp_enabled": "never",
+        "ready_seconds": 3,
+        "load1": 9,
+        "unheard_of": 1,
+    }
     found = differences({0: FACTS | {"load1": 0, "unheard_of": 0}}, {0: head}, paired=True)
-    assert [(d.fact, d.kind) for d in found] == [("microcode", "blocks"), ("thp_enabled", "told"), ("kernel_release", "variant")]
+    assert [(d.fact, d.kind) for d in found] == [
+        ("microcode", "blocks"),
+        ("thp_enabled", "told"),
+        ("kernel_release", "variant"),
+    ]
     told = found[0].to_json()
     assert (told["base"], told["head"], told["about"]) == (["0x1"], ["0x2"], "microcode version")
 
@@ -93,8 +127,14 @@ def test_a_fact_that_only_one_side_has_says_nothing() -> None:
 def test_a_fact_that_changes_on_the_way_spoils_boots_that_are_not_pairs() -> None:
     boots = {0: FACTS, 1: FACTS | {"microcode": "0x2"}}
     assert differing(boots, boots, paired=True) == (None, None)
-    assert differing(boots, boots, paired=False) == ("microcode changed during the comparison: 0x1 and 0x2", None)
-    assert differing(boots, {0: FACTS, 1: FACTS}, paired=True)[0] == "microcode differs: 0x2 in base, 0x1 in head"
+    assert differing(boots, boots, paired=False) == (
+        "microcode changed during the comparison: 0x1 and 0x2",
+        None,
+    )
+    assert (
+        differing(boots, {0: FACTS, 1: FACTS}, paired=True)[0]
+        == "microcode differs: 0x2 in base, 0x1 in head"
+    )
 
 
 def test_many_differences_are_counted_and_long_values_cut() -> None:
@@ -105,8 +145,15 @@ def test_many_differences_are_counted_and_long_values_cut() -> None:
     assert len(must) < 400
 
 
-@given(st.dictionaries(st.sampled_from([*MACHINE, "thp_enabled"]), st.text() | st.integers() | st.none()), st.booleans())
-def test_any_facts_compare_equal_with_themselves_and_never_fail(facts: dict[str, object], paired: bool) -> None:
+@given(
+    st.dictionaries(
+        st.sampled_from([*MACHINE, "thp_enabled"]), st.text() | st.integers() | st.none()
+    ),
+    st.booleans(),
+)
+def test_any_facts_compare_equal_with_themselves_and_never_fail(
+    facts: dict[str, object], paired: bool
+) -> None:
     assert differing({0: facts}, {0: facts}, paired=paired) == (None, None)
     differing({0: facts}, {0: FACTS, 1: {}}, paired=paired)
 
@@ -117,5 +164,10 @@ def test_facts_of_a_clusters_server_count_as_those_of_the_client() -> None:
 
     cpu = differing(boots(cpu_model="one"), boots(cpu_model="two"), paired=False)
     assert cpu[0] == "the CPU model of the server differs: one in base, two in head"
-    assert differing(boots(memory_kb=1_000_000), boots(memory_kb=1_001_000), paired=False) == (None, None)
-    assert differing(boots(cmdline="a swingbot.delay_us=1"), boots(cmdline="a swingbot.delay_us=2"), paired=False) == (None, None)
+    assert differing(boots(memory_kb=1_000_000), boots(memory_kb=1_001_000), paired=False) == (
+        None,
+        None,
+    )
+    assert differing(
+        boots(cmdline="a swingbot.delay_us=1"), boots(cmdline="a swingbot.delay_us=2"), paired=False
+    ) == (None, None)

@@ -25,8 +25,13 @@ def judged(base: str, head: str, rule: Rule = HIGHER) -> RowVerdict:
     return compare(parse_boots(base), parse_boots(head), rule)
 
 
-def normal_boots(rng: np.random.Generator, level: float, boots: int, runs: int = 1, sd: float = 1.0) -> list[BootRuns]:
-    return [BootRuns(k=k, values=tuple(float(v) for v in rng.normal(level, sd, runs))) for k in range(boots)]
+def normal_boots(
+    rng: np.random.Generator, level: float, boots: int, runs: int = 1, sd: float = 1.0
+) -> list[BootRuns]:
+    return [
+        BootRuns(k=k, values=tuple(float(v) for v in rng.normal(level, sd, runs)))
+        for k in range(boots)
+    ]
 
 
 # Wild runs and boots
@@ -38,7 +43,10 @@ def test_one_wild_boot_does_not_hide_a_change() -> None:
     assert row.verdict == "worse"
     assert row.level == "mean of the middle 6 of 8 boot means"
     assert "boot 7 of head" in (row.reason or "")
-    assert compare(parse_boots(base), parse_boots(head), replace(HIGHER, robust=False)).verdict == "unclear"
+    assert (
+        compare(parse_boots(base), parse_boots(head), replace(HIGHER, robust=False)).verdict
+        == "unclear"
+    )
 
 
 def test_the_robust_level_is_the_one_that_is_printed_and_gives_the_percentage() -> None:
@@ -48,7 +56,9 @@ def test_the_robust_level_is_the_one_that_is_printed_and_gives_the_percentage() 
     assert row.head.mean is not None
     assert row.change_pct == pytest.approx(100 * (row.head.mean / row.base.mean - 1))
     assert row.head.boots == 8, "wild boots stay in n and in the spread"
-    assert row.head.stddev == pytest.approx(np.std([90, 91, 89, 90.5, 89.5, 90.2, 89.8, 9.0], ddof=1))
+    assert row.head.stddev == pytest.approx(
+        np.std([90, 91, 89, 90.5, 89.5, 90.2, 89.8, 9.0], ddof=1)
+    )
 
 
 def test_wild_runs_make_boots_count_by_their_medians() -> None:
@@ -69,13 +79,22 @@ def test_a_wild_pair_is_left_out_on_both_sides() -> None:
 
 
 def test_what_all_boots_do_at_the_same_run_is_habit_and_not_wild() -> None:
-    base, head = (";".join(",".join(f"{level + k / 10 + (20 if run == 0 else run / 100)}" for run in range(8)) for k in range(6)) for level in (100, 100))
+    base, head = (
+        ";".join(
+            ",".join(f"{level + k / 10 + (20 if run == 0 else run / 100)}" for run in range(8))
+            for k in range(6)
+        )
+        for level in (100, 100)
+    )
     assert judged(base, head, replace(HIGHER, paired=True)).level is None
 
 
 def test_clean_data_are_called_wild_as_rarely_as_stated() -> None:
     rng = np.random.default_rng(11)
-    called = sum(bool(wild([list(rng.normal(0, 1, 8)), list(rng.normal(3, 1, 6))], 0.01, 0.0)) for _ in range(3000))
+    called = sum(
+        bool(wild([list(rng.normal(0, 1, 8)), list(rng.normal(3, 1, 6))], 0.01, 0.0))
+        for _ in range(3000)
+    )
     assert called <= 30 + 3 * math.sqrt(30)
 
 
@@ -93,7 +112,10 @@ def test_a_far_value_that_does_not_matter_is_not_wild() -> None:
 
 
 def test_two_modes_are_no_outliers() -> None:
-    assert judged("100;100.1;99.9;100;96;96.1;95.9;96", "100;100.1;96;99.9;96;96.1;95.9;100").level is None
+    assert (
+        judged("100;100.1;99.9;100;96;96.1;95.9;96", "100;100.1;96;99.9;96;96.1;95.9;100").level
+        is None
+    )
 
 
 def test_the_trimmed_mean_is_yuens() -> None:
@@ -143,13 +165,17 @@ def test_runs_that_drift_in_the_boots_of_one_side_make_a_comparison_invalid() ->
 
 
 def test_runs_that_drift_alike_on_both_sides_cancel_and_are_told() -> None:
-    row = judged(WARMING, "81,85,90;82,85,89;81,85,90;82,86,91;81,86,90", replace(HIGHER, paired=True))
+    row = judged(
+        WARMING, "81,85,90;82,85,89;81,85,90;82,86,91;81,86,90", replace(HIGHER, paired=True)
+    )
     assert row.verdict == "worse"
     assert "alike, so it cancels (warmup: 1 leaves the first out)" in (row.reason or "")
 
 
 def test_a_few_boots_whose_runs_rise_are_chance() -> None:
-    assert "drift" not in (judged("100,100.1,100.2;100,99.9,100", "90,95,100;91,95,99").reason or "")
+    assert "drift" not in (
+        judged("100,100.1,100.2;100,99.9,100", "90,95,100;91,95,99").reason or ""
+    )
     assert together_p([[1.0, 2.0, 3.0]] * 4) == pytest.approx(2 / 6**4)
     assert together_p([[1.0, 2.0]] * 40) == together_p([]) == 1.0
 
@@ -161,17 +187,23 @@ def test_few_boots_are_never_called_drifting() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (5, 5), (8,), (6, 9), (40, 40)])
-def test_steady_boots_of_any_noise_are_called_drifting_as_rarely_as_stated(sizes: tuple[int, ...]) -> None:
+def test_steady_boots_of_any_noise_are_called_drifting_as_rarely_as_stated(
+    sizes: tuple[int, ...],
+) -> None:
     rng = np.random.default_rng(list(sizes))
     for alpha in (0.02, 0.1):
-        called = sum(trend_p([list(rng.standard_cauchy(n)) for n in sizes]) < alpha for _ in range(600))
+        called = sum(
+            trend_p([list(rng.standard_cauchy(n)) for n in sizes]) < alpha for _ in range(600)
+        )
         assert called <= 600 * alpha + 3 * math.sqrt(600 * alpha)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-50, 50), min_size=3, max_size=12, unique=True))
 def test_the_drift_test_of_one_series_is_kendalls(values: list[int]) -> None:
-    assert trend_p([values]) == pytest.approx(float(kendalltau(range(len(values)), values, method="exact").pvalue), abs=1e-12)
+    assert trend_p([values]) == pytest.approx(
+        float(kendalltau(range(len(values)), values, method="exact").pvalue), abs=1e-12
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -184,7 +216,9 @@ def test_concordance_counts_rises_less_falls(values: list[int]) -> None:
 def test_a_long_series_uses_the_normal_form_and_agrees_with_the_exact_one() -> None:
     rng = np.random.default_rng(5)
     values = list(rng.normal(0, 1, 31) + np.arange(31) / 30)
-    assert trend_p([values]) == pytest.approx(float(kendalltau(range(31), values, method="exact").pvalue), rel=0.05)
+    assert trend_p([values]) == pytest.approx(
+        float(kendalltau(range(31), values, method="exact").pvalue), rel=0.05
+    )
 
 
 def test_drift_is_the_fall_of_a_straight_line() -> None:
@@ -211,7 +245,10 @@ def test_more_of_the_same_narrows_the_interval() -> None:
     base, head = normal_boots(rng, 100, 4), normal_boots(rng, 99, 4)
     widths = []
     for copies in (1, 2, 4, 8):
-        sides = [[replace(b, k=b.k + 10 * c) for c in range(copies) for b in side] for side in (base, head)]
+        sides = [
+            [replace(b, k=b.k + 10 * c) for c in range(copies) for b in side]
+            for side in (base, head)
+        ]
         row = compare(sides[0], sides[1], HIGHER)
         assert row.interval_pct is not None
         widths.append(row.interval_pct[1] - row.interval_pct[0])
@@ -224,7 +261,10 @@ def test_few_boots_against_many_are_not_believed_for_looking_alike() -> None:
 
 
 def test_boots_of_one_block_count_as_one_pair() -> None:
-    base = [BootRuns(k=k, values=(100.0 + 10 * (k // 2) + v,), block=k // 2) for k, v in enumerate((1, -1, 2, -2, 1, -1, 0, 0))]
+    base = [
+        BootRuns(k=k, values=(100.0 + 10 * (k // 2) + v,), block=k // 2)
+        for k, v in enumerate((1, -1, 2, -2, 1, -1, 0, 0))
+    ]
     head = [BootRuns(k=k, values=((100.0 + 10 * k) * 0.95,), block=k) for k in range(4)]
     row = compare(base, head, replace(HIGHER, paired=True))
     assert (row.verdict, row.base.boots, row.head.boots) == ("worse", 8, 4)
@@ -241,14 +281,19 @@ def test_thousands_of_boots_are_exact() -> None:
 
 @pytest.mark.parametrize("size", [1e-290, 1e200, 9e299])
 def test_numbers_of_any_size_are_compared(size: float) -> None:
-    base, head = ([BootRuns(k=k, values=(v * size, v * size)) for k, v in enumerate(side)] for side in ((1.0, 1.01, 0.99), (0.8, 0.81, 0.79)))
+    base, head = (
+        [BootRuns(k=k, values=(v * size, v * size)) for k, v in enumerate(side)]
+        for side in ((1.0, 1.01, 0.99), (0.8, 0.81, 0.79))
+    )
     row = compare(base, head, HIGHER)
     assert row.verdict == "worse"
     assert row.change_pct == pytest.approx(-20.0)
 
 
 def test_a_number_beyond_the_doubles_is_invalid() -> None:
-    assert "too large" in (compare([BootRuns(k=0, values=(1e301,))], parse_boots("1;2"), HIGHER).reason or "")
+    assert "too large" in (
+        compare([BootRuns(k=0, values=(1e301,))], parse_boots("1;2"), HIGHER).reason or ""
+    )
 
 
 # Lost runs and what is known from elsewhere
@@ -271,7 +316,12 @@ def test_a_boot_that_gave_nothing_counts_as_lost_and_not_as_zero() -> None:
 
 
 def test_what_is_known_against_a_comparison_makes_it_invalid_with_its_numbers() -> None:
-    row = compare(parse_boots("100;101;100"), parse_boots("80;81;80"), HIGHER, invalid="microcode differs: 1 in base, 2 in head")
+    row = compare(
+        parse_boots("100;101;100"),
+        parse_boots("80;81;80"),
+        HIGHER,
+        invalid="microcode differs: 1 in base, 2 in head",
+    )
     assert (row.verdict, row.reason) == ("invalid", "microcode differs: 1 in base, 2 in head")
     assert row.change_pct == pytest.approx(-19.9, abs=0.1)
 
@@ -289,8 +339,14 @@ def test_same_says_the_margin_that_was_shown() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(99, 101), min_size=2, max_size=6), st.lists(st.floats(99, 101), min_size=2, max_size=6), st.floats(0.1, 20))
-def test_same_never_claims_more_than_was_shown_nor_less_than_was_asked(base: list[float], head: list[float], minimum: float) -> None:
+@given(
+    st.lists(st.floats(99, 101), min_size=2, max_size=6),
+    st.lists(st.floats(99, 101), min_size=2, max_size=6),
+    st.floats(0.1, 20),
+)
+def test_same_never_claims_more_than_was_shown_nor_less_than_was_asked(
+    base: list[float], head: list[float], minimum: float
+) -> None:
     sides = [[BootRuns(k=k, values=(v,)) for k, v in enumerate(side)] for side in (base, head)]
     row = compare(sides[0], sides[1], replace(HIGHER, min_effect_pct=minimum))
     if row.verdict == "same":
@@ -313,7 +369,12 @@ def test_small_counts_spread_at_least_like_poisson_counts() -> None:
     base, head = "9;9;9;9", "12;12;12;12"
     assert judged(base, head, rule_for("kpi", "lower", 1.0)).verdict == "worse"
     assert judged(base, head, rule_for("count", "lower", 1.0)).verdict == "unclear"
-    assert judged("9000;9000;9000;9000", "12000;12000;12000;12000", rule_for("count", "lower", 1.0)).verdict == "worse"
+    assert (
+        judged(
+            "9000;9000;9000;9000", "12000;12000;12000;12000", rule_for("count", "lower", 1.0)
+        ).verdict
+        == "worse"
+    )
 
 
 def test_counts_of_zero_can_be_compared() -> None:
@@ -329,7 +390,10 @@ def test_the_interval_of_a_count_covers_the_true_ratio() -> None:
     rng = np.random.default_rng(9)
     rule, covered = rule_for("count", "lower", 5.0), 0
     for _ in range(400):
-        base, head = ([BootRuns(k=k, values=(float(v),)) for k, v in enumerate(rng.poisson(rate, 5))] for rate in (30, 45))
+        base, head = (
+            [BootRuns(k=k, values=(float(v),)) for k, v in enumerate(rng.poisson(rate, 5))]
+            for rate in (30, 45)
+        )
         interval = compare(base, head, rule).interval_pct
         assert interval is not None
         covered += interval[0] <= 50 <= interval[1]
@@ -350,7 +414,9 @@ def test_shares_are_compared_in_points() -> None:
     assert row.change_pct == pytest.approx(100 * row.change_points / 40.5)
 
 
-@pytest.mark.parametrize(("klass", "bad"), [("time", "0"), ("time", "-1"), ("count", "-1"), ("share", "-0.1")])
+@pytest.mark.parametrize(
+    ("klass", "bad"), [("time", "0"), ("time", "-1"), ("count", "-1"), ("share", "-0.1")]
+)
 def test_values_that_a_class_cannot_have_are_invalid(klass: str, bad: str) -> None:
     row = judged(f"1;2;{bad}", "1;2;3", rule_for(klass, "lower", 1.0))
     assert row.verdict == "invalid"
@@ -364,8 +430,13 @@ def test_values_that_a_class_cannot_have_are_invalid(klass: str, bad: str) -> No
     klass=st.sampled_from([c for c in CLASSES if c != "time"]),
     paired=st.booleans(),
 )
-def test_swapping_negates_in_every_class(base: list[list[int]], head: list[list[int]], klass: str, paired: bool) -> None:
-    sides = [[BootRuns(k=k, values=tuple(map(float, runs))) for k, runs in enumerate(side)] for side in (base, head)]
+def test_swapping_negates_in_every_class(
+    base: list[list[int]], head: list[list[int]], klass: str, paired: bool
+) -> None:
+    sides = [
+        [BootRuns(k=k, values=tuple(map(float, runs))) for k, runs in enumerate(side)]
+        for side in (base, head)
+    ]
     rule = rule_for(klass, "higher", 2.0, paired=paired)
     there, back = compare(sides[0], sides[1], rule), compare(sides[1], sides[0], rule)
     assert back.verdict == {"worse": "better", "better": "worse"}.get(there.verdict, there.verdict)
@@ -381,9 +452,14 @@ def test_swapping_negates_in_every_class(base: list[list[int]], head: list[list[
     paired=st.booleans(),
     order=st.randoms(),
 )
-def test_any_numbers_give_a_stated_verdict_and_the_order_of_listing_is_irrelevant(boots: list[list[float]], klass: str, paired: bool, order: object) -> None:
+def test_any_numbers_give_a_stated_verdict_and_the_order_of_listing_is_irrelevant(
+    boots: list[list[float]], klass: str, paired: bool, order: object
+) -> None:
     half = len(boots) // 2
-    sides = [[BootRuns(k=k, values=tuple(runs)) for k, runs in enumerate(side)] for side in (boots[:half], boots[half:])]
+    sides = [
+        [BootRuns(k=k, values=tuple(runs)) for k, runs in enumerate(side)]
+        for side in (boots[:half], boots[half:])
+    ]
     rule = rule_for(klass, None, 1.0, paired=paired)
     row = compare(sides[0], sides[1], rule)
     for side in sides:
@@ -392,4 +468,6 @@ def test_any_numbers_give_a_stated_verdict_and_the_order_of_listing_is_irrelevan
     if row.verdict not in ("changed",):
         assert row.reason
     if row.base.mean and row.head.mean is not None and row.change_pct is not None:
-        assert row.change_pct == pytest.approx(100 * (row.head.mean - row.base.mean) / abs(row.base.mean))
+        assert row.change_pct == pytest.approx(
+            100 * (row.head.mean - row.base.mean) / abs(row.base.mean)
+        )

@@ -21,19 +21,30 @@ PUBLISHED = yaml.safe_load((Path(__file__).parents[1] / "golden" / "published.ya
 
 @pytest.mark.parametrize(
     ("cv", "needed"),
-    [(0.005, [12, 5, 3, 2]), (0.01, [42, 12, 4, 3]), (0.02, [159, 41, 9, 3]), (0.05, [984, 245, 40, 5])],
+    [
+        (0.005, [12, 5, 3, 2]),
+        (0.01, [42, 12, 4, 3]),
+        (0.02, [159, 41, 9, 3]),
+        (0.05, [984, 245, 40, 5]),
+    ],
 )
-def test_boots_for_losses_of_1_2_5_and_18_percent_are_those_of_the_noncentral_t(cv: float, needed: list[int]) -> None:
+def test_boots_for_losses_of_1_2_5_and_18_percent_are_those_of_the_noncentral_t(
+    cv: float, needed: list[int]
+) -> None:
     """Boots a side for 95 % power at p < 0.005: the table that the project started from. A loss of p % is the log ratio of a gain of p / (1 - p)."""
     plan = plan_comparison(0.0, cv, 1, 6, False, power=0.95)
     assert [plan.boots_for(100 * loss / (1 - loss)) for loss in (0.01, 0.02, 0.05, 0.18)] == needed
 
 
-@pytest.mark.parametrize(("boots", "paired"), [(2, False), (6, False), (40, False), (3, True), (9, True)])
+@pytest.mark.parametrize(
+    ("boots", "paired"), [(2, False), (6, False), (40, False), (3, True), (9, True)]
+)
 def test_power_is_the_noncentral_t(boots: int, paired: bool) -> None:
     df = (boots - 1) * (1 if paired else 2)
     wanted = nct.sf(student.isf(0.0025, df), df, 0.03 / (0.02 * math.sqrt(2 / boots)))
-    assert power_of(boots, 0.03, 0.02, paired=paired, alpha=0.005, df=math.inf, layout=0.0) == pytest.approx(float(wanted), abs=1e-9)
+    assert power_of(
+        boots, 0.03, 0.02, paired=paired, alpha=0.005, df=math.inf, layout=0.0
+    ) == pytest.approx(float(wanted), abs=1e-9)
 
 
 def test_a_plan_resolves_what_it_says() -> None:
@@ -50,15 +61,28 @@ def test_what_is_resolved_is_seen_with_the_stated_probability() -> None:
     effect, seen = math.log1p(plan.resolves_pct / 100), 0
     for _ in range(600):
         shared = rng.normal(0, 0.05, 5)
-        base, head = ([BootRuns(k=k, values=(float(np.exp(shared[k] + m + rng.normal(0, plan.sd))),)) for k in range(5)] for m in (0.0, effect))
-        seen += compare(base, head, Rule(better="lower", paired=True, robust=False)).verdict == "worse"
+        base, head = (
+            [
+                BootRuns(k=k, values=(float(np.exp(shared[k] + m + rng.normal(0, plan.sd))),))
+                for k in range(5)
+            ]
+            for m in (0.0, effect)
+        )
+        seen += (
+            compare(base, head, Rule(better="lower", paired=True, robust=False)).verdict == "worse"
+        )
     assert abs(seen / 600 - 0.8) < 4 * math.sqrt(0.16 / 600)
 
 
 def test_more_boots_resolve_less_and_less_knowledge_more() -> None:
-    plans = [plan_comparison(0.01, 0.01, 3, n, False).resolves_pct for n in (2, 3, 5, 10, 100, 10_000)]
+    plans = [
+        plan_comparison(0.01, 0.01, 3, n, False).resolves_pct for n in (2, 3, 5, 10, 100, 10_000)
+    ]
     assert all(a > b for a, b in itertools.pairwise(plans))
-    known = [plan_comparison(0.01, 0.01, 3, 6, False, df=df).resolves_pct for df in (3.0, 10.0, 100.0, math.inf)]
+    known = [
+        plan_comparison(0.01, 0.01, 3, 6, False, df=df).resolves_pct
+        for df in (3.0, 10.0, 100.0, math.inf)
+    ]
     assert all(a > b for a, b in itertools.pairwise(known))
     assert known[2] == pytest.approx(known[3], rel=0.02)
 
@@ -67,26 +91,39 @@ def test_layout_sets_a_bound_that_no_boots_pass() -> None:
     plan = plan_comparison(0.0, 0.001, 1, 100, False, layout=0.01)
     assert plan.boots_for(1.0) is None
     assert plan.boots_for(10.0) is not None
-    assert plan.words() == f"100 boots a side resolve {plan.resolves_pct:.2g} %; 1 % is out of reach here"
+    assert (
+        plan.words()
+        == f"100 boots a side resolve {plan.resolves_pct:.2g} %; 1 % is out of reach here"
+    )
 
 
 def test_the_plan_in_words() -> None:
     plan = plan_comparison(0.01, 0.006, 3, 6, False)
     assert plan.words() == f"6 boots a side resolve 2.2 %; 1 % needs {plan.boots_for(1.0)}"
     assert plan.words(5.0) == "6 boots a side resolve 2.2 %"
-    assert plan_comparison(0.01, 0.01, 3, 1, False).words().startswith("1 boot a side resolves nothing; 1 % needs ")
+    assert (
+        plan_comparison(0.01, 0.01, 3, 1, False)
+        .words()
+        .startswith("1 boot a side resolves nothing; 1 % needs ")
+    )
 
 
 def test_the_older_form_is_the_same_calculation() -> None:
     assert resolves(6, 0.02) == plan_comparison(0.02, 0.0, 1, 6, False).resolves_pct
-    assert resolves(6, 0.02 * math.sqrt(2), paired=True) == pytest.approx(plan_comparison(0.0, 0.02, 1, 6, True).resolves_pct)
+    assert resolves(6, 0.02 * math.sqrt(2), paired=True) == pytest.approx(
+        plan_comparison(0.0, 0.02, 1, 6, True).resolves_pct
+    )
 
 
-@pytest.mark.parametrize("bad", [{"sd_run": -1.0}, {"sd_boot": math.nan}, {"runs": 0}, {"boots": 0}])
+@pytest.mark.parametrize(
+    "bad", [{"sd_run": -1.0}, {"sd_boot": math.nan}, {"runs": 0}, {"boots": 0}]
+)
 def test_a_plan_of_nothing_is_refused(bad: dict[str, float]) -> None:
     given = {"sd_run": 0.01, "sd_boot": 0.01, "runs": 3, "boots": 6} | bad
     with pytest.raises(ValueError, match=r"spreads|at least one boot"):
-        plan_comparison(given["sd_run"], given["sd_boot"], int(given["runs"]), int(given["boots"]), False)
+        plan_comparison(
+            given["sd_run"], given["sd_boot"], int(given["runs"]), int(given["boots"]), False
+        )
 
 
 def test_a_change_of_nothing_cannot_be_planned_for() -> None:
@@ -97,6 +134,10 @@ def test_a_change_of_nothing_cannot_be_planned_for() -> None:
 @pytest.mark.parametrize("table", PUBLISHED, ids=[table["table"] for table in PUBLISHED])
 def test_published_percentages_come_out_digit_by_digit(table: dict[str, Any]) -> None:
     for row in table["rows"]:
-        found = compare([BootRuns(k=0, values=(float(row["base"]),))], [BootRuns(k=0, values=(float(row["head"]),))], Rule(better="higher"))
+        found = compare(
+            [BootRuns(k=0, values=(float(row["base"]),))],
+            [BootRuns(k=0, values=(float(row["head"]),))],
+            Rule(better="higher"),
+        )
         assert f"{found.change_pct:+.1f}%" == row["printed"]
         assert found.verdict == "unclear", "one number a side proves nothing"

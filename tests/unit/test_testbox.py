@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.testbox import CommandDriver, Perturbations, QemuDriver, TestboxError, load, load_all
+from swingbot_jobs.testbox import (
+    CommandDriver,
+    Perturbations,
+    QemuDriver,
+    TestboxError,
+    load,
+    load_all,
+)
 from swingbot_jobs.unit_job import UnitJob
 
 SHIPPED = Path(__file__).resolve().parents[2] / "workers" / "testboxes"
@@ -44,9 +51,15 @@ def test_facts_are_plain_json() -> None:
 
 
 def test_what_a_testbox_demands_holds_for_each_job_unless_the_job_says_otherwise() -> None:
-    box = load(MINIMAL + "demand: {turbo: off, cpufreq_governor: performance, vm.swappiness: 0}\n", "box.yaml")
+    box = load(
+        MINIMAL + "demand: {turbo: off, cpufreq_governor: performance, vm.swappiness: 0}\n",
+        "box.yaml",
+    )
     assert box.demand == {"turbo": "off", "governor": "performance", "vm.swappiness": "0"}
-    plain, own = (UnitJob(name="j", program="p", params={}, runs=1, demand=demand) for demand in ({}, {"governor": "powersave"}))
+    plain, own = (
+        UnitJob(name="j", program="p", params={}, runs=1, demand=demand)
+        for demand in ({}, {"governor": "powersave"})
+    )
     one, other = box.demanded([plain, own])
     assert one.demand == box.demand
     assert other.demand == {**box.demand, "governor": "powersave"}
@@ -54,7 +67,9 @@ def test_what_a_testbox_demands_holds_for_each_job_unless_the_job_says_otherwise
 
 
 def test_a_command_driver_keeps_its_words() -> None:
-    text = MINIMAL.replace("driver: qemu", "driver: command").replace("qemu:\n  accel: icount", "command:\n  argv: [boot-it, --fast]")
+    text = MINIMAL.replace("driver: qemu", "driver: command").replace(
+        "qemu:\n  accel: icount", "command:\n  argv: [boot-it, --fast]"
+    )
     assert load(text, "box.yaml").driver == CommandDriver(argv=("boot-it", "--fast"))
 
 
@@ -68,11 +83,19 @@ def test_a_command_driver_keeps_its_words() -> None:
         (MINIMAL.replace("nr_cpu: 1", "nr_cpu: true"), 5, "nr_cpu is True"),
         (MINIMAL.replace("driver: qemu", "driver: smoke"), 3, "'smoke' is unknown"),
         (MINIMAL.replace("accel: icount", "accel: warp"), 8, "'warp' is unknown"),
-        (MINIMAL.replace("accel: icount", "accel: tcg") + "repeatable: true\n", 9, "only a qemu testbox with accel icount"),
+        (
+            MINIMAL.replace("accel: icount", "accel: tcg") + "repeatable: true\n",
+            9,
+            "only a qemu testbox with accel icount",
+        ),
         (MINIMAL + "demand:\n  turbo: sometimes\n", 10, "turbo is on or off, not 'sometimes'"),
         (MINIMAL + "demand:\n  governer: performance\n", 10, "there is no fact 'governer'"),
         (MINIMAL + "demand:\n  governor: [a, b]\n", 10, "governor must be a plain value"),
-        (MINIMAL + "demand:\n  governor: a\n  cpufreq_governor: b\n", 11, "cpufreq_governor is demanded twice"),
+        (
+            MINIMAL + "demand:\n  governor: a\n  cpufreq_governor: b\n",
+            11,
+            "cpufreq_governor is demanded twice",
+        ),
         (MINIMAL + "demand: performance\n", 9, "demand must be a table"),
         (MINIMAL.replace("model: some VM\n", ""), 1, "model is missing"),
         (MINIMAL.replace("name: box", "name: other"), 1, "must be the file's name"),
@@ -81,7 +104,13 @@ def test_a_command_driver_keeps_its_words() -> None:
         (MINIMAL + "boot_seconds: 0\n", 9, "above 0"),
         ("- a\n", 1, "must be a table"),
         (MINIMAL.replace("qemu:\n  accel: icount", "qemu: icount"), 7, "qemu must be a table"),
-        (MINIMAL.replace("driver: qemu", "driver: command").replace("qemu:\n  accel: icount", "command:\n  argv: boot-it"), 8, "argv must be a list"),
+        (
+            MINIMAL.replace("driver: qemu", "driver: command").replace(
+                "qemu:\n  accel: icount", "command:\n  argv: boot-it"
+            ),
+            8,
+            "argv must be a list",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_file_and_line(text: str, line: int, says: str) -> None:

@@ -27,21 +27,41 @@ PATIENT = Limits(wall=100, quiet_boot=50, quiet_job=50)
 @pytest.mark.parametrize(
     ("text", "status", "reason"),
     [
-        (NULL_POINTER, BootStatus.OOPSED, "BUG: kernel NULL pointer dereference, address: 0000000000000008"),
-        (DIED, BootStatus.PANICKED, "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009"),
+        (
+            NULL_POINTER,
+            BootStatus.OOPSED,
+            "BUG: kernel NULL pointer dereference, address: 0000000000000008",
+        ),
+        (
+            DIED,
+            BootStatus.PANICKED,
+            "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009",
+        ),
         (
             NULL_POINTER + DIED,
             BootStatus.PANICKED,
             "BUG: kernel NULL pointer dereference, address: 0000000000000008; Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009",
         ),
-        ("[ 1.0] kernel BUG at mm/page_alloc.c:1234!\n", BootStatus.OOPSED, "kernel BUG at mm/page_alloc.c:1234!"),
-        ("[ 1.0] invalid opcode: 0000 [#1] SMP\n", BootStatus.OOPSED, "invalid opcode: 0000 [#1] SMP"),
+        (
+            "[ 1.0] kernel BUG at mm/page_alloc.c:1234!\n",
+            BootStatus.OOPSED,
+            "kernel BUG at mm/page_alloc.c:1234!",
+        ),
+        (
+            "[ 1.0] invalid opcode: 0000 [#1] SMP\n",
+            BootStatus.OOPSED,
+            "invalid opcode: 0000 [#1] SMP",
+        ),
         (
             "[ 1.0] general protection fault, probably for non-canonical address\r\n",
             BootStatus.OOPSED,
             "general protection fault, probably for non-canonical address",
         ),
-        ("[ 1.0] BUG: Bad page state in process hackbench  pfn:12345\n", BootStatus.OOPSED, "BUG: Bad page state in process hackbench  pfn:12345"),
+        (
+            "[ 1.0] BUG: Bad page state in process hackbench  pfn:12345\n",
+            BootStatus.OOPSED,
+            "BUG: Bad page state in process hackbench  pfn:12345",
+        ),
         (
             "[ 1.0][ T1] BUG: sleeping function called from invalid context at mm/x.c:1\n",
             BootStatus.OOPSED,
@@ -50,7 +70,9 @@ PATIENT = Limits(wall=100, quiet_boot=50, quiet_job=50)
     ],
 )
 def test_the_first_telling_line_is_the_reason(text: str, status: BootStatus, reason: str) -> None:
-    assert console.judge("[    0.0] Linux version 6.1\n" + text + "[    9.0] more\n") == Verdict(status=status, reason=reason)
+    assert console.judge("[    0.0] Linux version 6.1\n" + text + "[    9.0] more\n") == Verdict(
+        status=status, reason=reason
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +105,9 @@ def trap(code: str, oops: str = "int3: 0000 [#1] SMP") -> str:
         ("", False),
     ],
 )
-def test_a_breakpoint_that_memory_does_not_hold_is_the_emulator_s_fault(text: str, stale: bool) -> None:
+def test_a_breakpoint_that_memory_does_not_hold_is_the_emulator_s_fault(
+    text: str, stale: bool
+) -> None:
     assert console.trapped_on_stale_code("[    0.0] Linux version 6.1\n" + text) is stale
 
 
@@ -95,7 +119,9 @@ def test_any_text_has_a_short_printable_last_line(text: str) -> None:
         assert len(said) <= 2 * console.LINE_LENGTH + 2
 
 
-def files(tmp_path: Path, console_bytes: bytes = b"", results_bytes: bytes = b"") -> tuple[Path, Path]:
+def files(
+    tmp_path: Path, console_bytes: bytes = b"", results_bytes: bytes = b""
+) -> tuple[Path, Path]:
     paths = tmp_path / "console.log", tmp_path / "results.tar"
     for path, content in zip(paths, (console_bytes, results_bytes), strict=True):
         path.write_bytes(content)
@@ -111,9 +137,15 @@ def test_a_machine_that_talks_is_left_alone(tmp_path: Path) -> None:
         look(0.0)
 
 
-@pytest.mark.parametrize(("results_bytes", "when"), [(b"", "before the job began"), (b"x", "while the job ran")])
-def test_a_silent_machine_is_hung_and_its_last_words_are_told(tmp_path: Path, results_bytes: bytes, when: str) -> None:
-    console_log, results = files(tmp_path, b"[ 1.0] x86: Booting SMP configuration:\n", results_bytes)
+@pytest.mark.parametrize(
+    ("results_bytes", "when"), [(b"", "before the job began"), (b"x", "while the job ran")]
+)
+def test_a_silent_machine_is_hung_and_its_last_words_are_told(
+    tmp_path: Path, results_bytes: bytes, when: str
+) -> None:
+    console_log, results = files(
+        tmp_path, b"[ 1.0] x86: Booting SMP configuration:\n", results_bytes
+    )
     look = watch.Watch(console_log, results, Limits(wall=1, quiet_boot=0.05, quiet_job=0.05))
     look(0.0)
     time.sleep(0.1)
@@ -121,17 +153,24 @@ def test_a_silent_machine_is_hung_and_its_last_words_are_told(tmp_path: Path, re
         look(0.1)
     assert stop.value.verdict is not None
     assert stop.value.verdict.status is BootStatus.HUNG
-    assert f"{when}; last on the console: x86: Booting SMP configuration:" in (stop.value.verdict.reason or "")
+    assert f"{when}; last on the console: x86: Booting SMP configuration:" in (
+        stop.value.verdict.reason or ""
+    )
 
 
 def test_a_flooded_console_ends_the_boot(tmp_path: Path) -> None:
     console_log, results = files(tmp_path, b"mad\n" * (watch.CONSOLE_BYTES // 4 + 1))
     with pytest.raises(watch.Stop) as stop:
         watch.Watch(console_log, results, PATIENT)(0.0)
-    assert stop.value.verdict == Verdict(status=BootStatus.TIMED_OUT, reason="the console was flooded with more than 1 MiB; last on the console: mad")
+    assert stop.value.verdict == Verdict(
+        status=BootStatus.TIMED_OUT,
+        reason="the console was flooded with more than 1 MiB; last on the console: mad",
+    )
 
 
-def test_a_guest_that_has_ended_its_job_but_cannot_power_off_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_that_has_ended_its_job_but_cannot_power_off_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch, "POWER_OFF_SECONDS", 0.05)
     console_log, results = files(tmp_path)
     look = watch.Watch(console_log, results, PATIENT)

@@ -61,7 +61,11 @@ def test_a_testbox_runs_one_boot_at_a_time_and_says_so(tmp_path: Path) -> None:
 
 
 def test_giving_up_names_the_lock_to_look_at(tmp_path: Path) -> None:
-    with lease.one_boot(tmp_path, "box"), pytest.raises(InfraError, match=r"testboxes/box\.lease"), lease.one_boot(tmp_path, "box", patience=0):
+    with (
+        lease.one_boot(tmp_path, "box"),
+        pytest.raises(InfraError, match=r"testboxes/box\.lease"),
+        lease.one_boot(tmp_path, "box", patience=0),
+    ):
         pass
 
 

@@ -27,7 +27,11 @@ def test_one_untrusted_part_makes_the_whole_untrusted() -> None:
 
 
 def test_only_untrusted_kernels_need_a_testbox_that_accepts_them() -> None:
-    assert trust.accepted("trusted", "trusted") and trust.accepted("trusted", "untrusted") and trust.accepted("untrusted", "untrusted")
+    assert (
+        trust.accepted("trusted", "trusted")
+        and trust.accepted("trusted", "untrusted")
+        and trust.accepted("untrusted", "untrusted")
+    )
     assert not trust.accepted("untrusted", "trusted")
 
 
@@ -37,17 +41,31 @@ def test_the_same_kernel_has_another_key_at_each_level() -> None:
 
 
 def test_an_order_of_an_unknown_level_is_refused() -> None:
-    kernel = {"build_key": KEY, "repo": "/linux", "commit": "1" * 40, "kconfig": "tiny", "compiler": "gcc", "layout": 0}
+    kernel = {
+        "build_key": KEY,
+        "repo": "/linux",
+        "commit": "1" * 40,
+        "kconfig": "tiny",
+        "compiler": "gcc",
+        "layout": 0,
+    }
     order = {"version": 1, "kind": "build", "order": "o1", "attempt": "a1", "kernel": kernel}
     assert check_order({**order, "kernel": {**kernel, "trust": "untrusted"}})
     with pytest.raises(ContractError, match="kernel/trust"):
         check_order({**order, "kernel": {**kernel, "trust": "some"}})
 
 
-def test_the_shipped_virtual_machines_take_untrusted_kernels_and_a_testbox_does_not_unless_it_says_so() -> None:
-    assert {name for name, box in load_all(TESTBOXES).items() if box.accepts == "untrusted"} >= {"vm-icount", "vm-tcg"}
+def test_the_shipped_virtual_machines_take_untrusted_kernels_and_a_testbox_does_not_unless_it_says_so() -> (
+    None
+):
+    assert {name for name, box in load_all(TESTBOXES).items() if box.accepts == "untrusted"} >= {
+        "vm-icount",
+        "vm-tcg",
+    }
     text = (TESTBOXES / "vm-tcg.yaml").read_text()
-    without = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("accepts:"))
+    without = "".join(
+        line for line in text.splitlines(keepends=True) if not line.startswith("accepts:")
+    )
     assert load(without, "vm-tcg.yaml").accepts == "trusted"
     with pytest.raises(TestboxError, match="must be trusted or untrusted"):
         load(f"{without}accepts: anything\n", "vm-tcg.yaml")

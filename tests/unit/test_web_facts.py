@@ -20,34 +20,60 @@ class Settings:
 
 def rendered(macro: str, given: Any) -> str:
     jinja = Renderer(Settings())._jinja
-    return jinja.from_string('{% import "macros.html" as m with context %}{{ m[macro](given) }}').render(macro=macro, given=given)
+    return jinja.from_string(
+        '{% import "macros.html" as m with context %}{{ m[macro](given) }}'
+    ).render(macro=macro, given=given)
 
 
 def test_what_blocks_is_told_above_the_table_and_values_are_only_text() -> None:
-    base, head = {"microcode": "0x1", "build_id": "aa", "cmdline": "a"}, {"microcode": "<b>", "build_id": "bb", "cmdline": "a"}
-    found = [{"testbox": "box"} | d.to_json() for d in differences({0: base}, {0: head}, paired=True)]
+    base, head = (
+        {"microcode": "0x1", "build_id": "aa", "cmdline": "a"},
+        {"microcode": "<b>", "build_id": "bb", "cmdline": "a"},
+    )
+    found = [
+        {"testbox": "box"} | d.to_json() for d in differences({0: base}, {0: head}, paired=True)
+    ]
     page = rendered("facts_differ", found)
-    assert page.index("No verdict on box: microcode differs: 0x1 in base, &lt;b&gt; in head") < page.index("<table")
+    assert page.index(
+        "No verdict on box: microcode differs: 0x1 in base, &lt;b&gt; in head"
+    ) < page.index("<table")
     assert page.index("blocks a verdict") < page.index("the variant itself")
     assert "<b>" not in page
 
 
 def test_where_nothing_differs_nothing_is_shown_and_the_variant_alone_is_folded() -> None:
     assert rendered("facts_differ", []).strip() == ""
-    variant = [{"testbox": "box"} | d.to_json() for d in differences({0: {"build_id": "aa"}}, {0: {"build_id": "bb"}}, paired=True)]
+    variant = [
+        {"testbox": "box"} | d.to_json()
+        for d in differences({0: {"build_id": "aa"}}, {0: {"build_id": "bb"}}, paired=True)
+    ]
     assert "<details>" in rendered("facts_differ", variant)
 
 
 def test_a_sheet_shows_every_group_with_units_and_a_dash_for_what_is_not_known() -> None:
-    page = rendered("sheet", sheet_of({"memory_kb": 2046048, "odd": "<b>"}, {"config_sha256": None, "compiler_version": "gcc 12"}))
+    page = rendered(
+        "sheet",
+        sheet_of(
+            {"memory_kb": 2046048, "odd": "<b>"},
+            {"config_sha256": None, "compiler_version": "gcc 12"},
+        ),
+    )
     assert "<dd>2046048 kB</dd>" in page and "&lt;b&gt;" in page and "gcc 12" in page
     assert page.count("–") > 50
 
 
 def test_a_fact_is_what_is_compared_only_if_every_unit_job_says_so() -> None:
-    boots = [{"side": side, "testbox": "box", "spec": "s", "k": 0, "facts": {"smt": smt}} for side, smt in (("base", "on"), ("head", "off"))]
+    boots = [
+        {"side": side, "testbox": "box", "spec": "s", "k": 0, "facts": {"smt": smt}}
+        for side, smt in (("base", "on"), ("head", "off"))
+    ]
     kinds = []
-    for jobs in ([{"compare_fact": ["smt"]}, {"demand": {"smt": "on"}}], [{"compare_fact": ["smt"]}, {}]):
-        (found,) = facts_differ(boots, [{"testbox": "box", "spec": "s", "unit_jobs": jobs, "repeatable": False}])
+    for jobs in (
+        [{"compare_fact": ["smt"]}, {"demand": {"smt": "on"}}],
+        [{"compare_fact": ["smt"]}, {}],
+    ):
+        (found,) = facts_differ(
+            boots, [{"testbox": "box", "spec": "s", "unit_jobs": jobs, "repeatable": False}]
+        )
         kinds.append(found["kind"])
     assert kinds == ["compared", "blocks"]

@@ -12,21 +12,37 @@ from hypothesis import strategies as st
 
 from swingbot.web import plot, svg
 
-SHOWN = plot.Shown(testbox="vm-icount", unit_job="page-fault", metric="page-fault.ops", unit="ops/s", better="higher", label="emulated")
+SHOWN = plot.Shown(
+    testbox="vm-icount",
+    unit_job="page-fault",
+    metric="page-fault.ops",
+    unit="ops/s",
+    better="higher",
+    label="emulated",
+)
 TAG = "{http://www.w3.org/2000/svg}"
 
 
 def samples(values: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
     """side -> boots -> runs, as the read model has them."""
-    return [{"side": side, "boot": f"x{k}{side}", "k": k, "value": value} for side, boots in values.items() for k, runs in enumerate(boots) for value in runs]
+    return [
+        {"side": side, "boot": f"x{k}{side}", "k": k, "value": value}
+        for side, boots in values.items()
+        for k, runs in enumerate(boots)
+        for value in runs
+    ]
 
 
 def elements(text: str, class_: str) -> list[ElementTree.Element]:
-    return [element for element in ElementTree.fromstring(text).iter() if element.get("class") == class_]
+    return [
+        element for element in ElementTree.fromstring(text).iter() if element.get("class") == class_
+    ]
 
 
 def test_every_run_of_both_sides_is_a_mark_and_every_boot_a_mean() -> None:
-    text = plot.comparison_plot(SHOWN, samples({"base": [[1.0, 2.0], [3.0, 4.0]], "head": [[5.0], [6.0, 7.0, 8.0]]}))
+    text = plot.comparison_plot(
+        SHOWN, samples({"base": [[1.0, 2.0], [3.0, 4.0]], "head": [[5.0], [6.0, 7.0, 8.0]]})
+    )
     assert len(elements(text, "base run")) == 4 + 1  # and the legend
     assert len(elements(text, "head run")) == 4 + 1
     assert len(elements(text, "base mean")) == 2 + 1
@@ -40,7 +56,9 @@ def test_a_larger_value_stands_higher() -> None:
 
 
 def test_equal_values_and_no_values_still_make_a_picture() -> None:
-    assert elements(plot.comparison_plot(SHOWN, samples({"base": [[5.0, 5.0]], "head": [[5.0]]})), "head run")
+    assert elements(
+        plot.comparison_plot(SHOWN, samples({"base": [[5.0, 5.0]], "head": [[5.0]]})), "head run"
+    )
     assert "No run has given a value" in plot.comparison_plot(SHOWN, [])
 
 
@@ -52,15 +70,35 @@ HOSTILE = '</text><script>alert("1")</script>&'
 
 
 def test_names_from_outside_are_text() -> None:
-    shown = plot.Shown(testbox=HOSTILE, unit_job=HOSTILE, metric=HOSTILE, unit=HOSTILE, better=None, label=HOSTILE)
+    shown = plot.Shown(
+        testbox=HOSTILE, unit_job=HOSTILE, metric=HOSTILE, unit=HOSTILE, better=None, label=HOSTILE
+    )
     text = plot.comparison_plot(shown, samples({"base": [[5.0]]}))
-    assert not [element for element in ElementTree.fromstring(text).iter() if element.tag == f"{TAG}script"]
-    assert any(HOSTILE in (element.text or "") for element in ElementTree.fromstring(text).iter(f"{TAG}text"))
+    assert not [
+        element for element in ElementTree.fromstring(text).iter() if element.tag == f"{TAG}script"
+    ]
+    assert any(
+        HOSTILE in (element.text or "")
+        for element in ElementTree.fromstring(text).iter(f"{TAG}text")
+    )
 
 
 def a_bisection(**more: Any) -> dict[str, Any]:
-    points = [{"idx": idx, "state": "culprit" if idx == 2 else "measured", "probability": 0.9 if idx == 2 else 0.05 if idx else None} for idx in range(4)]
-    entry = {"k": 0, "phase": "search", "seen_at": "2026-03-02T09:00:00Z", "skip": None, "boot": "x1"}
+    points = [
+        {
+            "idx": idx,
+            "state": "culprit" if idx == 2 else "measured",
+            "probability": 0.9 if idx == 2 else 0.05 if idx else None,
+        }
+        for idx in range(4)
+    ]
+    entry = {
+        "k": 0,
+        "phase": "search",
+        "seen_at": "2026-03-02T09:00:00Z",
+        "skip": None,
+        "boot": "x1",
+    }
     log = [
         entry | {"idx": 0, "values": [100.0], "mean": 100.0},
         entry | {"idx": 2, "values": [80.0], "mean": 80.0, "phase": "confirm"},
@@ -86,7 +124,11 @@ def test_a_bisection_shows_each_boot_that_came_and_a_bar_for_each_belief() -> No
     assert len(elements(text, "head boot")) == 1 + 1
     assert len(elements(text, "cross")) == 1 + 1
     bars = elements(text, "probability")
-    assert [bar.findtext(f"{TAG}title") for bar in bars] == ["commit 1: 0.0500", "commit 2: 0.9000", "commit 3: 0.0500"]
+    assert [bar.findtext(f"{TAG}title") for bar in bars] == [
+        "commit 1: 0.0500",
+        "commit 2: 0.9000",
+        "commit 3: 0.0500",
+    ]
     heights = [float(bar.attrib["height"]) for bar in bars]
     assert heights[1] == pytest.approx(18 * heights[0], rel=0.05)
 
@@ -104,11 +146,20 @@ def test_ticks_are_round_and_within(low: float, width: float) -> None:
     assert 2 <= len(found) <= 12
     assert all(low - 1e-6 * width <= value <= high + 1e-6 * width for value in found)
     step = found[1] - found[0]
-    assert re.fullmatch(r"[125]\.0*e[+-]\d+|9\.9+\de[+-]\d+", f"{step:.2e}") or step < 1e-9 * abs(low)
+    assert re.fullmatch(r"[125]\.0*e[+-]\d+|9\.9+\de[+-]\d+", f"{step:.2e}") or step < 1e-9 * abs(
+        low
+    )
 
 
 @pytest.mark.parametrize(
-    ("value", "step", "shown"), [(0.0, 5.0, "0"), (0.25, 0.05, "0.25"), (20000.0, 5000.0, "20k"), (240500.0, 500.0, "240.5k"), (5.5e9, 5e8, "5.5G")]
+    ("value", "step", "shown"),
+    [
+        (0.0, 5.0, "0"),
+        (0.25, 0.05, "0.25"),
+        (20000.0, 5000.0, "20k"),
+        (240500.0, 500.0, "240.5k"),
+        (5.5e9, 5e8, "5.5G"),
+    ],
 )
 def test_tick_labels_have_the_digits_of_their_step(value: float, step: float, shown: str) -> None:
     assert svg.tick_label(value, step) == shown
@@ -118,11 +169,25 @@ def a_point(place: int | None, *means: float, commit: str = "") -> dict[str, Any
     """A row of `read.history`."""
     name = commit or f"{place or 0:040x}"
     boots = [{"boot": f"x{name[-3:]}{k}", "mean": mean, "runs": 2} for k, mean in enumerate(means)]
-    return {"commit": name, "subject": "mm: <b>", "variant": f"v{place}", "place": place, "boots": boots}
+    return {
+        "commit": name,
+        "subject": "mm: <b>",
+        "variant": f"v{place}",
+        "place": place,
+        "boots": boots,
+    }
 
 
-def test_over_the_branch_every_boot_is_a_mark_and_the_culprit_stands_before_the_tip_that_brought_it() -> None:
-    points = [a_point(0, 10.0, 10.5), a_point(1, 10.2), a_point(2, 8.0), a_point(None, 10.1, commit="a" * 40), a_point(None, 8.1, 8.2, commit="b" * 40)]
+def test_over_the_branch_every_boot_is_a_mark_and_the_culprit_stands_before_the_tip_that_brought_it() -> (
+    None
+):
+    points = [
+        a_point(0, 10.0, 10.5),
+        a_point(1, 10.2),
+        a_point(2, 8.0),
+        a_point(None, 10.1, commit="a" * 40),
+        a_point(None, 8.1, 8.2, commit="b" * 40),
+    ]
     text = plot.history_plot(SHOWN, points, {"a" * 40: "parent", "b" * 40: "culprit"}, 2)
     tips = elements(text, "base boot")
     marked = elements(text, "head boot")
@@ -135,6 +200,14 @@ def test_over_the_branch_every_boot_is_a_mark_and_the_culprit_stands_before_the_
     assert "<b>" not in text
 
 
-@pytest.mark.parametrize("points", [[], [a_point(None, 1.0, commit="a" * 40)], [a_point(0, 5.0)], [a_point(0, 5.0), a_point(1, 5.0)]])
+@pytest.mark.parametrize(
+    "points",
+    [
+        [],
+        [a_point(None, 1.0, commit="a" * 40)],
+        [a_point(0, 5.0)],
+        [a_point(0, 5.0), a_point(1, 5.0)],
+    ],
+)
 def test_a_short_history_still_makes_a_picture(points: list[dict[str, Any]]) -> None:
     ElementTree.fromstring(plot.history_plot(SHOWN, points, {}, None))

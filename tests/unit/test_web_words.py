@@ -29,21 +29,40 @@ def test_numbers_keep_five_digits(value: float | None, shown: str) -> None:
 
 
 @given(st.floats(min_value=1, max_value=1e12), st.floats(min_value=-0.9, max_value=2))
-def test_a_printed_change_can_be_recomputed_from_the_printed_levels(base: float, change: float) -> None:
+def test_a_printed_change_can_be_recomputed_from_the_printed_levels(
+    base: float, change: float
+) -> None:
     head = base * (1 + change)
     read = [float(words.number(level).replace("\u202f", "")) for level in (base, head)]
     assert abs((read[1] / read[0] - 1) - change) < 0.0005
 
 
 @pytest.mark.parametrize(
-    ("p", "shown"), [(None, "–"), (0.0, "< 0.1\u00a0%"), (0.0001, "< 0.1\u00a0%"), (0.5, "50.0\u00a0%"), (0.99999, "> 99.9\u00a0%"), (1.0, "100\u00a0%")]
+    ("p", "shown"),
+    [
+        (None, "–"),
+        (0.0, "< 0.1\u00a0%"),
+        (0.0001, "< 0.1\u00a0%"),
+        (0.5, "50.0\u00a0%"),
+        (0.99999, "> 99.9\u00a0%"),
+        (1.0, "100\u00a0%"),
+    ],
 )
 def test_a_probability_is_never_rounded_to_certainty(p: float | None, shown: str) -> None:
     assert words.probability(p) == shown
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(None, "–"), (0.25, "0.2 s"), (59.4, "59 s"), (75, "1 min 15 s"), (3599, "59 min"), (3700, "1 h 1 min"), (90000, "1 d 1 h")]
+    ("seconds", "shown"),
+    [
+        (None, "–"),
+        (0.25, "0.2 s"),
+        (59.4, "59 s"),
+        (75, "1 min 15 s"),
+        (3599, "59 min"),
+        (3700, "1 h 1 min"),
+        (90000, "1 d 1 h"),
+    ],
 )
 def test_durations(seconds: float | None, shown: str) -> None:
     assert words.duration(seconds) == shown
@@ -57,7 +76,15 @@ def test_ages_have_one_unit_and_never_lie_in_the_future() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "shown"), [(None, "–"), (999, "999 B"), (1000, "1.0 kB"), (99_600, "100 kB"), (999_600, "1.0 MB"), (12_400_000_000, "12.4 GB")]
+    ("size", "shown"),
+    [
+        (None, "–"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (99_600, "100 kB"),
+        (999_600, "1.0 MB"),
+        (12_400_000_000, "12.4 GB"),
+    ],
 )
 def test_sizes(size: int | None, shown: str) -> None:
     assert words.size(size) == shown

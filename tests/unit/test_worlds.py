@@ -15,13 +15,19 @@ from tests.simulate import Laboratory, a_state, known_noise, with_history
 from tests.worlds import DAY, Costs, SimulatedBench
 
 
-def boots(bench: SimulatedBench, idx: int, count: int = 400, at: float = 0.0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def boots(
+    bench: SimulatedBench, idx: int, count: int = 400, at: float = 0.0
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.log([bench.boot(idx, k, at=at)[0][0] for k in range(count)])
 
 
 def test_a_boot_is_the_same_whenever_it_is_asked_for() -> None:
-    bench = SimulatedBench(run_noise=0.02, boot_noise=0.01, heavy_runs=0.1, layout_noise=0.01, seed=5)
-    assert bench.boot(3, 2, layout=1, box=1, at=9.0) == replace(bench).boot(3, 2, layout=1, box=1, at=7777.0)
+    bench = SimulatedBench(
+        run_noise=0.02, boot_noise=0.01, heavy_runs=0.1, layout_noise=0.01, seed=5
+    )
+    assert bench.boot(3, 2, layout=1, box=1, at=9.0) == replace(bench).boot(
+        3, 2, layout=1, box=1, at=7777.0
+    )
     assert bench.boot(3, 2) != bench.boot(3, 3)
 
 
@@ -33,7 +39,9 @@ def test_only_drift_day_and_creep_look_at_the_clock() -> None:
 
 
 def test_drift_has_its_spread_and_its_length() -> None:
-    level = np.array([SimulatedBench(drift=0.02, seed=s).at(t) for s in range(300) for t in (0.0, 3600.0)]).reshape(-1, 2)
+    level = np.array(
+        [SimulatedBench(drift=0.02, seed=s).at(t) for s in range(300) for t in (0.0, 3600.0)]
+    ).reshape(-1, 2)
     assert float(level.std()) == pytest.approx(0.02, rel=0.1)
     assert float(np.corrcoef(level.T)[0, 1]) == pytest.approx(math.exp(-1), abs=0.12)
 
@@ -46,9 +54,13 @@ def test_layout_is_frozen_in_a_kernel_and_differs_between_layouts_of_it() -> Non
 
 
 def test_odd_boots_are_as_frequent_and_as_odd_as_the_world_says() -> None:
-    wild = boots(SimulatedBench(culprit=None, run_noise=0.01, heavy_runs=0.1, runs=1), 0, 2000) - math.log(1000.0)
+    wild = boots(
+        SimulatedBench(culprit=None, run_noise=0.01, heavy_runs=0.1, runs=1), 0, 2000
+    ) - math.log(1000.0)
     assert float(wild.mean()) == pytest.approx(-0.1 * 0.06, rel=0.3)
-    low = boots(SimulatedBench(culprit=None, run_noise=0.01, bimodal=0.3, runs=1), 0, 2000) - math.log(1000.0)
+    low = boots(
+        SimulatedBench(culprit=None, run_noise=0.01, bimodal=0.3, runs=1), 0, 2000
+    ) - math.log(1000.0)
     assert float((low < -0.02).mean()) == pytest.approx(0.3, abs=0.04)
 
 
@@ -70,7 +82,11 @@ def test_a_testbox_does_one_boot_at_a_time_and_outcomes_come_one_by_one() -> Non
     while lab.state.in_flight:
         lab.wait()
         seen.append((lab.now, len(lab.state.in_flight)))
-    assert seen == [(420.0, 2), (540.0, 1), (660.0, 0)]  # both kernels are built at once, while nothing can boot
+    assert seen == [
+        (420.0, 2),
+        (540.0, 1),
+        (660.0, 0),
+    ]  # both kernels are built at once, while nothing can boot
     assert lab.builds == 2
     assert [o.at for o in lab.state.observations] == [300.0, 420.0, 540.0]
 
@@ -86,7 +102,12 @@ def test_testboxes_of_a_group_work_side_by_side() -> None:
 def test_a_boot_that_waits_for_its_kernel_lets_another_go_first() -> None:
     bench = SimulatedBench(runs=1)
     lab = Laboratory(
-        bench, replace(a_state(bench), points=tuple(replace(p, built=p.idx == 0) for p in a_state(bench).points)), Costs(build=300, boot=60, run=60)
+        bench,
+        replace(
+            a_state(bench),
+            points=tuple(replace(p, built=p.idx == 0) for p in a_state(bench).points),
+        ),
+        Costs(build=300, boot=60, run=60),
     )
     lab.place(Measure(requests=(Request(5, 0), Request(0, 0)), phase="search", why=""))
     lab.wait()
@@ -144,7 +165,11 @@ def test_the_bound_is_the_published_one(d: float, noise: dict[str, float], expec
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_peer_finds_a_change_that_cannot_be_missed(method: str) -> None:
-    probe = Probe(SimulatedBench(commits=30, culprit=11, effect=-0.3, run_noise=0.01, unbuildable=(15,), seed=2))
+    probe = Probe(
+        SimulatedBench(
+            commits=30, culprit=11, effect=-0.3, run_noise=0.01, unbuildable=(15,), seed=2
+        )
+    )
     assert METHODS[method](probe).claims == ((11,),)
 
 

@@ -16,7 +16,15 @@ import click
 import yaml
 
 from swingbot_jobs.contract import ContractError, check_order
-from swingbot_worker.executor.place import Document, Place, infra, open_place, prune, write, write_outcome
+from swingbot_worker.executor.place import (
+    Document,
+    Place,
+    infra,
+    open_place,
+    prune,
+    write,
+    write_outcome,
+)
 from swingbot_worker.executor.process import start_executor
 
 POLL_SECONDS: Final = 0.1
@@ -49,7 +57,14 @@ def start_or_attach(order: Document, state: Path) -> Place:
     try:
         if place.started.exists() and not place.outcome.exists():
             seconds = max(0.0, time.time() - place.started.stat().st_mtime)
-            write_outcome(place, infra(order, "The executor died before it had an outcome (killed, out of memory, or the host went down).", seconds))
+            write_outcome(
+                place,
+                infra(
+                    order,
+                    "The executor died before it had an outcome (killed, out of memory, or the host went down).",
+                    seconds,
+                ),
+            )
         write(place.order, json.dumps(order))
         write(place.started, f"{time.time():.3f}\n") if not place.started.exists() else None
         start_executor(place.root, lock, place.log)
@@ -89,7 +104,9 @@ def _summary(place: Place) -> str:
         outcome = json.loads(place.outcome.read_text())
     except (OSError, ValueError):
         return "no outcome"
-    return f"{outcome['attempt']}: {outcome['status']} in {outcome['seconds']:.1f} s" + (f": {outcome['reason']}" if outcome.get("reason") else "")
+    return f"{outcome['attempt']}: {outcome['status']} in {outcome['seconds']:.1f} s" + (
+        f": {outcome['reason']}" if outcome.get("reason") else ""
+    )
 
 
 @click.command(
@@ -97,8 +114,19 @@ def _summary(place: Place) -> str:
     epilog="Example:  swingbot-worker attempt --order order.json --state /var/lib/swingbot-worker   "
     "Exit status: 0 an outcome was delivered, whatever it says; 1 none was; 2 wrong usage or order.",
 )
-@click.option("--order", "order_file", required=True, type=click.Path(path_type=Path), help="The order, JSON or YAML.")
-@click.option("--state", required=True, type=click.Path(path_type=Path), help="Directory that keeps attempts until they are delivered.")
+@click.option(
+    "--order",
+    "order_file",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The order, JSON or YAML.",
+)
+@click.option(
+    "--state",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Directory that keeps attempts until they are delivered.",
+)
 def command(order_file: Path, state: Path) -> None:
     """Execute an order once, however often this is called: later calls attach to the first."""
     state = state.absolute()
@@ -110,11 +138,17 @@ def command(order_file: Path, state: Path) -> None:
         click.echo(str(error), err=True)
         sys.exit(2)
     except OSError as error:
-        click.echo(f"{state}: {error.strerror or error}; the worker needs a directory that it can write to, with free space.", err=True)
+        click.echo(
+            f"{state}: {error.strerror or error}; the worker needs a directory that it can write to, with free space.",
+            err=True,
+        )
         sys.exit(1)
     click.echo(_summary(place))
     if not delivered:
-        click.echo(f"The outcome was not delivered; what there is stands in {place.root}. Calling this again tries again.", err=True)
+        click.echo(
+            f"The outcome was not delivered; what there is stands in {place.root}. Calling this again tries again.",
+            err=True,
+        )
     sys.exit(0 if delivered else 1)
 
 

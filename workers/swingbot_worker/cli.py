@@ -35,13 +35,27 @@ Example:
 
 Exit status: 0 up, 1 anything else, 2 wrong usage or order."""
 
-ORDER = click.option("--order", "order_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The order, JSON or YAML.")
-OUT = click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory for the result files and outcome.json.")
+ORDER = click.option(
+    "--order",
+    "order_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The order, JSON or YAML.",
+)
+OUT = click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for the result files and outcome.json.",
+)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-VERBOSE = click.option("--verbose", "-v", is_flag=True, help="Show progress on stderr although it is not a terminal.")
+VERBOSE = click.option(
+    "--verbose", "-v", is_flag=True, help="Show progress on stderr although it is not a terminal."
+)
 
 
-@click.group(help="Build kernels and boot them on testboxes, by hand: the same work as the service does, from an order file.")
+@click.group(
+    help="Build kernels and boot them on testboxes, by hand: the same work as the service does, from an order file."
+)
 def main() -> None:
     # Buildbot and process managers stop us by SIGTERM: leave through the exception path, which ends what we started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -51,16 +65,29 @@ def main() -> None:
 @ORDER
 @OUT
 @click.option("--repo", help="Without --order: git repository, path or URL.")
-@click.option("--commit", help="Without --order: what to build; any commit, tag or branch of the repository.")
+@click.option(
+    "--commit", help="Without --order: what to build; any commit, tag or branch of the repository."
+)
 @click.option(
     "--kconfig",
     default="vm-x86_64",
     show_default=True,
     help="Without --order: name of workers/kconfig/<name>.config; NAME+trace merges a fragment over it.",
 )
-@click.option("--compiler", default="gcc", show_default=True, help="Without --order: gcc, gcc-12, clang ...")
-@click.option("--layout", default=0, show_default=True, help="Without --order: 0 is the usual one, others move the same code elsewhere.")
-@click.option("--untrusted", is_flag=True, help="Without --order: the code is anybody's: behind walls or not at all (see `swingbot-worker walls`).")
+@click.option(
+    "--compiler", default="gcc", show_default=True, help="Without --order: gcc, gcc-12, clang ..."
+)
+@click.option(
+    "--layout",
+    default=0,
+    show_default=True,
+    help="Without --order: 0 is the usual one, others move the same code elsewhere.",
+)
+@click.option(
+    "--untrusted",
+    is_flag=True,
+    help="Without --order: the code is anybody's: behind walls or not at all (see `swingbot-worker walls`).",
+)
 @AS_JSON
 @VERBOSE
 def build(
@@ -86,7 +113,15 @@ def build(
     elif repo and commit:
         try:
             trust: Trust = "untrusted" if untrusted else "trusted"
-            order = kbuild.order_by_hand(site, repo=repo, commit=commit, kconfig=kconfig, compiler=compiler, layout=layout, trust=trust)
+            order = kbuild.order_by_hand(
+                site,
+                repo=repo,
+                commit=commit,
+                kconfig=kconfig,
+                compiler=compiler,
+                layout=layout,
+                trust=trust,
+            )
         except InfraError as error:
             _wrong(str(error))
     else:
@@ -98,7 +133,11 @@ def build(
 @main.command(epilog=BOOT_EXAMPLE)
 @ORDER
 @OUT
-@click.option("--image", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Boot this image instead of the one that the order names.")
+@click.option(
+    "--image",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Boot this image instead of the one that the order names.",
+)
 @AS_JSON
 def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) -> None:
     """Boot one kernel once on a testbox and run its unit jobs; the logs, results.tar and outcome.json come into --out."""
@@ -106,7 +145,10 @@ def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) 
         _wrong("give --order FILE")
     order = _read_order(order_file, "boot")
     if image is not None:
-        order["kernel"] = {"build_key": order["kernel"]["build_key"], "image": str(image.absolute())}
+        order["kernel"] = {
+            "build_key": order["kernel"]["build_key"],
+            "image": str(image.absolute()),
+        }
     site = _site()
     testbox = importlib.import_module("swingbot_worker.testbox")
     outcome: Outcome = testbox.boot(order, out, site)

@@ -29,16 +29,24 @@ def _say_nothing(_: str) -> None:
 
 
 @contextlib.contextmanager
-def shared(cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
+def shared(
+    cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS
+) -> Iterator[int]:
     """Use the host together with other builds, never beside a boot that needs it alone."""
-    with _host(cache, fcntl.LOCK_SH, "a measured boot has this host to itself", tell, patience) as fd:
+    with _host(
+        cache, fcntl.LOCK_SH, "a measured boot has this host to itself", tell, patience
+    ) as fd:
         yield fd
 
 
 @contextlib.contextmanager
-def exclusive(cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
+def exclusive(
+    cache: Path, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS
+) -> Iterator[int]:
     """Have the host alone: no kernel build and no other such boot beside."""
-    with _host(cache, fcntl.LOCK_EX, "kernel builds or another measured boot use this host", tell, patience) as fd:
+    with _host(
+        cache, fcntl.LOCK_EX, "kernel builds or another measured boot use this host", tell, patience
+    ) as fd:
         yield fd
 
 
@@ -52,14 +60,28 @@ def _host(cache: Path, how: int, why: str, tell: Tell, patience: float) -> Itera
 
 
 @contextlib.contextmanager
-def one_boot(cache: Path, name: str, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
+def one_boot(
+    cache: Path, name: str, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS
+) -> Iterator[int]:
     """Have testbox `name` alone, for one boot."""
-    with _held(_box(cache, name), fcntl.LOCK_EX, f"testbox {name} is busy with another boot", tell, patience) as fd:
+    with _held(
+        _box(cache, name),
+        fcntl.LOCK_EX,
+        f"testbox {name} is busy with another boot",
+        tell,
+        patience,
+    ) as fd:
         yield fd
 
 
 @contextlib.contextmanager
-def together(cache: Path, names: Sequence[str], *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS) -> Iterator[list[int]]:
+def together(
+    cache: Path,
+    names: Sequence[str],
+    *,
+    tell: Tell = _say_nothing,
+    patience: float = PATIENCE_SECONDS,
+) -> Iterator[list[int]]:
     """Have all testboxes of `names` alone, for one boot of all of them: all at once or none, so that nobody holds one while he waits for another."""
     names = sorted(set(names))
     give_up, told = time.monotonic() + patience, False
@@ -71,14 +93,18 @@ def together(cache: Path, names: Sequence[str], *, tell: Tell = _say_nothing, pa
                 return
         why = f"{' and '.join(names)} are needed together, and testbox {busy} is busy with another boot"
         if time.monotonic() > give_up:
-            raise InfraError(f"Gave up after {patience:.0f} s: {why}; see who holds {_box(cache, busy)} (fuser {_box(cache, busy)}).")
+            raise InfraError(
+                f"Gave up after {patience:.0f} s: {why}; see who holds {_box(cache, busy)} (fuser {_box(cache, busy)})."
+            )
         if not told:
             tell(f"Waiting: {why}.")
             told = True
         time.sleep(_POLL_SECONDS)
 
 
-def _all_or_busy(stack: contextlib.ExitStack, cache: Path, names: Sequence[str]) -> tuple[list[int], str | None]:
+def _all_or_busy(
+    stack: contextlib.ExitStack, cache: Path, names: Sequence[str]
+) -> tuple[list[int], str | None]:
     """The leases of all, or some of them and the first testbox that is busy."""
     held: list[int] = []
     for name in names:
@@ -96,7 +122,13 @@ def _box(cache: Path, name: str) -> Path:
 @contextlib.contextmanager
 def cache_entry(path: Path, *, patience: float = 600.0) -> Iterator[int]:
     """Be the only one who makes the cache entry `path`."""
-    with _held(path.with_name(path.name + ".lock"), fcntl.LOCK_EX, f"another process is making {path}", _say_nothing, patience) as fd:
+    with _held(
+        path.with_name(path.name + ".lock"),
+        fcntl.LOCK_EX,
+        f"another process is making {path}",
+        _say_nothing,
+        patience,
+    ) as fd:
         yield fd
 
 
@@ -122,5 +154,7 @@ def _take(fd: int, how: int, path: Path, why: str, tell: Tell, patience: float) 
                 tell(f"Waiting: {why}.")
                 told = True
             if time.monotonic() > give_up:
-                raise InfraError(f"Gave up after {patience:.0f} s: {why}; see who holds {path} (fuser {path}).") from None
+                raise InfraError(
+                    f"Gave up after {patience:.0f} s: {why}; see who holds {path} (fuser {path})."
+                ) from None
             time.sleep(_POLL_SECONDS)

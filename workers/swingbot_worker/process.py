@@ -63,7 +63,17 @@ def run(
     whole process group is ended. Raises InfraError if the program is not there.
     """
     with open(log or os.devnull, "ab") as sink:
-        return _run(argv, sink, timeout=timeout, cwd=cwd, env=env, stdin=stdin, pass_fds=pass_fds, watch=watch, watch_seconds=watch_seconds)
+        return _run(
+            argv,
+            sink,
+            timeout=timeout,
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            pass_fds=pass_fds,
+            watch=watch,
+            watch_seconds=watch_seconds,
+        )
 
 
 def output(
@@ -76,7 +86,17 @@ def output(
 ) -> Output:
     """Run a command whose answer is short, and return what it printed (stderr included, bad UTF-8 replaced)."""
     with tempfile.TemporaryFile() as sink:
-        done = _run(argv, sink, timeout=timeout, cwd=cwd, env=env, stdin=stdin, pass_fds=(), watch=None, watch_seconds=1.0)
+        done = _run(
+            argv,
+            sink,
+            timeout=timeout,
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            pass_fds=(),
+            watch=None,
+            watch_seconds=1.0,
+        )
         sink.seek(0)
         text = sink.read(OUTPUT_LIMIT).decode(errors="replace")
     return Output(rc=done.rc, seconds=done.seconds, timed_out=done.timed_out, text=text)
@@ -135,7 +155,13 @@ def _stdin(data: bytes | None) -> Iterator[IO[bytes] | int]:
         yield source
 
 
-def _wait(pid: int, started: float, timeout: float, watch: Callable[[float], None] | None, watch_seconds: float) -> bool:
+def _wait(
+    pid: int,
+    started: float,
+    timeout: float,
+    watch: Callable[[float], None] | None,
+    watch_seconds: float,
+) -> bool:
     """Wait until `pid` has ended (True) or the time is over (False); does not reap it."""
     pidfd = os.pidfd_open(pid)
     try:

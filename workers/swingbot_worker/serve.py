@@ -16,7 +16,9 @@ import click
 KEEPALIVE_SECONDS: Final = 30
 LONGEST_PAUSE_SECONDS: Final = 5.0  # between two tries to reach the master
 SHORTEST_SECRET: Final = 16  # characters
-_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL)
+_CERTIFICATE: Final = re.compile(
+    r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL
+)
 
 
 class CannotServe(Exception):
@@ -28,7 +30,9 @@ def parse_address(text: str) -> tuple[str, int]:
     match = re.fullmatch(r"\[([0-9a-fA-F:.]+)\]:(\d{1,5})|([^:\s]+):(\d{1,5})", text)
     host, port = (match[1] or match[3], int(match[2] or match[4])) if match else ("", 0)
     if not 0 < port < 65536:
-        raise CannotServe(f"--master {text}: write it as HOST:PORT, the master's address and its port for workers")
+        raise CannotServe(
+            f"--master {text}: write it as HOST:PORT, the master's address and its port for workers"
+        )
     return host, port
 
 
@@ -46,7 +50,9 @@ def connection_string(host: str, port: int, trusted: Path | None) -> str:
     if trusted is not None:
         return f"tls:{where}:trustRoots={_quoted(str(trusted))}"
     if not is_loopback(host):
-        raise CannotServe(f"the secret would go to {host} in plain text: give --tls-ca FILE, the CA of the master's certificate")
+        raise CannotServe(
+            f"the secret would go to {host} in plain text: give --tls-ca FILE, the CA of the master's certificate"
+        )
     return f"tcp:{where}"
 
 
@@ -59,10 +65,14 @@ def read_secret(file: Path) -> str:
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise CannotServe(f"--secret-file {file}: {error.strerror if isinstance(error, OSError) else 'not text'}; bring it from the master's host") from None
+        raise CannotServe(
+            f"--secret-file {file}: {error.strerror if isinstance(error, OSError) else 'not text'}; bring it from the master's host"
+        ) from None
     secret = lines[0].strip() if lines else ""
     if len(secret) < SHORTEST_SECRET:
-        raise CannotServe(f"--secret-file {file}: {len(secret)} characters are no secret; `swingbot worker secret NAME` on the master's host makes one")
+        raise CannotServe(
+            f"--secret-file {file}: {len(secret)} characters are no secret; `swingbot worker secret NAME` on the master's host makes one"
+        )
     return secret
 
 
@@ -71,7 +81,9 @@ def trust(ca: Path, state: Path) -> Path:
     try:
         found: Sequence[str] = _CERTIFICATE.findall(ca.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise CannotServe(f"--tls-ca {ca}: {error.strerror if isinstance(error, OSError) else 'not text'}") from None
+        raise CannotServe(
+            f"--tls-ca {ca}: {error.strerror if isinstance(error, OSError) else 'not text'}"
+        ) from None
     if not found:
         raise CannotServe(f"--tls-ca {ca}: there is no certificate in it; it has to be a PEM file")
     directory = state / "trusted"
@@ -92,7 +104,11 @@ def prepare_state(state: Path, name: str) -> None:
 
 
 def default_state(name: str) -> Path:
-    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "swingbot-worker" / name
+    return (
+        Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+        / "swingbot-worker"
+        / name
+    )
 
 
 def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
@@ -106,8 +122,19 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
     log.startLogging(sys.stdout, setStdout=False)  # type: ignore[no-untyped-call]
     teller = _Teller()
     pb.clientFromString = teller.endpoint
-    pb.backoffPolicy = functools.partial(backoffPolicy, maxDelay=LONGEST_PAUSE_SECONDS)  # Buildbot 4.3.0 takes no other way; its own is 60 s
-    worker = pb.Worker(None, None, name, read_secret(secret_file), str(state), KEEPALIVE_SECONDS, umask=0o022, connection_string=endpoint)
+    pb.backoffPolicy = functools.partial(
+        backoffPolicy, maxDelay=LONGEST_PAUSE_SECONDS
+    )  # Buildbot 4.3.0 takes no other way; its own is 60 s
+    worker = pb.Worker(
+        None,
+        None,
+        name,
+        read_secret(secret_file),
+        str(state),
+        KEEPALIVE_SECONDS,
+        umask=0o022,
+        connection_string=endpoint,
+    )
     worker.bf.buildProtocol = teller.protocols(worker.bf.buildProtocol)
     _read_secret_at_each_login(worker, name, secret_file)
     _outlive_odd_answers(worker)
@@ -126,8 +153,14 @@ class _Teller:
     def _tell(self, why: Any) -> Any:
         from twisted.python import log
 
-        reason = getattr(why.value, "args", None) and isinstance(why.value.args[0], list) and why.value.args[0]  # OpenSSL's errors are lists of tuples
-        words = "; ".join(str(one[-1]) for one in reason if one) if reason else why.getErrorMessage()
+        reason = (
+            getattr(why.value, "args", None)
+            and isinstance(why.value.args[0], list)
+            and why.value.args[0]
+        )  # OpenSSL's errors are lists of tuples
+        words = (
+            "; ".join(str(one[-1]) for one in reason if one) if reason else why.getErrorMessage()
+        )
         if words != self._told:
             log.msg(f"swingbot-worker: no connection to the master: {words}")
             self._told = words
@@ -163,7 +196,10 @@ def _read_secret_at_each_login(worker: Any, name: str, secret_file: Path) -> Non
 
     def log_in_anew(root: Any, broker: Any) -> Any:
         try:
-            worker.bf.startLogin(credentials.UsernamePassword(name.encode(), read_secret(secret_file).encode()), client=worker.bot)
+            worker.bf.startLogin(
+                credentials.UsernamePassword(name.encode(), read_secret(secret_file).encode()),
+                client=worker.bot,
+            )
         except CannotServe as error:
             log.msg(f"swingbot-worker: {error}; trying the secret that was there before")
         return log_in(root, broker)
@@ -181,7 +217,9 @@ def _outlive_odd_answers(worker: Any) -> None:
 
     def try_again(why: Any, broker: Any) -> Any:
         if why.check(error.UnauthorizedLogin):
-            log.msg("swingbot-worker: the master refuses the secret; `swingbot worker secret NAME` on its host prints the right one")
+            log.msg(
+                "swingbot-worker: the master refuses the secret; `swingbot worker secret NAME` on its host prints the right one"
+            )
         elif not why.check(pb.PBConnectionLost):
             log.msg(f"swingbot-worker: the master could not log us in: {why.getErrorMessage()}")
             why = failure.Failure(pb.PBConnectionLost("the master could not log us in"))  # type: ignore[no-untyped-call]
@@ -202,25 +240,48 @@ Where the worker finds and keeps things is said by SWINGBOT_PATHS_CACHE, SWINGBO
 Exit status: 0 stopped by a signal, 2 wrong usage.""",
 )
 @click.argument("name")
-@click.option("--master", required=True, metavar="HOST:PORT", help="The Buildbot master and its port for workers.")
-@click.option("--secret-file", required=True, type=click.Path(path_type=Path, dir_okay=False), help="File whose first line is this worker's secret.")
 @click.option(
-    "--tls-ca", type=click.Path(path_type=Path, dir_okay=False), help="PEM file of the CA that the master's certificate comes from; without it, loopback only."
+    "--master",
+    required=True,
+    metavar="HOST:PORT",
+    help="The Buildbot master and its port for workers.",
 )
 @click.option(
-    "--exchange-ca", type=click.Path(path_type=Path, dir_okay=False), help="PEM file of the CA of the web service and the git server; default: the host's own."
+    "--secret-file",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File whose first line is this worker's secret.",
+)
+@click.option(
+    "--tls-ca",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="PEM file of the CA that the master's certificate comes from; without it, loopback only.",
+)
+@click.option(
+    "--exchange-ca",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="PEM file of the CA of the web service and the git server; default: the host's own.",
 )
 @click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
     help="Directory that keeps attempts; default ${XDG_STATE_HOME:-~/.local/state}/swingbot-worker/NAME.",
 )
-def command(name: str, master: str, secret_file: Path, tls_ca: Path | None, exchange_ca: Path | None, state: Path | None) -> None:
+def command(
+    name: str,
+    master: str,
+    secret_file: Path,
+    tls_ca: Path | None,
+    exchange_ca: Path | None,
+    state: Path | None,
+) -> None:
     """Serve the Buildbot master as the worker NAME, in the foreground, until SIGTERM."""
     state = (state or default_state(name)).absolute()
     try:
         if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name) is None:
-            raise CannotServe(f"{name!r} is no name of a worker: it is `builder`, or `box-` and the testbox's name")
+            raise CannotServe(
+                f"{name!r} is no name of a worker: it is `builder`, or `box-` and the testbox's name"
+            )
         host, port = parse_address(master)
         read_secret(secret_file)
         prepare_state(state, name)
@@ -230,18 +291,25 @@ def command(name: str, master: str, secret_file: Path, tls_ca: Path | None, exch
         click.echo(f"swingbot-worker serve: {error}", err=True)
         sys.exit(2)
     except OSError as error:
-        click.echo(f"swingbot-worker serve: {error.filename or state}: {error.strerror}; the worker needs a directory that it can write to", err=True)
+        click.echo(
+            f"swingbot-worker serve: {error.filename or state}: {error.strerror}; the worker needs a directory that it can write to",
+            err=True,
+        )
         sys.exit(2)
     serve(name, endpoint, secret_file.absolute(), state)
 
 
 def _set_environment(exchange_ca: Path | None) -> None:
     """What the attempts that we start have to find: our own programs first, and the CA of whom they talk to."""
-    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
+    os.environ["PATH"] = (
+        f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
+    )
     if exchange_ca is not None:
         if not os.access(exchange_ca, os.R_OK):
             raise CannotServe(f"--exchange-ca {exchange_ca} cannot be read")
-        os.environ["SWINGBOT_EXCHANGE_CA"] = os.environ["GIT_SSL_CAINFO"] = str(exchange_ca.absolute())
+        os.environ["SWINGBOT_EXCHANGE_CA"] = os.environ["GIT_SSL_CAINFO"] = str(
+            exchange_ca.absolute()
+        )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 class Site:
     """Paths of one worker host. All are absolute; only `cache` is written to, and all in it can be made again."""
 
-    cache: Path  # shared by all workers of this host: kernels, work trees, ccache, root file systems
+    cache: (
+        Path  # shared by all workers of this host: kernels, work trees, ccache, root file systems
+    )
     workers: Path  # testboxes/, kconfig/ and rootfs/
     jobs: Path  # job files and programs/
     benchmarks: Path | None  # binaries that the operator has built; they win over Debian's
@@ -33,7 +35,9 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Site:
     env = os.environ if environ is None else environ
     benchmarks = env.get("SWINGBOT_BENCHMARKS_DIR")
     return Site(
-        cache=_path(env.get("SWINGBOT_PATHS_CACHE") or f"{env.get('XDG_CACHE_HOME') or '~/.cache'}/swingbot"),
+        cache=_path(
+            env.get("SWINGBOT_PATHS_CACHE") or f"{env.get('XDG_CACHE_HOME') or '~/.cache'}/swingbot"
+        ),
         workers=_path(env.get("SWINGBOT_PATHS_WORKERS") or str(CHECKOUT / "workers")),
         jobs=_path(env.get("SWINGBOT_PATHS_JOBS") or str(CHECKOUT / "jobs")),
         benchmarks=_path(benchmarks) if benchmarks else None,
@@ -47,5 +51,7 @@ def _path(text: str) -> Path:
 
 def _make_jobs(text: str) -> int:
     if not text.isdigit():
-        raise InfraError(f"SWINGBOT_BUILD_JOBS is {text!r}; set it to a number, 0 for one job per processor.")
+        raise InfraError(
+            f"SWINGBOT_BUILD_JOBS is {text!r}; set it to a number, 0 for one job per processor."
+        )
     return int(text) or len(os.sched_getaffinity(0))

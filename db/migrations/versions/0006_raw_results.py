@@ -36,7 +36,10 @@ def upgrade() -> None:
         run = fields.pop("id")
         name = result_root(Measured(**fields))
         if name not in roots:
-            roots[name] = conn.execute(sa.text("INSERT INTO result_root (name) VALUES (:name) RETURNING id"), {"name": name}).scalar_one()
+            roots[name] = conn.execute(
+                sa.text("INSERT INTO result_root (name) VALUES (:name) RETURNING id"),
+                {"name": name},
+            ).scalar_one()
         places.append({"run": run, "root": roots[name], "number": numbers[name]})
         numbers[name] += 1
     for begin in range(0, len(places), 10_000):
@@ -45,5 +48,8 @@ def upgrade() -> None:
                 "UPDATE run SET result_root = p.root, root_run = p.number FROM unnest(CAST(:runs AS bigint[]), CAST(:roots AS bigint[]),"
                 " CAST(:numbers AS integer[])) AS p (run, root, number) WHERE run.id = p.run"
             ),
-            {f"{key}s": [place[key] for place in places[begin : begin + 10_000]] for key in ("run", "root", "number")},
+            {
+                f"{key}s": [place[key] for place in places[begin : begin + 10_000]]
+                for key in ("run", "root", "number")
+            },
         )

@@ -90,12 +90,18 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
     found = row | {
         "culprit": None,
         "culprits": [],
-        "probability": max((point["probability"] for point in points if point["probability"] is not None), default=None),
+        "probability": max(
+            (point["probability"] for point in points if point["probability"] is not None),
+            default=None,
+        ),
         "change_pct": None,
         "interval_pct": None,
         "boots": len({entry["boot"] for entry in log if entry["boot"]}),
         "builds": rows(conn, _BUILDS, id=number)[0]["builds"],
-        "candidates": [{key: point[key] for key in ("commit", "subject", "probability", "state")} for point in points[1:]],
+        "candidates": [
+            {key: point[key] for key in ("commit", "subject", "probability", "state")}
+            for point in points[1:]
+        ],
         "p_none": belief.get("p_none"),
         "phase": belief.get("phase") if running else None,
         "why": belief.get("why") if running else None,
@@ -104,8 +110,17 @@ def bisection(conn: sa.Connection, id: int | str) -> Row:
         "levels": belief.get("levels"),
         "max_boots": belief.get("max_boots"),
     }
-    found |= {key: value for key, value in conclusion.items() if key not in ("id", "status", "log", "points")}
-    found |= {"id": shown("bisection", number), "status": row["status"], "points": points, "log": log}
+    found |= {
+        key: value
+        for key, value in conclusion.items()
+        if key not in ("id", "status", "log", "points")
+    }
+    found |= {
+        "id": shown("bisection", number),
+        "status": row["status"],
+        "points": points,
+        "log": log,
+    }
     found |= _context(conn, number, row)
     found |= _steering(conn, number, found)
     found["culprits"] = _shares(found["culprits"])
@@ -144,23 +159,40 @@ def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> No
     believed = {entry["idx"]: entry for entry in belief.get("posterior", [])}
     named = _named(conclusion)
     concluded = {entry["commit"]: entry for entry in conclusion.get("candidates", [])}
-    if conclusion.get("status") == "several":  # each of several was established on its own; the posterior over one culprit halves them
+    if (
+        conclusion.get("status") == "several"
+    ):  # each of several was established on its own; the posterior over one culprit halves them
         for entry in conclusion.get("culprits", []):
-            concluded[entry["commit"]] = concluded.get(entry["commit"], {}) | {"probability": entry["probability"]}
+            concluded[entry["commit"]] = concluded.get(entry["commit"], {}) | {
+                "probability": entry["probability"]
+            }
     for point in points:
-        point["probability"] = concluded.get(point["commit"], {}).get("probability", believed.get(point["idx"], {}).get("probability"))
+        point["probability"] = concluded.get(point["commit"], {}).get(
+            "probability", believed.get(point["idx"], {}).get("probability")
+        )
         point["observations"] = [entry for entry in log if entry["idx"] == point["idx"]]
         point["variant"] = shown("variant", point["variant"])
-        point |= _level([entry["mean"] for entry in point["observations"] if entry["mean"] is not None])
+        point |= _level(
+            [entry["mean"] for entry in point["observations"] if entry["mean"] is not None]
+        )
         same = concluded.get(point["commit"], believed.get(point["idx"], {})).get("state") == "same"
-        point["state"] = named.get(point["commit"]) or ("same kernel" if same else _state(point, len(points) - 1))
+        point["state"] = named.get(point["commit"]) or (
+            "same kernel" if same else _state(point, len(points) - 1)
+        )
     for entry in log:
-        entry["commit"], entry["subject"] = points[entry["idx"]]["commit"], points[entry["idx"]]["subject"]
+        entry["commit"], entry["subject"] = (
+            points[entry["idx"]]["commit"],
+            points[entry["idx"]]["subject"],
+        )
 
 
 def _level(means: list[float]) -> Row:
     """Of the boots of a point that gave a value: how many, the mean of their means and the spread between them."""
-    return {"boots": len(means), "mean": fmean(means) if means else None, "sd": stdev(means) if len(means) > 1 else None}
+    return {
+        "boots": len(means),
+        "mean": fmean(means) if means else None,
+        "sd": stdev(means) if len(means) > 1 else None,
+    }
 
 
 def _asked(points: list[Row], request: list[int]) -> Row:
@@ -172,7 +204,10 @@ def _steering(conn: sa.Connection, number: int, found: Row) -> Row:
     """What people told it, and the searches of merged branches above and below it."""
     commits = [(point["commit"], point["subject"]) for point in found["points"]]
     steers = [row | {"words": said(row, commits)} for row in rows(conn, _STEERS, id=number)]
-    branches = [_branch(bisection(conn, row["id"]), row["merged"]) for row in rows(conn, _BRANCHES, id=number)]
+    branches = [
+        _branch(bisection(conn, row["id"]), row["merged"])
+        for row in rows(conn, _BRANCHES, id=number)
+    ]
     return {
         "steers": steers,
         "resumable": found["status"] in ("inconclusive", "failed", "cancelled"),
@@ -184,12 +219,18 @@ def _steering(conn: sa.Connection, number: int, found: Row) -> Row:
 
 def _shares(culprits: list[Row]) -> list[Row]:
     """Of several culprits, how much of their effects together each one makes, in logs; one that goes against the others has a negative share."""
-    logs = [math.log1p(c["change_pct"] / 100.0) if (c.get("change_pct") or -100.0) > -100.0 else None for c in culprits]
+    logs = [
+        math.log1p(c["change_pct"] / 100.0) if (c.get("change_pct") or -100.0) > -100.0 else None
+        for c in culprits
+    ]
     known = [found for found in logs if found is not None]
     total = sum(known)
     if len(culprits) < 2 or len(known) < len(culprits) or abs(total) < 1e-12:
         return culprits
-    return [culprit | {"share": round(found / total, 4)} for culprit, found in zip(culprits, known, strict=True)]
+    return [
+        culprit | {"share": round(found / total, 4)}
+        for culprit, found in zip(culprits, known, strict=True)
+    ]
 
 
 def _branch(child: Row, merge: str) -> Row:
@@ -202,14 +243,20 @@ def _branch(child: Row, merge: str) -> Row:
         "status": child["status"],
         "over": over,
         "culprit": culprit if over else None,
-        "words": of_merge(merge, child["id"], child["status"] if over else "running", culprit, child["reason"]),
+        "words": of_merge(
+            merge, child["id"], child["status"] if over else "running", culprit, child["reason"]
+        ),
     }
 
 
 def _named(conclusion: Row) -> dict[str, str]:
     """Commit -> culprit, or suspect where several could not be told apart."""
     word = "suspect" if conclusion.get("status") == "credible_set" else "culprit"
-    commits = [*(conclusion.get("culprits") or []), *(conclusion.get("members") or []), *filter(None, [conclusion.get("culprit")])]
+    commits = [
+        *(conclusion.get("culprits") or []),
+        *(conclusion.get("members") or []),
+        *filter(None, [conclusion.get("culprit")]),
+    ]
     return {entry["commit"]: word for entry in commits}
 
 
@@ -236,7 +283,11 @@ def _context(conn: sa.Connection, number: int, row: Row) -> Row:
     return {
         "unit": policy.get("unit") or metric.get("unit"),
         "better": policy.get("better") or metric.get("better"),
-        "swing": swing and {"comparison": shown("comparison", swing["comparison"]), "change_pct": swing["change_pct"]},
+        "swing": swing
+        and {
+            "comparison": shown("comparison", swing["comparison"]),
+            "change_pct": swing["change_pct"],
+        },
         "incident": shown("incident", incident["incident"]) if incident else None,
     }
 
@@ -250,9 +301,18 @@ def _progress(conn: sa.Connection, row: Row, points: list[Row], log: list[Row]) 
     weights = [point["probability"] for point in points if point["probability"]]
     doubt = min(at_start, -sum(p * math.log2(p) for p in weights)) if weights else at_start
     confirming = sum(1 for entry in log if entry["phase"] == "confirm" and entry["seen_at"])
-    boot, build = estimate.boot_seconds(conn, row["testbox"], row["spec"]), estimate.build_seconds(conn)
-    steps = math.ceil(doubt) + sum(1 for entry in log if entry["phase"] == "ends" and not entry["seen_at"])
-    eta = None if boot is None else steps * (boot + (build or 0.0)) + max(0, _CONFIRMATION_BOOTS - confirming) * boot
+    boot, build = (
+        estimate.boot_seconds(conn, row["testbox"], row["spec"]),
+        estimate.build_seconds(conn),
+    )
+    steps = math.ceil(doubt) + sum(
+        1 for entry in log if entry["phase"] == "ends" and not entry["seen_at"]
+    )
+    eta = (
+        None
+        if boot is None
+        else steps * (boot + (build or 0.0)) + max(0, _CONFIRMATION_BOOTS - confirming) * boot
+    )
     search = (at_start - doubt) / at_start
     return {
         "progress": {
@@ -264,17 +324,39 @@ def _progress(conn: sa.Connection, row: Row, points: list[Row], log: list[Row]) 
     }
 
 
-def list_bisections(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50) -> list[Row]:
+def list_bisections(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
+) -> list[Row]:
     """Latest first; filters: tree, status, testbox, metric, origin. `best` is the commit that is suspected most."""
-    allowed = {"tree": "t.name", "status": "b.status", "testbox": "b.testbox", "metric": "b.metric", "origin": "b.origin"}
+    allowed = {
+        "tree": "t.name",
+        "status": "b.status",
+        "testbox": "b.testbox",
+        "metric": "b.metric",
+        "origin": "b.origin",
+    }
     clause, params = where(filters, allowed)
     found = []
     for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
         conclusion, belief = row.pop("conclusion") or {}, row.pop("belief") or {}
-        best = max(belief.get("posterior", []), key=lambda entry: entry["probability"], default=None)
-        more = {"culprit": conclusion.get("culprit"), "change_pct": conclusion.get("change_pct"), "probability": conclusion.get("probability")}
+        best = max(
+            belief.get("posterior", []), key=lambda entry: entry["probability"], default=None
+        )
+        more = {
+            "culprit": conclusion.get("culprit"),
+            "change_pct": conclusion.get("change_pct"),
+            "probability": conclusion.get("probability"),
+        }
         row["boots"] = conclusion.get("boots", row["boots"])
         if more["probability"] is None and best:
             more["probability"] = best["probability"]
-        found.append(row | more | {"id": shown("bisection", row["id"]), "phase": belief.get("phase"), "why": belief.get("why")})
+        found.append(
+            row
+            | more
+            | {
+                "id": shown("bisection", row["id"]),
+                "phase": belief.get("phase"),
+                "why": belief.get("why"),
+            }
+        )
     return found

@@ -33,7 +33,17 @@ SELECT DISTINCT t.name, t.state, t.reason FROM want w JOIN orders o ON o.id = w.
 WHERE {asker} = :id AND o.kind = 'boot' AND o.state IN ('waiting', 'ready') ORDER BY t.name
 """
 # A box that no attempt ever moved has no row yet: it idles.
-_NEVER = {"state": "idle", "since": None, "why": "", "attempt": None, "failures": 0, "holder": None, "until": None, "hardware": None, "screening": None}
+_NEVER = {
+    "state": "idle",
+    "since": None,
+    "why": "",
+    "attempt": None,
+    "failures": 0,
+    "holder": None,
+    "until": None,
+    "hardware": None,
+    "screening": None,
+}
 
 
 def now(conn: sa.Connection, names: Iterable[str]) -> dict[str, Row]:
@@ -47,19 +57,28 @@ def now(conn: sa.Connection, names: Iterable[str]) -> dict[str, Row]:
 def _now(row: Row) -> Row:
     screens = row["screening_boots"] > 0 and row["screened_at"] is None
     screening = {"boots": row["anchor_boots"], "of": row["screening_boots"]} if screens else None
-    kept = {key: row[key] for key in ("state", "since", "why", "failures", "holder", "until", "hardware")}
+    kept = {
+        key: row[key]
+        for key in ("state", "since", "why", "failures", "holder", "until", "hardware")
+    }
     return kept | {"attempt": _attempt(row["attempt"]), "screening": screening}
 
 
 def events(conn: sa.Connection, name: str, limit: int = 30) -> list[Row]:
     """The last changes, the latest first: {"at", "was", "state", "why", "attempt", "order"}."""
-    return [row | {"attempt": _attempt(row["attempt"]), "order": shown("order", row["order"])} for row in rows(conn, _EVENTS, name=name, limit=limit)]
+    return [
+        row | {"attempt": _attempt(row["attempt"]), "order": shown("order", row["order"])}
+        for row in rows(conn, _EVENTS, name=name, limit=limit)
+    ]
 
 
 def alerts(conn: sa.Connection, name: str | None = None) -> list[Row]:
     """What the operator was told of a testbox, the latest first; without a name, what lasts now of the whole lab."""
     where = "a.ended_at IS NULL" if name is None else "a.testbox = :name"
-    return [row | {"report": shown("report", row["report"])} for row in rows(conn, _ALERTS.format(where=where), **({"name": name} if name else {}))]
+    return [
+        row | {"report": shown("report", row["report"])}
+        for row in rows(conn, _ALERTS.format(where=where), **({"name": name} if name else {}))
+    ]
 
 
 def controller(conn: sa.Connection, name: str) -> str | None:
@@ -70,7 +89,9 @@ def controller(conn: sa.Connection, name: str) -> str | None:
 
 def facts(conn: sa.Connection, name: str) -> Row | None:
     """What its file said, the last one that it had; None for a testbox that never had one."""
-    found: Row | None = conn.execute(sa.text("SELECT facts FROM testbox WHERE name = :name"), {"name": name}).scalar()
+    found: Row | None = conn.execute(
+        sa.text("SELECT facts FROM testbox WHERE name = :name"), {"name": name}
+    ).scalar()
     return found
 
 
@@ -99,8 +120,18 @@ def waits(conn: sa.Connection, kind: Literal["comparison", "bisection"], number:
 def words(found: Row) -> str:
     """What a testbox does, in a few words, from its row: `running`, `drained`, `idle, screening 3 of 10 boots`."""
     state, wish, screening = found["now"]["state"], found["state"], found["now"]["screening"]
-    said = state if wish in ("active", state) else wish if state == "idle" else f"{wish}, still {state}"
-    return f"{said}, screening {screening['boots']} of {screening['of']} boots" if screening else str(said)
+    said = (
+        state
+        if wish in ("active", state)
+        else wish
+        if state == "idle"
+        else f"{wish}, still {state}"
+    )
+    return (
+        f"{said}, screening {screening['boots']} of {screening['of']} boots"
+        if screening
+        else str(said)
+    )
 
 
 def _attempt(number: int | None) -> str | None:

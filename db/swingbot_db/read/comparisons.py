@@ -48,7 +48,10 @@ WITH side AS (
                AND x.series IN ('', 'c' || s.id) AND x.k >= s.first_k AND x.k < s.first_k + s.boots
 )
 """
-_BOOTS = _SIDES + "SELECT side, id, order_id, testbox, spec, k, outcome, reason, seconds, booted_at FROM of_side ORDER BY testbox, spec, k, side"
+_BOOTS = (
+    _SIDES
+    + "SELECT side, id, order_id, testbox, spec, k, outcome, reason, seconds, booted_at FROM of_side ORDER BY testbox, spec, k, side"
+)
 _FACTS = _SIDES + "SELECT side, testbox, spec, k, facts FROM of_side"
 _SAMPLES = _SIDES + (
     "SELECT x.side, x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
@@ -77,12 +80,23 @@ LEFT JOIN comparison_row r ON r.comparison = c.id
 GROUP BY c.id, t.name, base.commit, base.subject, head.commit, head.subject
 ORDER BY c.id DESC LIMIT :limit
 """
-_VERDICTS = ("worse", "changed", "invalid", "unclear", "better", "same")  # what a reader wants to see first
+_VERDICTS = (
+    "worse",
+    "changed",
+    "invalid",
+    "unclear",
+    "better",
+    "same",
+)  # what a reader wants to see first
 
 
 def _is_counter(detail: Row) -> bool:
     """Counters explain; the benchmark's own metrics are what a comparison is about."""
-    return bool(detail["class"] != "benchmark") if detail.get("class") else detail["metric"].startswith("perf-stat.")
+    return (
+        bool(detail["class"] != "benchmark")
+        if detail.get("class")
+        else detail["metric"].startswith("perf-stat.")
+    )
 
 
 def comparison(conn: sa.Connection, id: int | str) -> Row:
@@ -97,7 +111,10 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     number = row["id"]
     sides = variants(conn, (row["base"], row["head"]))
     base, head = sides[row["base"]], sides[row["head"]]
-    boots = [boot | {"id": shown("boot", boot["id"]), "order": shown("order", boot.pop("order_id"))} for boot in rows(conn, _BOOTS, id=number)]
+    boots = [
+        boot | {"id": shown("boot", boot["id"]), "order": shown("order", boot.pop("order_id"))}
+        for boot in rows(conn, _BOOTS, id=number)
+    ]
     parts = rows(conn, _PARTS, id=number)
     facts = {
         "id": shown("comparison", number),
@@ -113,10 +130,14 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
     }
     row |= facts
     row.pop("tree_id")
-    row["orders"] = [order | {"id": shown("order", order["id"])} for order in rows(conn, _ORDERS, id=number)]
+    row["orders"] = [
+        order | {"id": shown("order", order["id"])} for order in rows(conn, _ORDERS, id=number)
+    ]
     row["progress"] = _progress(row, base, head)
     is_open = row["status"] in ("waiting", "running")
-    row["waits"] = boxes.waits(conn, "comparison", number) if is_open and row["kind"] != "anchor" else []
+    row["waits"] = (
+        boxes.waits(conn, "comparison", number) if is_open and row["kind"] != "anchor" else []
+    )
     row["eta_seconds"] = _eta(conn, row) if is_open and not row["waits"] else None
     return row
 
@@ -125,8 +146,17 @@ def rows_of(conn: sa.Connection, number: int) -> list[Row]:
     """The rows of a comparison, as `comparison` gives them."""
     found = []
     for row in rows(conn, _ROWS, id=number):
-        more = {"label": row["label"], "swing": row["swing"], "swing_state": row["swing_state"], "bisection": shown("bisection", row["bisection"])}
-        more |= {"swing_source": row["swing_source"], "proof": shown("comparison", row["proof"]), "evidence": row["evidence"]}
+        more = {
+            "label": row["label"],
+            "swing": row["swing"],
+            "swing_state": row["swing_state"],
+            "bisection": shown("bisection", row["bisection"]),
+        }
+        more |= {
+            "swing_source": row["swing_source"],
+            "proof": shown("comparison", row["proof"]),
+            "evidence": row["evidence"],
+        }
         found.append(row["detail"] | more | {"counter": _is_counter(row["detail"])})
     return sorted(found, key=_importance)
 
@@ -164,11 +194,24 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
     first_order = min((int(order["id"][1:]) for order in row["orders"]), default=0)
     left = []
     for part in row["parts"]:
-        have = len({boot["id"] for boot in row["boot_list"] if (boot["testbox"], boot["spec"]) == (part["testbox"], part["spec"])})
+        have = len(
+            {
+                boot["id"]
+                for boot in row["boot_list"]
+                if (boot["testbox"], boot["spec"]) == (part["testbox"], part["spec"])
+            }
+        )
         each = done["boots_total"] // max(1, len(row["parts"]))
         ahead = estimate.queued_before(conn, part["testbox"], first_order) if first_order else 0
-        left.append((max(0, each - have) + ahead, estimate.boot_seconds(conn, part["testbox"], part["spec"])))
-    return estimate.remaining_seconds(done["builds_total"] - done["builds"], estimate.build_seconds(conn), left)
+        left.append(
+            (
+                max(0, each - have) + ahead,
+                estimate.boot_seconds(conn, part["testbox"], part["spec"]),
+            )
+        )
+    return estimate.remaining_seconds(
+        done["builds_total"] - done["builds"], estimate.build_seconds(conn), left
+    )
 
 
 def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
@@ -177,12 +220,23 @@ def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:
     return [row | {"boot": shown("boot", row["boot"])} for row in rows(conn, _SAMPLES, id=number)]
 
 
-def list_comparisons(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50) -> list[Row]:
+def list_comparisons(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
+) -> list[Row]:
     """Latest first; filters: tree, status, kind, testbox."""
     testbox = (filters or {}).get("testbox")
-    clause, params = where({k: v for k, v in (filters or {}).items() if k != "testbox"}, {"tree": "t.name", "status": "c.status", "kind": "c.kind"})
+    clause, params = where(
+        {k: v for k, v in (filters or {}).items() if k != "testbox"},
+        {"tree": "t.name", "status": "c.status", "kind": "c.kind"},
+    )
     if testbox:
-        clause += (" AND " if clause else "WHERE ") + "EXISTS (SELECT 1 FROM comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)"
+        clause += (
+            (" AND " if clause else "WHERE ")
+            + "EXISTS (SELECT 1 FROM comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)"
+        )
         params["box"] = testbox
     found = rows(conn, _LIST.format(where=clause), limit=limit, **params)
-    return [row | {"id": shown("comparison", row["id"]), "testboxes": row["testboxes"] or []} for row in found]
+    return [
+        row | {"id": shown("comparison", row["id"]), "testboxes": row["testboxes"] or []}
+        for row in found
+    ]

@@ -43,8 +43,14 @@ def queued_before(conn: sa.Connection, testbox: str, order: int) -> int:
     return int(row["orders"]) if row else 0
 
 
-def remaining_seconds(builds: int, build_each: float | None, boots_by_box: list[tuple[int, float | None]]) -> float | None:
+def remaining_seconds(
+    builds: int, build_each: float | None, boots_by_box: list[tuple[int, float | None]]
+) -> float | None:
     """Builds one after the other, then boots; testboxes work side by side, so the slowest counts. None if a needed figure is unknown."""
-    if (builds and build_each is None) or any(boots and each is None for boots, each in boots_by_box):
+    if (builds and build_each is None) or any(
+        boots and each is None for boots, each in boots_by_box
+    ):
         return None
-    return builds * (build_each or 0.0) + max((boots * (each or 0.0) for boots, each in boots_by_box), default=0.0)
+    return builds * (build_each or 0.0) + max(
+        (boots * (each or 0.0) for boots, each in boots_by_box), default=0.0
+    )

@@ -14,8 +14,15 @@ from .rows import Row
 
 def sheet_of(facts: Mapping[str, Any], build: Mapping[str, Any] | None) -> dict[str, list[Row]]:
     """Every fact of the list by group, `value` None where it is not known; what the kernel build tells is among them."""
-    of_build = {"config_sha256": build["config_sha256"], "compiler": build["compiler_version"]} if build else {}
-    return {group: [asdict(line) for line in lines] for group, lines in sheet({**facts, **of_build}).items()}
+    of_build = (
+        {"config_sha256": build["config_sha256"], "compiler": build["compiler_version"]}
+        if build
+        else {}
+    )
+    return {
+        group: [asdict(line) for line in lines]
+        for group, lines in sheet({**facts, **of_build}).items()
+    }
 
 
 def facts_differ(boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
@@ -26,9 +33,18 @@ def facts_differ(boots: Sequence[Row], parts: Sequence[Row]) -> list[Row]:
     """
     found = []
     for part in parts:
-        own = [boot for boot in boots if (boot["testbox"], boot["spec"]) == (part["testbox"], part["spec"])]
-        base, head = ({boot["k"]: boot["facts"] for boot in own if boot["side"] == side} for side in ("base", "head"))
-        meant = [{*job.get("demand", ()), *job.get("compare_fact", ())} for job in part["unit_jobs"]]
+        own = [
+            boot
+            for boot in boots
+            if (boot["testbox"], boot["spec"]) == (part["testbox"], part["spec"])
+        ]
+        base, head = (
+            {boot["k"]: boot["facts"] for boot in own if boot["side"] == side}
+            for side in ("base", "head")
+        )
+        meant = [
+            {*job.get("demand", ()), *job.get("compare_fact", ())} for job in part["unit_jobs"]
+        ]
         compared = set.intersection(*meant) if meant else set()
         made = differences(base, head, paired=bool(part["repeatable"]), compared=compared)
         found += [{"testbox": part["testbox"]} | difference.to_json() for difference in made]

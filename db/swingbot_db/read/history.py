@@ -26,20 +26,50 @@ GROUP BY v.commit, v.id, v.subject, x.id ORDER BY x.id
 MOST = 60  # tips of one picture
 
 
-def history(conn: sa.Connection, *, tree: str, testbox: str, unit_job: str, metric: str, also: Iterable[str] = ()) -> list[Row]:
+def history(
+    conn: sa.Connection,
+    *,
+    tree: str,
+    testbox: str,
+    unit_job: str,
+    metric: str,
+    also: Iterable[str] = (),
+) -> list[Row]:
     """The last tips of the branch, oldest first, each {commit, subject, variant, place, boots: [{boot, mean, runs, booted_at}]}; then the commits `also`.
 
     `place` is the number of the tip, from 0; None for a commit that was never a tip. What was not measured here is left out.
     """
     changes = list(reversed(rows(conn, _TIPS, tree=tree, most=MOST)))
-    tips = list(dict.fromkeys([*(change["old_commit"] for change in changes[:1]), *(change["new_commit"] for change in changes)]))
+    tips = list(
+        dict.fromkeys(
+            [
+                *(change["old_commit"] for change in changes[:1]),
+                *(change["new_commit"] for change in changes),
+            ]
+        )
+    )
     found: dict[str, Row] = {}
     wanted = [*tips, *(commit for commit in also if commit not in tips)]
-    for row in rows(conn, _LEVELS, tree=tree, testbox=testbox, unit_job=unit_job, metric=metric, commits=wanted):
+    for row in rows(
+        conn, _LEVELS, tree=tree, testbox=testbox, unit_job=unit_job, metric=metric, commits=wanted
+    ):
         place = tips.index(row["commit"]) if row["commit"] in tips else None
         entry = found.setdefault(
             row["commit"],
-            {"commit": row["commit"], "subject": row["subject"], "variant": shown("variant", row["variant"]), "place": place, "boots": []},
+            {
+                "commit": row["commit"],
+                "subject": row["subject"],
+                "variant": shown("variant", row["variant"]),
+                "place": place,
+                "boots": [],
+            },
         )
-        entry["boots"].append({"boot": shown("boot", row["boot"]), "mean": row["mean"], "runs": row["runs"], "booted_at": row["booted_at"]})
+        entry["boots"].append(
+            {
+                "boot": shown("boot", row["boot"]),
+                "mean": row["mean"],
+                "runs": row["runs"],
+                "booted_at": row["booted_at"],
+            }
+        )
     return [found[commit] for commit in wanted if commit in found]

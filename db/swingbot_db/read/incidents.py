@@ -17,7 +17,17 @@ from .rows import Row, by_id, rows, shown, where
 
 # What a report can prove, in the order of the mail. A gate that no code has tried yet is "not run", never "pass".
 GATES = ("reproduced", "confirmed", "revert", "tip", "series_end", "layout", "code_executed")
-_OF_BISECTION = ("id", "status", "metric", "unit_job", "testbox", "probability", "change_pct", "interval_pct", "boots")
+_OF_BISECTION = (
+    "id",
+    "status",
+    "metric",
+    "unit_job",
+    "testbox",
+    "probability",
+    "change_pct",
+    "interval_pct",
+    "boots",
+)
 
 _INCIDENT = """
 SELECT i.id, i.status, i.comparison, i.created_at, i.merged_into, i.fixed_by, i.fix_check, t.name AS tree, v.commit, v.subject, v.author, v.id AS variant
@@ -29,7 +39,9 @@ _SIGHTINGS = """
 SELECT s.bisection, s.comparison, s.report, nullif(s.patch_id, '') AS patch_id, s.seen_at, t.name AS tree, t.branch, v.commit, v.subject, b.testbox, b.metric
 FROM sighting s JOIN variant v ON v.id = s.culprit JOIN tree t ON t.id = v.tree JOIN bisection b ON b.id = s.bisection WHERE s.incident = :id ORDER BY s.id
 """
-_HISTORY = "SELECT act, who, reason, detail, at FROM incident_event WHERE incident = :id ORDER BY id"
+_HISTORY = (
+    "SELECT act, who, reason, detail, at FROM incident_event WHERE incident = :id ORDER BY id"
+)
 _DUPLICATES = "SELECT id FROM incident WHERE merged_into = :id ORDER BY id"
 _REPORT = """
 SELECT r.id, r.incident, r.kind, r.revision, r.state, r.message_id, r.to_addrs AS "to", r.cc_addrs AS cc, r.subject, r.body, r.created_at, r.sent_at,
@@ -59,18 +71,29 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
     """
     row = by_id(conn, _INCIDENT, "incident", id, plural="incidents")
     number = row["id"]
-    bisections = [bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=number)]
-    reports = [report | {"id": shown("report", report["id"])} for report in rows(conn, _REPORTS, id=number)]
+    bisections = [
+        bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=number)
+    ]
+    reports = [
+        report | {"id": shown("report", report["id"])} for report in rows(conn, _REPORTS, id=number)
+    ]
     sightings = rows(conn, _SIGHTINGS, id=number)
     proof = gates(conn, number)
     return {
         "id": shown("incident", number),
         "status": row["status"],
         "tree": row["tree"],
-        "culprit": {"commit": row["commit"], "subject": row["subject"], "author": row["author"], "variant": shown("variant", row["variant"])},
+        "culprit": {
+            "commit": row["commit"],
+            "subject": row["subject"],
+            "author": row["author"],
+            "variant": shown("variant", row["variant"]),
+        },
         "comparison": shown("comparison", row["comparison"]),
         "rows": comparison(conn, row["comparison"])["rows"] if row["comparison"] else [],
-        "impact": [impact.to_json() for impact in impacts(_everywhere(conn, row["comparison"], sightings))],
+        "impact": [
+            impact.to_json() for impact in impacts(_everywhere(conn, row["comparison"], sightings))
+        ],
         "sightings": [_sighting(found) for found in sightings],
         "reports": [report["id"] for report in reports],
         "report_list": reports,
@@ -79,7 +102,9 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
         "gates": proof,
         "evidence": _evidence(bisections, proof),
         "merged_into": shown("incident", row["merged_into"]),
-        "duplicates": [shown("incident", found["id"]) for found in rows(conn, _DUPLICATES, id=number)],
+        "duplicates": [
+            shown("incident", found["id"]) for found in rows(conn, _DUPLICATES, id=number)
+        ],
         "fixed_by": row["fixed_by"],
         "fix_check": shown("comparison", row["fix_check"]),
         "history": rows(conn, _HISTORY, id=number),
@@ -88,7 +113,9 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
 
 
 def _sighting(found: Row) -> Row:
-    return found | {kind: shown(kind, found[kind]) for kind in ("bisection", "comparison", "report")}
+    return found | {
+        kind: shown(kind, found[kind]) for kind in ("bisection", "comparison", "report")
+    }
 
 
 def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[Row]:
@@ -100,7 +127,12 @@ def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> l
     for number in sorted(places):
         place = places[number]
         for row in rows_of(conn, number):
-            more = {"tree": place["tree"], "branch": place["branch"], "commit": place["commit"], "comparison": shown("comparison", number)}
+            more = {
+                "tree": place["tree"],
+                "branch": place["branch"],
+                "commit": place["commit"],
+                "comparison": shown("comparison", number),
+            }
             found[place["tree"], row["testbox"], row["unit_job"], row["metric"]] = row | more
     return [row for row in found.values() if not row["counter"]]
 
@@ -122,7 +154,9 @@ def report(conn: sa.Connection, id: int | str) -> Row:
     row = by_id(conn, _REPORT, "report", id, plural="reports")
     message = row.pop("message")
     row["mail"] = bytes(message).decode("utf-8", "replace") if message is not None else None
-    bisections = [bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=row["incident"])]
+    bisections = [
+        bisection(conn, found["bisection"]) for found in rows(conn, _BISECTIONS, id=row["incident"])
+    ]
     return row | {
         **moderated(conn, row["id"]),
         "id": shown("report", row["id"]),
@@ -131,19 +165,39 @@ def report(conn: sa.Connection, id: int | str) -> Row:
     }
 
 
-def list_incidents(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50) -> list[Row]:
+def list_incidents(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
+) -> list[Row]:
     """Latest first; filters: tree, status."""
     clause, params = where(filters, {"tree": "t.name", "status": "i.status"})
     found = []
     for row in rows(conn, _LIST.format(where=clause), limit=limit, **params):
         culprit = {"commit": row.pop("commit"), "subject": row.pop("subject")}
-        ids = {"bisections": [shown("bisection", n) for n in row["bisections"] or []], "reports": [shown("report", n) for n in row["reports"] or []]}
-        found.append(row | ids | {"id": shown("incident", row["id"]), "culprit": culprit, "merged_into": shown("incident", row["merged_into"])})
+        ids = {
+            "bisections": [shown("bisection", n) for n in row["bisections"] or []],
+            "reports": [shown("report", n) for n in row["reports"] or []],
+        }
+        found.append(
+            row
+            | ids
+            | {
+                "id": shown("incident", row["id"]),
+                "culprit": culprit,
+                "merged_into": shown("incident", row["merged_into"]),
+            }
+        )
     return found
 
 
-def list_reports(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50) -> list[Row]:
+def list_reports(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
+) -> list[Row]:
     """Latest first; filters: state, kind, incident (a number)."""
-    clause, params = where(filters, {"state": "r.state", "kind": "r.kind", "incident": "r.incident"})
+    clause, params = where(
+        filters, {"state": "r.state", "kind": "r.kind", "incident": "r.incident"}
+    )
     found = rows(conn, _LIST_REPORTS.format(where=clause), limit=limit, **params)
-    return [row | {"id": shown("report", row["id"]), "incident": shown("incident", row["incident"])} for row in found]
+    return [
+        row | {"id": shown("report", row["id"]), "incident": shown("incident", row["incident"])}
+        for row in found
+    ]

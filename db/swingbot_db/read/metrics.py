@@ -41,4 +41,6 @@ def figures(conn: sa.Connection) -> dict[str, list[Row]]:
 
 
 def _is_there(conn: sa.Connection, name: str) -> bool:
-    return name not in _NEEDS or bool(rows(conn, "SELECT to_regclass(:name) IS NOT NULL AS there", name=_NEEDS[name])[0]["there"])
+    return name not in _NEEDS or bool(
+        rows(conn, "SELECT to_regclass(:name) IS NOT NULL AS there", name=_NEEDS[name])[0]["there"]
+    )

@@ -31,9 +31,17 @@ def waiting(conn: sa.Connection) -> Row:
     """The moderation queue: `held` and `unknown` reports with the exact mail, improvements kept as `drafts`, the mail `switch`, and all `classes`."""
     return {
         "switch": switch(conn),
-        "held": _facts(conn, f"{_COLUMNS} WHERE r.state IN ('held', 'unknown') ORDER BY r.id LIMIT {_MOST}", mail=True),
-        "drafts": _facts(conn, f"{_COLUMNS} WHERE r.state = 'draft' ORDER BY r.id DESC LIMIT {_MOST}"),
-        "waiting": conn.execute(sa.text("SELECT count(*) FROM report WHERE state IN ('held', 'unknown')")).scalar_one(),
+        "held": _facts(
+            conn,
+            f"{_COLUMNS} WHERE r.state IN ('held', 'unknown') ORDER BY r.id LIMIT {_MOST}",
+            mail=True,
+        ),
+        "drafts": _facts(
+            conn, f"{_COLUMNS} WHERE r.state = 'draft' ORDER BY r.id DESC LIMIT {_MOST}"
+        ),
+        "waiting": conn.execute(
+            sa.text("SELECT count(*) FROM report WHERE state IN ('held', 'unknown')")
+        ).scalar_one(),
         "classes": report_classes(conn),
     }
 
@@ -42,8 +50,14 @@ def outgoing(conn: sa.Connection) -> Row:
     """The outbox: what is on its way with its tries and last error, then what left or was dropped last; and the mail `switch`."""
     return {
         "switch": switch(conn),
-        "open": _facts(conn, f"{_COLUMNS} WHERE r.state IN ('queued', 'sending', 'unknown') ORDER BY o.next_try, r.id LIMIT 200"),
-        "over": _facts(conn, f"{_COLUMNS} WHERE r.state IN ('sent', 'dropped') ORDER BY coalesce(r.sent_at, r.created_at) DESC, r.id DESC LIMIT {_MOST}"),
+        "open": _facts(
+            conn,
+            f"{_COLUMNS} WHERE r.state IN ('queued', 'sending', 'unknown') ORDER BY o.next_try, r.id LIMIT 200",
+        ),
+        "over": _facts(
+            conn,
+            f"{_COLUMNS} WHERE r.state IN ('sent', 'dropped') ORDER BY coalesce(r.sent_at, r.created_at) DESC, r.id DESC LIMIT {_MOST}",
+        ),
     }
 
 
@@ -51,7 +65,13 @@ def switch(conn: sa.Connection) -> Row:
     """Whether mail is stopped in the database (`mail.stop` in the settings is another switch), since when, by whom and why."""
     found = moderation.switch(conn)
     sending = [shown("report", number) for number in found.sending]
-    return {"stopped": found.stopped, "who": found.who, "why": found.why, "at": plain(found.at), "sending": sending}
+    return {
+        "stopped": found.stopped,
+        "who": found.who,
+        "why": found.why,
+        "at": plain(found.at),
+        "sending": sending,
+    }
 
 
 def report_classes(conn: sa.Connection) -> list[Row]:
@@ -76,18 +96,29 @@ def _facts(conn: sa.Connection, query: str, *, mail: bool = False, **params: Any
     found = rows(conn, query, **params)
     acts: dict[int, list[Row]] = {}
     for act in moderation.acts(conn, [row["id"] for row in found], most=1000):
-        acts.setdefault(act.report, []).append({"act": act.act, "who": act.who, "why": act.why, "was": act.was, "at": plain(act.at)})
+        acts.setdefault(act.report, []).append(
+            {"act": act.act, "who": act.who, "why": act.why, "was": act.was, "at": plain(act.at)}
+        )
     for row in found:
         message, incident = bytes(row.pop("message") or b""), row["incident"]
         metric, testbox, passed = row.pop("metric"), row.pop("testbox"), row.pop("passed")
         row |= {
             "acts": acts.get(row["id"], []),
             "class": {"metric": metric, "testbox": testbox, "gates": passed} if metric else None,
-            "left_out": [{"address": address, "reason": reason} for address, reason in row["left_out"]],
+            "left_out": [
+                {"address": address, "reason": reason} for address, reason in row["left_out"]
+            ],
             "id": shown("report", row["id"]),
             "incident": shown("incident", row["incident"]),
         }
         if mail:
-            row["gates"] = [{name: gate[name] for name in ("gate", "status", "reason")} for gate in gates(conn, incident)] if incident else []
+            row["gates"] = (
+                [
+                    {name: gate[name] for name in ("gate", "status", "reason")}
+                    for gate in gates(conn, incident)
+                ]
+                if incident
+                else []
+            )
             row["mail"] = message.decode("utf-8", "replace").replace("\r\n", "\n")
     return found

@@ -18,14 +18,25 @@ WHERE c.kind = 'anchor' AND p.testbox = :name ORDER BY c.id DESC LIMIT 10
 
 def noise_records(conn: sa.Connection, testbox: str) -> list[Row]:
     """One row a unit job and metric: `run`, `boot`, `boot_mean`, `pair`, `day`, `layout` as {"sd", "df"} (sd None where nothing is known), how many boots."""
-    return [{key: row[key] for key in ("unit_job", "metric", "through", "at")} | plain_record(row["detail"]) for row in rows(conn, _RECORDS, name=testbox)]
+    return [
+        {key: row[key] for key in ("unit_job", "metric", "through", "at")}
+        | plain_record(row["detail"])
+        for row in rows(conn, _RECORDS, name=testbox)
+    ]
 
 
 def anchors(conn: sa.Connection, testbox: str) -> list[Row]:
     """The last ten times that the testbox booted its anchor; `reason` says what it showed, None where all was well."""
-    return [row | {"id": shown("comparison", row["id"])} for row in rows(conn, _ANCHORS, name=testbox)]
+    return [
+        row | {"id": shown("comparison", row["id"])} for row in rows(conn, _ANCHORS, name=testbox)
+    ]
 
 
 def plain_record(detail: Row) -> Row:
     """What is not known is None, never 0."""
-    return {key: {**value, "sd": value["sd"] if value["df"] else None} if isinstance(value, dict) else value for key, value in detail.items()}
+    return {
+        key: {**value, "sd": value["sd"] if value["df"] else None}
+        if isinstance(value, dict)
+        else value
+        for key, value in detail.items()
+    }

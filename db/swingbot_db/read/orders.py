@@ -26,7 +26,9 @@ SELECT d.attempt, d.number, d.builder, d.external_id, d.state, d.bb_buildset, d.
        d.bb_builder, d.bb_number, d.result, d.created_at, d.placed_at, d.ended_at
 FROM dispatch d JOIN attempt a ON a.id = d.attempt WHERE a.order_id = :id ORDER BY d.id
 """
-_WANTED_BY = "SELECT comparison, bisection FROM want WHERE order_id = :id ORDER BY comparison, bisection"
+_WANTED_BY = (
+    "SELECT comparison, bisection FROM want WHERE order_id = :id ORDER BY comparison, bisection"
+)
 _BUILD = """
 SELECT kb.build_key, kb.status, kb.image_sha256, kb.compiler_version, kb.sizes, kb.errors, kb.files, kb.seconds,
        kb.cached, kb.origin, kb.built_at, a.order_id, a.id AS attempt
@@ -63,18 +65,35 @@ def order(conn: sa.Connection, id: int | str) -> Row:
     attempts = []
     for attempt in rows(conn, _ATTEMPTS, id=number):
         own = [dispatch for dispatch in dispatches if dispatch["attempt"] == attempt["id"]]
-        attempts.append(attempt | {"id": shown("attempt", attempt["id"]), "dispatches": own, "files": (attempt["outcome"] or {}).get("files") or {}})
+        attempts.append(
+            attempt
+            | {
+                "id": shown("attempt", attempt["id"]),
+                "dispatches": own,
+                "files": (attempt["outcome"] or {}).get("files") or {},
+            }
+        )
     for dispatch in dispatches:
         dispatch["attempt"] = shown("attempt", dispatch["attempt"])
-    wanted = [shown("comparison", want["comparison"]) or shown("bisection", want["bisection"]) for want in rows(conn, _WANTED_BY, id=number)]
+    wanted = [
+        shown("comparison", want["comparison"]) or shown("bisection", want["bisection"])
+        for want in rows(conn, _WANTED_BY, id=number)
+    ]
     build = _build(conn, row["build_key"]) if row["kind"] == "build" else None
-    ids = {"id": shown("order", number), "variant": shown("variant", row["variant"]), "boot": shown("boot", row["boot"])}
+    ids = {
+        "id": shown("order", number),
+        "variant": shown("variant", row["variant"]),
+        "boot": shown("boot", row["boot"]),
+    }
     return row | ids | {"attempts": attempts, "wanted_by": wanted, "kernel_build": build}
 
 
 def _build(conn: sa.Connection, key: str) -> Row | None:
     found = first(conn, _BUILD, key=key)
-    return found and found | {"order": shown("order", found.pop("order_id")), "attempt": shown("attempt", found["attempt"])}
+    return found and found | {
+        "order": shown("order", found.pop("order_id")),
+        "attempt": shown("attempt", found["attempt"]),
+    }
 
 
 def kernel(conn: sa.Connection, key: str) -> Row:
@@ -83,17 +102,29 @@ def kernel(conn: sa.Connection, key: str) -> Row:
     if found is None:
         raise _no_build(conn, key)
     image = found["image_sha256"]
-    found["variants"] = [row | {"id": shown("variant", row["id"])} for row in rows(conn, _VARIANTS_OF_KEY, key=key)]
-    found["boots"] = [row | {"id": shown("boot", row["id"])} for row in rows(conn, _BOOTS_OF_IMAGE, image=image)] if image else []
-    found["same_image"] = [row["build_key"] for row in rows(conn, _SAME_IMAGE, image=image, key=key)] if image else []
+    found["variants"] = [
+        row | {"id": shown("variant", row["id"])} for row in rows(conn, _VARIANTS_OF_KEY, key=key)
+    ]
+    found["boots"] = (
+        [row | {"id": shown("boot", row["id"])} for row in rows(conn, _BOOTS_OF_IMAGE, image=image)]
+        if image
+        else []
+    )
+    found["same_image"] = (
+        [row["build_key"] for row in rows(conn, _SAME_IMAGE, image=image, key=key)] if image else []
+    )
     return found
 
 
 def _no_build(conn: sa.Connection, key: str) -> NotFound:
     waiting = first(conn, "SELECT id, state FROM orders WHERE key = 'build:' || :key", key=key)
     if waiting:
-        return NotFound(f"this kernel is not built yet: order {shown('order', waiting['id'])} is {waiting['state']}")
-    return NotFound("there is no kernel build with this key; a key is the 64 hex digits that an order or a boot shows")
+        return NotFound(
+            f"this kernel is not built yet: order {shown('order', waiting['id'])} is {waiting['state']}"
+        )
+    return NotFound(
+        "there is no kernel build with this key; a key is the 64 hex digits that an order or a boot shows"
+    )
 
 
 def boot(conn: sa.Connection, id: int | str) -> Row:
@@ -102,15 +133,42 @@ def boot(conn: sa.Connection, id: int | str) -> Row:
     number = row["id"]
     samples: dict[int, dict[str, list[float]]] = {}
     for sample in rows(conn, _SAMPLES, id=number):
-        samples.setdefault(sample["run"], {}).setdefault(sample["metric"], []).append(sample["value"])
+        samples.setdefault(sample["run"], {}).setdefault(sample["metric"], []).append(
+            sample["value"]
+        )
     runs = []
     for run in rows(conn, _RUNS, id=number):
         runs.append(run | {"samples": samples.get(run.pop("id"), {})})
-    ids = {"id": shown("boot", number), "order": shown("order", row.pop("order_id")), "variant": shown("variant", row["variant"])}
-    return row | ids | {"runs": runs, "sheet": sheet_of(row["facts"], first(conn, _CONFIG, key=row["build_key"]))}
+    ids = {
+        "id": shown("boot", number),
+        "order": shown("order", row.pop("order_id")),
+        "variant": shown("variant", row["variant"]),
+    }
+    return (
+        row
+        | ids
+        | {
+            "runs": runs,
+            "sheet": sheet_of(row["facts"], first(conn, _CONFIG, key=row["build_key"])),
+        }
+    )
 
 
-def list_orders(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100) -> list[Row]:
+def list_orders(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100
+) -> list[Row]:
     """Latest first; filters: kind, state, testbox, tree, series."""
-    clause, params = where(filters, {"kind": "o.kind", "state": "o.state", "testbox": "o.testbox", "tree": "t.name", "series": "o.series"})
-    return [row | {"id": shown("order", row["id"])} for row in rows(conn, _LIST.format(where=clause), limit=limit, **params)]
+    clause, params = where(
+        filters,
+        {
+            "kind": "o.kind",
+            "state": "o.state",
+            "testbox": "o.testbox",
+            "tree": "t.name",
+            "series": "o.series",
+        },
+    )
+    return [
+        row | {"id": shown("order", row["id"])}
+        for row in rows(conn, _LIST.format(where=clause), limit=limit, **params)
+    ]

@@ -55,7 +55,10 @@ _TOTALS = """SELECT (SELECT count(*) FROM kernel_build WHERE NOT cached) AS buil
 
 def reachable(conn: sa.Connection) -> Row:
     """What /healthz says when the database answers and our tables are there."""
-    return rows(conn, "SELECT count(*) AS orders_open FROM orders WHERE state IN ('waiting', 'ready', 'running')")[0]
+    return rows(
+        conn,
+        "SELECT count(*) AS orders_open FROM orders WHERE state IN ('waiting', 'ready', 'running')",
+    )[0]
 
 
 def status(conn: sa.Connection) -> Row:
@@ -72,10 +75,17 @@ def status(conn: sa.Connection) -> Row:
         "running": running,
         "testboxes": testboxes,
         "trees": trees,
-        "comparisons": [comparison(conn, row["id"]) for row in list_comparisons(conn, {"status": "waiting,running"}, 10)],
-        "bisections": [bisection(conn, row["id"]) for row in list_bisections(conn, {"status": "running"}, 10)],
+        "comparisons": [
+            comparison(conn, row["id"])
+            for row in list_comparisons(conn, {"status": "waiting,running"}, 10)
+        ],
+        "bisections": [
+            bisection(conn, row["id"]) for row in list_bisections(conn, {"status": "running"}, 10)
+        ],
         "recent_comparisons": list_comparisons(conn, {"status": "done,failed,cancelled"}, 8),
-        "recent_bisections": [row for row in list_bisections(conn, None, 12) if row["status"] != "running"][:8],
+        "recent_bisections": [
+            row for row in list_bisections(conn, None, 12) if row["status"] != "running"
+        ][:8],
         "incidents": list_incidents(conn, None, 5),
         "swings": [_swing(row) for row in rows(conn, _SWINGS, limit=8)],
         "reports": list_reports(conn, None, 8),
@@ -84,7 +94,10 @@ def status(conn: sa.Connection) -> Row:
 
 
 def _swing(row: Row) -> Row:
-    return row | {"comparison": shown("comparison", row["comparison"]), "bisection": shown("bisection", row["bisection"])}
+    return row | {
+        "comparison": shown("comparison", row["comparison"]),
+        "bisection": shown("bisection", row["bisection"]),
+    }
 
 
 def _queue(conn: sa.Connection) -> dict[str, dict[str, int]]:
@@ -95,21 +108,48 @@ def _queue(conn: sa.Connection) -> dict[str, dict[str, int]]:
 
 
 def _problems(conn: sa.Connection, testboxes: list[Row], trees: list[Row]) -> list[Row]:
-    problems = [_problem(f"tree {row['name']}: {row['problem']}", f"/tree/{row['name']}") for row in trees if row["problem"]]
-    problems += [_problem(text, f"/testbox/{row['name']}") for row in testboxes if (text := boxes.trouble(row))]
-    problems += [_problem(f"{row['reason']}; see whether master, workers and loop are up", "/orders") for row in boxes.alerts(conn) if row["kind"] == "stuck"]
+    problems = [
+        _problem(f"tree {row['name']}: {row['problem']}", f"/tree/{row['name']}")
+        for row in trees
+        if row["problem"]
+    ]
+    problems += [
+        _problem(text, f"/testbox/{row['name']}")
+        for row in testboxes
+        if (text := boxes.trouble(row))
+    ]
+    problems += [
+        _problem(f"{row['reason']}; see whether master, workers and loop are up", "/orders")
+        for row in boxes.alerts(conn)
+        if row["kind"] == "stuck"
+    ]
     for row in rows(conn, _FAILED_REQUESTS):
         id = shown(row["kind"], row["id"])
-        problems.append(_problem(f"{row['kind']} {id} failed: {row['reason'] or 'no reason was recorded'}", f"/{row['kind']}/{id}"))
+        problems.append(
+            _problem(
+                f"{row['kind']} {id} failed: {row['reason'] or 'no reason was recorded'}",
+                f"/{row['kind']}/{id}",
+            )
+        )
     for row in rows(conn, _INVALID_BOOTS):
         text = f"testbox {row['testbox']}: {row['boots']} boots of the last day do not count; the last was {row['reason']}"
         problems.append(_problem(text, f"/boot/{shown('boot', row['last'])}"))
     for row in rows(conn, _FAILED_ORDERS):
         id = shown("order", row["id"])
-        problems.append(_problem(f"{row['kind']} order {id} failed: {row['reason'] or 'no reason was recorded'}", f"/order/{id}"))
+        problems.append(
+            _problem(
+                f"{row['kind']} order {id} failed: {row['reason'] or 'no reason was recorded'}",
+                f"/order/{id}",
+            )
+        )
     if (mail := switch(conn))["stopped"]:
         why = f": {mail['why']}" if mail["why"] else ""
-        problems.append(_problem(f"mail is stopped by {mail['who']}{why}; `swingbot report resume` lets reports leave again", "/outbox"))
+        problems.append(
+            _problem(
+                f"mail is stopped by {mail['who']}{why}; `swingbot report resume` lets reports leave again",
+                "/outbox",
+            )
+        )
     for row in rows(conn, _STUCK_MAIL):
         id = shown("report", row["id"])
         problems.append(_problem(_mail_problem(str(id), row), f"/report/{id}"))

@@ -29,7 +29,11 @@ def gates(conn: sa.Connection, incident: int | str) -> list[Row]:
     """In the order of the mail: gate, question, status (running, pass, fail, not run), reason, comparison, tries, foreseen {builds, boots, seconds} or
     None, detail (figures, by gate), boots {base, head} (ids of those behind it), asked_at, decided_at. Empty before the gates were opened."""
     found = {row["gate"]: row for row in rows(conn, _GATES, id=number("incident", incident))}
-    return [_gate(conn, found[name]) for name in (*GATES, *sorted(found.keys() - GATES.keys())) if name in found]
+    return [
+        _gate(conn, found[name])
+        for name in (*GATES, *sorted(found.keys() - GATES.keys()))
+        if name in found
+    ]
 
 
 def _gate(conn: sa.Connection, row: Row) -> Row:
@@ -38,4 +42,8 @@ def _gate(conn: sa.Connection, row: Row) -> Row:
         boots[boot["side"]].append(shown("boot", boot["id"]))
     for name in ("first_k", "boots"):
         row.pop(name)
-    return row | {"question": GATES.get(row["gate"], ""), "comparison": shown("comparison", row["comparison"]), "boots": boots}
+    return row | {
+        "question": GATES.get(row["gate"], ""),
+        "comparison": shown("comparison", row["comparison"]),
+        "boots": boots,
+    }

@@ -35,7 +35,9 @@ FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.varian
 LEFT JOIN result_root rr ON rr.id = r.result_root
 WHERE x.id = ANY(:ids) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq
 """
-_KERNELS = "SELECT build_key, files FROM kernel_build WHERE build_key = ANY(:keys) ORDER BY build_key"
+_KERNELS = (
+    "SELECT build_key, files FROM kernel_build WHERE build_key = ANY(:keys) ORDER BY build_key"
+)
 _CHILDREN = """
 SELECT split_part(name, '/', :level) AS name, count(*) AS result_roots
 FROM result_root WHERE starts_with(name || '/', :prefix) GROUP BY 1 ORDER BY 1 LIMIT :most
@@ -50,7 +52,9 @@ FROM result_root rr JOIN run r ON r.result_root = rr.id WHERE rr.name = :name AN
 """
 HAS_RAW: Final = ("comparison", "bisection", "incident", "report", "order", "boot")
 MOST: Final = 10_000  # entries of one level of result roots
-_BOOTS_AT_ONCE: Final = 20  # whose samples are in memory together: 20 boots of 10 runs of 300 metrics are 60 000 rows
+_BOOTS_AT_ONCE: Final = (
+    20  # whose samples are in memory together: 20 boots of 10 runs of 300 metrics are 60 000 rows
+)
 
 
 def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
@@ -78,7 +82,10 @@ def _roles_of_incident(conn: sa.Connection, id: str) -> dict[str, list[str]]:
     """Those of its comparison and of its bisections, each with the request's id before it."""
     found = incident(conn, id)
     roles: dict[str, list[str]] = {}
-    for kind, numbers in (("comparison", [found["comparison"]] if found["comparison"] else []), ("bisection", found["bisections"])):
+    for kind, numbers in (
+        ("comparison", [found["comparison"]] if found["comparison"] else []),
+        ("bisection", found["bisections"]),
+    ):
         for number in numbers:
             for name, own in _roles(conn, kind, number).items():
                 roles.setdefault(name, []).extend(f"{number} {role}" for role in own)
@@ -88,7 +95,9 @@ def _roles_of_incident(conn: sa.Connection, id: str) -> dict[str, list[str]]:
 def _read_id(id: str) -> tuple[str, str]:
     kind, number = ids.read(id)
     if kind not in HAS_RAW:
-        raise ids.BadId(f"a {kind} has no raw results; comparisons (c5), bisections (b2), incidents (i1), reports (r4), orders (o7) and boots (x12) have")
+        raise ids.BadId(
+            f"a {kind} has no raw results; comparisons (c5), bisections (b2), incidents (i1), reports (r4), orders (o7) and boots (x12) have"
+        )
     return kind, ids.show(kind, number)
 
 
@@ -121,7 +130,10 @@ def raw_manifest(conn: sa.Connection, id: str) -> Row:
 
 
 def _paths(files: Any, prefix: str) -> list[Row]:
-    return [{"path": f"{prefix}{name}", "sha256": file["sha256"], "size": file["size"]} for name, file in sorted((files or {}).items())]
+    return [
+        {"path": f"{prefix}{name}", "sha256": file["sha256"], "size": file["size"]}
+        for name, file in sorted((files or {}).items())
+    ]
 
 
 def samples(conn: sa.Connection, id: str) -> Iterator[Row]:
@@ -146,11 +158,16 @@ def result_children(conn: sa.Connection, path: tuple[str, ...]) -> list[Row]:
     """
     prefix = "".join(f"{part}/" for part in ("result", *path))
     if len(path) == 7:
-        found = [row | {"boot": shown("boot", row["boot"])} for row in rows(conn, _ROOT_RUNS, name=prefix[:-1], most=MOST)]
+        found = [
+            row | {"boot": shown("boot", row["boot"])}
+            for row in rows(conn, _ROOT_RUNS, name=prefix[:-1], most=MOST)
+        ]
     else:
         found = rows(conn, _CHILDREN, level=len(path) + 2, prefix=prefix, most=MOST)
     if not found and path:
-        raise NotFound(f"there is no result root {prefix[:-1]!r}; /raw/result/ shows those there are")
+        raise NotFound(
+            f"there is no result root {prefix[:-1]!r}; /raw/result/ shows those there are"
+        )
     return found
 
 
@@ -161,11 +178,20 @@ def result_run(conn: sa.Connection, path: tuple[str, ...], number: int) -> Row:
     if found is None:
         raise NotFound(f"there is no run {number} in {name!r}; /raw/{name}/ shows those there are")
     whole = boot(conn, found["boot"])
-    run = next(run for run in whole["runs"] if (run["unit_job"], run["number"]) == (found["unit_job"], found["run"]))
+    run = next(
+        run
+        for run in whole["runs"]
+        if (run["unit_job"], run["number"]) == (found["unit_job"], found["run"])
+    )
     job = first(
         conn,
         "SELECT job FROM boot_spec, jsonb_array_elements(unit_jobs) AS e (job) WHERE sha256 = :spec AND job ->> 'name' = :name",
         spec=whole["spec"],
         name=found["unit_job"],
     )
-    return {"result_root": f"{name}/{number}", "boot": whole, "run": run | {"parser": found["parser"]}, "unit_job": job["job"] if job else None}
+    return {
+        "result_root": f"{name}/{number}",
+        "boot": whole,
+        "run": run | {"parser": found["parser"]},
+        "unit_job": job["job"] if job else None,
+    }

@@ -23,7 +23,10 @@ def plain(value: Any) -> Any:
 
 
 def rows(conn: sa.Connection, sql: str, /, **params: Any) -> list[Row]:
-    return [{key: plain(value) for key, value in row.items()} for row in conn.execute(sa.text(sql), params).mappings()]
+    return [
+        {key: plain(value) for key, value in row.items()}
+        for row in conn.execute(sa.text(sql), params).mappings()
+    ]
 
 
 def first(conn: sa.Connection, sql: str, /, **params: Any) -> Row | None:
@@ -35,19 +38,28 @@ def number(kind: str, given: int | str) -> int:
     """`number("comparison", "c5")` is 5; a bare number is taken as it is. Raises BadId for anything else."""
     if isinstance(given, int):
         return given
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else ids.read(given, kind)[1]
+    return (
+        int(given)
+        if given.isascii() and given.isdigit() and len(given) < 19
+        else ids.read(given, kind)[1]
+    )
 
 
 def shown(kind: str, given: int | None) -> str | None:
     return None if given is None else ids.show(kind, given)
 
 
-def by_id(conn: sa.Connection, sql: str, kind: str, given: int | str, *, plural: str | None = None) -> Row:
+def by_id(
+    conn: sa.Connection, sql: str, kind: str, given: int | str, *, plural: str | None = None
+) -> Row:
     """The one row of `sql` for `:id`, or NotFound with a sentence."""
     wanted = number(kind, given)
     found = first(conn, sql, id=wanted)
     if found is None:
-        raise NotFound(f"there is no {kind} {ids.show(kind, wanted)}" + (f"; `swingbot list {plural}` shows those there are" if plural else ""))
+        raise NotFound(
+            f"there is no {kind} {ids.show(kind, wanted)}"
+            + (f"; `swingbot list {plural}` shows those there are" if plural else "")
+        )
     return found
 
 

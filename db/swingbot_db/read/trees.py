@@ -48,10 +48,15 @@ FROM sample s JOIN run r ON r.id = s.run JOIN boot x ON x.id = r.boot
 """
 
 
-def list_trees(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100) -> list[Row]:
+def list_trees(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 100
+) -> list[Row]:
     """Watched trees first; filters: name, state."""
     clause, params = where(filters, {"name": "t.name", "state": "t.state"})
-    return [row | {"id": shown("tree", row["id"])} for row in rows(conn, _TREES.format(where=clause), limit=limit, **params)]
+    return [
+        row | {"id": shown("tree", row["id"])}
+        for row in rows(conn, _TREES.format(where=clause), limit=limit, **params)
+    ]
 
 
 def tree(conn: sa.Connection, name: str) -> Row:
@@ -60,8 +65,15 @@ def tree(conn: sa.Connection, name: str) -> Row:
     row = first(conn, _TREES.format(where=clause), name=name, limit=1)
     if row is None:
         raise NotFound(f"there is no tree {name!r}; `swingbot tree list` shows those there are")
-    changes = [change | {"comparison": shown("comparison", change["comparison"])} for change in rows(conn, _CHANGES, id=row["id"])]
-    return row | {"id": shown("tree", row["id"]), "changes": changes, "comparisons": list_comparisons(conn, {"tree": row["name"]}, 20)}
+    changes = [
+        change | {"comparison": shown("comparison", change["comparison"])}
+        for change in rows(conn, _CHANGES, id=row["id"])
+    ]
+    return row | {
+        "id": shown("tree", row["id"]),
+        "changes": changes,
+        "comparisons": list_comparisons(conn, {"tree": row["name"]}, 20),
+    }
 
 
 def variant(conn: sa.Connection, id: int | str) -> Row:
@@ -69,12 +81,22 @@ def variant(conn: sa.Connection, id: int | str) -> Row:
     return variants(conn, [number])[number]
 
 
-def list_testboxes(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200) -> list[Row]:
+def list_testboxes(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 200
+) -> list[Row]:
     """Active ones first; `doing` is what the testbox works on, None when it is free, `now` what it does (`boxes.now`). Filters: name, state, tbox_group."""
-    clause, params = where(filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"})
+    clause, params = where(
+        filters, {"name": "x.name", "state": "x.state", "tbox_group": "x.tbox_group"}
+    )
     found = []
     for row in rows(conn, _TESTBOXES.format(where=clause), limit=limit, **params):
-        doing = {"order": shown("order", row.pop("order_id")), **{key: row.pop(key) for key in ("attempt", "k", "series", "commit", "subject", "since")}}
+        doing = {
+            "order": shown("order", row.pop("order_id")),
+            **{
+                key: row.pop(key)
+                for key in ("attempt", "k", "series", "commit", "subject", "since")
+            },
+        }
         found.append(row | {"doing": doing if doing["order"] else None})
     now = boxes.now(conn, [row["name"] for row in found])
     found = [row | {"now": now[row["name"]]} for row in found]
@@ -85,24 +107,49 @@ def testbox(conn: sa.Connection, name: str) -> Row:
     """A testbox with its facts, its last changes (`events`), `alerts`, last 30 boots, noise records and anchors."""
     found = list_testboxes(conn, {"name": name}, 1) if "," not in name else []
     if not found:
-        raise NotFound(f"there is no testbox {name!r}; `swingbot list testboxes` shows those there are")
-    boots = [row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))} for row in rows(conn, _LATEST_BOOTS, name=name)]
-    return found[0] | {"latest_boots": boots, "noise": noise_records(conn, name), "anchors": anchors(conn, name), **_history(conn, name)}
+        raise NotFound(
+            f"there is no testbox {name!r}; `swingbot list testboxes` shows those there are"
+        )
+    boots = [
+        row | {"id": shown("boot", row["id"]), "order": shown("order", row.pop("order_id"))}
+        for row in rows(conn, _LATEST_BOOTS, name=name)
+    ]
+    return found[0] | {
+        "latest_boots": boots,
+        "noise": noise_records(conn, name),
+        "anchors": anchors(conn, name),
+        **_history(conn, name),
+    }
 
 
 def _history(conn: sa.Connection, name: str) -> Row:
     return {"events": boxes.events(conn, name), "alerts": boxes.alerts(conn, name)}
 
 
-def list_metrics(conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500) -> list[Row]:
+def list_metrics(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 500
+) -> list[Row]:
     """Metrics that were ever measured, benchmarks before counters; filters: testbox, unit_job, metric.
 
     `noise` is the noise record, `noise_pct` the spread of a boot mean in per cent; both None before there is one.
     """
-    clause, params = where(filters, {"testbox": "x.testbox", "unit_job": "r.unit_job", "metric": "s.metric"})
+    clause, params = where(
+        filters, {"testbox": "x.testbox", "unit_job": "r.unit_job", "metric": "s.metric"}
+    )
     found = rows(conn, _METRICS.format(where=clause), limit=limit, **params)
-    return [row | {"noise": plain_record(row["noise"]) if row["noise"] else None, "noise_pct": _noise_pct(row["noise"])} for row in found]
+    return [
+        row
+        | {
+            "noise": plain_record(row["noise"]) if row["noise"] else None,
+            "noise_pct": _noise_pct(row["noise"]),
+        }
+        for row in found
+    ]
 
 
 def _noise_pct(detail: Row | None) -> float | None:
-    return round(100.0 * detail["boot_mean"]["sd"], 4) if detail and detail["boot_mean"]["df"] else None
+    return (
+        round(100.0 * detail["boot_mean"]["sd"], 4)
+        if detail and detail["boot_mean"]["df"]
+        else None
+    )

@@ -25,5 +25,9 @@ def variants(conn: sa.Connection, numbers: Iterable[int]) -> dict[int, Row]:
     found = {}
     for row in rows(conn, _VARIANTS, ids=list(set(numbers))):
         number = row["id"]
-        found[number] = row | {"id": shown("variant", number), "tree": row.pop("tree_name"), "build_order": shown("order", row["build_order"])}
+        found[number] = row | {
+            "id": shown("variant", number),
+            "tree": row.pop("tree_name"),
+            "build_order": shown("order", row["build_order"]),
+        }
     return found

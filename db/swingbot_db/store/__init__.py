@@ -17,6 +17,17 @@ from swingbot_db.store.trees import TreeRows
 
 
 class PgStore(
-    TreeRows, IncidentRows, OrderRows, ResultRows, RawRunRows, BisectionRows, SteeringRows, DetectionRows, BuildRows, ProofRows, ModerationRows, BoxRows
+    TreeRows,
+    IncidentRows,
+    OrderRows,
+    ResultRows,
+    RawRunRows,
+    BisectionRows,
+    SteeringRows,
+    DetectionRows,
+    BuildRows,
+    ProofRows,
+    ModerationRows,
+    BoxRows,
 ):
     """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""

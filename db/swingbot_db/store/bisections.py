@@ -53,7 +53,11 @@ class BisectionRows(Rows):
             found = self.value("SELECT id FROM bisection WHERE request_key = :key", key=request_key)
             assert isinstance(found, int)
             return found
-        self.do("UPDATE bisection SET series = :series WHERE id = :id", id=number, series=f"b{number}" if series is None else series)
+        self.do(
+            "UPDATE bisection SET series = :series WHERE id = :id",
+            id=number,
+            series=f"b{number}" if series is None else series,
+        )
         for idx, (variant, weight) in enumerate(points):
             self.do(
                 "INSERT INTO bisection_point (bisection, idx, variant, weight) VALUES (:b, :idx, :v, :w)",
@@ -70,7 +74,12 @@ class BisectionRows(Rows):
         return Bisection(**row._mapping) if row else None
 
     def running_bisections(self) -> list[Bisection]:
-        return [Bisection(**row._mapping) for row in self.all(f"SELECT {BISECTION} FROM bisection WHERE status = 'running' ORDER BY id")]
+        return [
+            Bisection(**row._mapping)
+            for row in self.all(
+                f"SELECT {BISECTION} FROM bisection WHERE status = 'running' ORDER BY id"
+            )
+        ]
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         """(variant, prior weight with the hints of people, why a person said to skip it) by index."""
@@ -82,16 +91,31 @@ class BisectionRows(Rows):
         )
         floor = HINT_FLOOR * sum(row.weight for row in rows) / max(1, len(rows) - 1)
         return [
-            (Variant(**{k: v for k, v in row._mapping.items() if k not in ("weight", "skipped", "hint")}), _hinted(row.weight, row.hint, floor), row.skipped)
+            (
+                Variant(
+                    **{
+                        k: v
+                        for k, v in row._mapping.items()
+                        if k not in ("weight", "skipped", "hint")
+                    }
+                ),
+                _hinted(row.weight, row.hint, floor),
+                row.skipped,
+            )
             for row in rows
         ]
 
     def wants(self, bisection: int) -> list[Want]:
         """Everything this bisection asked for."""
-        rows = self.all("SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k", b=bisection)
+        rows = self.all(
+            "SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k",
+            b=bisection,
+        )
         return [Want(**row._mapping) for row in rows]
 
-    def add_want(self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0) -> None:
+    def add_want(
+        self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0
+    ) -> None:
         self.do(
             "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx, :k, :phase, :layout, :box) ON CONFLICT DO NOTHING",
             b=bisection,
@@ -109,9 +133,29 @@ class BisectionRows(Rows):
             " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
             b=bisection,
         )
-        return [Seen(r.idx, r.k, tuple(r.vals), r.skip, r.phase, r.layout, r.box, None if r.at is None else float(r.at)) for r in rows]
+        return [
+            Seen(
+                r.idx,
+                r.k,
+                tuple(r.vals),
+                r.skip,
+                r.phase,
+                r.layout,
+                r.box,
+                None if r.at is None else float(r.at),
+            )
+            for r in rows
+        ]
 
-    def add_observation(self, bisection: int, idx: int, k: int, boot: int | None, values: Sequence[float], skip: str | None) -> None:
+    def add_observation(
+        self,
+        bisection: int,
+        idx: int,
+        k: int,
+        boot: int | None,
+        values: Sequence[float],
+        skip: str | None,
+    ) -> None:
         self.do(
             'INSERT INTO observation (bisection, idx, k, boot, "values", skip) VALUES (:b, :idx, :k, :boot, :vals, :skip) ON CONFLICT DO NOTHING',
             b=bisection,
@@ -124,10 +168,14 @@ class BisectionRows(Rows):
 
     def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None:
         self.do(
-            "UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <> CAST(:belief AS jsonb)", id=bisection, belief=json.dumps(belief)
+            "UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <> CAST(:belief AS jsonb)",
+            id=bisection,
+            belief=json.dumps(belief),
         )
 
-    def conclude(self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None) -> None:
+    def conclude(
+        self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None
+    ) -> None:
         self.do(
             "UPDATE bisection SET status = :status, conclusion = CAST(:conclusion AS jsonb), reason = :reason, ended_at = clock_timestamp()"
             " WHERE id = :id AND status = 'running'",

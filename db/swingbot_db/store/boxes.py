@@ -22,27 +22,33 @@ LATEST_BOOTS: Final = 20  # of a testbox, whose invalid runs are counted
 
 _ALERT = "id, kind, testbox, reason, began_at, ended_at"
 # Of an attempt on a cluster several rows: the one of the testbox that its order names comes first.
-_OWN_FIRST = (
-    "FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id WHERE l.attempt = :a ORDER BY l.testbox <> o.testbox, l.testbox"
-)
+_OWN_FIRST = "FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id WHERE l.attempt = :a ORDER BY l.testbox <> o.testbox, l.testbox"
 _BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
 
 
 class BoxRows(Rows):
     def boxes(self) -> list[Box]:
-        return [_box(row) for row in self.all(f"SELECT {_BOX} FROM testbox_now n ORDER BY n.testbox")]
+        return [
+            _box(row) for row in self.all(f"SELECT {_BOX} FROM testbox_now n ORDER BY n.testbox")
+        ]
 
     def box(self, testbox: str) -> Box:
         """As it is now, and nobody else changes it before this transaction ends; a new one idles."""
-        self.do("INSERT INTO testbox_now (testbox) VALUES (:box) ON CONFLICT DO NOTHING", box=testbox)
-        row = self.first(f"SELECT {_BOX} FROM testbox_now n WHERE n.testbox = :box FOR UPDATE", box=testbox)
+        self.do(
+            "INSERT INTO testbox_now (testbox) VALUES (:box) ON CONFLICT DO NOTHING", box=testbox
+        )
+        row = self.first(
+            f"SELECT {_BOX} FROM testbox_now n WHERE n.testbox = :box FOR UPDATE", box=testbox
+        )
         assert row is not None
         return _box(row)
 
     def move_box(self, testbox: str, event: Event) -> Box:
         """The testbox after `event`; kept with time, reason and attempt if that changed anything."""
         was = self.box(testbox)
-        barred = self.value("SELECT state = 'quarantined' FROM testbox WHERE name = :box", box=testbox)
+        barred = self.value(
+            "SELECT state = 'quarantined' FROM testbox WHERE name = :box", box=testbox
+        )
         now = after(was, event, barred=bool(barred))
         if now != was:
             self._put(was, now)
@@ -60,7 +66,9 @@ class BoxRows(Rows):
             down=now.down,
         )
         if (now.state, now.why, now.attempt) != (was.state, was.why, was.attempt):
-            self.note_box(now.testbox, was.state.value, now.state.value, now.why, now.attempt or was.attempt)
+            self.note_box(
+                now.testbox, was.state.value, now.state.value, now.why, now.attempt or was.attempt
+            )
 
     def note_box(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None:
         number = self.value(
@@ -102,7 +110,10 @@ class BoxRows(Rows):
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
         """What the worker says that its testbox does; False if the attempt has it no more. The nodes of a cluster do the same, but who is lost is named."""
-        testboxes = [row.testbox for row in self.all(f"SELECT l.testbox {_OWN_FIRST} FOR UPDATE OF l", a=attempt)]
+        testboxes = [
+            row.testbox
+            for row in self.all(f"SELECT l.testbox {_OWN_FIRST} FOR UPDATE OF l", a=attempt)
+        ]
         for number, testbox in enumerate(testboxes):
             if number == 0 or phase != "lost" or f" {testbox}:" in why:
                 self.move_box(testbox, Told(phase, why, attempt))
@@ -143,7 +154,10 @@ class BoxRows(Rows):
         if moved:
             self.do("DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.comparison = :c AND (o.testbox, o.spec) = (:box, :spec)",
                     c=comparison, box=testbox, spec=spec)  # fmt: skip
-            self.do("UPDATE comparison SET status = 'waiting' WHERE id = :c AND status = 'running'", c=comparison)
+            self.do(
+                "UPDATE comparison SET status = 'waiting' WHERE id = :c AND status = 'running'",
+                c=comparison,
+            )
         return moved == 1
 
     # Screening: how many boots of an anchor a testbox made since it was new, or since its hardware changed.
@@ -160,10 +174,17 @@ class BoxRows(Rows):
 
     def ask_screening(self, testbox: str, boots: int) -> None:
         """How many boots of an anchor it has to make; for pages."""
-        self.do("UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :box AND screening_boots <> :boots", box=testbox, boots=boots)
+        self.do(
+            "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :box AND screening_boots <> :boots",
+            box=testbox,
+            boots=boots,
+        )
 
     def set_screened(self, testbox: str) -> None:
-        self.do("UPDATE testbox_now SET screened_at = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL", box=testbox)
+        self.do(
+            "UPDATE testbox_now SET screened_at = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL",
+            box=testbox,
+        )
 
     def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
         """Note what the machine is; `changed`: it has to be screened anew."""
@@ -177,7 +198,10 @@ class BoxRows(Rows):
 
     def screen_again(self, testbox: str) -> None:
         """A person let it work again: what it showed so far counts no more, unless it has been screened."""
-        self.do("UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL", box=testbox)
+        self.do(
+            "UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL",
+            box=testbox,
+        )
 
     def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
         """(tree, variant, spec) of the base of the oldest open request for this testbox: what a new one can be screened with."""
@@ -193,16 +217,25 @@ class BoxRows(Rows):
         return None if row is None else (row.tree, row.base, row.spec)
 
     def latest_boot_facts(self, testbox: str) -> dict[str, Any]:
-        found = self.value("SELECT facts FROM boot WHERE testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1", box=testbox)
+        found = self.value(
+            "SELECT facts FROM boot WHERE testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1",
+            box=testbox,
+        )
         return dict(found or {})
 
     # Alerts: what the operator is told.
     def open_alerts(self) -> set[Subject]:
-        return {Subject(row.kind, row.testbox) for row in self.all("SELECT kind, testbox FROM alert WHERE ended_at IS NULL")}
+        return {
+            Subject(row.kind, row.testbox)
+            for row in self.all("SELECT kind, testbox FROM alert WHERE ended_at IS NULL")
+        }
 
     def begin_alert(self, subject: Subject, reason: str) -> tuple[int, Alert]:
         row = self.first(
-            f"INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :box, :reason) RETURNING {_ALERT}", kind=subject.kind, box=subject.testbox, reason=reason
+            f"INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :box, :reason) RETURNING {_ALERT}",
+            kind=subject.kind,
+            box=subject.testbox,
+            reason=reason,
         )
         assert row is not None
         return row.id, _alert(row)
@@ -239,7 +272,13 @@ class BoxRows(Rows):
 
 
 def _alert(row: sa.Row[Any]) -> Alert:
-    return Alert(kind=row.kind, testbox=row.testbox, reason=row.reason, began=row.began_at, ended=row.ended_at)
+    return Alert(
+        kind=row.kind,
+        testbox=row.testbox,
+        reason=row.reason,
+        began=row.began_at,
+        ended=row.ended_at,
+    )
 
 
 def _box(row: sa.Row[Any]) -> Box:

@@ -38,7 +38,11 @@ class ComparisonRows(Rows):
             key=request_key,
         )
         if number is None:
-            found = self.value("SELECT id FROM comparison WHERE request_key = :key OR change = :change", key=request_key, change=change)
+            found = self.value(
+                "SELECT id FROM comparison WHERE request_key = :key OR change = :change",
+                key=request_key,
+                change=change,
+            )
             assert isinstance(found, int)
             return found
         for testbox, spec in parts:
@@ -69,7 +73,10 @@ class ComparisonRows(Rows):
             f" FROM comparison c WHERE {where} ORDER BY c.id",
             **values,
         )
-        return [Comparison(**{**row._mapping, "parts": tuple((box, spec) for box, spec in row.parts)}) for row in rows]
+        return [
+            Comparison(**{**row._mapping, "parts": tuple((box, spec) for box, spec in row.parts)})
+            for row in rows
+        ]
 
     def set_comparison(self, number: int, status: str, reason: str | None = None) -> None:
         self.do(
@@ -98,7 +105,10 @@ class ComparisonRows(Rows):
 
     def rows(self, comparison: int) -> list[dict[str, Any]]:
         """The rows of a comparison as DESIGN section 8 words them, each with its `spec` added."""
-        rows = self.all("SELECT spec, detail FROM comparison_row WHERE comparison = :id ORDER BY testbox, unit_job, metric", id=comparison)
+        rows = self.all(
+            "SELECT spec, detail FROM comparison_row WHERE comparison = :id ORDER BY testbox, unit_job, metric",
+            id=comparison,
+        )
         return [{**row.detail, "spec": row.spec} for row in rows]
 
     def add_swing(
@@ -137,4 +147,9 @@ class ComparisonRows(Rows):
         return [Swing(**row._mapping) for row in rows]
 
     def set_swing(self, number: int, state: str, bisection: int | None = None) -> None:
-        self.do("UPDATE swing SET state = :state, bisection = COALESCE(:b, bisection) WHERE id = :id", id=number, state=state, b=bisection)
+        self.do(
+            "UPDATE swing SET state = :state, bisection = COALESCE(:b, bisection) WHERE id = :id",
+            id=number,
+            state=state,
+            b=bisection,
+        )

@@ -46,11 +46,20 @@ ORDER BY c.id DESC LIMIT :most
 
 
 class DetectionRows(ComparisonRows):
-    def measured_boots(self, testbox: str) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
+    def measured_boots(
+        self, testbox: str
+    ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
         """Benchmark metrics of the testbox's recent boots by (unit job, metric), oldest first, with the times of the first and the last."""
         found: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
         for row in self.all(_MEASURED, box=testbox, most=RECENT_BOOTS):
-            boot = MeasuredBoot(code=row.code, image=row.image, day=row.day, k=row.k, shared=row.shared, values=tuple(row.vals))
+            boot = MeasuredBoot(
+                code=row.code,
+                image=row.image,
+                day=row.day,
+                k=row.k,
+                shared=row.shared,
+                values=tuple(row.vals),
+            )
             known = found.get((row.unit_job, row.metric))
             boots, since = (known[0], known[1]) if known else ([], row.at)
             boots.append(boot)
@@ -67,7 +76,9 @@ class DetectionRows(ComparisonRows):
         assert row is not None
         return row.latest, row.fresh, row.n
 
-    def put_noise_record(self, testbox: str, unit_job: str, metric: str, record: NoiseRecord, through: int) -> None:
+    def put_noise_record(
+        self, testbox: str, unit_job: str, metric: str, record: NoiseRecord, through: int
+    ) -> None:
         self.do(
             "INSERT INTO noise_record (testbox, unit_job, metric, detail, through) VALUES (:box, :job, :metric, CAST(:detail AS jsonb), :through)"
             " ON CONFLICT (testbox, unit_job, metric) DO UPDATE SET detail = excluded.detail, through = excluded.through, at = clock_timestamp()",
@@ -80,16 +91,25 @@ class DetectionRows(ComparisonRows):
 
     def noise_record(self, testbox: str, unit_job: str, metric: str) -> NoiseRecord | None:
         found = self.value(
-            "SELECT detail FROM noise_record WHERE (testbox, unit_job, metric) = (:box, :job, :metric)", box=testbox, job=unit_job, metric=metric
+            "SELECT detail FROM noise_record WHERE (testbox, unit_job, metric) = (:box, :job, :metric)",
+            box=testbox,
+            job=unit_job,
+            metric=metric,
         )
         return NoiseRecord.from_json(found) if found is not None else None
 
-    def recent_levels(self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int, most: int) -> list[Level]:
+    def recent_levels(
+        self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int, most: int
+    ) -> list[Level]:
         """What earlier tips of the tree measured, the latest first."""
-        rows = self.all(_LEVELS, tree=tree, before=before, box=testbox, job=unit_job, metric=metric, most=most)
+        rows = self.all(
+            _LEVELS, tree=tree, before=before, box=testbox, job=unit_job, metric=metric, most=most
+        )
         return [Level(**row._mapping) for row in rows]
 
-    def last_swing(self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int) -> int | None:
+    def last_swing(
+        self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
+    ) -> int | None:
         """The latest earlier comparison in which this metric swung, or was suspected because of its history: older levels say nothing any more."""
         found = self.value(
             "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree = :tree AND c.id < :before"
@@ -104,7 +124,17 @@ class DetectionRows(ComparisonRows):
         return found
 
     def suspect(
-        self, comparison: int, testbox: str, unit_job: str, metric: str, *, direction: str, change_pct: float, source: str, anchor: int | None, reason: str
+        self,
+        comparison: int,
+        testbox: str,
+        unit_job: str,
+        metric: str,
+        *,
+        direction: str,
+        change_pct: float,
+        source: str,
+        anchor: int | None,
+        reason: str,
     ) -> None:
         self.do(
             "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, anchor, evidence)"
@@ -122,9 +152,15 @@ class DetectionRows(ComparisonRows):
         )
 
     def set_proof(self, swing: int, proof: int) -> None:
-        self.do("UPDATE swing SET proof = :proof WHERE id = :id AND proof IS NULL", id=swing, proof=proof)
+        self.do(
+            "UPDATE swing SET proof = :proof WHERE id = :id AND proof IS NULL",
+            id=swing,
+            proof=proof,
+        )
 
-    def weigh_swing(self, swing: int, state: str, evidence: Mapping[str, Any], change_pct: float | None = None) -> None:
+    def weigh_swing(
+        self, swing: int, state: str, evidence: Mapping[str, Any], change_pct: float | None = None
+    ) -> None:
         """Record what stage 2 said of a suspected swing; the change is from then on that of its own pairs."""
         self.do(
             "UPDATE swing SET state = :state, evidence = evidence || CAST(:evidence AS jsonb), change_pct = COALESCE(:pct, change_pct)"
@@ -140,11 +176,19 @@ class DetectionRows(ComparisonRows):
 
     def extend_comparison(self, number: int, boots: int) -> None:
         """Ask for more boots a side of a comparison that runs: it is placed once more."""
-        self.do("UPDATE comparison SET boots = :boots, status = 'waiting' WHERE id = :id AND status = 'running' AND boots < :boots", id=number, boots=boots)
+        self.do(
+            "UPDATE comparison SET boots = :boots, status = 'waiting' WHERE id = :id AND status = 'running' AND boots < :boots",
+            id=number,
+            boots=boots,
+        )
 
     def renew_comparison(self, number: int, first_k: int) -> None:
         """Boot both kernels of a comparison that runs afresh, from `first_k` on; what it booted so far counts no more."""
-        self.do("UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status = 'running' AND first_k < :k", id=number, k=first_k)
+        self.do(
+            "UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status = 'running' AND first_k < :k",
+            id=number,
+            k=first_k,
+        )
 
     def set_testbox(self, name: str, state: str, reason: str | None) -> bool:
         """False if there is no such testbox or it was so already."""
@@ -197,7 +241,11 @@ class DetectionRows(ComparisonRows):
 
     def mark_anchor(self, number: int, mark: str) -> None:
         """An anchor with a mark is no measure of what the testbox is."""
-        self.do("UPDATE comparison SET reason = :mark WHERE id = :id AND kind = 'anchor' AND reason IS NULL", id=number, mark=mark)
+        self.do(
+            "UPDATE comparison SET reason = :mark WHERE id = :id AND kind = 'anchor' AND reason IS NULL",
+            id=number,
+            mark=mark,
+        )
 
     def anchor_mark(self, number: int) -> str | None:
         found = self.value("SELECT reason FROM comparison WHERE id = :id", id=number)
@@ -206,4 +254,7 @@ class DetectionRows(ComparisonRows):
 
     def testbox_reasons(self) -> dict[str, tuple[str, str | None]]:
         """State of each testbox, and why."""
-        return {row.name: (row.state, row.reason) for row in self.all("SELECT name, state, reason FROM testbox ORDER BY name")}
+        return {
+            row.name: (row.state, row.reason)
+            for row in self.all("SELECT name, state, reason FROM testbox ORDER BY name")
+        }

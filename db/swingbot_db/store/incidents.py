@@ -69,7 +69,11 @@ class SightingRows(KernelRows, ComparisonRows):
 
     def sightings_like(self, commit: str, patch_id: str | None) -> list[Sighting]:
         """All of this commit or patch, in whatever tree."""
-        return self._sightings("v.commit = :commit OR (s.patch_id <> '' AND s.patch_id = :patch)", commit=commit, patch=patch_id or None)
+        return self._sightings(
+            "v.commit = :commit OR (s.patch_id <> '' AND s.patch_id = :patch)",
+            commit=commit,
+            patch=patch_id or None,
+        )
 
     def sightings_to_identify(self) -> list[Sighting]:
         return self._sightings("s.patch_id IS NULL")
@@ -83,9 +87,13 @@ class SightingRows(KernelRows, ComparisonRows):
         return self._sightings(f"s.report IS NULL AND i.status = 'open' AND {_OVER}")
 
     def _sightings(self, where: str, **values: Any) -> list[Sighting]:
-        return [Sighting(**row._mapping) for row in self.all(_SIGHTINGS.format(where=where), **values)]
+        return [
+            Sighting(**row._mapping) for row in self.all(_SIGHTINGS.format(where=where), **values)
+        ]
 
-    def add_sighting(self, incident: int, bisection: int, culprit: int, patch_id: str | None) -> bool:
+    def add_sighting(
+        self, incident: int, bisection: int, culprit: int, patch_id: str | None
+    ) -> bool:
         """False if it was noted before."""
         new = self.do(
             "INSERT INTO sighting (incident, bisection, culprit, patch_id) VALUES (:i, :b, :v, :p) ON CONFLICT DO NOTHING",
@@ -94,16 +102,33 @@ class SightingRows(KernelRows, ComparisonRows):
             v=culprit,
             p=patch_id,
         )
-        self.do("INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b) ON CONFLICT DO NOTHING", i=incident, b=bisection)
+        self.do(
+            "INSERT INTO incident_bisection (incident, bisection) VALUES (:i, :b) ON CONFLICT DO NOTHING",
+            i=incident,
+            b=bisection,
+        )
         return new == 1
 
     def identify(self, sighting: int, patch_id: str) -> None:
-        self.do("UPDATE sighting SET patch_id = :p WHERE id = :s AND patch_id IS NULL", s=sighting, p=patch_id)
+        self.do(
+            "UPDATE sighting SET patch_id = :p WHERE id = :s AND patch_id IS NULL",
+            s=sighting,
+            p=patch_id,
+        )
 
     def set_sighting(self, sighting: int, comparison: int, report: int | None = None) -> None:
         """Which comparison measured it, and the mail that told of that comparison already."""
-        self.do("UPDATE sighting SET comparison = :c, report = :r WHERE id = :s AND comparison IS NULL", s=sighting, c=comparison, r=report)
-        self.do("UPDATE incident SET comparison = :c WHERE comparison IS NULL AND id = (SELECT incident FROM sighting WHERE id = :s)", s=sighting, c=comparison)
+        self.do(
+            "UPDATE sighting SET comparison = :c, report = :r WHERE id = :s AND comparison IS NULL",
+            s=sighting,
+            c=comparison,
+            r=report,
+        )
+        self.do(
+            "UPDATE incident SET comparison = :c WHERE comparison IS NULL AND id = (SELECT incident FROM sighting WHERE id = :s)",
+            s=sighting,
+            c=comparison,
+        )
 
     def tell_sightings(self, incident: int, report: int) -> None:
         """`report` tells of all that is measured."""
@@ -115,12 +140,16 @@ class SightingRows(KernelRows, ComparisonRows):
 
     def move_sightings(self, sightings: Sequence[int], incident: int) -> None:
         """Make them those of `incident`, and its bisections with them."""
-        self.do("UPDATE sighting SET incident = :i WHERE id = ANY(:s)", i=incident, s=list(sightings))
+        self.do(
+            "UPDATE sighting SET incident = :i WHERE id = ANY(:s)", i=incident, s=list(sightings)
+        )
         self.do(
             "INSERT INTO incident_bisection (incident, bisection) SELECT incident, bisection FROM sighting WHERE id = ANY(:s) ON CONFLICT DO NOTHING",
             s=list(sightings),
         )
-        self.do("DELETE FROM incident_bisection ib WHERE NOT EXISTS (SELECT FROM sighting s WHERE (s.incident, s.bisection) = (ib.incident, ib.bisection))")
+        self.do(
+            "DELETE FROM incident_bisection ib WHERE NOT EXISTS (SELECT FROM sighting s WHERE (s.incident, s.bisection) = (ib.incident, ib.bisection))"
+        )
         self.do(
             "UPDATE incident SET comparison = (SELECT comparison FROM sighting WHERE incident = :i AND comparison IS NOT NULL ORDER BY id LIMIT 1)"
             " WHERE id = :i AND comparison IS NULL",
@@ -129,13 +158,26 @@ class SightingRows(KernelRows, ComparisonRows):
 
     def expected_changes(self, testbox: str, unit_job: str, metric: str) -> list[Expected]:
         """Changes of this metric that people said to expect, with the commits that make them."""
-        return [Expected(**row._mapping) for row in self.all(_EXPECTED, box=testbox, job=unit_job, metric=metric)]
+        return [
+            Expected(**row._mapping)
+            for row in self.all(_EXPECTED, box=testbox, job=unit_job, metric=metric)
+        ]
 
 
 class IncidentRows(SightingRows):
     def new_incident(self, tree: int, culprit: int) -> int:
-        self.do("INSERT INTO incident (tree, culprit) VALUES (:tree, :culprit) ON CONFLICT DO NOTHING", tree=tree, culprit=culprit)
-        return int(self.value("SELECT id FROM incident WHERE tree = :tree AND culprit = :culprit", tree=tree, culprit=culprit))
+        self.do(
+            "INSERT INTO incident (tree, culprit) VALUES (:tree, :culprit) ON CONFLICT DO NOTHING",
+            tree=tree,
+            culprit=culprit,
+        )
+        return int(
+            self.value(
+                "SELECT id FROM incident WHERE tree = :tree AND culprit = :culprit",
+                tree=tree,
+                culprit=culprit,
+            )
+        )
 
     def incident(self, number: int) -> Incident | None:
         """The incident, which nobody else changes until this transaction is over."""
@@ -143,7 +185,9 @@ class IncidentRows(SightingRows):
         return found[0] if found else None
 
     def incident_of(self, tree: int, culprit: int) -> Incident | None:
-        found = self._incidents("i.tree = :tree AND i.culprit = :culprit", tree=tree, culprit=culprit)
+        found = self._incidents(
+            "i.tree = :tree AND i.culprit = :culprit", tree=tree, culprit=culprit
+        )
         return found[0] if found else None
 
     def incidents_with(self, *statuses: Status) -> list[Incident]:
@@ -158,12 +202,29 @@ class IncidentRows(SightingRows):
         return [Incident(**row._mapping) for row in rows]
 
     def set_incident(self, number: int, status: Status, merged_into: int | None = None) -> None:
-        self.do("UPDATE incident SET status = :status, merged_into = :into WHERE id = :id", id=number, status=status, into=merged_into)
+        self.do(
+            "UPDATE incident SET status = :status, merged_into = :into WHERE id = :id",
+            id=number,
+            status=status,
+            into=merged_into,
+        )
 
     def set_fix(self, number: int, commit: str | None, check: int | None) -> None:
-        self.do("UPDATE incident SET fixed_by = :commit, fix_check = :check WHERE id = :id", id=number, commit=commit, check=check)
+        self.do(
+            "UPDATE incident SET fixed_by = :commit, fix_check = :check WHERE id = :id",
+            id=number,
+            commit=commit,
+            check=check,
+        )
 
-    def add_event(self, incident: int, act: str, who: str, reason: str | None = None, detail: Mapping[str, Any] | None = None) -> None:
+    def add_event(
+        self,
+        incident: int,
+        act: str,
+        who: str,
+        reason: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
         self.do(
             "INSERT INTO incident_event (incident, act, who, reason, detail) VALUES (:i, :act, :who, :reason, CAST(:detail AS jsonb))",
             i=incident,
@@ -175,7 +236,11 @@ class IncidentRows(SightingRows):
 
     def last_event(self, incident: int, act: str) -> tuple[str | None, Mapping[str, Any]] | None:
         """(reason, detail) of the latest event of that kind."""
-        row = self.first("SELECT reason, detail FROM incident_event WHERE incident = :i AND act = :act ORDER BY id DESC LIMIT 1", i=incident, act=act)
+        row = self.first(
+            "SELECT reason, detail FROM incident_event WHERE incident = :i AND act = :act ORDER BY id DESC LIMIT 1",
+            i=incident,
+            act=act,
+        )
         return (row.reason, row.detail) if row else None
 
     def comparisons_being_attributed(self) -> list[int]:
@@ -204,7 +269,9 @@ class IncidentRows(SightingRows):
         """The rows of its own comparison, then those of further ones: jobs and testboxes that the first has not."""
         found = self.rows(comparison)
         seen = {key_of(row) for row in found}
-        for other in dict.fromkeys(s.comparison for s in self.sightings(incident) if s.comparison not in (None, comparison)):
+        for other in dict.fromkeys(
+            s.comparison for s in self.sightings(incident) if s.comparison not in (None, comparison)
+        ):
             assert other is not None
             more = [row for row in self.rows(other) if key_of(row) not in seen]
             seen |= {key_of(row) for row in more}
@@ -218,12 +285,22 @@ class IncidentRows(SightingRows):
 
     def swings_of_bisection(self, bisection: int) -> list[Swing]:
         """Swings that it was opened for; those of the bisection whose blamed merge it searches are its own too."""
-        own = set(self.conn.execute(sa.text(f"{UPWARDS} SELECT id FROM upwards WHERE low = :b"), {"b": bisection}).scalars())
-        return [swing for swing in self.swings("open", "bisecting", "explained", "noted", "not_found") if swing.bisection in own]
+        own = set(
+            self.conn.execute(
+                sa.text(f"{UPWARDS} SELECT id FROM upwards WHERE low = :b"), {"b": bisection}
+            ).scalars()
+        )
+        return [
+            swing
+            for swing in self.swings("open", "bisecting", "explained", "noted", "not_found")
+            if swing.bisection in own
+        ]
 
     def boot_facts(self, image: str, testbox: str) -> dict[str, Any]:
         found = self.value(
-            "SELECT facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1", image=image, box=testbox
+            "SELECT facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1",
+            image=image,
+            box=testbox,
         )
         return dict(found or {})
 
@@ -232,9 +309,17 @@ class IncidentRows(SightingRows):
         return reports.reserve_report_id(self.conn)
 
     def next_revision(self, incident: int, kind: str) -> int:
-        return int(self.value("SELECT coalesce(max(revision), 0) + 1 FROM report WHERE incident = :i AND kind = :k", i=incident, k=kind))
+        return int(
+            self.value(
+                "SELECT coalesce(max(revision), 0) + 1 FROM report WHERE incident = :i AND kind = :k",
+                i=incident,
+                k=kind,
+            )
+        )
 
-    def withdraw_reports(self, incident: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
+    def withdraw_reports(
+        self, incident: int, why: str, *kinds: str, queued: bool = True
+    ) -> list[int]:
         """Drop what has not left (of these kinds; all if none is named); it may be written anew. Mails that are being sent are not touched."""
         states = ["draft", "held", *(["queued"] if queued else [])]
         gone = self.all(
@@ -281,7 +366,10 @@ class IncidentRows(SightingRows):
 
     def latest_tip(self, tree: int) -> Comparison | None:
         """The comparison of the tree's latest tip that is measured."""
-        number = self.value("SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status = 'done'", tree=tree)
+        number = self.value(
+            "SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status = 'done'",
+            tree=tree,
+        )
         return self.comparison(number) if number is not None else None
 
     def add_report(

@@ -12,11 +12,21 @@ from swingbot_jobs.testbox import Testbox
 from swingbot_jobs.trust import Trust
 from swingbot_jobs.unit_job import UnitJob, spec_sha256
 
-_VARIANT = "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust"
+_VARIANT = (
+    "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust"
+)
 
 
 class KernelRows(Rows):
-    def add_variant(self, tree: Tree, facts: CommitFacts, build_key: str, origin: str, layout: int = 0, trust: Trust = "trusted") -> Variant:
+    def add_variant(
+        self,
+        tree: Tree,
+        facts: CommitFacts,
+        build_key: str,
+        origin: str,
+        layout: int = 0,
+        trust: Trust = "trusted",
+    ) -> Variant:
         self.do(
             "INSERT INTO variant (tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, origin, trust)"
             " VALUES (:tree, :commit, :subject, :author, :hash, :kconfig, :compiler, :layout, :key, :origin, :trust) ON CONFLICT DO NOTHING",
@@ -52,7 +62,13 @@ class KernelRows(Rows):
 
     def is_trusted(self, tree: int, commit: str) -> bool:
         """Whether somebody who may say so said that `commit` of `tree` is to be trusted."""
-        return bool(self.value("SELECT EXISTS (SELECT FROM variant WHERE tree = :tree AND commit = :commit AND trust = 'trusted')", tree=tree, commit=commit))
+        return bool(
+            self.value(
+                "SELECT EXISTS (SELECT FROM variant WHERE tree = :tree AND commit = :commit AND trust = 'trusted')",
+                tree=tree,
+                commit=commit,
+            )
+        )
 
     def untrusted_boots(self) -> set[int]:
         """Orders for boots of kernels that are not trusted and are to be handed out."""
@@ -77,7 +93,10 @@ class KernelRows(Rows):
                 grp=box.tbox_group,
                 facts=json.dumps(facts),
             )
-        self.do("UPDATE testbox SET state = 'gone', updated_at = clock_timestamp() WHERE NOT name = ANY(:names) AND state <> 'gone'", names=names)
+        self.do(
+            "UPDATE testbox SET state = 'gone', updated_at = clock_timestamp() WHERE NOT name = ANY(:names) AND state <> 'gone'",
+            names=names,
+        )
 
     def testbox_states(self) -> dict[str, str]:
         return {row.name: row.state for row in self.all("SELECT name, state FROM testbox")}
@@ -92,4 +111,7 @@ class KernelRows(Rows):
         return sha256
 
     def spec(self, sha256: str) -> list[UnitJob]:
-        return [UnitJob.from_json(job) for job in self.value("SELECT unit_jobs FROM boot_spec WHERE sha256 = :sha", sha=sha256)]
+        return [
+            UnitJob.from_json(job)
+            for job in self.value("SELECT unit_jobs FROM boot_spec WHERE sha256 = :sha", sha=sha256)
+        ]

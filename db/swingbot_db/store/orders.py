@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from swingbot.core.model.records import Attempt, BootKey, Order, Variant
 from swingbot_db.store.rows import Rows
 
-_ORDER = "id, kind, key, build_key, variant, testbox, spec, series, k, state, reason, priority, budget"
+_ORDER = (
+    "id, kind, key, build_key, variant, testbox, spec, series, k, state, reason, priority, budget"
+)
 
 
 class OrderRows(Rows):
@@ -17,7 +19,9 @@ class OrderRows(Rows):
     def ensure_boot(self, key: BootKey, variant: Variant, priority: int) -> Order:
         return self._ensure_order("boot", str(key), variant, key, priority)
 
-    def _ensure_order(self, kind: str, key: str, variant: Variant, boot: BootKey | None, priority: int) -> Order:
+    def _ensure_order(
+        self, kind: str, key: str, variant: Variant, boot: BootKey | None, priority: int
+    ) -> Order:
         """One order per key. A second asker raises its priority; one that was cancelled or failed is tried again with a fresh budget."""
         row = self.first(
             "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k, priority)"
@@ -41,7 +45,9 @@ class OrderRows(Rows):
         assert row is not None
         return Order(**row._mapping)
 
-    def want(self, order: int, *, comparison: int | None = None, bisection: int | None = None) -> None:
+    def want(
+        self, order: int, *, comparison: int | None = None, bisection: int | None = None
+    ) -> None:
         self.do(
             "INSERT INTO want (order_id, comparison, bisection) VALUES (:o, :c, :b) ON CONFLICT DO NOTHING",
             o=order,
@@ -67,10 +73,16 @@ class OrderRows(Rows):
 
     def reopen_order(self, number: int, budget: int) -> None:
         """Let an order that is over be carried out once more, with so many attempts in all."""
-        self.do("UPDATE orders SET state = 'ready', reason = NULL, ended_at = NULL, budget = :budget WHERE id = :id", id=number, budget=budget)
+        self.do(
+            "UPDATE orders SET state = 'ready', reason = NULL, ended_at = NULL, budget = :budget WHERE id = :id",
+            id=number,
+            budget=budget,
+        )
 
     def open_orders(self) -> list[Order]:
-        rows = self.all(f"SELECT {_ORDER} FROM orders WHERE state IN ('waiting', 'ready', 'running') ORDER BY priority DESC, id")
+        rows = self.all(
+            f"SELECT {_ORDER} FROM orders WHERE state IN ('waiting', 'ready', 'running') ORDER BY priority DESC, id"
+        )
         return [Order(**row._mapping) for row in rows]
 
     def set_order(self, number: int, state: str, reason: str | None = None) -> None:
@@ -83,7 +95,11 @@ class OrderRows(Rows):
         )
 
     def orders_that_failed(self, kind: str, build_keys: Iterable[str]) -> list[Order]:
-        rows = self.all(f"SELECT {_ORDER} FROM orders WHERE state = 'failed' AND kind = :kind AND build_key = ANY(:keys)", kind=kind, keys=list(build_keys))
+        rows = self.all(
+            f"SELECT {_ORDER} FROM orders WHERE state = 'failed' AND kind = :kind AND build_key = ANY(:keys)",
+            kind=kind,
+            keys=list(build_keys),
+        )
         return [Order(**row._mapping) for row in rows]
 
     def unwanted_orders(self) -> list[Order]:
@@ -117,11 +133,15 @@ class OrderRows(Rows):
         return row.n, row.ago, row.reason
 
     def add_attempt(self, order: int, number: int) -> int:
-        found = self.value("INSERT INTO attempt (order_id, number) VALUES (:o, :n) RETURNING id", o=order, n=number)
+        found = self.value(
+            "INSERT INTO attempt (order_id, number) VALUES (:o, :n) RETURNING id", o=order, n=number
+        )
         assert isinstance(found, int)
         return found
 
-    def add_dispatch(self, order: int, attempt: int, attempt_number: int, number: int, builder: str) -> None:
+    def add_dispatch(
+        self, order: int, attempt: int, attempt_number: int, number: int, builder: str
+    ) -> None:
         self.do(
             "INSERT INTO dispatch (attempt, number, builder, external_id) VALUES (:a, :n, :builder, :external)",
             a=attempt,
@@ -132,11 +152,18 @@ class OrderRows(Rows):
 
     def open_dispatches(self) -> dict[str, int]:
         """How many dispatches each builder has that are not over."""
-        return {row.builder: row.n for row in self.all("SELECT builder, count(*) AS n FROM dispatch WHERE state <> 'over' GROUP BY builder")}
+        return {
+            row.builder: row.n
+            for row in self.all(
+                "SELECT builder, count(*) AS n FROM dispatch WHERE state <> 'over' GROUP BY builder"
+            )
+        }
 
     def bury_attempt(self, number: int, reason: str) -> None:
         self.do(
-            "UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp() WHERE id = :id AND state = 'running'", id=number, reason=reason
+            "UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp() WHERE id = :id AND state = 'running'",
+            id=number,
+            reason=reason,
         )
         self.release_lease(number)
 
@@ -146,10 +173,23 @@ class OrderRows(Rows):
 
     def mark_ingested(self, number: int) -> bool:
         """True for the one caller that may ingest this attempt's outcome."""
-        return self.do("UPDATE attempt SET ingested_at = clock_timestamp() WHERE id = :id AND ingested_at IS NULL", id=number) == 1
+        return (
+            self.do(
+                "UPDATE attempt SET ingested_at = clock_timestamp() WHERE id = :id AND ingested_at IS NULL",
+                id=number,
+            )
+            == 1
+        )
 
     def take_lease(self, testbox: str, attempt: int) -> bool:
-        return self.do("INSERT INTO lease (testbox, attempt) VALUES (:box, :a) ON CONFLICT (testbox) DO NOTHING", box=testbox, a=attempt) == 1
+        return (
+            self.do(
+                "INSERT INTO lease (testbox, attempt) VALUES (:box, :a) ON CONFLICT (testbox) DO NOTHING",
+                box=testbox,
+                a=attempt,
+            )
+            == 1
+        )
 
     def leased(self) -> set[str]:
         return {row.testbox for row in self.all("SELECT testbox FROM lease")}

@@ -13,11 +13,19 @@ from swingbot_db.store.comparisons import ComparisonRows
 
 class ProofRows(ComparisonRows):
     def incidents_under_proof(self) -> list[int]:
-        return [row.incident for row in self.all("SELECT DISTINCT incident FROM incident_gate WHERE status = 'running' ORDER BY incident")]
+        return [
+            row.incident
+            for row in self.all(
+                "SELECT DISTINCT incident FROM incident_gate WHERE status = 'running' ORDER BY incident"
+            )
+        ]
 
     def incident_under_proof(self, incident: int) -> Proven | None:
         """None where there is no such incident, or it was never measured against its parent."""
-        row = self.first("SELECT id, tree, comparison FROM incident WHERE id = :i AND comparison IS NOT NULL", i=incident)
+        row = self.first(
+            "SELECT id, tree, comparison FROM incident WHERE id = :i AND comparison IS NOT NULL",
+            i=incident,
+        )
         if row is None:
             return None
         comparison = self.comparison(row.comparison)
@@ -54,16 +62,35 @@ class ProofRows(ComparisonRows):
 
     def replace_incident_comparison(self, incident: int, old: int, new: int) -> None:
         """Let another comparison of parent and culprit stand for the incident, and for the sightings that shared the old one."""
-        self.do("UPDATE incident SET comparison = :new WHERE id = :i AND comparison = :old", i=incident, old=old, new=new)
-        self.do("UPDATE sighting SET comparison = :new WHERE incident = :i AND comparison = :old", i=incident, old=old, new=new)
+        self.do(
+            "UPDATE incident SET comparison = :new WHERE id = :i AND comparison = :old",
+            i=incident,
+            old=old,
+            new=new,
+        )
+        self.do(
+            "UPDATE sighting SET comparison = :new WHERE incident = :i AND comparison = :old",
+            i=incident,
+            old=old,
+            new=new,
+        )
 
     def doubted_comparison(self, comparison: int) -> int | None:
         """The comparison that this one, with more boots, was asked for; None if it is no such one."""
-        found = self.value("SELECT substring(request_key FROM '^doubted:([0-9]+)$')::bigint FROM comparison WHERE id = :c", c=comparison)
+        found = self.value(
+            "SELECT substring(request_key FROM '^doubted:([0-9]+)$')::bigint FROM comparison WHERE id = :c",
+            c=comparison,
+        )
         return None if found is None else int(found)
 
     def is_open(self, comparison: int) -> bool:
-        return self.value("SELECT status IN ('waiting', 'running') FROM comparison WHERE id = :c", c=comparison) is True
+        return (
+            self.value(
+                "SELECT status IN ('waiting', 'running') FROM comparison WHERE id = :c",
+                c=comparison,
+            )
+            is True
+        )
 
     def comparison_reason(self, comparison: int) -> str | None:
         found = self.value("SELECT reason FROM comparison WHERE id = :c", c=comparison)
@@ -81,5 +108,8 @@ class ProofRows(ComparisonRows):
 
     def stored_builds(self, build_keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Builds as `compare_kernels` takes them: build_key, status, image_sha256, files."""
-        rows = self.all("SELECT build_key, status, image_sha256, files FROM kernel_build WHERE build_key = ANY(:keys)", keys=list(build_keys))
+        rows = self.all(
+            "SELECT build_key, status, image_sha256, files FROM kernel_build WHERE build_key = ANY(:keys)",
+            keys=list(build_keys),
+        )
         return {row.build_key: dict(row._mapping) for row in rows}

@@ -65,7 +65,10 @@ class RawRunRows(Rows):
         fields = dict(row._mapping)
         programs = {job["name"]: job["program"] for job in fields.pop("unit_jobs")}
         named = {
-            job: result_root(Measured(program=programs.get(job, job.partition("-")[0]), unit_job=job, **fields)) for job in sorted({r.unit_job for r in runs})
+            job: result_root(
+                Measured(program=programs.get(job, job.partition("-")[0]), unit_job=job, **fields)
+            )
+            for job in sorted({r.unit_job for r in runs})
         }
         # In one order, so that two that write never wait for each other; the update that changes nothing takes the row's lock.
         rows = self.all(
@@ -74,7 +77,10 @@ class RawRunRows(Rows):
             names=sorted(set(named.values())),
         )
         roots = {row.name: row.id for row in rows}
-        used = self.all("SELECT result_root, max(root_run) AS last FROM run WHERE result_root = ANY(:roots) GROUP BY 1", roots=list(roots.values()))
+        used = self.all(
+            "SELECT result_root, max(root_run) AS last FROM run WHERE result_root = ANY(:roots) GROUP BY 1",
+            roots=list(roots.values()),
+        )
         last = {row.result_root: row.last for row in used}
         following = {name: last.get(root, -1) + 1 for name, root in roots.items()}
         places = []
@@ -89,11 +95,15 @@ class RawRunRows(Rows):
         cursor = self.conn.connection.cursor()
         try:
             while text := "".join(islice(lines, _COPY_ROWS)):
-                cursor.copy_expert("COPY sample (run, metric, seq, value) FROM STDIN", io.StringIO(text))
+                cursor.copy_expert(
+                    "COPY sample (run, metric, seq, value) FROM STDIN", io.StringIO(text)
+                )
         finally:
             cursor.close()
 
-    def boots_with_results(self, after: int, most: int, program: str | None = None) -> list[StoredBoot]:
+    def boots_with_results(
+        self, after: int, most: int, program: str | None = None
+    ) -> list[StoredBoot]:
         """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
         rows = self.all(
             "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results, x.facts"
@@ -110,14 +120,20 @@ class RawRunRows(Rows):
     def stored_runs(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
         """The runs of a boot with their samples, as they are remembered; `lock` keeps others from changing them meanwhile."""
         rows = self.all(
-            f"SELECT id, unit_job, number, status, reason, seconds, parser FROM run WHERE boot = :boot ORDER BY id {'FOR UPDATE' if lock else ''}", boot=boot
+            f"SELECT id, unit_job, number, status, reason, seconds, parser FROM run WHERE boot = :boot ORDER BY id {'FOR UPDATE' if lock else ''}",
+            boot=boot,
         )
         samples: dict[int, Samples] = {}
-        for row in self.all("SELECT s.run, s.metric, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :boot ORDER BY 1, 2, s.seq", boot=boot):
+        for row in self.all(
+            "SELECT s.run, s.metric, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :boot ORDER BY 1, 2, s.seq",
+            boot=boot,
+        ):
             samples.setdefault(row.run, {}).setdefault(row.metric, []).append(row.value)
         return [StoredRun(**row._mapping, samples=samples.get(row.id, {})) for row in rows]
 
-    def replace_run(self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]) -> None:
+    def replace_run(
+        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
+    ) -> None:
         """Put what a mended parser says in place of what was remembered, and note what changed if anything did."""
         if changes or (old.status, old.reason) != (new.status, new.reason):
             self.do(
@@ -128,11 +144,31 @@ class RawRunRows(Rows):
                 new_parser=parser,
                 old_status=old.status,
                 new_status=new.status,
-                changes=json.dumps({metric: {"old": list(change.old), "new": list(change.new)} for metric, change in changes.items()}),
+                changes=json.dumps(
+                    {
+                        metric: {"old": list(change.old), "new": list(change.new)}
+                        for metric, change in changes.items()
+                    }
+                ),
             )
         if changes:
-            self.do("DELETE FROM sample WHERE run = :run AND metric = ANY(:metrics)", run=old.id, metrics=list(changes))
-            self._copy_samples([(old.id, {metric: list(change.new) for metric, change in changes.items() if change.new})])
+            self.do(
+                "DELETE FROM sample WHERE run = :run AND metric = ANY(:metrics)",
+                run=old.id,
+                metrics=list(changes),
+            )
+            self._copy_samples(
+                [
+                    (
+                        old.id,
+                        {
+                            metric: list(change.new)
+                            for metric, change in changes.items()
+                            if change.new
+                        },
+                    )
+                ]
+            )
         self.do(
             "UPDATE run SET status = :status, reason = :reason, seconds = :seconds, parser = :parser WHERE id = :id",
             id=old.id,
@@ -145,9 +181,12 @@ class RawRunRows(Rows):
     def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]:
         """Comparisons and bisections that asked for these boots."""
         rows = self.all(
-            "SELECT DISTINCT w.comparison, w.bisection FROM want w JOIN boot x ON x.order_id = w.order_id WHERE x.id = ANY(:boots)", boots=list(boots)
+            "SELECT DISTINCT w.comparison, w.bisection FROM want w JOIN boot x ON x.order_id = w.order_id WHERE x.id = ANY(:boots)",
+            boots=list(boots),
         )
-        return sorted({row.comparison for row in rows if row.comparison}), sorted({row.bisection for row in rows if row.bisection})
+        return sorted({row.comparison for row in rows if row.comparison}), sorted(
+            {row.bisection for row in rows if row.bisection}
+        )
 
 
 def _lines(runs: Iterable[tuple[int, Samples]]) -> Iterator[str]:

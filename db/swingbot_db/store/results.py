@@ -17,7 +17,10 @@ class ResultRows(Rows):
             " FROM kernel_build WHERE build_key = ANY(:keys)",
             keys=list(build_keys),
         )
-        return {row.build_key: KernelBuild(**{**row._mapping, "errors": tuple(row.errors)}) for row in rows}
+        return {
+            row.build_key: KernelBuild(**{**row._mapping, "errors": tuple(row.errors)})
+            for row in rows
+        }
 
     def add_kernel_build(self, attempt: int, outcome: Mapping[str, Any]) -> None:
         build = outcome["kernel_build"]
@@ -30,7 +33,8 @@ class ResultRows(Rows):
             image=build.get("image_sha256") if outcome["status"] == "built" else None,
             compiler=build["compiler_version"],
             sizes=json.dumps(build.get("sizes", {})),
-            errors=[*build.get("errors", ())] or ([outcome["reason"]] if outcome.get("reason") else []),
+            errors=[*build.get("errors", ())]
+            or ([outcome["reason"]] if outcome.get("reason") else []),
             files=json.dumps(outcome["files"]),
             seconds=outcome["seconds"],
             cached=build["cached"],
@@ -38,7 +42,9 @@ class ResultRows(Rows):
             origin=outcome.get("origin", "measured"),
         )
 
-    def add_boot(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
+    def add_boot(
+        self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]
+    ) -> int | None:
         """Remember a boot; None if the same boot (image, testbox, spec, series, k) is known already."""
         found = self.value(
             "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series, k, outcome, reason, facts, files, seconds, origin)"
@@ -63,7 +69,9 @@ class ResultRows(Rows):
         assert found is None or isinstance(found, int)
         return found
 
-    def boots(self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]) -> list[BootRecord]:
+    def boots(
+        self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]
+    ) -> list[BootRecord]:
         rows = self.all(
             "SELECT id, k, outcome, reason, seconds, facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND spec = :spec AND series = :series"
             " AND k = ANY(:ks) ORDER BY k",
@@ -91,7 +99,9 @@ class ResultRows(Rows):
         return [
             row.reason
             for row in self.all(
-                "SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status NOT IN ('ok', 'warmup') ORDER BY number", boot=boot, job=unit_job
+                "SELECT reason FROM run WHERE boot = :boot AND unit_job = :job AND status NOT IN ('ok', 'warmup') ORDER BY number",
+                boot=boot,
+                job=unit_job,
             )
         ]
 
@@ -102,5 +112,7 @@ class ResultRows(Rows):
                 "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
                 " FROM (SELECT seconds FROM kernel_build WHERE NOT cached ORDER BY built_at DESC LIMIT 20) x"
             ),
-            self.value("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds FROM boot ORDER BY id DESC LIMIT 20) x"),
+            self.value(
+                "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM (SELECT seconds FROM boot ORDER BY id DESC LIMIT 20) x"
+            ),
         )

@@ -33,10 +33,15 @@ class TreeRows(Rows):
         return dataclasses.replace(tree, id=number)
 
     def trees(self) -> list[Tree]:
-        return [_tree(row) for row in self.all(f"SELECT {_TREE} FROM tree WHERE state = 'watched' ORDER BY id")]
+        return [
+            _tree(row)
+            for row in self.all(f"SELECT {_TREE} FROM tree WHERE state = 'watched' ORDER BY id")
+        ]
 
     def tree(self, name: str) -> Tree | None:
-        row = self.first(f"SELECT {_TREE} FROM tree WHERE name = :name AND state = 'watched'", name=name)
+        row = self.first(
+            f"SELECT {_TREE} FROM tree WHERE name = :name AND state = 'watched'", name=name
+        )
         return _tree(row) if row else None
 
     def tree_by_id(self, number: int) -> Tree:
@@ -48,7 +53,11 @@ class TreeRows(Rows):
         self.do("UPDATE tree SET state = 'removed' WHERE id = :id", id=number)
 
     def note_poll(self, number: int, problem: str | None) -> None:
-        self.do("UPDATE tree SET polled_at = clock_timestamp(), problem = :problem WHERE id = :id", id=number, problem=problem)
+        self.do(
+            "UPDATE tree SET polled_at = clock_timestamp(), problem = :problem WHERE id = :id",
+            id=number,
+            problem=problem,
+        )
 
     def add_change(self, tree: int, kind: str, old: str, new: str) -> None:
         self.do(

@@ -13,7 +13,9 @@ from swingbot_jobs.kernel_diff import source_name
 from swingbot_jobs.result import ParseError
 
 ROW = re.compile(r"(?P<calls>-|[0-9]{1,18}) (?P<symbol>[A-Za-z_][A-Za-z0-9_.]{0,180})")
-NO_PROFILER = "this kernel has no function profiler; build it with the fragment trace, as in vm-x86_64+trace"
+NO_PROFILER = (
+    "this kernel has no function profiler; build it with the fragment trace, as in vm-x86_64+trace"
+)
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:

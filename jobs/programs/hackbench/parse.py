@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from swingbot_jobs.result import ParseError
 
 INSTANCE = re.compile(r"Instance: (\d{1,4})")
-TASKS = re.compile(r"Running in \w+ mode with \d{1,9} groups using \d{1,9} file descriptors each \(== (\d{1,9}) tasks\)")
+TASKS = re.compile(
+    r"Running in \w+ mode with \d{1,9} groups using \d{1,9} file descriptors each \(== (\d{1,9}) tasks\)"
+)
 MESSAGES = re.compile(r"Each sender will pass (\d{1,9}) messages of (\d{1,9}) bytes")
 TIME = re.compile(r"Time: (\d{1,9}(?:\.\d{1,9})?)")
 
@@ -31,7 +33,9 @@ class Instance:
 
     def kb(self) -> int:
         if len(set(self.tasks)) != 1 or len(set(self.sizes)) != 1:
-            raise ParseError("hackbench did not say, or not always the same, how many tasks and messages there were")
+            raise ParseError(
+                "hackbench did not say, or not always the same, how many tasks and messages there were"
+            )
         if (kb := self.tasks[0] * self.sizes[0] >> 10) == 0:
             raise ParseError("hackbench passed less than 1 kB: give it more loops")
         return kb
@@ -48,9 +52,13 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
         raise ParseError(f"{len(times)} of {int(expected)} hackbench iterations gave a time")
     silent = [number for number, instance in instances.items() if not instance.times]
     if silent:
-        raise ParseError(f"{len(silent)} of {len(instances)} hackbench instances gave no time (the first: {silent[0]})")
+        raise ParseError(
+            f"{len(silent)} of {len(instances)} hackbench instances gave no time (the first: {silent[0]})"
+        )
     if min(times) <= 0:
-        raise ParseError("hackbench took less than its clock can tell (0.000 s): give it more loops")
+        raise ParseError(
+            "hackbench took less than its clock can tell (0.000 s): give it more loops"
+        )
     found = rates("", list(instances.values())[-1].kb(), times)
     if len(instances) > 1:
         for number, instance in sorted(instances.items()):

@@ -9,7 +9,9 @@ from swingbot_jobs.result import ParseError
 
 HEAD = re.compile(r"\s*contended\s+total wait\s+max wait\s+avg wait\s+type\s+caller\s*")
 TIME = r"(\d{1,9}(?:\.\d{1,3})?) (ns|us|ms|s|m|h)"
-ROW = re.compile(rf"\s*(?P<waits>\d{{1,15}})\s+{TIME}\s+{TIME}\s+{TIME}\s+(?P<kind>[\w:-]{{1,40}})\s+(?P<caller>[\w.$]{{1,200}})(?:\+0x[0-9a-f]{{1,16}})?\s*")
+ROW = re.compile(
+    rf"\s*(?P<waits>\d{{1,15}})\s+{TIME}\s+{TIME}\s+{TIME}\s+(?P<kind>[\w:-]{{1,40}})\s+(?P<caller>[\w.$]{{1,200}})(?:\+0x[0-9a-f]{{1,16}})?\s*"
+)
 MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6}
 MAX_CALLERS = 500  # three numbers of each
 
@@ -24,7 +26,11 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
     for line in lines:
         if not (row := ROW.fullmatch(line)):
             continue
-        waits, total, longest = float(row["waits"]), float(row[2]) * MICROSECONDS[row[3]], float(row[4]) * MICROSECONDS[row[5]]
+        waits, total, longest = (
+            float(row["waits"]),
+            float(row[2]) * MICROSECONDS[row[3]],
+            float(row[4]) * MICROSECONDS[row[5]],
+        )
         found["contended"] += waits
         found["total_wait_us"] += total
         who = f"{row['kind']}.{row['caller']}"

@@ -15,7 +15,9 @@ from swingbot_jobs.result import ParseError
 
 ROW = re.compile(r"\s*\d+(?:\s+-?\d+(?:\.\d+)?)+\s*")
 # Banner, header and our own dividers: what is none of these and no row is a complaint.
-KNOWN = re.compile(r"MIGRATED |.* TEST from |(?:Local /Remote|Recv |Socket |Size |Send |bytes )|--- |Iterations:")
+KNOWN = re.compile(
+    r"MIGRATED |.* TEST from |(?:Local /Remote|Recv |Socket |Size |Send |bytes )|--- |Iterations:"
+)
 MAX_INSTANCES = 10_000
 
 
@@ -64,7 +66,9 @@ def is_header(words: list[str]) -> bool:
 
 def read_row(reading: Reading, words: list[str]) -> None:
     """Take one row. Columns that -c and -C add stand at the right end, so positions are counted from the left."""
-    rate = next(index for index, word in enumerate(reading.columns) if word in ("Throughput", "Rate"))
+    rate = next(
+        index for index, word in enumerate(reading.columns) if word in ("Throughput", "Rate")
+    )
     row = [float(word) for word in words]
     errors = "Errors" in reading.columns
     if errors and "." in words[1]:  # receiver: no message size before the time, no errors after it
@@ -79,12 +83,25 @@ def read_row(reading: Reading, words: list[str]) -> None:
 
 def check_complete(reading: Reading, text: str, params: Mapping[str, str]) -> None:
     count = len(reading.sent)
-    expected = int(params["nr_threads"]) * reading.iterations if params.get("nr_threads", "").isdecimal() else None
+    expected = (
+        int(params["nr_threads"]) * reading.iterations
+        if params.get("nr_threads", "").isdecimal()
+        else None
+    )
     said = next(
-        (f"; netperf said: {line.strip()[:200]}" for line in text.splitlines() if line.strip() and not KNOWN.match(line) and not ROW.fullmatch(line)), ""
+        (
+            f"; netperf said: {line.strip()[:200]}"
+            for line in text.splitlines()
+            if line.strip() and not KNOWN.match(line) and not ROW.fullmatch(line)
+        ),
+        "",
     )
     if count == 0:
-        raise ParseError(f"no netperf instance gave a result{said}" if text.strip() else "netperf printed nothing")
+        raise ParseError(
+            f"no netperf instance gave a result{said}"
+            if text.strip()
+            else "netperf printed nothing"
+        )
     if expected is not None and count != expected:
         raise ParseError(f"{count} of {expected} netperf instances gave a result{said}")
     if reading.received and len(reading.received) != count:
@@ -111,7 +128,9 @@ def metrics(reading: Reading) -> dict[str, float | list[float]]:
     if unit == "tps":
         found["workload"] = both_total * reading.elapsed
     elif reading.message_bytes > 0:
-        found["workload"] = both_total * reading.elapsed * 1e6 / 8 / reading.message_bytes  # packets
+        found["workload"] = (
+            both_total * reading.elapsed * 1e6 / 8 / reading.message_bytes
+        )  # packets
     return found
 
 

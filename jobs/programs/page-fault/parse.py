@@ -19,13 +19,25 @@ LINE = re.compile(
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
     """Page faults a second of each task; ParseError when the program did not say how it went."""
-    lines = [match for line in files.get("stdout", "").splitlines() if (match := LINE.fullmatch(line.strip()[:500]))]
+    lines = [
+        match
+        for line in files.get("stdout", "").splitlines()
+        if (match := LINE.fullmatch(line.strip()[:500]))
+    ]
     if len(lines) != 1:
         raise ParseError(f"page-fault printed {len(lines)} result lines, expected one")
-    tasks, faults, seconds = int(lines[0]["tasks"]), int(lines[0]["faults"]), float(lines[0]["seconds"])
+    tasks, faults, seconds = (
+        int(lines[0]["tasks"]),
+        int(lines[0]["faults"]),
+        float(lines[0]["seconds"]),
+    )
     expected = params.get("nr_task", "")
     if expected.isdecimal() and tasks != int(expected):
         raise ParseError(f"{tasks} of {int(expected)} page-fault tasks gave a result")
     if tasks < 1 or faults < 1 or seconds <= 0:
         raise ParseError("page-fault counted no faults, or no time passed")
-    return {"per_thread_ops" if lines[0]["mode"] == "thread" else "per_process_ops": faults / seconds / tasks}
+    return {
+        "per_thread_ops" if lines[0]["mode"] == "thread" else "per_process_ops": faults
+        / seconds
+        / tasks
+    }

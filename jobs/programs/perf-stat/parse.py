@@ -9,4 +9,6 @@ from swingbot_jobs.perf_stat import read_perf_stat
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
     """Counts by event; nothing when perf could count none of them. ParseError when there is no perf output."""
-    return {event: count.value for event, count in read_perf_stat(files.get("perf-stat", "")).items()}
+    return {
+        event: count.value for event, count in read_perf_stat(files.get("perf-stat", "")).items()
+    }

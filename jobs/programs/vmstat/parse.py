@@ -11,17 +11,46 @@ from collections.abc import Mapping
 from swingbot_jobs.result import ParseError
 
 KEYS = (
-    *("procs.r", "procs.b", "memory.swpd", "memory.free", "memory.buff", "memory.cache", "swap.si", "swap.so", "io.bi"),
-    *("io.bo", "system.in", "system.cs", "cpu.us", "cpu.sy", "cpu.id", "cpu.wa", "cpu.st", "cpu.gu"),
+    *(
+        "procs.r",
+        "procs.b",
+        "memory.swpd",
+        "memory.free",
+        "memory.buff",
+        "memory.cache",
+        "swap.si",
+        "swap.so",
+        "io.bi",
+    ),
+    *(
+        "io.bo",
+        "system.in",
+        "system.cs",
+        "cpu.us",
+        "cpu.sy",
+        "cpu.id",
+        "cpu.wa",
+        "cpu.st",
+        "cpu.gu",
+    ),
 )
-ROW = re.compile(r"\s*(?P<numbers>\d{1,20}(?:\s+\d{1,20}){15,17})(?:\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?\s*")
+ROW = re.compile(
+    r"\s*(?P<numbers>\d{1,20}(?:\s+\d{1,20}){15,17})(?:\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?\s*"
+)
 MAX_ROWS = 100_000
 
 
 def series(text: str) -> list[dict[str, float]]:
     """Every row under LKP's keys."""
-    rows = [match["numbers"].split() for line in text.splitlines() if (match := ROW.fullmatch(line[:500]))]
-    return [{key: float(number) for key, number in zip(KEYS, row, strict=False)} for row in rows[:MAX_ROWS]]
+    rows = [
+        match["numbers"].split()
+        for line in text.splitlines()
+        if (match := ROW.fullmatch(line[:500]))
+    ]
+    return [
+        {key: float(number) for key, number in zip(KEYS, row, strict=False)}
+        for row in rows[:MAX_ROWS]
+    ]
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:

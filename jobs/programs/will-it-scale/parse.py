@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from swingbot_jobs.result import ParseError
 
-ROW = re.compile(r"(\d{1,6}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),([^,]{1,30})")
+ROW = re.compile(
+    r"(\d{1,6}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),([^,]{1,30})"
+)
 SECOND = re.compile(r"min:(\d{1,18}) max:\d{1,18} total:\d{1,18}$")
 ASSERTION = re.compile(r"Assertion .{1,200} failed")
 AVERAGE = re.compile(r"average:\s*(\d{1,18}(?:\.\d{1,9})?)")
@@ -51,12 +53,29 @@ def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, floa
 
 def check_alive(lines: list[str], stderr: str) -> None:
     """A copy that died still counts in the average of all, as one that does nothing: then there is no result."""
-    died = next((match for line in [*lines, *stderr.splitlines()] if (match := ASSERTION.search(line[:500]))), None)
+    died = next(
+        (
+            match
+            for line in [*lines, *stderr.splitlines()]
+            if (match := ASSERTION.search(line[:500]))
+        ),
+        None,
+    )
     if died:
         raise ParseError(f"a copy of will-it-scale died: {died[0]}")
-    slowest = [float(match[1]) for line in lines[lines.index("measurement") + 1 :] if (match := SECOND.match(line))] if "measurement" in lines else []
+    slowest = (
+        [
+            float(match[1])
+            for line in lines[lines.index("measurement") + 1 :]
+            if (match := SECOND.match(line))
+        ]
+        if "measurement" in lines
+        else []
+    )
     if slowest and slowest[-1] == 0:
-        raise ParseError("a copy of will-it-scale did nothing in the last second that was measured: it died or hung")
+        raise ParseError(
+            "a copy of will-it-scale did nothing in the last second that was measured: it died or hung"
+        )
 
 
 def of_table(rows: list[Row]) -> dict[str, float]:
@@ -79,13 +98,22 @@ def table(lines: list[str]) -> list[Row]:
     if not any(line.startswith("tasks,processes,") for line in lines):
         return []
     rows = [
-        Row(int(match[1]), float(match[2]), float(match[4]), number(match[3]), number(match[5]), number(match[6]))
+        Row(
+            int(match[1]),
+            float(match[2]),
+            float(match[4]),
+            number(match[3]),
+            number(match[5]),
+            number(match[6]),
+        )
         for line in lines
         if (match := ROW.fullmatch(line))
     ]
     for row in rows:
         if min(row.processes, row.threads) < 0:  # runtest.py's -1: that program printed no average
-            raise ParseError(f"with {row.tasks} tasks, will-it-scale's {'processes' if row.processes < 0 else 'threads'} gave no result")
+            raise ParseError(
+                f"with {row.tasks} tasks, will-it-scale's {'processes' if row.processes < 0 else 'threads'} gave no result"
+            )
     rows = [row for row in rows if row.tasks > 0 and row.processes + row.threads > 0]
     if not rows:
         raise ParseError("the table of will-it-scale has no row with a result")
@@ -100,7 +128,11 @@ def number(text: str) -> float:
 def average(lines: list[str], params: Mapping[str, str]) -> Row:
     averages = [float(match[1]) for line in lines if (match := AVERAGE.fullmatch(line))]
     if len(averages) != 1:
-        raise ParseError("will-it-scale printed no average" if not averages else f"will-it-scale printed {len(averages)} averages, expected one")
+        raise ParseError(
+            "will-it-scale printed no average"
+            if not averages
+            else f"will-it-scale printed {len(averages)} averages, expected one"
+        )
     tasks = int(params["nr_task"]) if params.get("nr_task", "").isdecimal() else 1
     if tasks < 1 or averages[0] <= 0:
         raise ParseError("will-it-scale did no operation")

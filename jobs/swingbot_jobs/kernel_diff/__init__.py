@@ -6,7 +6,16 @@ from swingbot_jobs.kernel_diff.bloat import Bloat, bloat, bloat_text, of_classes
 from swingbot_jobs.kernel_diff.change import Side, change_text, headline, kernel_change
 from swingbot_jobs.kernel_diff.changed import Changed, CodeChange, code_change, source_name
 from swingbot_jobs.kernel_diff.config import config_difference
-from swingbot_jobs.kernel_diff.record import FILE, VERSION, BadRecord, KernelRecord, Part, object_row, read_record, write_record
+from swingbot_jobs.kernel_diff.record import (
+    FILE,
+    VERSION,
+    BadRecord,
+    KernelRecord,
+    Part,
+    object_row,
+    read_record,
+    write_record,
+)
 
 __all__ = [
     "FILE",

@@ -82,14 +82,34 @@ class Bloat:
         return sum(row.delta for row in self.rows if row.delta < 0)
 
     def to_json(self) -> dict[str, Any]:
-        rows = [{"name": row.name, "base": row.base, "head": row.head, "delta": row.delta, "what": _what(row)} for row in self.rows]
+        rows = [
+            {
+                "name": row.name,
+                "base": row.base,
+                "head": row.head,
+                "delta": row.delta,
+                "what": _what(row),
+            }
+            for row in self.rows
+        ]
         counts = {what: self.count(what) for what in ("new", "gone", "grown", "shrunk")}
-        return {"rows": rows, **counts, "up": self.up, "down": self.down, "before": self.before, "after": self.after}
+        return {
+            "rows": rows,
+            **counts,
+            "up": self.up,
+            "down": self.down,
+            "before": self.before,
+            "after": self.after,
+        }
 
 
 def bloat(base: Sizes, head: Sizes) -> Bloat:
     """Compare two tables of sizes."""
-    rows = [Row(name=name, base=base.get(name), head=head.get(name)) for name in base.keys() | head.keys() if base.get(name) != head.get(name)]
+    rows = [
+        Row(name=name, base=base.get(name), head=head.get(name))
+        for name in base.keys() | head.keys()
+        if base.get(name) != head.get(name)
+    ]
     rows.sort(key=lambda row: (row.delta, row.name), reverse=True)
     return Bloat(rows=tuple(rows), before=sum(base.values()), after=sum(head.values()))
 
@@ -101,7 +121,10 @@ def bloat_text(found: Bloat, title: str = "Function") -> str:
         f"add/remove: {found.count('new')}/{found.count('gone')} grow/shrink: {found.count('grown')}/{found.count('shrunk')}"
         f" up/down: {found.up}/{found.down} ({found.up + found.down})",
         f"{title:<40} {'old':>7} {'new':>7} {'delta':>7}",
-        *(f"{row.name:<40} {_cell(row.base):>7} {_cell(row.head):>7} {row.delta:>+7d}" for row in found.rows),
+        *(
+            f"{row.name:<40} {_cell(row.base):>7} {_cell(row.head):>7} {row.delta:>+7d}"
+            for row in found.rows
+        ),
         f"Total: Before={found.before}, After={found.after}, chg {change:+.2f}%",
     ]
     return "\n".join(lines) + "\n"

@@ -12,9 +12,7 @@ from swingbot_jobs.kernel_diff.config import config_difference
 from swingbot_jobs.kernel_diff.record import KernelRecord
 
 # Where a size of vmlinux is shown, this is shown too.
-SIZE_NOTE = (
-    "vmlinux is laid out in pages and its functions in steps of 16 bytes: a change of code often leaves these sizes as they are. The table by symbol shows it."
-)
+SIZE_NOTE = "vmlinux is laid out in pages and its functions in steps of 16 bytes: a change of code often leaves these sizes as they are. The table by symbol shows it."
 # Two versions of Linux differ in tens of thousands of symbols; what is left out is counted.
 MOST_ROWS = 2000
 
@@ -43,32 +41,53 @@ def kernel_change(base: Side, head: Side) -> dict[str, Any]:
     }
     facts: dict[str, Any] = {name: rows[:MOST_ROWS] for name, rows in lists.items()}
     of_table = table.to_json()
-    left_out = {name: len(rows) - MOST_ROWS for name, rows in (*lists.items(), ("bloat", of_table["rows"])) if len(rows) > MOST_ROWS}
+    left_out = {
+        name: len(rows) - MOST_ROWS
+        for name, rows in (*lists.items(), ("bloat", of_table["rows"]))
+        if len(rows) > MOST_ROWS
+    }
     return facts | {
         "nothing": change.nothing,
         "counts": counts(change),
         "left_out": left_out,
         "bloat": of_table | {"rows": _ends(of_table["rows"])},
-        "sizes": {"base": dict(base.record.sizes), "head": dict(head.record.sizes), "note": SIZE_NOTE},
+        "sizes": {
+            "base": dict(base.record.sizes),
+            "head": dict(head.record.sizes),
+            "note": SIZE_NOTE,
+        },
         "compiler": {"base": base.record.compiler, "head": head.record.compiler},
         "flags": _flags(base.record.flags, head.record.flags),
-        "config": None if base.config is None or head.config is None else config_difference(base.config, head.config),
+        "config": None
+        if base.config is None or head.config is None
+        else config_difference(base.config, head.config),
     }
 
 
 def counts(change: CodeChange) -> dict[str, dict[str, int]]:
     """How many functions and variables are changed, new, gone."""
-    return {name: {kind: sum(one.kind == kind for one in rows) for kind in ("changed", "new", "gone")} for name, rows in _both(change)}
+    return {
+        name: {kind: sum(one.kind == kind for one in rows) for kind in ("changed", "new", "gone")}
+        for name, rows in _both(change)
+    }
 
 
 def by_size(changes: Iterable[Changed]) -> list[Changed]:
     """The largest differences of size first, then by name."""
-    return sorted(changes, key=lambda one: (-abs((one.head or 0) - (one.base or 0)), one.name, one.object))
+    return sorted(
+        changes, key=lambda one: (-abs((one.head or 0) - (one.base or 0)), one.name, one.object)
+    )
 
 
 def change_text(facts: Mapping[str, Any], most: int = 40) -> str:
     """The facts of `kernel_change` for a terminal; of each table at most `most` rows."""
-    parts = ["\n".join(_headline(facts)), _changed_table(facts, most), _bloat_part(facts, most), _objects_part(facts, most), "\n".join(_tools(facts))]
+    parts = [
+        "\n".join(_headline(facts)),
+        _changed_table(facts, most),
+        _bloat_part(facts, most),
+        _objects_part(facts, most),
+        "\n".join(_tools(facts)),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -76,7 +95,10 @@ def headline(facts: Mapping[str, Any]) -> str:
     """One sentence: does the change reach the built code at all, and where."""
     if facts["nothing"]:
         return "No function and no variable of the kernel differs."
-    words = [_counted(facts["counts"]["functions"], "function"), _counted(facts["counts"]["data"], "variable")]
+    words = [
+        _counted(facts["counts"]["functions"], "function"),
+        _counted(facts["counts"]["data"], "variable"),
+    ]
     return "; ".join(word for word in words if word) + "."
 
 
@@ -84,7 +106,9 @@ def _headline(facts: Mapping[str, Any]) -> list[str]:
     lines = [headline(facts)]
     if facts["renamed"]:
         pairs = ", ".join(f"{one['was']} -> {one['name']}" for one in facts["renamed"][:6])
-        lines.append(f"The same code under another name or in another file: {pairs}{' ...' if len(facts['renamed']) > 6 else ''}")
+        lines.append(
+            f"The same code under another name or in another file: {pairs}{' ...' if len(facts['renamed']) > 6 else ''}"
+        )
     return lines
 
 
@@ -103,13 +127,19 @@ def _changed_table(facts: Mapping[str, Any], most: int) -> str:
     rows = [*facts["functions"], *facts["data"]]
     if not rows:
         return ""
-    body = [(one["name"], one["object"], _size(one["base"]), _size(one["head"]), _what(one)) for one in rows[:most]]
+    body = [
+        (one["name"], one["object"], _size(one["base"]), _size(one["head"]), _what(one))
+        for one in rows[:most]
+    ]
     return _grid([("differs", "object", "base", "head", "what"), *body]) + _more(len(rows), most)
 
 
 def _what(one: Mapping[str, Any]) -> str:
     words = str(one["kind"]) if one["kind"] != "changed" else ", ".join(one["what"])
-    told = [f"now {', '.join(one['now_uses'][:4])}" if one["now_uses"] else "", f"no more {', '.join(one['used'][:4])}" if one["used"] else ""]
+    told = [
+        f"now {', '.join(one['now_uses'][:4])}" if one["now_uses"] else "",
+        f"no more {', '.join(one['used'][:4])}" if one["used"] else "",
+    ]
     return "; ".join(word for word in (words, *told) if word)
 
 
@@ -120,9 +150,16 @@ def _bloat_part(facts: Mapping[str, Any], most: int) -> str:
     rows = table["rows"]
     shown = rows if len(rows) <= most else [*rows[: most // 2], *rows[-(most // 2) :]]
     lines = [_bloat_head(table)]
-    lines += [f"{row['name']:<40} {_size(row['base']):>7} {_size(row['head']):>7} {row['delta']:>+7d}" for row in shown]
+    lines += [
+        f"{row['name']:<40} {_size(row['base']):>7} {_size(row['head']):>7} {row['delta']:>+7d}"
+        for row in shown
+    ]
     lines.append(_bloat_total(table))
-    return "\n".join(lines) + (f"\n(the largest of {table['new'] + table['gone'] + table['grown'] + table['shrunk']} rows)" if len(shown) < len(rows) else "")
+    return "\n".join(lines) + (
+        f"\n(the largest of {table['new'] + table['gone'] + table['grown'] + table['shrunk']} rows)"
+        if len(shown) < len(rows)
+        else ""
+    )
 
 
 def _bloat_head(table: Mapping[str, Any]) -> str:
@@ -132,34 +169,58 @@ def _bloat_head(table: Mapping[str, Any]) -> str:
 
 
 def _bloat_total(table: Mapping[str, Any]) -> str:
-    change = (table["after"] - table["before"]) * 100.0 / table["before"] if table["before"] else 0.0
+    change = (
+        (table["after"] - table["before"]) * 100.0 / table["before"] if table["before"] else 0.0
+    )
     return f"Total: Before={table['before']}, After={table['after']}, chg {change:+.2f}%"
 
 
 def _objects_part(facts: Mapping[str, Any], most: int) -> str:
-    rows = [("size", "text", "data", "bss"), *_sizes("vmlinux", facts["sizes"]["base"], facts["sizes"]["head"])]
+    rows = [
+        ("size", "text", "data", "bss"),
+        *_sizes("vmlinux", facts["sizes"]["base"], facts["sizes"]["head"]),
+    ]
     for one in facts["objects"][:most]:
         rows += _sizes(one["object"], one["base"], one["head"])
     return f"{_grid(rows)}{_more(len(facts['objects']), most)}\n{facts['sizes']['note']}"
 
 
-def _sizes(name: str, base: Mapping[str, int] | None, head: Mapping[str, int] | None) -> list[tuple[str, ...]]:
+def _sizes(
+    name: str, base: Mapping[str, int] | None, head: Mapping[str, int] | None
+) -> list[tuple[str, ...]]:
     """Two lines, base and head, or one if they are equal."""
     names = ("text", "data", "bss")
-    sides = [tuple("-" if side is None else str(side[word]) for word in names) for side in (base, head)]
-    return [(name, *sides[0])] if sides[0] == sides[1] else [(f"{name} base", *sides[0]), (f"{name} head", *sides[1])]
+    sides = [
+        tuple("-" if side is None else str(side[word]) for word in names) for side in (base, head)
+    ]
+    return (
+        [(name, *sides[0])]
+        if sides[0] == sides[1]
+        else [(f"{name} base", *sides[0]), (f"{name} head", *sides[1])]
+    )
 
 
 def _tools(facts: Mapping[str, Any]) -> list[str]:
     compiler, flags, config = facts["compiler"], facts["flags"], facts["config"]
     same = compiler["base"] == compiler["head"]
-    lines = [f"compiler: {compiler['head']}, the same on both sides" if same else f"compiler: base {compiler['base']}, head {compiler['head']}"]
+    lines = [
+        f"compiler: {compiler['head']}, the same on both sides"
+        if same
+        else f"compiler: base {compiler['base']}, head {compiler['head']}"
+    ]
     different = flags["base_only"] or flags["head_only"]
-    lines.append(f"flags: base {' '.join(flags['base_only']) or '-'}, head {' '.join(flags['head_only']) or '-'}" if different else "flags: the same")
+    lines.append(
+        f"flags: base {' '.join(flags['base_only']) or '-'}, head {' '.join(flags['head_only']) or '-'}"
+        if different
+        else "flags: the same"
+    )
     if config is None:
         return [*lines, "config: not kept of both sides"]
     lines.append(f"config: {len(config)} symbols differ" if config else "config: the same")
-    return lines + [f"  {one['symbol']}: {one['base'] or 'unknown'} -> {one['head'] or 'unknown'}" for one in config[:40]]
+    return lines + [
+        f"  {one['symbol']}: {one['base'] or 'unknown'} -> {one['head'] or 'unknown'}"
+        for one in config[:40]
+    ]
 
 
 def _flags(base: Sequence[str], head: Sequence[str]) -> dict[str, list[str]]:
@@ -185,4 +246,7 @@ def _more(rows: int, most: int) -> str:
 
 def _grid(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )

@@ -93,8 +93,13 @@ _Groups = dict[_Key, tuple[Part, ...]]
 
 def code_change(base: KernelRecord, head: KernelRecord) -> CodeChange:
     """Compare two builds. Raises BadRecord. Time goes with the objects that differ, not with the kernel."""
-    paths = sorted(path for path in base.paths() | head.paths() if base.sha256(path) != head.sha256(path))
-    sides = [{path: record.object(path) for path in paths if path in record.paths()} for record in (base, head)]
+    paths = sorted(
+        path for path in base.paths() | head.paths() if base.sha256(path) != head.sha256(path)
+    )
+    sides = [
+        {path: record.object(path) for path in paths if path in record.paths()}
+        for record in (base, head)
+    ]
     one, other = _grouped(sides[0]), _grouped(sides[1])
     renamed = _renamed(one, other)
     changes = _changes(one, other, renamed)
@@ -102,13 +107,25 @@ def code_change(base: KernelRecord, head: KernelRecord) -> CodeChange:
     return CodeChange(
         functions=tuple(change for key, change in changes if key.section == "code"),
         data=tuple(change for key, change in changes if key.section == "data"),
-        renamed=tuple(Renamed(object=now.object, name=now.name, was_object=was.object, was=was.name) for was, now in sorted(renamed.items())),
-        objects=tuple(_object(path, sides[0].get(path), sides[1].get(path), count[path]) for path in paths),
+        renamed=tuple(
+            Renamed(object=now.object, name=now.name, was_object=was.object, was=was.name)
+            for was, now in sorted(renamed.items())
+        ),
+        objects=tuple(
+            _object(path, sides[0].get(path), sides[1].get(path), count[path]) for path in paths
+        ),
     )
 
 
-def _object(path: str, base: ObjectFile | None, head: ObjectFile | None, parts: int) -> ChangedObject:
-    return ChangedObject(object=path, base=dict(base.sizes) if base else None, head=dict(head.sizes) if head else None, parts=parts)
+def _object(
+    path: str, base: ObjectFile | None, head: ObjectFile | None, parts: int
+) -> ChangedObject:
+    return ChangedObject(
+        object=path,
+        base=dict(base.sizes) if base else None,
+        head=dict(head.sizes) if head else None,
+        parts=parts,
+    )
 
 
 def _grouped(objects: Mapping[str, ObjectFile]) -> _Groups:
@@ -130,7 +147,11 @@ def _renamed(base: _Groups, head: _Groups) -> dict[_Key, _Key]:
     for _ in range(_ROUNDS):
         gone = _by_form(base.keys() - head.keys() - found.keys(), base, _names(found))
         new = _by_form(head.keys() - base.keys() - set(found.values()), head, {})
-        more = {was[0]: new[form][0] for form, was in gone.items() if len(was) == 1 and len(new.get(form, ())) == 1}
+        more = {
+            was[0]: new[form][0]
+            for form, was in gone.items()
+            if len(was) == 1 and len(new.get(form, ())) == 1
+        }
         if not more:
             break
         found |= more
@@ -141,7 +162,9 @@ def _names(renamed: Mapping[_Key, _Key]) -> dict[str, str]:
     return {was.name: now.name for was, now in renamed.items()}
 
 
-def _by_form(keys: Iterable[_Key], groups: _Groups, names: Mapping[str, str]) -> Mapping[Any, Sequence[_Key]]:
+def _by_form(
+    keys: Iterable[_Key], groups: _Groups, names: Mapping[str, str]
+) -> Mapping[Any, Sequence[_Key]]:
     found: dict[Any, list[_Key]] = defaultdict(list)
     for key in keys:
         if key.name.startswith("("):  # the rest of a section: what it is called is where it runs
@@ -152,7 +175,16 @@ def _by_form(keys: Iterable[_Key], groups: _Groups, names: Mapping[str, str]) ->
 
 def _forms(parts: Iterable[Part], names: Mapping[str, str]) -> tuple[Any, ...]:
     """What a function is without its name; names that it refers to are replaced by `names`."""
-    rows = ((bool(_COLD.search(part.name)), part.size, part.shape, part.constants, tuple(_replaced(use, names) for use in part.uses)) for part in parts)
+    rows = (
+        (
+            bool(_COLD.search(part.name)),
+            part.size,
+            part.shape,
+            part.constants,
+            tuple(_replaced(use, names) for use in part.uses),
+        )
+        for part in parts
+    )
     return tuple(sorted(rows))
 
 
@@ -163,7 +195,9 @@ def _replaced(use: str, names: Mapping[str, str]) -> str:
     return use.replace(name, names[name], 1) if name in names else use
 
 
-def _changes(base: _Groups, head: _Groups, renamed: Mapping[_Key, _Key]) -> list[tuple[_Key, Changed]]:
+def _changes(
+    base: _Groups, head: _Groups, renamed: Mapping[_Key, _Key]
+) -> list[tuple[_Key, Changed]]:
     names, paired = _names(renamed), renamed.keys() | set(renamed.values())
     found = []
     for key in sorted((base.keys() | head.keys()) - paired):
@@ -175,15 +209,39 @@ def _changes(base: _Groups, head: _Groups, renamed: Mapping[_Key, _Key]) -> list
 
 
 def _one_sided(key: _Key, base: tuple[Part, ...] | None, head: tuple[Part, ...] | None) -> Changed:
-    return Changed(object=key.object, name=key.name, kind="gone" if base else "new", what=(), base=_size(base), head=_size(head))
+    return Changed(
+        object=key.object,
+        name=key.name,
+        kind="gone" if base else "new",
+        what=(),
+        base=_size(base),
+        head=_size(head),
+    )
 
 
-def _changed(key: _Key, base: tuple[Part, ...], head: tuple[Part, ...], names: Mapping[str, str]) -> Changed:
+def _changed(
+    key: _Key, base: tuple[Part, ...], head: tuple[Part, ...], names: Mapping[str, str]
+) -> Changed:
     one, other = _forms(base, names), _forms(head, {})
-    what = tuple(word for word, fields in (("code", (0, 1, 2)), ("references", (4,)), ("constants", (3,))) if _differ(one, other, fields))
-    used, uses = {_replaced(use, names) for part in base for use in part.uses}, {use for part in head for use in part.uses}
+    what = tuple(
+        word
+        for word, fields in (("code", (0, 1, 2)), ("references", (4,)), ("constants", (3,)))
+        if _differ(one, other, fields)
+    )
+    used, uses = (
+        {_replaced(use, names) for part in base for use in part.uses},
+        {use for part in head for use in part.uses},
+    )
     only = {"now_uses": tuple(sorted(uses - used)), "used": tuple(sorted(used - uses))}
-    return Changed(object=key.object, name=key.name, kind="changed", what=what, base=_size(base), head=_size(head), **only)
+    return Changed(
+        object=key.object,
+        name=key.name,
+        kind="changed",
+        what=what,
+        base=_size(base),
+        head=_size(head),
+        **only,
+    )
 
 
 def _size(parts: tuple[Part, ...] | None) -> int | None:
@@ -191,4 +249,6 @@ def _size(parts: tuple[Part, ...] | None) -> int | None:
 
 
 def _differ(one: tuple[Any, ...], other: tuple[Any, ...], fields: tuple[int, ...]) -> bool:
-    return sorted(tuple(form[i] for i in fields) for form in one) != sorted(tuple(form[i] for i in fields) for form in other)
+    return sorted(tuple(form[i] for i in fields) for form in one) != sorted(
+        tuple(form[i] for i in fields) for form in other
+    )

@@ -24,4 +24,8 @@ def options(text: str) -> dict[str, str]:
 def config_difference(base: str, head: str) -> list[dict[str, Any]]:
     """Symbols with another value, by name: [{"symbol", "base", "head"}]; None where the configuration does not know the symbol."""
     one, other = options(base), options(head)
-    return [{"symbol": name, "base": one.get(name), "head": other.get(name)} for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
+    return [
+        {"symbol": name, "base": one.get(name), "head": other.get(name)}
+        for name in sorted(one.keys() | other.keys())
+        if one.get(name) != other.get(name)
+    ]

@@ -38,14 +38,22 @@ class Part:
 
     name: str
     size: int  # bytes
-    shape: str  # digest of the bytes and of where they refer to something, without what they refer to
+    shape: (
+        str  # digest of the bytes and of where they refer to something, without what they refer to
+    )
     constants: str  # digest of the unnamed constants it refers to: strings, jump tables; "" if none
     uses: tuple[str, ...]  # the symbols it refers to, each once, in the order of their first use
 
     @classmethod
     def from_json(cls, row: Any) -> Self:
         name, size, shape, constants, uses = row
-        if not (isinstance(name, str) and isinstance(shape, str) and isinstance(constants, str) and isinstance(size, int) and size >= 0):
+        if not (
+            isinstance(name, str)
+            and isinstance(shape, str)
+            and isinstance(constants, str)
+            and isinstance(size, int)
+            and size >= 0
+        ):
             raise ValueError("types")
         return cls(name, size, shape, constants, tuple(str(use) for use in uses))
 
@@ -85,36 +93,72 @@ class KernelRecord:
         try:
             digest, sizes, code, data = self.raw_objects[path]
             text, written, zeros = (_bytes(size) for size in sizes)
-            parts = tuple(Part.from_json(row) for row in code), tuple(Part.from_json(row) for row in data)
+            parts = (
+                tuple(Part.from_json(row) for row in code),
+                tuple(Part.from_json(row) for row in data),
+            )
         except (TypeError, ValueError) as error:
             raise BadRecord(f"its entry for {path[:200]} is damaged ({error})") from None
-        return ObjectFile(sha256=digest, sizes={"text": text, "data": written, "bss": zeros}, code=parts[0], data=parts[1])
+        return ObjectFile(
+            sha256=digest,
+            sizes={"text": text, "data": written, "bss": zeros},
+            code=parts[0],
+            data=parts[1],
+        )
 
 
 def write_record(
-    *, compiler: str, flags: Iterable[str], sizes: Mapping[str, int], symbols: Mapping[str, Mapping[str, int]], objects: Mapping[str, list[Any]]
+    *,
+    compiler: str,
+    flags: Iterable[str],
+    sizes: Mapping[str, int],
+    symbols: Mapping[str, Mapping[str, int]],
+    objects: Mapping[str, list[Any]],
 ) -> bytes:
     """The file's bytes; equal contents give equal bytes."""
-    document = {"version": VERSION, "compiler": compiler, "flags": list(flags), "sizes": sizes, "symbols": symbols, "objects": objects}
-    return gzip.compress(json.dumps(document, sort_keys=True, separators=(",", ":")).encode(), compresslevel=6, mtime=0)
+    document = {
+        "version": VERSION,
+        "compiler": compiler,
+        "flags": list(flags),
+        "sizes": sizes,
+        "symbols": symbols,
+        "objects": objects,
+    }
+    return gzip.compress(
+        json.dumps(document, sort_keys=True, separators=(",", ":")).encode(),
+        compresslevel=6,
+        mtime=0,
+    )
 
 
-def object_row(sha256: str, sizes: Mapping[str, int], code: Iterable[Part], data: Iterable[Part]) -> list[Any]:
+def object_row(
+    sha256: str, sizes: Mapping[str, int], code: Iterable[Part], data: Iterable[Part]
+) -> list[Any]:
     """One object as it stands in the file."""
-    return [sha256, [sizes["text"], sizes["data"], sizes["bss"]], [part.to_json() for part in code], [part.to_json() for part in data]]
+    return [
+        sha256,
+        [sizes["text"], sizes["data"], sizes["bss"]],
+        [part.to_json() for part in code],
+        [part.to_json() for part in data],
+    ]
 
 
 def read_record(packed: bytes) -> KernelRecord:
     """Read the file. Raises BadRecord for anything that is not one, of this version, and of a sane size."""
     document = _document(packed)
     if document.get("version") != VERSION:
-        raise BadRecord(f"it is of version {str(document.get('version'))[:20]}, and this program compares version {VERSION}: build that kernel again")
+        raise BadRecord(
+            f"it is of version {str(document.get('version'))[:20]}, and this program compares version {VERSION}: build that kernel again"
+        )
     try:
         return KernelRecord(
             compiler=str(document["compiler"])[:500],
             flags=tuple(str(flag) for flag in document["flags"]),
             sizes={name: _bytes(document["sizes"][name]) for name in ("text", "data", "bss")},
-            symbols={str(letter): {str(name): _bytes(size) for name, size in table.items()} for letter, table in document["symbols"].items()},
+            symbols={
+                str(letter): {str(name): _bytes(size) for name, size in table.items()}
+                for letter, table in document["symbols"].items()
+            },
             raw_objects={str(path): _object(row) for path, row in document["objects"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -131,7 +175,11 @@ def _document(packed: bytes) -> dict[str, Any]:
             raise BadRecord("it is cut off")
         document = json.loads(text)
     except (zlib.error, ValueError, RecursionError) as error:
-        raise error if isinstance(error, BadRecord) else BadRecord(f"it cannot be read ({str(error)[:100]})") from None
+        raise (
+            error
+            if isinstance(error, BadRecord)
+            else BadRecord(f"it cannot be read ({str(error)[:100]})")
+        ) from None
     if not isinstance(document, dict):
         raise BadRecord("it is not an object")
     return document

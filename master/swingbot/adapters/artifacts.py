@@ -72,7 +72,9 @@ class Sink:
         """Make the file appear. Raises WrongDigest or NoSpace, and then nothing is left."""
         if self._digest.hexdigest() != self._sha256:
             self.abort()
-            raise WrongDigest(f"the bytes that came have sha256 {self._digest.hexdigest()}, not the one in the address")
+            raise WrongDigest(
+                f"the bytes that came have sha256 {self._digest.hexdigest()}, not the one in the address"
+            )
         try:
             self._writer.finish()
             self._file.flush()
@@ -140,7 +142,9 @@ class Artifacts:
             self._incoming.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _explain(error, self._incoming) from error
-        return Sink(sha256, target, self._incoming / f"{sha256}.{secrets.token_hex(6)}", self._limit)
+        return Sink(
+            sha256, target, self._incoming / f"{sha256}.{secrets.token_hex(6)}", self._limit
+        )
 
     def put(self, stream: BinaryIO, sha256: str) -> bool:
         """Store what `stream` holds; False if it was there already. Raises ArtifactError."""
@@ -183,7 +187,12 @@ class Artifacts:
                 if SHA256.fullmatch(sha256) is not None:
                     with suppress(FileNotFoundError):
                         found = entry.stat()
-                        yield Stored(sha256=sha256, path=f"{folder.name}/{entry.name}", size=found.st_size, modified=found.st_mtime)
+                        yield Stored(
+                            sha256=sha256,
+                            path=f"{folder.name}/{entry.name}",
+                            size=found.st_size,
+                            modified=found.st_mtime,
+                        )
 
     def sweep(self, now: float | None = None) -> int:
         """Remove what uploads that died more than a day ago left behind; says how many."""
@@ -211,7 +220,9 @@ def _create_secret(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = private_file.aside(file, f"{secrets.token_hex(32)}\n".encode())
     try:
-        os.link(temporary, file)  # fails if another process was first: then its secret is the secret
+        os.link(
+            temporary, file
+        )  # fails if another process was first: then its secret is the secret
     except FileExistsError:
         pass
     finally:
@@ -228,5 +239,7 @@ def _sync_directory(directory: Path) -> None:
 
 def _explain(error: OSError, file: Path) -> ArtifactError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return NoSpace(f"the disk that holds {file.parent} is full; free some space, the worker will try again")
+        return NoSpace(
+            f"the disk that holds {file.parent} is full; free some space, the worker will try again"
+        )
     return ArtifactError(f"{file.parent} cannot be written: {error.strerror}")

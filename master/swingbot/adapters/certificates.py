@@ -19,7 +19,9 @@ from swingbot.adapters import private_file
 
 CA_DAYS: Final = 3650
 LOCAL: Final = ("localhost", "127.0.0.1")  # workers on the master's own host
-_SKEW: Final = datetime.timedelta(hours=1)  # a worker whose clock is behind takes the certificate all the same
+_SKEW: Final = datetime.timedelta(
+    hours=1
+)  # a worker whose clock is behind takes the certificate all the same
 
 
 class CertificateError(Exception):
@@ -41,7 +43,12 @@ def make(out: Path, names: Sequence[str], days: int) -> Made:
 
     Raises CertificateError or OSError.
     """
-    made = Made(ca=out / "ca.pem", ca_key=out / "ca.key", certificate=out / "master.pem", key=out / "master.key")
+    made = Made(
+        ca=out / "ca.pem",
+        ca_key=out / "ca.key",
+        certificate=out / "master.pem",
+        key=out / "master.key",
+    )
     alternatives = [_alternative(name) for name in dict.fromkeys((*names, *LOCAL))]
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     ca, ca_key = _authority(made)
@@ -51,11 +58,18 @@ def make(out: Path, names: Sequence[str], days: int) -> Made:
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
+        )
         .sign(ca_key, hashes.SHA256())
     )
     private_file.write(made.key, _pem_of_key(key), 0o600)
-    private_file.write(made.certificate, certificate.public_bytes(serialization.Encoding.PEM) + ca.public_bytes(serialization.Encoding.PEM), 0o644)
+    private_file.write(
+        made.certificate,
+        certificate.public_bytes(serialization.Encoding.PEM)
+        + ca.public_bytes(serialization.Encoding.PEM),
+        0o644,
+    )
     return made
 
 
@@ -74,7 +88,9 @@ def _authority(made: Made) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey
     """The CA in the directory, or a new one."""
     if made.ca.exists() != made.ca_key.exists():
         missing = made.ca if made.ca_key.exists() else made.ca_key
-        raise CertificateError(f"{missing} is missing beside its other half; bring it back, or give an empty directory for a new CA")
+        raise CertificateError(
+            f"{missing} is missing beside its other half; bring it back, or give an empty directory for a new CA"
+        )
     if not made.ca.exists():
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(f"swingbot lab {secrets.token_hex(4)}")
@@ -86,7 +102,9 @@ def _authority(made: Made) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey
             _builder(name, name, key.public_key(), CA_DAYS)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
             .sign(key, hashes.SHA256())
         )
         private_file.write(made.ca_key, _pem_of_key(key), 0o600)
@@ -95,9 +113,13 @@ def _authority(made: Made) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey
         loaded = serialization.load_pem_private_key(made.ca_key.read_bytes(), None)
         ca = x509.load_pem_x509_certificate(made.ca.read_bytes())
     except (ValueError, TypeError) as error:
-        raise CertificateError(f"{made.ca} or {made.ca_key} is no PEM file of a CA: {error}") from None
+        raise CertificateError(
+            f"{made.ca} or {made.ca_key} is no PEM file of a CA: {error}"
+        ) from None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or loaded.public_key() != ca.public_key():
-        raise CertificateError(f"{made.ca_key} is not the key of {made.ca}; give an empty directory for a new CA")
+        raise CertificateError(
+            f"{made.ca_key} is not the key of {made.ca}; give an empty directory for a new CA"
+        )
     return ca, loaded
 
 
@@ -105,7 +127,9 @@ def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -119,4 +143,6 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
 
 
 def _pem_of_key(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

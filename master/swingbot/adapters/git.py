@@ -28,31 +28,59 @@ _PREFIX = re.compile(r"[0-9a-f]{4,40}")
 _REF = re.compile(r"(?!-)[^\s:~^?*\[\\\x00-\x1f\x7f]{1,250}")
 
 # Who makes commits here, and when: equal contents give equal commits.
-_ROBOT: Final = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in (("NAME", "swingbot"), ("EMAIL", "swingbot@localhost"))} | {
+_ROBOT: Final = {
+    f"GIT_{role}_{part}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for part, value in (("NAME", "swingbot"), ("EMAIL", "swingbot@localhost"))
+} | {
     "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
 _PATCH_BYTES: Final = 16 << 20
 REMEMBERED: Final = 500  # answers about pairs of commits
 # How patches are made that are compared with one another, whatever the user's own configuration says.
-_DIFF: Final = ("--diff-algorithm=myers", "--unified=3", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+_DIFF: Final = (
+    "--diff-algorithm=myers",
+    "--unified=3",
+    "--full-index",
+    "--no-color",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
 
 
 FETCH_SECONDS: Final = 3600.0  # a whole kernel history takes half an hour over a slow line
 FETCH_BYTES: Final = 20 << 30  # of one fetch; a whole kernel history has 5 GiB
 # For every command that reaches a remote, beside the one protocol that is allowed: no other server than the one named, and no waiting for a silent one.
-_CAREFUL: Final = ("-c", "http.followRedirects=false", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "core.hooksPath=/dev/null")
+_CAREFUL: Final = (
+    "-c",
+    "http.followRedirects=false",
+    "-c",
+    "http.lowSpeedLimit=1000",
+    "-c",
+    "http.lowSpeedTime=60",
+    "-c",
+    "core.hooksPath=/dev/null",
+)
 
 # What git says below its reason.
-_WHATEVER_IT_WAS: Final = ("Could not read from remote repository.", "Please make sure you have the correct access rights", "and the repository exists.")
+_WHATEVER_IT_WAS: Final = (
+    "Could not read from remote repository.",
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+)
 
 
 class Mirror:
     """The bare repository at `path`, made on first use. `listed` are globs of paths on this host that may be fetched from."""
 
-    def __init__(self, path: Path, listed: Sequence[str] = ("*",), fetch_bytes: int = FETCH_BYTES) -> None:
+    def __init__(
+        self, path: Path, listed: Sequence[str] = ("*",), fetch_bytes: int = FETCH_BYTES
+    ) -> None:
         self.path, self._listed, self._fetch_bytes = path, tuple(listed), fetch_bytes
-        self._between: dict[tuple[str, str], tuple[str, ...]] = {}  # what differs between two commits never changes
+        self._between: dict[
+            tuple[str, str], tuple[str, ...]
+        ] = {}  # what differs between two commits never changes
         self._along: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
         self._copies: dict[tuple[str, str, str], str | None] = {}
 
@@ -61,7 +89,9 @@ class Mirror:
     def fetch_branch(self, tree: str, url: str, branch: str) -> str:
         """Fetch `branch` of `url`; return its tip. Raises GitError when there is no such repository or branch."""
         found = self._allowed(url, branch)
-        self._fetch(found, f"+refs/heads/{branch}:refs/trees/{tree}/tip", what=f"branch {branch!r} of {url}")
+        self._fetch(
+            found, f"+refs/heads/{branch}:refs/trees/{tree}/tip", what=f"branch {branch!r} of {url}"
+        )
         return self._git("rev-parse", f"refs/trees/{tree}/tip").strip()
 
     def resolve_remote(self, tree: str, url: str, ref: str) -> str:
@@ -74,17 +104,31 @@ class Mirror:
                 pass  # a branch or tag may have a hexadecimal name
         for candidate in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref):
             try:
-                self._fetch(found, f"+{candidate}:refs/trees/{tree}/fetched", what=f"{ref!r} of {url}")
+                self._fetch(
+                    found, f"+{candidate}:refs/trees/{tree}/fetched", what=f"{ref!r} of {url}"
+                )
             except GitError:
                 continue
             return self._git("rev-parse", f"refs/trees/{tree}/fetched^{{commit}}").strip()
-        raise GitError(f"{url} has no branch, tag or commit {ref!r} (or the commit is not reachable from the branch)")
+        raise GitError(
+            f"{url} has no branch, tag or commit {ref!r} (or the commit is not reachable from the branch)"
+        )
 
     def remote_tip(self, url: str, branch: str) -> str:
         """Ask `url` where `branch` is, without fetching."""
         found = self._allowed(url, branch)
-        question = (*_CAREFUL, "ls-remote", "--exit-code", *_server(found), "--", found.url, f"refs/heads/{branch}")
-        answer = self._git(*question, what=f"branch {branch!r} of {url}", timeout=300, protocol=found.protocol)
+        question = (
+            *_CAREFUL,
+            "ls-remote",
+            "--exit-code",
+            *_server(found),
+            "--",
+            found.url,
+            f"refs/heads/{branch}",
+        )
+        answer = self._git(
+            *question, what=f"branch {branch!r} of {url}", timeout=300, protocol=found.protocol
+        )
         return answer.split()[0]
 
     def _allowed(self, url: str, ref: str) -> Remote:
@@ -106,18 +150,36 @@ class Mirror:
             raise GitError(f"{ref!r} is not a commit, tag or branch")
         names = [f"refs/trees/{tree}/{ref}", ref] if not _SHA.fullmatch(ref) else [ref]
         for name in names:
-            done = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            done = self._run(
+                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+            )
             if done.rc == 0:
                 return done.out.strip()
-        if _PREFIX.fullmatch(ref) and "ambiguous" in self._run("rev-parse", "--verify", f"{ref}^{{commit}}").err:
-            raise GitError(f"{ref!r} is the beginning of more than one commit of tree {tree}; give more digits")
+        if (
+            _PREFIX.fullmatch(ref)
+            and "ambiguous" in self._run("rev-parse", "--verify", f"{ref}^{{commit}}").err
+        ):
+            raise GitError(
+                f"{ref!r} is the beginning of more than one commit of tree {tree}; give more digits"
+            )
         raise GitError(f"tree {tree} has no commit, tag or branch {ref!r}")
 
     def facts(self, commit: str) -> CommitFacts:
         form = "--format=%H%x00%T%x00%P%x00%s%x00%an <%ae>%x00%cn <%ce>"
-        fields = self._git("show", "-s", "--no-show-signature", form, commit, "--").rstrip("\n").split("\0")
+        fields = (
+            self._git("show", "-s", "--no-show-signature", form, commit, "--")
+            .rstrip("\n")
+            .split("\0")
+        )
         made_here = fields[5] == f"{_ROBOT['GIT_COMMITTER_NAME']} <{_ROBOT['GIT_COMMITTER_EMAIL']}>"
-        return CommitFacts(commit=fields[0], tree_hash=fields[1], parents=tuple(fields[2].split()), subject=fields[3], author=fields[4], made_here=made_here)
+        return CommitFacts(
+            commit=fields[0],
+            tree_hash=fields[1],
+            parents=tuple(fields[2].split()),
+            subject=fields[3],
+            author=fields[4],
+            made_here=made_here,
+        )
 
     def is_kernel(self, commit: str) -> bool:
         """A kernel tree has a Makefile, a Kconfig and an init directory at its top."""
@@ -137,20 +199,45 @@ class Mirror:
 
     def changed_paths(self, commit: str) -> tuple[str, ...]:
         """Paths that `commit` changes against its first parent."""
-        return tuple(self._git("diff-tree", "-r", "--name-only", "--no-commit-id", "-m", "--first-parent", "--root", commit, "--").splitlines())
+        return tuple(
+            self._git(
+                "diff-tree",
+                "-r",
+                "--name-only",
+                "--no-commit-id",
+                "-m",
+                "--first-parent",
+                "--root",
+                commit,
+                "--",
+            ).splitlines()
+        )
 
     def paths_between(self, old: str, new: str) -> tuple[str, ...]:
         if (old, new) not in self._between:
-            self._between[old, new] = tuple(self._git("diff", "--name-only", "--no-renames", old, new, "--").splitlines())
+            self._between[old, new] = tuple(
+                self._git("diff", "--name-only", "--no-renames", old, new, "--").splitlines()
+            )
             _forget(self._between)
         return self._between[old, new]
 
     def paths_along(self, good: str, bad: str) -> dict[str, tuple[str, ...]]:
         """Paths that each commit of `first_parents(good, bad)` changes against its first parent."""
         if (good, bad) not in self._along:
-            arguments = ("log", "--first-parent", "-m", "--name-only", "--no-renames", "--no-show-signature", "--format=%x00%H")
+            arguments = (
+                "log",
+                "--first-parent",
+                "-m",
+                "--name-only",
+                "--no-renames",
+                "--no-show-signature",
+                "--format=%x00%H",
+            )
             blocks = self._git(*arguments, f"{good}..{bad}", "--").split("\0")[1:]
-            self._along[good, bad] = {lines[0]: tuple(line for line in lines[1:] if line) for lines in map(str.splitlines, blocks)}
+            self._along[good, bad] = {
+                lines[0]: tuple(line for line in lines[1:] if line)
+                for lines in map(str.splitlines, blocks)
+            }
             _forget(self._along)
         return self._along[good, bad]
 
@@ -163,24 +250,55 @@ class Mirror:
         after = self.first_parents(commit, tip)[:most]
         if not after:
             return [(commit, self.message(commit))]
-        told = self._git("log", "--first-parent", "--reverse", "--no-show-signature", "--format=%H%x01%B%x00", f"{commit}..{after[-1]}", "--").split("\0")
-        found = [(sha.strip(), text) for sha, _, text in (one.partition("\x01") for one in told) if text]
+        told = self._git(
+            "log",
+            "--first-parent",
+            "--reverse",
+            "--no-show-signature",
+            "--format=%H%x01%B%x00",
+            f"{commit}..{after[-1]}",
+            "--",
+        ).split("\0")
+        found = [
+            (sha.strip(), text) for sha, _, text in (one.partition("\x01") for one in told) if text
+        ]
         return [(commit, self.message(commit)), *found]
 
     def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
         """What `git patch-id --stable` calls the change of each commit: the same for a rebased copy. Merges, roots and empty commits have none."""
         patches = self._git(
-            "diff-tree", "--stdin", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", *_DIFF, stdin="".join(f"{c}\n" for c in commits).encode()
+            "diff-tree",
+            "--stdin",
+            "-p",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            *_DIFF,
+            stdin="".join(f"{c}\n" for c in commits).encode(),
         )
         told = self._git("patch-id", "--stable", stdin=patches.encode()) if patches else ""
-        return {commit: patch_id for patch_id, _, commit in (line.partition(" ") for line in told.splitlines())}
+        return {
+            commit: patch_id
+            for patch_id, _, commit in (line.partition(" ") for line in told.splitlines())
+        }
 
-    def find_patch(self, patch_id: str, like: str, good: str, bad: str, most: int = 200) -> str | None:
+    def find_patch(
+        self, patch_id: str, like: str, good: str, bad: str, most: int = 200
+    ) -> str | None:
         """The commit in good..bad with that patch-id, looked for among the latest `most` that change the same paths as `like`; None if there is none."""
         if (patch_id, good, bad) not in self._copies:
             paths = [f":(top,literal){path}" for path in self.changed_paths(like)[:100]]
-            commits = self._git("rev-list", "--no-merges", f"--max-count={most}", f"{good}..{bad}", "--", *paths).split() if paths else []
-            self._copies[patch_id, good, bad] = next((commit for commit, found in self.patch_ids(commits).items() if found == patch_id), None)
+            commits = (
+                self._git(
+                    "rev-list", "--no-merges", f"--max-count={most}", f"{good}..{bad}", "--", *paths
+                ).split()
+                if paths
+                else []
+            )
+            self._copies[patch_id, good, bad] = next(
+                (commit for commit, found in self.patch_ids(commits).items() if found == patch_id),
+                None,
+            )
             _forget(self._copies)
         return self._copies[patch_id, good, bad]
 
@@ -189,8 +307,19 @@ class Mirror:
         parents = self.facts(commit).parents
         if len(parents) != 1:
             raise GitError("it is a merge" if parents else "it is the root commit")
-        options = ("--quiet", "--no-signature", "--full-index", "--binary", "--no-ext-diff", "--no-textconv", "--no-numbered", "--no-thread")
-        with tempfile.TemporaryDirectory(prefix="swingbot-patch-") as scratch:  # as a file: its bytes may be in any encoding
+        options = (
+            "--quiet",
+            "--no-signature",
+            "--full-index",
+            "--binary",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-numbered",
+            "--no-thread",
+        )
+        with tempfile.TemporaryDirectory(
+            prefix="swingbot-patch-"
+        ) as scratch:  # as a file: its bytes may be in any encoding
             self._git("format-patch", *options, "--output-directory", scratch, "-1", commit, "--")
             file = next(Path(scratch).iterdir(), None)
             if file is not None and file.stat().st_size > _PATCH_BYTES:
@@ -224,15 +353,21 @@ class Mirror:
     def _apply_one(self, parent: str, patch: bytes, number: int) -> str:
         with tempfile.TemporaryDirectory(prefix="swingbot-apply-") as scratch:
             directory = Path(scratch)
-            info = self._run("mailinfo", str(directory / "message"), str(directory / "diff"), stdin=patch)
+            info = self._run(
+                "mailinfo", str(directory / "message"), str(directory / "diff"), stdin=patch
+            )
             headers = dict(line.split(": ", 1) for line in info.out.splitlines() if ": " in line)
             if info.rc != 0 or not _is_diff(directory / "diff"):
                 (directory / "diff").write_bytes(patch)  # no mail: a bare diff
             env = {"GIT_INDEX_FILE": str(directory / "index")}
             self._git("read-tree", parent, env=env)
-            done = self._run("apply", "--cached", "--whitespace=nowarn", str(directory / "diff"), env=env)
+            done = self._run(
+                "apply", "--cached", "--whitespace=nowarn", str(directory / "diff"), env=env
+            )
             if done.rc != 0:
-                raise GitError(f"patch {number} does not apply on {parent[:12]}: {_last_line(done.err)}")
+                raise GitError(
+                    f"patch {number} does not apply on {parent[:12]}: {_last_line(done.err)}"
+                )
             tree = self._git("write-tree", env=env).strip()
             subject = headers.get("Subject") or f"patch {number} of a request"
             body = (directory / "message").read_text(errors="replace") if info.rc == 0 else ""
@@ -244,7 +379,14 @@ class Mirror:
                 "GIT_COMMITTER_EMAIL": "swingbot@localhost",
                 "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
             }
-            return self._git("commit-tree", tree, "-p", parent, env=identity, stdin=f"{subject}\n\n{body}".encode()).strip()
+            return self._git(
+                "commit-tree",
+                tree,
+                "-p",
+                parent,
+                env=identity,
+                stdin=f"{subject}\n\n{body}".encode(),
+            ).strip()
 
     def without(self, tip: str, commit: str) -> str:
         """`tip` with `commit` reverted: a commit on top of it, kept, a function of the two alone. Raises CannotRevert.
@@ -254,36 +396,65 @@ class Mirror:
         """
         facts = self.facts(commit)
         if len(facts.parents) != 1:
-            raise CannotRevert("the commit is a merge" if facts.parents else "the commit is the first of its history")
+            raise CannotRevert(
+                "the commit is a merge"
+                if facts.parents
+                else "the commit is the first of its history"
+            )
         base = self._synthetic(commit)
         ours, theirs = self._synthetic(tip, base), self._synthetic(facts.parents[0], base)
-        done = self._run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs)
+        done = self._run(
+            "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs
+        )
         tree, *files = [word for word in done.out.split("\0") if word]
         if done.rc == 1:
             raise CannotRevert(f"conflict in {_files(files)}")
         if done.rc != 0:
-            raise GitError(f"git merge-tree: {_last_line(done.err) or f'git exited with status {done.rc}'}")
+            raise GitError(
+                f"git merge-tree: {_last_line(done.err) or f'git exited with status {done.rc}'}"
+            )
         if tree == self.facts(tip).tree_hash:
             raise CannotRevert("the tip has nothing left of it to revert")
         message = f'Revert "{facts.subject}"\n\nThis reverts commit {commit} on {tip}.\n'
-        reverted = self._git("commit-tree", tree, "-p", tip, env=_ROBOT, stdin=message.encode()).strip()
+        reverted = self._git(
+            "commit-tree", tree, "-p", tip, env=_ROBOT, stdin=message.encode()
+        ).strip()
         self.keep(reverted)
         return reverted
 
     def _synthetic(self, commit: str, *parents: str) -> str:
         """A commit with the tree of `commit` and these parents."""
         words = [word for parent in parents for word in ("-p", parent)]
-        return self._git("commit-tree", f"{commit}^{{tree}}", *words, env=_ROBOT, stdin=b"for a merge\n").strip()
+        return self._git(
+            "commit-tree", f"{commit}^{{tree}}", *words, env=_ROBOT, stdin=b"for a merge\n"
+        ).strip()
 
     # -- running git
 
     def _fetch(self, found: Remote, refspec: str, *, what: str) -> None:
         """One at a time, so that whatever is left of one that failed can be removed; no file larger than `fetch_bytes`."""
-        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", *_server(found), "--", found.url, refspec)
+        words = (
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            *_server(found),
+            "--",
+            found.url,
+            refspec,
+        )
         with self._fetching():
             checkpoint("git fetch: before")
             try:
-                self._git(*_CAREFUL, *words, what=what, timeout=FETCH_SECONDS, protocol=found.protocol, file_bytes=self._fetch_bytes)
+                self._git(
+                    *_CAREFUL,
+                    *words,
+                    what=what,
+                    timeout=FETCH_SECONDS,
+                    protocol=found.protocol,
+                    file_bytes=self._fetch_bytes,
+                )
             except GitError:
                 for left in (self.path / "objects" / "pack").glob("tmp_*"):
                     left.unlink(missing_ok=True)
@@ -301,7 +472,9 @@ class Mirror:
                     break
                 except BlockingIOError:
                     if time.monotonic() > end:
-                        raise GitError("another fetch into the mirror has not ended within an hour; try again later") from None
+                        raise GitError(
+                            "another fetch into the mirror has not ended within an hour; try again later"
+                        ) from None
                     time.sleep(0.2)
             yield
 
@@ -315,7 +488,14 @@ class Mirror:
         protocol: str = "",
         file_bytes: int | None = None,
     ) -> str:
-        done = self._run(*arguments, env=env, stdin=stdin, timeout=timeout, protocol=protocol, file_bytes=file_bytes)
+        done = self._run(
+            *arguments,
+            env=env,
+            stdin=stdin,
+            timeout=timeout,
+            protocol=protocol,
+            file_bytes=file_bytes,
+        )
         if done.rc != 0:
             raise GitError(f"{what or 'git ' + arguments[0]}: {_why(done, file_bytes)}")
         return done.out
@@ -339,13 +519,29 @@ class Mirror:
             "GIT_ALLOW_PROTOCOL": protocol,
         }
         limited = ["prlimit", f"--fsize={file_bytes}"] if file_bytes is not None else []
-        command = [*limited, "git", "-C", str(self.path), "-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "protocol.allow=never", *arguments]
+        command = [
+            *limited,
+            "git",
+            "-C",
+            str(self.path),
+            "-c",
+            "safe.directory=*",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "protocol.allow=never",
+            *arguments,
+        ]
         return process.run(command, timeout=timeout, env=environment | (env or {}), stdin=stdin)
 
 
 def _why(done: process.Completed, file_bytes: int | None) -> str:
-    killed = done.err.strip() == "fatal: fetch-pack: invalid index-pack output"  # by SIGXFSZ: whatever else stops it says so itself
-    if file_bytes is not None and (killed or "signal 25" in done.err or "File too large" in done.err):
+    killed = (
+        done.err.strip() == "fatal: fetch-pack: invalid index-pack output"
+    )  # by SIGXFSZ: whatever else stops it says so itself
+    if file_bytes is not None and (
+        killed or "signal 25" in done.err or "File too large" in done.err
+    ):
         return f"it is larger than {file_bytes >> 20} MiB, the most that is fetched (git.fetch_gib)"
     if "unable to update url base from redirection" in done.err or "redirected" in done.err:
         return "the server sends elsewhere, and that is not followed; give the address it leads to"
@@ -354,7 +550,9 @@ def _why(done: process.Completed, file_bytes: int | None) -> str:
 
 def _server(found: Remote) -> tuple[str, ...]:
     """A path that the operator lists may be anybody's. The git that serves it takes no configuration from ours, and refuses what is not its user's."""
-    return ("--upload-pack=git -c safe.directory=* upload-pack",) if found.protocol == "file" else ()
+    return (
+        ("--upload-pack=git -c safe.directory=* upload-pack",) if found.protocol == "file" else ()
+    )
 
 
 def _forget(known: dict[Any, Any]) -> None:
@@ -365,7 +563,10 @@ def _forget(known: dict[Any, Any]) -> None:
 
 def _files(names: Sequence[str]) -> str:
     """A few paths, in a form that stays one line whatever they are called."""
-    shown = [name if name.isprintable() and len(name) <= 120 else ascii(name[:120])[1:-1] for name in names[:4]]
+    shown = [
+        name if name.isprintable() and len(name) <= 120 else ascii(name[:120])[1:-1]
+        for name in names[:4]
+    ]
     return ", ".join(shown) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -375,6 +576,10 @@ def _is_diff(path: Path) -> bool:
 
 
 def _last_line(text: str) -> str:
-    lines = [line.removeprefix("fatal: ").removeprefix("error: ") for line in text.splitlines() if line.strip() and not line.startswith("hint:")]
+    lines = [
+        line.removeprefix("fatal: ").removeprefix("error: ")
+        for line in text.splitlines()
+        if line.strip() and not line.startswith("hint:")
+    ]
     telling = [line for line in lines if line not in _WHATEVER_IT_WAS]
     return (telling or lines or [""])[-1]

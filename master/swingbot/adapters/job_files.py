@@ -49,7 +49,14 @@ def _find(wanted: str, beside: Path, roots: Sequence[Path]) -> Path | None:
     if wanted.startswith(("/", "./", "../")):
         path = beside / wanted
         return path if path.is_file() else None
-    above = next((directory for directory in (beside.absolute(), *beside.absolute().parents) if directory.name == "jobs"), None)
+    above = next(
+        (
+            directory
+            for directory in (beside.absolute(), *beside.absolute().parents)
+            if directory.name == "jobs"
+        ),
+        None,
+    )
     flat = [beside, *([above.parent] if above else []), *roots]
     for directory in flat:
         if (directory / wanted).is_file():

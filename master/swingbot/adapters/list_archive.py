@@ -27,7 +27,9 @@ _MOST: Final = 2_000  # commits of public-inbox that are looked at
 _IDS: Final = re.compile(r"<[^<>\s]{3,400}>")
 
 
-def find_posted(archive: Path, message_id: str, subject: str, author: str, *, seconds: float = SECONDS) -> Posted | None:
+def find_posted(
+    archive: Path, message_id: str, subject: str, author: str, *, seconds: float = SECONDS
+) -> Posted | None:
     """The mail with this Message-ID or, where that is empty, the latest one by `author` whose subject is `subject` behind its [PATCH].
 
     Answers with the mail's own subject and references. None where there is none, the archive cannot be read, or the time is over.
@@ -64,7 +66,11 @@ def _posted(head: Message) -> Posted | None:
     if not is_message_id(identity):
         return None
     references = _IDS.findall(_text(head, "References") or _text(head, "In-Reply-To"))
-    return Posted(message_id=identity, subject=_text(head, "Subject")[:1000], references=tuple(filter(is_message_id, references[-20:])))
+    return Posted(
+        message_id=identity,
+        subject=_text(head, "Subject")[:1000],
+        references=tuple(filter(is_message_id, references[-20:])),
+    )
 
 
 def _text(head: Message, name: str) -> str:
@@ -83,12 +89,17 @@ def _parsed(raw: bytes) -> Message:
     return BytesHeaderParser(policy=compat32).parsebytes(raw[:_HEAD])
 
 
-def _heads(archive: Path, message_id: str, subject: str, author: str, deadline: float) -> Iterator[Message]:
+def _heads(
+    archive: Path, message_id: str, subject: str, author: str, deadline: float
+) -> Iterator[Message]:
     """Headers of mails that may be meant, oldest first."""
     if archive.is_file():
         yield from _mbox(archive)
     elif (archive / "cur").is_dir() or (archive / "new").is_dir():
-        for file in sorted((file for folder in ("cur", "new") for file in (archive / folder).glob("*")), key=lambda file: file.name):
+        for file in sorted(
+            (file for folder in ("cur", "new") for file in (archive / folder).glob("*")),
+            key=lambda file: file.name,
+        ):
             with file.open("rb") as mail:
                 yield _parsed(mail.read(_HEAD))
     elif repositories := _repositories(archive):
@@ -122,10 +133,15 @@ def _repositories(archive: Path) -> list[Path]:
         return [archive]
     if (archive / ".git/objects").is_dir():
         return [archive / ".git"]
-    return sorted((place for place in (archive / "git").glob("*.git") if (place / "objects").is_dir()), key=lambda place: (len(place.name), place.name))
+    return sorted(
+        (place for place in (archive / "git").glob("*.git") if (place / "objects").is_dir()),
+        key=lambda place: (len(place.name), place.name),
+    )
 
 
-def _public_inbox(repository: Path, subject: str, author: str, deadline: float) -> Iterator[Message]:
+def _public_inbox(
+    repository: Path, subject: str, author: str, deadline: float
+) -> Iterator[Message]:
     """A commit of public-inbox has the mail's subject and sender, so git finds the few that may be meant; oldest first.
 
     By the subject's first words, since who applies a patch may cut it; else by the author, who may have changed it altogether.
@@ -136,7 +152,16 @@ def _public_inbox(repository: Path, subject: str, author: str, deadline: float) 
     chosen += [("--fixed-strings", f"--author={address}")] if address else []
     seen: set[str] = set()
     for filters in chosen:
-        listed = _git(repository, deadline, "log", "--all", "--reverse", f"--max-count={_MOST}", "--format=%H", *filters)
+        listed = _git(
+            repository,
+            deadline,
+            "log",
+            "--all",
+            "--reverse",
+            f"--max-count={_MOST}",
+            "--format=%H",
+            *filters,
+        )
         for commit in listed.decode("ascii", "replace").split():
             if commit not in seen and time.monotonic() < deadline:
                 seen.add(commit)

@@ -19,14 +19,20 @@ class Listening:
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         parts = urlsplit(url)
-        self._address = parts.hostname or "127.0.0.1", parts.port or (443 if parts.scheme == "https" else 80)
+        self._address = (
+            parts.hostname or "127.0.0.1",
+            parts.port or (443 if parts.scheme == "https" else 80),
+        )
         self._clock, self._since, self._last = clock, 0.0, float("-inf")
 
     def __call__(self) -> float:
         now = self._clock()
         if now - self._last > GAP_SECONDS:
             self._since = now
-        with contextlib.suppress(OSError), socket.create_connection(self._address, timeout=CONNECT_SECONDS):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(self._address, timeout=CONNECT_SECONDS),
+        ):
             self._last = now
             return now - self._since
         self._last = float("-inf")

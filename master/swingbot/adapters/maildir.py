@@ -25,7 +25,11 @@ class Letter:
 
 def deliver(maildir: Path, message: bytes) -> Path:
     """Put `message` into `maildir` (made if need be): whole or not at all, on disk when this returns. Raises OSError."""
-    for name in ("tmp", "new", "cur"):  # each of them, always: `create=True` would trust a directory whose making was interrupted
+    for name in (
+        "tmp",
+        "new",
+        "cur",
+    ):  # each of them, always: `create=True` would trust a directory whose making was interrupted
         (maildir / name).mkdir(parents=True, exist_ok=True)
     box = mailbox.Maildir(maildir, create=False)
     key = box.add(message.replace(b"\r\n", b"\n"))
@@ -57,7 +61,12 @@ def read(letter: Letter) -> EmailMessage:
 
 def files(maildir: Path) -> Iterator[Path]:
     """The files of all letters, oldest first."""
-    paths = [path for folder in _FOLDERS if (maildir / folder).is_dir() for path in (maildir / folder).iterdir()]
+    paths = [
+        path
+        for folder in _FOLDERS
+        if (maildir / folder).is_dir()
+        for path in (maildir / folder).iterdir()
+    ]
     return iter(sorted(paths, key=lambda path: path.name))
 
 
@@ -68,7 +77,9 @@ def _letter(path: Path) -> Letter | None:
     except OSError:
         return None  # moved from new/ to cur/ or deleted by a mail reader meanwhile
     headers = BytesHeaderParser(policy=default).parsebytes(head)
-    return Letter(path=path, message_id=_header(headers, "Message-ID"), subject=_header(headers, "Subject"))
+    return Letter(
+        path=path, message_id=_header(headers, "Message-ID"), subject=_header(headers, "Subject")
+    )
 
 
 def _header(headers: object, name: str) -> str:

@@ -23,8 +23,21 @@ _OUTPUT: Final = 256 << 10
 _MEMORY_KB: Final = 1 << 20
 _NOBODY: Final = 65534
 _SCRIPT: Final = "scripts/get_maintainer.pl"
-_WANTED: Final = ((_SCRIPT, True), ("MAINTAINERS", True), (".get_maintainer.ignore", False), (".mailmap", False))
-_OPTIONS: Final = ("--no-tree", "--nogit", "--nogit-fallback", "--norolestats", "--roles", "--nokeywords", "--nofixes")
+_WANTED: Final = (
+    (_SCRIPT, True),
+    ("MAINTAINERS", True),
+    (".get_maintainer.ignore", False),
+    (".mailmap", False),
+)
+_OPTIONS: Final = (
+    "--no-tree",
+    "--nogit",
+    "--nogit-fallback",
+    "--norolestats",
+    "--roles",
+    "--nokeywords",
+    "--nofixes",
+)
 _DROP: Final = ("--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
 _APART: Final = ("unshare", "--net", "--pid", "--ipc", "--mount")
 # Nobody mounts anything in there, so how mounts propagate does not matter; changing it fails in a chroot.
@@ -39,7 +52,16 @@ for d in usr bin lib lib64; do
 done
 mount --bind "$0" "$r/work"; cd "$r"; exec chroot . setpriv --no-new-privs --inh-caps=-all --bounding-set=-all sh -c 'cd /work && exec "$@"' sh "$@"
 """
-_AS_USER: Final = (*_APART, "--user", "--map-root-user", "--fork", "--kill-child", "sh", "-c", _NEW_ROOT)
+_AS_USER: Final = (
+    *_APART,
+    "--user",
+    "--map-root-user",
+    "--fork",
+    "--kill-child",
+    "sh",
+    "-c",
+    _NEW_ROOT,
+)
 
 
 def _behind_walls(place: Path, argv: Sequence[str]) -> list[str]:
@@ -59,13 +81,23 @@ def maintainers_of(mirror: Path, commit: str, *, seconds: float = SECONDS) -> tu
         (place / "out").mkdir()
         if os.geteuid() == 0:
             os.chown(place / "out", _NOBODY, _NOBODY)
-        asked = _limited(["perl", f"./{_SCRIPT}", *_OPTIONS, "patch"], "out/", _OUTPUT, int(seconds) + 1)
-        ended = process.run(_behind_walls(place, asked), timeout=seconds, cwd=place, env=_environment(place))
+        asked = _limited(
+            ["perl", f"./{_SCRIPT}", *_OPTIONS, "patch"], "out/", _OUTPUT, int(seconds) + 1
+        )
+        ended = process.run(
+            _behind_walls(place, asked), timeout=seconds, cwd=place, env=_environment(place)
+        )
         printed = _read(place / "out/stdout")
         if ended.rc == 124:
-            raise NoMaintainers(f"get_maintainer.pl did not end within {seconds:.0f} s; it was stopped")
+            raise NoMaintainers(
+                f"get_maintainer.pl did not end within {seconds:.0f} s; it was stopped"
+            )
         if ended.rc != 0:
-            why = _last_line(_read(place / "out/stderr")) or _last_line(ended.err) or "it said nothing"
+            why = (
+                _last_line(_read(place / "out/stderr"))
+                or _last_line(ended.err)
+                or "it said nothing"
+            )
             raise NoMaintainers(f"get_maintainer.pl ended with {ended.rc}: {why}")
     try:
         return read_maintainers(printed)
@@ -79,18 +111,33 @@ def no_walls() -> str | None:
     if lacking:
         return f"{' and '.join(lacking)} not found here"
     with tempfile.TemporaryDirectory(prefix="swingbot-walls-") as made:
-        tried = process.run(_behind_walls(Path(made), ["true"]), timeout=SECONDS, cwd=Path(made), env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
-    return None if tried.rc == 0 else f"this host does not allow them ({_last_line(tried.err) or f'status {tried.rc}'})"
+        tried = process.run(
+            _behind_walls(Path(made), ["true"]),
+            timeout=SECONDS,
+            cwd=Path(made),
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        )
+    return (
+        None
+        if tried.rc == 0
+        else f"this host does not allow them ({_last_line(tried.err) or f'status {tried.rc}'})"
+    )
 
 
 def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
     """The script, what it reads, and the commit's patch; of a merge or the root commit there is none to ask about."""
-    parents = _git(mirror, place, "rev-list", "--parents", "-n", "1", f"{commit}^{{commit}}", seconds=seconds)
+    parents = _git(
+        mirror, place, "rev-list", "--parents", "-n", "1", f"{commit}^{{commit}}", seconds=seconds
+    )
     if parents is None:
         raise NoMaintainers(f"{commit[:40]} is no commit of this mirror")
     kin = len(parents.split()) - 1
     if kin != 1:
-        raise NoMaintainers("the commit is a merge: it has no patch of its own" if kin else "the commit has no parent: its patch is the whole tree")
+        raise NoMaintainers(
+            "the commit is a merge: it has no patch of its own"
+            if kin
+            else "the commit has no parent: its patch is the whole tree"
+        )
     (place / "scripts").mkdir()
     for name, needed in _WANTED:
         text = _git(mirror, place, "cat-file", "blob", f"{commit}:{name}", seconds=seconds)
@@ -98,7 +145,17 @@ def _take_out(mirror: Path, commit: str, place: Path, seconds: float) -> None:
             raise NoMaintainers(f"the tree has no {name}, or it is larger than {_BYTES >> 20} MB")
         if text is not None:
             (place / name).write_text(text, encoding="utf-8", errors="surrogateescape")
-    patch = _git(mirror, place, "diff-tree", "-p", "--no-ext-diff", "--no-textconv", "--no-commit-id", commit, seconds=seconds)
+    patch = _git(
+        mirror,
+        place,
+        "diff-tree",
+        "-p",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-commit-id",
+        commit,
+        seconds=seconds,
+    )
     if patch is None:
         raise NoMaintainers(f"the commit's patch is larger than {_BYTES >> 20} MB")
     (place / "patch").write_text(patch, encoding="utf-8", errors="surrogateescape")
@@ -114,11 +171,22 @@ def _git(mirror: Path, place: Path, *arguments: str, seconds: float) -> str | No
 def _limited(argv: Sequence[str], prefix: str, output: int, seconds: int) -> list[str]:
     """`argv` with its outputs in files of at most `output` bytes, `seconds` of CPU and 1 GB of memory."""
     limits = f"ulimit -c 0; ulimit -t {seconds}; ulimit -f {output // 512}; ulimit -v {_MEMORY_KB}"
-    return ["sh", "-c", f'{limits}; exec "$@" >{prefix}stdout 2>{prefix}stderr </dev/null', "sh", *argv]
+    return [
+        "sh",
+        "-c",
+        f'{limits}; exec "$@" >{prefix}stdout 2>{prefix}stderr </dev/null',
+        "sh",
+        *argv,
+    ]
 
 
 def _environment(place: Path) -> dict[str, str]:
-    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(place), "GIT_CONFIG_NOSYSTEM": "1"}
+    return {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "LC_ALL": "C.UTF-8",
+        "HOME": str(place),
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
 
 
 def _read(path: Path) -> str:

@@ -20,7 +20,9 @@ _SHARED: Final = Path(swingbot_jobs.__file__).parent
 
 def parser_versions(programs: Mapping[str, Program]) -> dict[str, str]:
     """Program -> 64 hex digits."""
-    monitors = [file for program in programs.values() if program.kind == "monitor" for file in _own(program)]
+    monitors = [
+        file for program in programs.values() if program.kind == "monitor" for file in _own(program)
+    ]
     return {name: _digest([*_own(program), *monitors]) for name, program in programs.items()}
 
 
@@ -46,5 +48,7 @@ def _closure(files: list[Path]) -> list[Path]:
             continue
         seen.add(file)
         if file.suffix == ".py":
-            todo += [_SHARED / f"{name}.py" for name in _IMPORT.findall(file.read_text(errors="replace"))]
+            todo += [
+                _SHARED / f"{name}.py" for name in _IMPORT.findall(file.read_text(errors="replace"))
+            ]
     return sorted(seen, key=lambda file: (file.parent.name, file.name))

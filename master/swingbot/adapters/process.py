@@ -19,15 +19,34 @@ class Completed:
     err: str
 
 
-def run(argv: Sequence[str], *, timeout: float, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Completed:
+def run(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+) -> Completed:
     """Run `argv` to its end and keep both outputs; on a time-out the whole process group is killed."""
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env, start_new_session=True) as child:
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=env,
+        start_new_session=True,
+    ) as child:
         try:
             out, err = child.communicate(stdin, timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             out, err = child.communicate()
-            return Completed(124, out.decode(errors="replace"), err.decode(errors="replace") + f"\ngave up after {timeout:.0f} s")
+            return Completed(
+                124,
+                out.decode(errors="replace"),
+                err.decode(errors="replace") + f"\ngave up after {timeout:.0f} s",
+            )
         except BaseException:
             os.killpg(child.pid, signal.SIGKILL)
             raise

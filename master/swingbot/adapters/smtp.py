@@ -27,7 +27,9 @@ class SmtpMailer:
     timeout: float = 30.0
     hidden: tuple[str, ...] = ()
 
-    def send(self, message: bytes, recipients: Sequence[str], *, patient: bool = False) -> Mapping[str, str]:
+    def send(
+        self, message: bytes, recipients: Sequence[str], *, patient: bool = False
+    ) -> Mapping[str, str]:
         """Hand `message` over for `recipients`; the answer names those that were refused while others were taken.
 
         `patient`: the server takes nothing while it puts a recipient off (4xx), so that nobody is left out. Raises MailDelayed (try later),
@@ -36,7 +38,9 @@ class SmtpMailer:
         try:
             smtp = smtplib.SMTP(self.host, self.port, timeout=self.timeout)
         except (OSError, smtplib.SMTPException) as error:
-            raise MailDelayed(f"mail server {self._where} cannot be reached: {_reason(error)}", unreachable=True) from None
+            raise MailDelayed(
+                f"mail server {self._where} cannot be reached: {_reason(error)}", unreachable=True
+            ) from None
         try:
             checkpoint("smtp: connected")
             return self._converse(smtp, message, recipients, patient)
@@ -47,24 +51,33 @@ class SmtpMailer:
     def _where(self) -> str:
         return f"{self.host}:{self.port}"
 
-    def _converse(self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str], patient: bool) -> Mapping[str, str]:
+    def _converse(
+        self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str], patient: bool
+    ) -> Mapping[str, str]:
         try:
             refused = self._envelope(smtp, message, recipients, patient)
         except (OSError, smtplib.SMTPException) as error:
-            raise MailDelayed(f"mail server {self._where} broke off before it got the mail: {_reason(error)}", unreachable=True) from None
+            raise MailDelayed(
+                f"mail server {self._where} broke off before it got the mail: {_reason(error)}",
+                unreachable=True,
+            ) from None
         checkpoint("smtp: before the mail")
         try:
             smtp.send(_as_data(message))
             checkpoint("smtp: before the answer")
             code, answer = smtp.getreply()
         except (OSError, smtplib.SMTPException) as error:
-            raise MailUncertain(f"mail server {self._where} got the mail and broke off before its answer: {_reason(error)}") from None
+            raise MailUncertain(
+                f"mail server {self._where} got the mail and broke off before its answer: {_reason(error)}"
+            ) from None
         self._demand(code, answer, "the mail")
         with suppress(OSError, smtplib.SMTPException):
             smtp.quit()  # it has said that it took the mail; how it says goodbye changes nothing
         return refused
 
-    def _envelope(self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str], patient: bool) -> Mapping[str, str]:
+    def _envelope(
+        self, smtp: smtplib.SMTP, message: bytes, recipients: Sequence[str], patient: bool
+    ) -> Mapping[str, str]:
         """All that comes before the mail itself; ends with the server waiting for data."""
         smtp.ehlo_or_helo_if_needed()
         if smtp.has_extn("starttls"):
@@ -73,22 +86,39 @@ class SmtpMailer:
         options = [f"size={len(message)}"] if smtp.has_extn("size") else []
         if not message.isascii():
             if not smtp.has_extn("8bitmime"):
-                raise MailRefused(f"mail server {self._where} takes no 8-bit mail (no 8BITMIME), and this one has names that are not ASCII")
+                raise MailRefused(
+                    f"mail server {self._where} takes no 8-bit mail (no 8BITMIME), and this one has names that are not ASCII"
+                )
             options.append("body=8bitmime")
         self._demand(*smtp.mail(_sender(message), options), "the sender")
-        answers = {recipient: smtp.rcpt(recipient) for recipient in dict.fromkeys((*recipients, *self.hidden))}
-        refused = {recipient: (code, _said(code, answer)) for recipient, (code, answer) in answers.items() if code not in (250, 251)}
-        visible = [(code, f"{recipient}: {why}") for recipient, (code, why) in refused.items() if recipient in recipients]
+        answers = {
+            recipient: smtp.rcpt(recipient)
+            for recipient in dict.fromkeys((*recipients, *self.hidden))
+        }
+        refused = {
+            recipient: (code, _said(code, answer))
+            for recipient, (code, answer) in answers.items()
+            if code not in (250, 251)
+        }
+        visible = [
+            (code, f"{recipient}: {why}")
+            for recipient, (code, why) in refused.items()
+            if recipient in recipients
+        ]
         put_off = [why for code, why in visible if 400 <= code < 500]
         if len(visible) == len(set(recipients)):
-            text = f"mail server {self._where} takes no recipient: " + "; ".join(why for _, why in visible)
+            text = f"mail server {self._where} takes no recipient: " + "; ".join(
+                why for _, why in visible
+            )
             raise MailDelayed(text) if put_off else MailRefused(text)
         if put_off and patient:
             raise MailDelayed(f"mail server {self._where} puts off {'; '.join(put_off)}")
         code, answer = smtp.docmd("data")
         if code != 354:
             self._demand(code, answer, "the mail")
-            raise MailDelayed(f"mail server {self._where} gave no go-ahead for the mail: {_said(code, answer)}")
+            raise MailDelayed(
+                f"mail server {self._where} gave no go-ahead for the mail: {_said(code, answer)}"
+            )
         return {recipient: why for recipient, (_, why) in refused.items()}
 
     def _demand(self, code: int, answer: bytes, what: str) -> None:
@@ -131,5 +161,8 @@ def _said(code: int, answer: bytes) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
         answer = error.smtp_error
-        return _said(error.smtp_code, answer if isinstance(answer, bytes) else str(answer).encode("ascii", "replace"))
+        return _said(
+            error.smtp_code,
+            answer if isinstance(answer, bytes) else str(answer).encode("ascii", "replace"),
+        )
     return str(error) or type(error).__name__

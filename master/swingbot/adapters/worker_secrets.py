@@ -20,10 +20,14 @@ def read(file: Path) -> str:
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise SecretError(f"{file}: {error.strerror if isinstance(error, OSError) else 'not text'}; it has to hold the worker's secret") from None
+        raise SecretError(
+            f"{file}: {error.strerror if isinstance(error, OSError) else 'not text'}; it has to hold the worker's secret"
+        ) from None
     secret = lines[0].strip() if lines else ""
     if len(secret) < SHORTEST:
-        raise SecretError(f"{file}: a secret of {len(secret)} characters; it has to have {SHORTEST} at least")
+        raise SecretError(
+            f"{file}: a secret of {len(secret)} characters; it has to have {SHORTEST} at least"
+        )
     return secret
 
 
@@ -34,7 +38,9 @@ def make(file: Path) -> bool:
             return False
         _write(file)
     except OSError as error:
-        raise SecretError(f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written") from None
+        raise SecretError(
+            f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written"
+        ) from None
     return True
 
 
@@ -43,7 +49,9 @@ def renew(file: Path) -> None:
     try:
         _write(file)
     except OSError as error:
-        raise SecretError(f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written") from None
+        raise SecretError(
+            f"{file}: {error.strerror}; buildbot.secrets has to name a directory that can be written"
+        ) from None
 
 
 def _write(file: Path) -> None:

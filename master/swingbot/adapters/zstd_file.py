@@ -82,7 +82,10 @@ class ZstdReader(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = max(0, {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence] + offset)
+        self._position = max(
+            0,
+            {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence] + offset,
+        )
         return self._position
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
@@ -107,11 +110,15 @@ class ZstdReader(io.RawIOBase):
             self._file.seek(self._places[number])
             compressed = self._file.read(self._places[number + 1] - self._places[number])
             try:
-                content = zstandard.ZstdDecompressor().decompress(compressed, max_output_size=size, read_across_frames=False)
+                content = zstandard.ZstdDecompressor().decompress(
+                    compressed, max_output_size=size, read_across_frames=False
+                )
             except zstandard.ZstdError as error:
                 raise Damaged(f"{_name(self._file)} is damaged: {error}") from error
             if len(content) != size:
-                raise Damaged(f"{_name(self._file)} is damaged: a frame of {size} bytes has {len(content)}")
+                raise Damaged(
+                    f"{_name(self._file)} is damaged: a frame of {size} bytes has {len(content)}"
+                )
             self._frame, self._held = content, number
         return self._frame
 
@@ -124,12 +131,21 @@ def _table(file: BinaryIO) -> list[tuple[int, int]]:
     file.seek(end - _FOOTER.size)
     frames, descriptor, magic = _FOOTER.unpack(file.read(_FOOTER.size))
     begin = end - _FOOTER.size - frames * _ENTRY.size
-    if magic != _SEEKABLE or descriptor != 0 or not 0 < frames <= _MAX_FRAMES or begin < _HEADER.size:
+    if (
+        magic != _SEEKABLE
+        or descriptor != 0
+        or not 0 < frames <= _MAX_FRAMES
+        or begin < _HEADER.size
+    ):
         raise Damaged(f"{_name(file)} has no table of frames at its end: it was cut or changed")
     file.seek(begin)
     sizes = list(_ENTRY.iter_unpack(file.read(frames * _ENTRY.size)))
-    if sum(compressed for compressed, _ in sizes) != begin - _HEADER.size or any(size > FRAME_BYTES for _, size in sizes):
-        raise Damaged(f"{_name(file)} has a table of frames that does not fit its length: it was cut or changed")
+    if sum(compressed for compressed, _ in sizes) != begin - _HEADER.size or any(
+        size > FRAME_BYTES for _, size in sizes
+    ):
+        raise Damaged(
+            f"{_name(file)} has a table of frames that does not fit its length: it was cut or changed"
+        )
     return sizes
 
 

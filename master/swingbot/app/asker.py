@@ -27,21 +27,31 @@ class DatabaseAsker:
 
     def __init__(self, settings: Settings, engine: sa.Engine, lab: Callable[[], Lab]) -> None:
         self._jobs, self._engine, self._lab = Path(settings.paths.jobs), engine, lab
-        self._quota = Quota(open_requests=settings.web.open_requests, box_seconds=60.0 * settings.web.box_minutes)
-        self._one_at_a_time = threading.Lock()  # so that two requests at once do not both fit into what is left
+        self._quota = Quota(
+            open_requests=settings.web.open_requests, box_seconds=60.0 * settings.web.box_minutes
+        )
+        self._one_at_a_time = (
+            threading.Lock()
+        )  # so that two requests at once do not both fit into what is left
 
     def choices(self) -> dict[str, list[str]]:
         """Trees that are watched, job files that are shipped, testboxes."""
         with self._engine.connect() as conn:
             trees = [row["name"] for row in read.list_trees(conn, {"state": "watched"})]
-        return {"trees": trees, "jobs": sorted(path.name for path in self._jobs.glob("*.yaml")), "testboxes": sorted(self._lab().testboxes)}
+        return {
+            "trees": trees,
+            "jobs": sorted(path.name for path in self._jobs.glob("*.yaml")),
+            "testboxes": sorted(self._lab().testboxes),
+        }
 
     def job_files(self, names: Sequence[str]) -> list[JobFile]:
         """Job files by the names that `choices` gives: nobody outside names a path. Raises RequestError."""
         there = {path.name: path for path in self._jobs.glob("*.yaml")}
         for name in names:
             if name not in there:
-                raise RequestError(f"there is no job file {name[:80]!r}; there are {', '.join(sorted(there))}")
+                raise RequestError(
+                    f"there is no job file {name[:80]!r}; there are {', '.join(sorted(there))}"
+                )
         return [JobFile(name=name, text=read_job(there[name], [self._jobs])) for name in names]
 
     def used(self, person: Person) -> tuple[Used, Quota | None]:

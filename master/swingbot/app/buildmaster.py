@@ -52,15 +52,27 @@ def worker_names(settings: Settings) -> list[str]:
 
 def builders(settings: Settings) -> dict[str, dict[str, Any]]:
     """Each builder's worker and deadline in seconds, by its name."""
-    table: dict[str, dict[str, Any]] = {KERNEL_BUILDER: {"worker": BUILD_WORKER, "deadline_seconds": settings.build.deadline_seconds}}
+    table: dict[str, dict[str, Any]] = {
+        KERNEL_BUILDER: {
+            "worker": BUILD_WORKER,
+            "deadline_seconds": settings.build.deadline_seconds,
+        }
+    }
     for box in sorted(testboxes(settings)):
-        table[boot_builder(box)] = {"worker": boot_worker(box), "deadline_seconds": settings.boot.deadline_seconds}
+        table[boot_builder(box)] = {
+            "worker": boot_worker(box),
+            "deadline_seconds": settings.boot.deadline_seconds,
+        }
     return table
 
 
 def is_elsewhere(settings: Settings, worker: str) -> bool:
     """Whether `worker` runs on another host, so that `swingbot up` does not start it."""
-    return any(fnmatch.fnmatchcase(worker, pattern.strip()) for pattern in settings.buildbot.elsewhere.split(",") if pattern.strip())
+    return any(
+        fnmatch.fnmatchcase(worker, pattern.strip())
+        for pattern in settings.buildbot.elsewhere.split(",")
+        if pattern.strip()
+    )
 
 
 def secret_file(settings: Settings, worker: str) -> Path:
@@ -86,11 +98,19 @@ def worker_endpoint(settings: Settings) -> str:
         return f"tcp:{settings.buildbot_worker_port}:{host}"
     for key, file in (("tls_certificate", chosen.tls_certificate), ("tls_key", chosen.tls_key)):
         if not file:
-            raise SettingsError(f"buildbot.{key}: name the PEM file; certificate and key go together")
+            raise SettingsError(
+                f"buildbot.{key}: name the PEM file; certificate and key go together"
+            )
         if not os.access(file, os.R_OK):
-            raise SettingsError(f"buildbot.{key}: {file} cannot be read; name a PEM file that the service may read")
+            raise SettingsError(
+                f"buildbot.{key}: {file} cannot be read; name a PEM file that the service may read"
+            )
     files = f"privateKey={_quoted(chosen.tls_key)}:certKey={_quoted(chosen.tls_certificate)}:extraCertChain={_quoted(chosen.tls_certificate)}"
-    return f"ssl:{settings.buildbot_worker_port}:{host}:{files}" if host else f"ssl:{settings.buildbot_worker_port}:{files}"
+    return (
+        f"ssl:{settings.buildbot_worker_port}:{host}:{files}"
+        if host
+        else f"ssl:{settings.buildbot_worker_port}:{files}"
+    )
 
 
 def _quoted(text: str) -> str:
@@ -121,7 +141,9 @@ def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str,
     if facts is None or facts.attempt_state != "running":
         return None
     document = order_document(facts, terms(settings), artifacts.secret(settings.secret_file))
-    if alike := likeness.of_order(document, Path(settings.paths.jobs), Path(settings.paths.workers)):
+    if alike := likeness.of_order(
+        document, Path(settings.paths.jobs), Path(settings.paths.workers)
+    ):
         document["alike"] = alike
     return document
 
@@ -152,7 +174,14 @@ def config(settings: Settings) -> dict[str, Any]:
     table = builders(settings)
     www = f"tcp:{settings.buildbot_www_port}:interface={_quoted(settings.buildbot.www_host)}"
     chosen = settings.buildbot
-    shown = {"www": pages.www(www, pages=chosen.pages, control=chosen.control, name_of=lambda token: operator_of(engine, token))}
+    shown = {
+        "www": pages.www(
+            www,
+            pages=chosen.pages,
+            control=chosen.control,
+            name_of=lambda token: operator_of(engine, token),
+        )
+    }
     return (shown if chosen.pages != "off" else {}) | {
         "title": "swingbot",
         "titleURL": settings.web_url,
@@ -162,7 +191,13 @@ def config(settings: Settings) -> dict[str, Any]:
         "protocols": {"pb": {"port": worker_endpoint(settings)}},
         "db": database.config(url),
         "workers": [
-            fleet.FleetWorker(name, fleet.SecretFile(name, secret_file(settings, name)), max_builds=1, keepalive_interval=60) for name in worker_names(settings)
+            fleet.FleetWorker(
+                name,
+                fleet.SecretFile(name, secret_file(settings, name)),
+                max_builds=1,
+                keepalive_interval=60,
+            )
+            for name in worker_names(settings)
         ],
         "builders": [
             util.BuilderConfig(
@@ -177,7 +212,11 @@ def config(settings: Settings) -> dict[str, Any]:
         # Never triggered: Buildbot wants a scheduler for each builder, and the dispatcher's buildsets bear this one's name.
         "schedulers": [schedulers.Triggerable(name=SCHEDULER, builderNames=list(table))],
         "services": [dispatcher.Dispatcher(attempts.Attempts(engine))],
-        "configurators": [util.JanitorConfigurator(logHorizon=datetime.timedelta(days=logs), hour=4)] if (logs := settings.buildbot.logs_days) > 0 else [],
+        "configurators": [
+            util.JanitorConfigurator(logHorizon=datetime.timedelta(days=logs), hour=4)
+        ]
+        if (logs := settings.buildbot.logs_days) > 0
+        else [],
         "logMaxSize": LOG_BYTES,
         "logMaxTailSize": LOG_BYTES // 4,
     }

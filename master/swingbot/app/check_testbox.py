@@ -28,18 +28,27 @@ def check(name: str, driver: str | None) -> list[Finding]:
     """Findings {"what", "ok", "found", "do"}. `driver`: the host that drives the testbox, where known. Raises CannotCheck."""
     command = f"{PROGRAM} check {name}"
     if driver not in (None, socket.gethostname()):
-        raise CannotCheck(f"testbox {name} is driven from {driver}; type there: {command}   (or here, with --here, if this host reaches it too)")
+        raise CannotCheck(
+            f"testbox {name} is driven from {driver}; type there: {command}   (or here, with --here, if this host reaches it too)"
+        )
     program = _program()
     if program is None:
-        raise CannotCheck(f"there is no {PROGRAM} on this host; type on the host that drives testbox {name}: {command}")
+        raise CannotCheck(
+            f"there is no {PROGRAM} on this host; type on the host that drives testbox {name}: {command}"
+        )
     try:
         status, said, complained = answer([program, "check", name, "--json"], timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        raise CannotCheck(f"`{command}` had not ended after {SECONDS:.0f} s; type it yourself to see where it stands") from None
+        raise CannotCheck(
+            f"`{command}` had not ended after {SECONDS:.0f} s; type it yourself to see where it stands"
+        ) from None
     try:
         return [_finding(one) for one in json.loads(said)[:_MOST]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        last = next((line for line in reversed((complained or said).splitlines()) if line.strip()), "it said nothing")
+        last = next(
+            (line for line in reversed((complained or said).splitlines()) if line.strip()),
+            "it said nothing",
+        )
         raise CannotCheck(f"`{command}` gave no findings (status {status}): {last[:500]}") from None
 
 
@@ -52,7 +61,11 @@ def as_text(name: str, found: list[Finding]) -> str:
         lines.append(f"{'ok ' if one['ok'] else 'NOT'}  {one['what']}: {one['found']}")
         lines += [] if one["ok"] or not one["do"] else [f"     do: {one['do']}"]
     missing = sum(not one["ok"] for one in found)
-    end = f"testbox {name} has all that it needs" if not missing else f"testbox {name} lacks {missing} of {len(found)}; do what is said and check again"
+    end = (
+        f"testbox {name} has all that it needs"
+        if not missing
+        else f"testbox {name} lacks {missing} of {len(found)}; do what is said and check again"
+    )
     return "\n".join([*lines, end])
 
 

@@ -31,8 +31,16 @@ from swingbot.app.settings import SettingsError, load, with_place
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--config", type=click.Path(path_type=Path), help="Settings file; default: SWINGBOT_CONFIG or /etc/swingbot/swingbot.toml.")
-@click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="State directory (paths.state).")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Settings file; default: SWINGBOT_CONFIG or /etc/swingbot/swingbot.toml.",
+)
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="State directory (paths.state).",
+)
 @click.option("--port", type=click.IntRange(1, 65000), help="First port of the service (web.port).")
 @click.pass_context
 def main(context: click.Context, config: Path | None, state: Path | None, port: int | None) -> None:

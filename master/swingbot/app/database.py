@@ -12,18 +12,26 @@ from swingbot.app.settings import Settings, SettingsError
 
 def database_url(settings: Settings) -> str:
     """The database that the settings mean: `db.url`, or else the embedded one under the state directory. Holds the password; raises SettingsError."""
-    return _url(settings.db.url, settings.db.password_file, "db.password_file") or postgres.url(settings.state)
+    return _url(settings.db.url, settings.db.password_file, "db.password_file") or postgres.url(
+        settings.state
+    )
 
 
 def owner_url(settings: Settings) -> str:
     """The same database as the role that may change tables; raises SettingsError."""
-    return _url(settings.db.owner_url, settings.db.owner_password_file, "db.owner_password_file") or database_url(settings)
+    return _url(
+        settings.db.owner_url, settings.db.owner_password_file, "db.owner_password_file"
+    ) or database_url(settings)
 
 
 def _url(url: str, password_file: str, key: str) -> str:
     if not url or not password_file:
         return url
-    return sa.make_url(url).set(password=password(Path(password_file), key)).render_as_string(hide_password=False)
+    return (
+        sa.make_url(url)
+        .set(password=password(Path(password_file), key))
+        .render_as_string(hide_password=False)
+    )
 
 
 def with_password(url: str, file: Path | None) -> str:

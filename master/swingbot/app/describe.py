@@ -21,7 +21,12 @@ def describe(settings: Settings) -> str:
     boxes = buildmaster.testboxes(settings)
     document = {
         "builders": _builders(settings),
-        "schedulers": {buildmaster.SCHEDULER: {"builders": list(buildmaster.builders(settings)), "started_by": "the dispatcher, one buildset a dispatch"}},
+        "schedulers": {
+            buildmaster.SCHEDULER: {
+                "builders": list(buildmaster.builders(settings)),
+                "started_by": "the dispatcher, one buildset a dispatch",
+            }
+        },
         "workers": {name: {"max_builds": 1} for name in buildmaster.worker_names(settings)},
         "locks": {name: _locks(box) for name, box in sorted(boxes.items())},
         "testboxes": {name: _facts(box) for name, box in sorted(boxes.items())},
@@ -31,19 +36,38 @@ def describe(settings: Settings) -> str:
 
 def _builders(settings: Settings) -> dict[str, Any]:
     return {
-        name: {"workers": [entry["worker"]], "collapse_requests": False, "deadline_seconds": entry["deadline_seconds"], "steps": ["order", "attempt"]}
+        name: {
+            "workers": [entry["worker"]],
+            "collapse_requests": False,
+            "deadline_seconds": entry["deadline_seconds"],
+            "steps": ["order", "attempt"],
+        }
         for name, entry in buildmaster.builders(settings).items()
     }
 
 
 def _locks(box: Testbox) -> list[str]:
     """What a boot of `box` holds while it runs."""
-    host = ["host alone: no kernel build and no other such boot beside it"] if box.virtual and not box.repeatable else []
-    row = f"row in table lease, together with {' and '.join(box.nodes)}: one attempt at a time" if box.nodes else "row in table lease: one attempt at a time"
-    file = f"file lock of {' and '.join(box.nodes)} on the worker's host, all or none: one boot at a time" if box.nodes else _FILE_LOCK
+    host = (
+        ["host alone: no kernel build and no other such boot beside it"]
+        if box.virtual and not box.repeatable
+        else []
+    )
+    row = (
+        f"row in table lease, together with {' and '.join(box.nodes)}: one attempt at a time"
+        if box.nodes
+        else "row in table lease: one attempt at a time"
+    )
+    file = (
+        f"file lock of {' and '.join(box.nodes)} on the worker's host, all or none: one boot at a time"
+        if box.nodes
+        else _FILE_LOCK
+    )
     return [row, file, *host]
 
 
 def _facts(box: Testbox) -> dict[str, Any]:
     facts = box.to_json()
-    return {"driver": facts["driver"], facts["driver"]: facts[facts["driver"]]} | {key: facts[key] for key in PLAIN_FACTS}
+    return {"driver": facts["driver"], facts["driver"]: facts[facts["driver"]]} | {
+        key: facts[key] for key in PLAIN_FACTS
+    }

@@ -40,7 +40,9 @@ from swingbot_db.engine import make_engine
 
 Announce = Callable[[str], None]
 
-START_SECONDS: Final = 240.0  # a loaded machine has been seen to need 50 s for the Buildbot master alone
+START_SECONDS: Final = (
+    240.0  # a loaded machine has been seen to need 50 s for the Buildbot master alone
+)
 STOP_SECONDS: Final = 40.0
 LOG_LINES: Final = 5
 NEEDED_BYTES: Final = 200 << 20  # a new database takes 60 MiB, its log as much again
@@ -65,7 +67,9 @@ def up(settings: Settings, announce: Announce) -> int:
             finally:
                 _stop(state, announce)
     except _Stop:
-        announce("swingbot has stopped; boots and builds under way finish by themselves and count at the next start")
+        announce(
+            "swingbot has stopped; boots and builds under way finish by themselves and count at the next start"
+        )
         return 0
     except (UpError, postgres.PostgresError, SettingsError, SecretError) as error:
         announce(f"swingbot up: {error}")
@@ -75,7 +79,10 @@ def up(settings: Settings, announce: Announce) -> int:
 
 
 def _completed(settings: Settings) -> Settings:
-    return dataclasses.replace(settings, db=dataclasses.replace(settings.db, url=settings.db.url or postgres.url(settings.state)))
+    return dataclasses.replace(
+        settings,
+        db=dataclasses.replace(settings.db, url=settings.db.url or postgres.url(settings.state)),
+    )
 
 
 def _run(settings: Settings, announce: Announce) -> None:
@@ -103,7 +110,9 @@ def _run(settings: Settings, announce: Announce) -> None:
         if program.name != POSTGRES:
             supervisor.start(program.name)
     _wait_until_healthy(settings, child)
-    started = _starts(supervisor)  # before anyone hears that we are up: a part that dies from then on is told
+    started = _starts(
+        supervisor
+    )  # before anyone hears that we are up: a part that dies from then on is told
     _announce_addresses(settings, announce)
     _watch(settings, wanted, env, child, supervisor, announce, started)
 
@@ -136,7 +145,9 @@ def _lock(state: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise UpError(f"another swingbot (process {file.read().strip() or 'unknown'}) runs on {state}; stop it or give another --state") from None
+            raise UpError(
+                f"another swingbot (process {file.read().strip() or 'unknown'}) runs on {state}; stop it or give another --state"
+            ) from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
@@ -146,7 +157,9 @@ def _lock(state: Path) -> Iterator[None]:
 def _check_disk(state: Path) -> None:
     free = shutil.disk_usage(state).free
     if free < NEEDED_BYTES:
-        raise UpError(f"the disk that holds {state} has {free >> 20} MiB left, {NEEDED_BYTES >> 20} are needed; free some space or give another --state")
+        raise UpError(
+            f"the disk that holds {state} has {free >> 20} MiB left, {NEEDED_BYTES >> 20} are needed; free some space or give another --state"
+        )
 
 
 def _check_ports(settings: Settings) -> None:
@@ -165,18 +178,29 @@ def _check_ports(settings: Settings) -> None:
                 probe.bind((host, port))
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
-                    raise UpError(f"port {port} of {host}, needed for {purpose}, is taken; choose other ports with --port or stop what listens there") from None
-                raise UpError(f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set web.host and web.port") from None
+                    raise UpError(
+                        f"port {port} of {host}, needed for {purpose}, is taken; choose other ports with --port or stop what listens there"
+                    ) from None
+                raise UpError(
+                    f"cannot listen on {host} port {port} for {purpose}: {error.strerror}; set web.host and web.port"
+                ) from None
 
 
 def prepare_directories(settings: Settings) -> None:
-    for directory in (settings.log, settings.artifacts, settings.maildir.parent, settings.state / "run"):
+    for directory in (
+        settings.log,
+        settings.artifacts,
+        settings.maildir.parent,
+        settings.state / "run",
+    ):
         directory.mkdir(parents=True, exist_ok=True)
     (settings.state / "run").chmod(0o700)
     run = supervision.socket(settings.state).parent
     run.mkdir(mode=0o700, exist_ok=True)
     if run.stat().st_uid != os.geteuid():
-        raise UpError(f"{run} belongs to somebody else; remove it or choose a --state with a shorter path")
+        raise UpError(
+            f"{run} belongs to somebody else; remove it or choose a --state with a shorter path"
+        )
     supervision.socket(settings.state).unlink(missing_ok=True)
     artifacts.secret(settings.secret_file)
     buildmaster.make_secrets(settings)
@@ -185,7 +209,9 @@ def prepare_directories(settings: Settings) -> None:
 # -- starting -------------------------------------------------------------------------------------------------------
 
 
-def _start_supervisor(settings: Settings, wanted: list[Program], env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Supervisor]:
+def _start_supervisor(
+    settings: Settings, wanted: list[Program], env: Mapping[str, str]
+) -> tuple[subprocess.Popen[bytes], Supervisor]:
     for program in wanted:
         program.directory.mkdir(parents=True, exist_ok=True)
     file = settings.state / "run" / "supervisord.conf"
@@ -203,7 +229,9 @@ def _migrate(settings: Settings) -> None:
         migrate.upgrade(engine)
     except Exception as error:
         words = str(error).splitlines()[0]
-        raise UpError(f"the database {postgres.hidden(settings.db.url)} cannot be brought up to date: {words}") from error
+        raise UpError(
+            f"the database {postgres.hidden(settings.db.url)} cannot be brought up to date: {words}"
+        ) from error
     finally:
         engine.dispose()
 
@@ -213,7 +241,9 @@ def _migrate(settings: Settings) -> None:
 
 def _get(url: str) -> bytes | None:
     """What stands behind `url`; None if nobody answers, or not with success."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy: it is this host
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({})
+    )  # never through a proxy: it is this host
     try:
         with opener.open(url, timeout=5) as answer:
             return bytes(answer.read())
@@ -251,17 +281,37 @@ def _wait_until_healthy(settings: Settings, child: subprocess.Popen[bytes]) -> N
     _wait("the Buildbot master", lambda: _master_listens(settings), settings, child, MASTER)
     if settings.buildbot.pages != "open":
         return  # it tells strangers nothing, so we cannot see who has come
-    names = {name for name in buildmaster.worker_names(settings) if not buildmaster.is_elsewhere(settings, name)}
-    _wait("the workers", lambda: names <= (attached_workers(settings) or set()), settings, child, f"{supervision.WORKER}{buildmaster.BUILD_WORKER}")
+    names = {
+        name
+        for name in buildmaster.worker_names(settings)
+        if not buildmaster.is_elsewhere(settings, name)
+    }
+    _wait(
+        "the workers",
+        lambda: names <= (attached_workers(settings) or set()),
+        settings,
+        child,
+        f"{supervision.WORKER}{buildmaster.BUILD_WORKER}",
+    )
 
 
-def _wait(what: str, ready: Callable[[], bool], settings: Settings, child: subprocess.Popen[bytes], log: str) -> None:
+def _wait(
+    what: str,
+    ready: Callable[[], bool],
+    settings: Settings,
+    child: subprocess.Popen[bytes],
+    log: str,
+) -> None:
     end = time.monotonic() + START_SECONDS
     while not ready():
         if child.poll() is not None:
-            raise UpError(f"the supervisor ended while {what} was starting; see {settings.log / 'supervisord.out'}")
+            raise UpError(
+                f"the supervisor ended while {what} was starting; see {settings.log / 'supervisord.out'}"
+            )
         if time.monotonic() > end:
-            raise UpError(f"{what} did not come up within {START_SECONDS:.0f} s; the end of its log:\n{log_tail(settings, log)}")
+            raise UpError(
+                f"{what} did not come up within {START_SECONDS:.0f} s; the end of its log:\n{log_tail(settings, log)}"
+            )
         time.sleep(0.1)
 
 
@@ -282,7 +332,11 @@ def _announce_addresses(settings: Settings, announce: Announce) -> None:
     announce(f"  pages     {settings.web_url}/")
     if settings.buildbot_url:
         announce(f"  Buildbot  {settings.buildbot_url}")
-    announce(f"  mail      {settings.maildir}" if not settings.mail.host else f"  mail      {settings.mail.host}:{settings.mail.port}")
+    announce(
+        f"  mail      {settings.maildir}"
+        if not settings.mail.host
+        else f"  mail      {settings.mail.host}:{settings.mail.port}"
+    )
     announce(f"  database  {postgres.hidden(settings.db.url)}")
     announce(f"  logs      {settings.log}")
 
@@ -323,12 +377,16 @@ def _watch(
         for name, (word, words, start) in states.items():
             died = start != started.get(name, start) or word in ("BACKOFF", "FATAL", "UNKNOWN")
             if died and time.monotonic() - told.get(name, float("-inf")) > TELL_AGAIN_SECONDS:
-                announce(f"{name} died and is started again ({words}); the end of its log:\n{log_tail(settings, name)}")
+                announce(
+                    f"{name} died and is started again ({words}); the end of its log:\n{log_tail(settings, name)}"
+                )
                 told[name] = time.monotonic()
             started[name] = start
 
 
-def _start_again(settings: Settings, wanted: list[Program], env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Supervisor]:
+def _start_again(
+    settings: Settings, wanted: list[Program], env: Mapping[str, str]
+) -> tuple[subprocess.Popen[bytes], Supervisor]:
     process.stop_members(settings.state, STOP_SECONDS)
     if settings.db.url == postgres.url(settings.state):
         postgres.prepare(settings.state)
@@ -349,5 +407,7 @@ def _words(error: OSError, state: Path) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk that holds {state} is full; free some space or give another --state"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"{error.filename or state} cannot be written ({error.strerror}); give another --state"
+        return (
+            f"{error.filename or state} cannot be written ({error.strerror}); give another --state"
+        )
     return f"{error.filename or state}: {error.strerror or error}"

@@ -58,7 +58,9 @@ class _Alarm:
         return raw
 
 
-def run(settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], bool] = lambda: False) -> None:
+def run(
+    settings: Settings, engine: sa.Engine, lab: Lab, *, until: Callable[[], bool] = lambda: False
+) -> None:
     """Go round until SIGTERM or `until()`; every failure is logged and tried again."""
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -101,7 +103,8 @@ def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime) -> None:
         done = retain(settings, engine, now, really=True)
     except KeepError:
         return  # a backup is under way: the next round looks again
-    print(f"retention: {sum(one.goes for one in done.totals.values())} files went, {done.freed} bytes are free", flush=True)  # noqa: T201
+    files = sum(one.goes for one in done.totals.values())
+    print(f"retention: {files} files went, {done.freed} bytes are free", flush=True)  # noqa: T201
 
 
 def _poll_due(settings: Settings, lab: Lab, polled: dict[int, float]) -> None:

@@ -54,7 +54,14 @@ def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:
 def twistd(directory: Path) -> list[str]:
     # No pid file: after a crash its number may be somebody else's, and twistd would refuse to start.
     tac = directory / "buildbot.tac"
-    return [str(Path(sys.executable).with_name("twistd")), "--nodaemon", "--no_save", "--pidfile=", "--logfile=-", f"--python={tac}"]
+    return [
+        str(Path(sys.executable).with_name("twistd")),
+        "--nodaemon",
+        "--no_save",
+        "--pidfile=",
+        "--logfile=-",
+        f"--python={tac}",
+    ]
 
 
 def prepare_directory(settings: Settings) -> Path:
@@ -77,17 +84,23 @@ def upgrade(url: str, announce: Callable[[str], None]) -> None:
         if tables.are_current(url):
             return
     except sa.exc.OperationalError as error:
-        raise MasterError(f"the database {postgres.hidden(url)} does not answer: {str(error.orig).strip().splitlines()[0]}") from None
+        raise MasterError(
+            f"the database {postgres.hidden(url)} does not answer: {str(error.orig).strip().splitlines()[0]}"
+        ) from None
     announce("preparing Buildbot's tables")
     with tempfile.TemporaryDirectory(prefix="swingbot-upgrade-") as name:
         directory = Path(name)
         (directory / "master.cfg").write_text(_UPGRADE_CONFIG)
         (directory / "buildbot.tac").write_text(_TAC.format(basedir=name))
         argv = [str(Path(sys.executable).with_name("buildbot")), "upgrade-master", "--quiet", name]
-        done = commands.run(argv, timeout=300, env=os.environ | {"SWINGBOT_DB_URL": url}, cwd=directory)
+        done = commands.run(
+            argv, timeout=300, env=os.environ | {"SWINGBOT_DB_URL": url}, cwd=directory
+        )
     if done.rc != 0:
         if "permission denied" in done.out + done.err:
-            raise MasterError(f"{postgres.hidden(url)} may not change Buildbot's tables; run `swingbot db upgrade` with db.owner_url set")
+            raise MasterError(
+                f"{postgres.hidden(url)} may not change Buildbot's tables; run `swingbot db upgrade` with db.owner_url set"
+            )
         announce(f"{done.out}{done.err}".rstrip())
         last = (done.err or done.out).strip().splitlines()[-1:] or ["it said nothing"]
         raise MasterError(f"Buildbot's tables could not be made: {last[0]}")
@@ -95,7 +108,11 @@ def upgrade(url: str, announce: Callable[[str], None]) -> None:
 
 def _wait_for_database(url: str, announce: Callable[[str], None]) -> None:
     end, told = time.monotonic() + DATABASE_SECONDS, False
-    engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg2"), poolclass=sa.NullPool, connect_args={"connect_timeout": 10})
+    engine = sa.create_engine(
+        sa.make_url(url).set(drivername="postgresql+psycopg2"),
+        poolclass=sa.NullPool,
+        connect_args={"connect_timeout": 10},
+    )
     while True:
         try:
             engine.connect().close()
@@ -103,7 +120,9 @@ def _wait_for_database(url: str, announce: Callable[[str], None]) -> None:
         except sa.exc.OperationalError as error:
             words = str(error.orig).strip().splitlines()[0]
             if time.monotonic() > end:
-                raise MasterError(f"the database {postgres.hidden(url)} did not answer within {DATABASE_SECONDS:.0f} s: {words}") from None
+                raise MasterError(
+                    f"the database {postgres.hidden(url)} did not answer within {DATABASE_SECONDS:.0f} s: {words}"
+                ) from None
             if not told:
                 announce(f"waiting for the database {postgres.hidden(url)}: {words}")
                 told = True

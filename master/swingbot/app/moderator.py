@@ -10,7 +10,11 @@ import sqlalchemy as sa
 from swingbot.core.model import ids
 from swingbot_db import moderation, reports
 
-_ACTS: Final[dict[str, Callable[..., Any]]] = {"release": reports.release, "drop": reports.drop, "hold": reports.hold}
+_ACTS: Final[dict[str, Callable[..., Any]]] = {
+    "release": reports.release,
+    "drop": reports.drop,
+    "hold": reports.hold,
+}
 
 
 class DatabaseModerator:

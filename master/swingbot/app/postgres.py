@@ -19,7 +19,9 @@ import psycopg2
 import sqlalchemy as sa
 
 DATABASE: Final = "swingbot"
-_LONGEST_SOCKET_DIR: Final = 80  # a unix socket's path holds 107 characters; file names and a suffix come on top
+_LONGEST_SOCKET_DIR: Final = (
+    80  # a unix socket's path holds 107 characters; file names and a suffix come on top
+)
 
 
 class PostgresError(Exception):
@@ -39,7 +41,10 @@ def short_directory(wanted: Path) -> Path:
     """`wanted` if a unix socket fits into it, else a directory under /tmp that stands for it."""
     if len(str(wanted)) <= _LONGEST_SOCKET_DIR:
         return wanted
-    return Path("/tmp") / f"swingbot-{os.geteuid()}-{hashlib.sha256(str(wanted).encode()).hexdigest()[:12]}"
+    return (
+        Path("/tmp")
+        / f"swingbot-{os.geteuid()}-{hashlib.sha256(str(wanted).encode()).hexdigest()[:12]}"
+    )
 
 
 def socket_directory(state: Path) -> Path:
@@ -53,7 +58,15 @@ def url(state: Path) -> str:
 
 def argv(state: Path) -> list[str]:
     """The command that runs the server in the foreground."""
-    return [str(_bin() / "postgres"), "-D", str(data(state)), "-k", str(socket_directory(state)), "-h", ""]
+    return [
+        str(_bin() / "postgres"),
+        "-D",
+        str(data(state)),
+        "-k",
+        str(socket_directory(state)),
+        "-h",
+        "",
+    ]
 
 
 def prepare(state: Path) -> None:
@@ -72,9 +85,13 @@ def prepare(state: Path) -> None:
             _make_enterable(state)
         _own_socket_directory(state)
     except OSError as error:
-        raise PostgresError(f"{state}: {error.strerror}; the database needs a directory it can write to, with free space") from error
+        raise PostgresError(
+            f"{state}: {error.strerror}; the database needs a directory it can write to, with free space"
+        ) from error
     except Exception as error:
-        raise PostgresError(f"the database directory {data(state)} could not be made: {error}") from error
+        raise PostgresError(
+            f"the database directory {data(state)} could not be made: {error}"
+        ) from error
     _clear_stale(state)
 
 
@@ -108,7 +125,9 @@ def _own_socket_directory(state: Path) -> None:
     directory.mkdir(mode=0o700, exist_ok=True)
     owner = pwd.getpwnam(user() or "").pw_uid if user() else os.geteuid()
     if directory.is_symlink() or directory.stat().st_uid not in (owner, os.geteuid()):
-        raise PostgresError(f"{directory} belongs to somebody else; remove it or choose a state directory with a shorter path")
+        raise PostgresError(
+            f"{directory} belongs to somebody else; remove it or choose a state directory with a shorter path"
+        )
     os.chown(directory, owner, -1)
     directory.chmod(0o700)
 
@@ -120,7 +139,9 @@ def _clear_stale(state: Path) -> None:
             continue
         first = (file.read_text().splitlines() or [""])[0].strip()
         if first.isdigit() and _is_server(int(first), data(state)):
-            raise PostgresError(f"a PostgreSQL server (process {first}) still works on {data(state)}; stop it")
+            raise PostgresError(
+                f"a PostgreSQL server (process {first}) still works on {data(state)}; stop it"
+            )
         file.unlink()
 
 
@@ -154,7 +175,9 @@ def create_database(state: Path) -> None:
 
 
 def _connect(state: Path) -> psycopg2.extensions.connection:
-    return psycopg2.connect(host=str(socket_directory(state)), user="postgres", dbname="postgres", connect_timeout=5)
+    return psycopg2.connect(
+        host=str(socket_directory(state)), user="postgres", dbname="postgres", connect_timeout=5
+    )
 
 
 def hidden(address: str) -> str:

@@ -19,7 +19,9 @@ INSTANCE_VARIABLE: Final = "SWINGBOT_INSTANCE"
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> subprocess.Popen[bytes]:
+def start(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
+) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own that gets SIGTERM when we die, even by SIGKILL."""
     libc = ctypes.CDLL(None)
 
@@ -28,14 +30,27 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) 
 
     with log.open("ab") as sink:
         return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, env=dict(env), cwd=cwd, start_new_session=True, preexec_fn=tie_to_us
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=True,
+            preexec_fn=tie_to_us,
         )
 
 
 def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:
     """Run a program of ours to its end: (status, what it printed, what it complained). Raises OSError, and subprocess.TimeoutExpired after `timeout` s."""
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
-    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
+    )
+    return (
+        done.returncode,
+        done.stdout.decode("utf-8", "replace"),
+        done.stderr.decode("utf-8", "replace"),
+    )
 
 
 def become(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> NoReturn:
@@ -51,7 +66,11 @@ def members(instance: Path) -> list[psutil.Process]:
     found = []
     for candidate in psutil.process_iter():
         try:
-            if candidate.pid != os.getpid() and candidate.environ().get(INSTANCE_VARIABLE) == str(instance) and candidate.status() != psutil.STATUS_ZOMBIE:
+            if (
+                candidate.pid != os.getpid()
+                and candidate.environ().get(INSTANCE_VARIABLE) == str(instance)
+                and candidate.status() != psutil.STATUS_ZOMBIE
+            ):
                 found.append(candidate)
         except psutil.Error:
             continue  # gone meanwhile, or somebody else's

@@ -43,13 +43,17 @@ class Progress:
             self._said = now
             left = (self._total - self._done) * (now - self._began) / max(1, self._fetched)
             more = f", about {left:.0f} s left" if self._fetched else ""
-            self._say(f"{self._done / 1e6:.1f} of {self._total / 1e6:.1f} MB, {100 * self._done / self._total:.0f} %{more}")
+            self._say(
+                f"{self._done / 1e6:.1f} of {self._total / 1e6:.1f} MB, {100 * self._done / self._total:.0f} %{more}"
+            )
 
 
 class Export:
     """One directory of raw results. `notes` says what is not there and why, `kept` and `fetched` count files."""
 
-    def __init__(self, source: Source, out: Path, programs: Mapping[str, Program], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, source: Source, out: Path, programs: Mapping[str, Program], say: Callable[[str], None]
+    ) -> None:
         self._source, self._out, self._programs, self._say = source, out, programs, say
         self._sums: dict[str, str] = {}
         self.notes: list[str] = []
@@ -58,7 +62,11 @@ class Export:
     def run(self, *, kernels: bool = True) -> None:
         """Bring everything. Raises OSError for a directory that cannot be written, Broken."""
         manifest = self._source.manifest()
-        files = [file for file in manifest["files"] if self._sound(file) and (kernels or not file["path"].startswith("kernels/"))]
+        files = [
+            file
+            for file in manifest["files"]
+            if self._sound(file) and (kernels or not file["path"].startswith("kernels/"))
+        ]
         self._out.mkdir(parents=True, exist_ok=True)
         progress = Progress(sum(file["size"] for file in files), self._say)
         for file in files:
@@ -71,13 +79,17 @@ class Export:
         self._write("facts.csv", tables.csv_lines(tables.FACTS, tables.fact_rows(boots.values())))
         self._write("manifest.json", [json.dumps(manifest, indent=1) + "\n"])
         self._write("README", [readme(manifest, self.notes, self._source.name)])
-        self._write("SHA256SUMS", (f"{sha256}  {path}\n" for path, sha256 in sorted(self._sums.items())))
+        self._write(
+            "SHA256SUMS", (f"{sha256}  {path}\n" for path, sha256 in sorted(self._sums.items()))
+        )
         self.runs = sum(len(boot["runs"]) for boot in boots.values())
 
     def _sound(self, file: Row) -> bool:
         """A manifest may come from elsewhere: nothing in it leads out of the directory."""
         parts = str(file.get("path", "")).split("/")
-        sound = all(_PART.fullmatch(part) and part.strip(".") for part in parts) and _SHA256.fullmatch(str(file.get("sha256", "")))
+        sound = all(
+            _PART.fullmatch(part) and part.strip(".") for part in parts
+        ) and _SHA256.fullmatch(str(file.get("sha256", "")))
         if not sound or not isinstance(file.get("size"), int):
             self.notes.append(f"{str(file.get('path'))[:100]!r} is not a name of a result")
         return bool(sound) and isinstance(file.get("size"), int)
@@ -87,14 +99,20 @@ class Export:
     def _bring(self, file: Row, progress: Progress) -> None:
         target = self._out / file["path"]
         self._sums[file["path"]] = file["sha256"]
-        if target.is_file() and target.stat().st_size == file["size"] and _sha256(target) == file["sha256"]:
+        if (
+            target.is_file()
+            and target.stat().st_size == file["size"]
+            and _sha256(target) == file["sha256"]
+        ):
             self.kept += 1
             progress.add(file["size"], fetched=False)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
         try:
-            whole = self._fetch(file, part, progress) or self._fetch(file, part, progress)  # a part of something else is begun anew, once
+            whole = self._fetch(file, part, progress) or self._fetch(
+                file, part, progress
+            )  # a part of something else is begun anew, once
         except Gone as error:
             whole, reason = False, str(error)
         else:
@@ -135,24 +153,46 @@ class Export:
 
     def _unpack(self, boot: Row, kind: str, files: Iterable[Row]) -> None:
         sha256 = ((boot["files"] or {}).get("results.tar") or {}).get("sha256")
-        found = sorted(file["path"] for file in files if file["sha256"] == sha256 and file["path"].endswith("results.tar"))
+        found = sorted(
+            file["path"]
+            for file in files
+            if file["sha256"] == sha256 and file["path"].endswith("results.tar")
+        )
         own = f"{boot['id']}/results.tar"  # equal results of two boots are one file in the store and two here
         archive = own if own in found else next(iter(found), None)
-        place = f"{boot['id']}/" if archive is None and kind != "boot" else (archive or "").removesuffix("results.tar")
-        self._write(f"{place}facts.json", [json.dumps(boot["facts"], indent=1, sort_keys=True) + "\n"])
-        roots = {(run["unit_job"], run["run"]): run["result_root"] for run in boot["runs"] if _RESULT_ROOT.fullmatch(run["result_root"] or "")}
+        place = (
+            f"{boot['id']}/"
+            if archive is None and kind != "boot"
+            else (archive or "").removesuffix("results.tar")
+        )
+        self._write(
+            f"{place}facts.json", [json.dumps(boot["facts"], indent=1, sort_keys=True) + "\n"]
+        )
+        roots = {
+            (run["unit_job"], run["run"]): run["result_root"]
+            for run in boot["runs"]
+            if _RESULT_ROOT.fullmatch(run["result_root"] or "")
+        }
         for root in roots.values():
             self._link(root, place)
         if archive is not None and (self._out / archive).is_file():
             self._unpack_archive(self._out / archive, boot["id"], place, roots)
 
-    def _unpack_archive(self, archive: Path, boot: str, place: str, roots: Mapping[tuple[str, int], str]) -> None:
+    def _unpack_archive(
+        self, archive: Path, boot: str, place: str, roots: Mapping[tuple[str, int], str]
+    ) -> None:
         """The files of results.tar, each to its run's directory; what the box said of itself to the boot's."""
         with archive.open("rb") as tar:
             for member in members(tar, lambda note: self.notes.append(f"{boot}: {note}")):
-                root = roots.get((member.unit_job, member.run)) if member.unit_job is not None else place.rstrip("/")
+                root = (
+                    roots.get((member.unit_job, member.run))
+                    if member.unit_job is not None
+                    else place.rstrip("/")
+                )
                 if root is None:
-                    self.notes.append(f"{boot}: {member.unit_job}/{member.run} in results.tar is no run that was asked for; it is there, whole")
+                    self.notes.append(
+                        f"{boot}: {member.unit_job}/{member.run} in results.tar is no run that was asked for; it is there, whole"
+                    )
                     continue
                 try:
                     self._put(f"{root}/{member.path}".lstrip("/"), [member.read()])
@@ -175,15 +215,26 @@ class Export:
         metrics: set[str] = set()
 
         def rows() -> Iterator[Row]:
-            for _, run in groupby(self._source.samples(), key=lambda row: (row["boot"], row["unit_job"], row["run"])):
+            for _, run in groupby(
+                self._source.samples(), key=lambda row: (row["boot"], row["unit_job"], row["run"])
+            ):
                 of_run = list(run)
                 metrics.update(row["metric"] for row in of_run)
                 self._write_stats(of_run)
                 self.samples += len(of_run)
                 yield from of_run
 
-        self._write("samples.csv", tables.csv_lines(tables.SAMPLES, tables.with_units(rows(), lambda metric: tables.unit_of(self._programs, metric))))
-        self._write("metrics.csv", tables.csv_lines(tables.METRICS, tables.metric_rows(self._programs, metrics)))
+        self._write(
+            "samples.csv",
+            tables.csv_lines(
+                tables.SAMPLES,
+                tables.with_units(rows(), lambda metric: tables.unit_of(self._programs, metric)),
+            ),
+        )
+        self._write(
+            "metrics.csv",
+            tables.csv_lines(tables.METRICS, tables.metric_rows(self._programs, metrics)),
+        )
 
     def _write_stats(self, rows: Iterable[Row]) -> None:
         values: dict[str, list[float]] = {}
@@ -192,7 +243,10 @@ class Export:
             root = row["result_root"] or ""
             values.setdefault(row["metric"], []).append(row["value"])
         if _RESULT_ROOT.fullmatch(root):
-            stats = {metric: found[0] if len(found) == 1 else found for metric, found in sorted(values.items())}
+            stats = {
+                metric: found[0] if len(found) == 1 else found
+                for metric, found in sorted(values.items())
+            }
             self._write(f"{root}/stats.json", [json.dumps(stats, indent=1) + "\n"])
 
     # --- writing ---

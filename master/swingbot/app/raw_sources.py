@@ -26,7 +26,9 @@ _CHUNK: Final = 1 << 20
 _TIMEOUT_SECONDS: Final = 60.0
 _PAUSES_SECONDS: Final = (1.0, 5.0, 20.0)  # before a download that broke is taken up again
 _MAX_MANIFEST_BYTES: Final = 256 << 20
-TOKEN_VARIABLE: Final = "SWINGBOT_TOKEN"  # environment variable with a reader's token for a service elsewhere
+TOKEN_VARIABLE: Final = (
+    "SWINGBOT_TOKEN"  # environment variable with a reader's token for a service elsewhere
+)
 ADDRESS: Final = re.compile(r"(https?://[^\s?#]+)/raw/([a-z][0-9]{1,18})/?")
 
 
@@ -85,7 +87,9 @@ class There:
     def __init__(self, address: str) -> None:
         match = ADDRESS.fullmatch(address)
         if match is None:
-            raise RequestError(f"{address!r} is not an address of raw results; such as http://lab.example.org:8010/raw/c5/")
+            raise RequestError(
+                f"{address!r} is not an address of raw results; such as http://lab.example.org:8010/raw/c5/"
+            )
         self.name = f"{match[1]}/raw/{match[2]}/"
 
     def manifest(self) -> Row:
@@ -93,10 +97,16 @@ class There:
             text = answer.read(_MAX_MANIFEST_BYTES + 1)
         try:
             found = json.loads(text) if len(text) <= _MAX_MANIFEST_BYTES else None
-            if not isinstance(found, dict) or not isinstance(found.get("files"), list) or not isinstance(found.get("boots"), list):
+            if (
+                not isinstance(found, dict)
+                or not isinstance(found.get("files"), list)
+                or not isinstance(found.get("boots"), list)
+            ):
                 raise ValueError
         except (ValueError, RecursionError):
-            raise Broken(f"{self.name}manifest.json is not a manifest; is this a swingbot of today?") from None
+            raise Broken(
+                f"{self.name}manifest.json is not a manifest; is this a swingbot of today?"
+            ) from None
         return found
 
     def samples(self) -> Iterator[Row]:
@@ -115,7 +125,9 @@ class There:
                 return
             except (Broken, OSError, http.client.HTTPException) as error:
                 if pause is None:
-                    raise Broken(f"{self.name}{file['path']}: {error}; call this again to go on") from error
+                    raise Broken(
+                        f"{self.name}{file['path']}: {error}; call this again to go on"
+                    ) from error
                 time.sleep(pause)
 
     def _chunks(self, path: str, offset: int) -> Iterator[bytes]:
@@ -137,9 +149,13 @@ class There:
             if error.code == 416:
                 return error
             if error.code == 401:
-                raise Gone(f"{self.name} shows raw results only to who has a token: put yours into {TOKEN_VARIABLE}") from error
+                raise Gone(
+                    f"{self.name} shows raw results only to who has a token: put yours into {TOKEN_VARIABLE}"
+                ) from error
             if error.code in (400, 404):
                 raise Gone(f"{request.full_url} says {error.code} {error.reason}") from error
             raise Broken(f"{request.full_url} says {error.code} {error.reason}") from error
         except (OSError, http.client.HTTPException) as error:
-            raise Broken(f"{request.full_url}: {getattr(error, 'reason', None) or error}") from error
+            raise Broken(
+                f"{request.full_url}: {getattr(error, 'reason', None) or error}"
+            ) from error

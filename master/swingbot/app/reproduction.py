@@ -37,8 +37,12 @@ class Incomplete(Exception):
     """Something that the tarball needs is gone; the message names it and says what to do."""
 
     def __init__(self, report: str, missing: Sequence[str]) -> None:
-        told = "; ".join(missing[:5]) + (f"; and {len(missing) - 5} more" if len(missing) > 5 else "")
-        super().__init__(f"{report} cannot be reproduced in full, {len(missing)} thing{'s are' if len(missing) != 1 else ' is'} missing: {told}")
+        told = "; ".join(missing[:5]) + (
+            f"; and {len(missing) - 5} more" if len(missing) > 5 else ""
+        )
+        super().__init__(
+            f"{report} cannot be reproduced in full, {len(missing)} thing{'s are' if len(missing) != 1 else ' is'} missing: {told}"
+        )
         self.missing = tuple(missing)
 
 
@@ -81,7 +85,11 @@ class Here:
 
     def of_program(self, program: str) -> Mapping[str, bytes]:
         folder = Path(self._settings.paths.jobs) / "programs" / program
-        return {path.name: path.read_bytes() for path in sorted(folder.glob("*")) if path.suffix in _OF_PROGRAM and path.is_file()}
+        return {
+            path.name: path.read_bytes()
+            for path in sorted(folder.glob("*"))
+            if path.suffix in _OF_PROGRAM and path.is_file()
+        }
 
     def open(self, sha256: str) -> BinaryIO:
         return self._artifacts.open(sha256)
@@ -109,14 +117,18 @@ class Reproductions:
         """The tarball's content as a directory, which must not be there yet; it appears whole or not at all. Raises OSError, ArtifactError."""
         directory = directory.absolute()
         if directory.exists() and any(directory.iterdir()):
-            raise FileExistsError(errno.EEXIST, "is there and not empty; name another directory", str(directory))
+            raise FileExistsError(
+                errno.EEXIST, "is there and not empty; name another directory", str(directory)
+            )
         with _appearing(directory.with_name(f".{directory.name}.tar")) as file:
             self._pack(kit, file)
         archive = directory.with_name(f".{directory.name}.tar")
         temporary = directory.with_name(f".{directory.name}.part")
         try:
             with tarfile.open(archive) as tar:
-                tar.extractall(temporary)  # our own: `members` lets no name lead elsewhere; Debian 12 has no filters yet
+                tar.extractall(
+                    temporary
+                )  # our own: `members` lets no name lead elsewhere; Debian 12 has no filters yet
             with suppress(FileNotFoundError):
                 directory.rmdir()
             (temporary / kit.directory).rename(directory)
@@ -138,10 +150,14 @@ class Reproductions:
 
     def _pack(self, kit: Kit, file: BinaryIO) -> None:
         with self._engine.connect() as conn:
-            when = datetime.fromisoformat(str(read.report(conn, kit.report)["created_at"]).replace("Z", "+00:00"))
+            when = datetime.fromisoformat(
+                str(read.report(conn, kit.report)["created_at"]).replace("Z", "+00:00")
+            )
         mtime = int(when.timestamp())
         with (
-            gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_LEVEL, mtime=0) as packed,
+            gzip.GzipFile(
+                filename="", fileobj=file, mode="wb", compresslevel=_LEVEL, mtime=0
+            ) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             for member in members(kit):
@@ -164,7 +180,12 @@ class _Checked(io.RawIOBase):
     """A stored file that raises at its end if its bytes are not those that were promised."""
 
     def __init__(self, file: BinaryIO, artifact: Artifact, path: str) -> None:
-        self._file, self._left, self._sha256, self._path = file, artifact.size, artifact.sha256, path
+        self._file, self._left, self._sha256, self._path = (
+            file,
+            artifact.size,
+            artifact.sha256,
+            path,
+        )
         self._digest = hashlib.sha256()
 
     def readable(self) -> bool:
@@ -174,8 +195,12 @@ class _Checked(io.RawIOBase):
         chunk = self._file.read(size)
         self._digest.update(chunk)
         self._left -= len(chunk)
-        if (self._left <= 0 and self._digest.hexdigest() != self._sha256) or (not chunk and self._left > 0):
-            raise ArtifactError(f"{self._path} in the artifact store is damaged (sha256 {self._sha256})")
+        if (self._left <= 0 and self._digest.hexdigest() != self._sha256) or (
+            not chunk and self._left > 0
+        ):
+            raise ArtifactError(
+                f"{self._path} in the artifact store is damaged (sha256 {self._sha256})"
+            )
         return chunk
 
 
@@ -199,7 +224,11 @@ def _appearing(target: Path) -> Iterator[BinaryIO]:
         temporary.replace(target)
     except OSError as error:
         if error.filename is None and error.strerror:  # a write: what could not be written is this
-            raise OSError(error.errno, f"{error.strerror}; make room there, or name another place", str(target)) from error
+            raise OSError(
+                error.errno,
+                f"{error.strerror}; make room there, or name another place",
+                str(target),
+            ) from error
         raise
     finally:
         temporary.unlink(missing_ok=True)

@@ -41,84 +41,168 @@ def _xdg(variable: str, fallback: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
-    state: str = _key("", "directory of everything that must survive a restart; default ${XDG_STATE_HOME:-~/.local/state}/swingbot")
-    cache: str = _key("", "directory of what can be made again: kernels, ccache, packages; default ${XDG_CACHE_HOME:-~/.cache}/swingbot")
+    state: str = _key(
+        "",
+        "directory of everything that must survive a restart; default ${XDG_STATE_HOME:-~/.local/state}/swingbot",
+    )
+    cache: str = _key(
+        "",
+        "directory of what can be made again: kernels, ccache, packages; default ${XDG_CACHE_HOME:-~/.cache}/swingbot",
+    )
     jobs: str = _key(str(CHECKOUT / "jobs"), "job files, programs and schemas")
     workers: str = _key(str(CHECKOUT / "workers"), "testboxes/, kconfig/ and rootfs/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Db:
-    url: str = _key("", "postgresql+psycopg2://user@host/db; empty: the embedded server under paths.state")
+    url: str = _key(
+        "", "postgresql+psycopg2://user@host/db; empty: the embedded server under paths.state"
+    )
     password_file: str = _key("", "file with the password of db.url's user")
-    owner_url: str = _key("", "the same database as the role that owns the tables, for `swingbot db upgrade`; empty: db.url")
+    owner_url: str = _key(
+        "",
+        "the same database as the role that owns the tables, for `swingbot db upgrade`; empty: db.url",
+    )
     owner_password_file: str = _key("", "file with the password of db.owner_url's user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
     host: str = _key("127.0.0.1", "address the pages listen on")
-    port: int = _key(8010, "port of pages, API and artifacts; the embedded Buildbot takes the next three")
+    port: int = _key(
+        8010, "port of pages, API and artifacts; the embedded Buildbot takes the next three"
+    )
     public_url: str = _key("", "what links in mails begin with; default http://<host>:<port>")
-    exchange_url: str = _key("", "where workers bring results to and fetch kernels from; default http://<host>:<port>")
-    read: str = _key("open", "open: everybody who reaches the pages reads them; token: only who has a token, of any role")
-    raw: str = _key("open", "open: raw results, artifacts and kits as web.read says; token: only with a token, and for workers with their attempt's")
-    metrics: str = _key("open", "/metrics is open: for everybody; token: only with a token; off: not there")
-    proxies: str = _key("", "comma-separated addresses or networks of proxies whose X-Forwarded-For and -Proto are believed; empty: nobody's")
-    rate: int = _key(1200, "requests a minute that one client may make, a quarter of them at once; 0: any number")
-    write_rate: int = _key(120, "forms and requests a minute that one person's token may send to change something, a quarter of them at once; 0: any number")
+    exchange_url: str = _key(
+        "", "where workers bring results to and fetch kernels from; default http://<host>:<port>"
+    )
+    read: str = _key(
+        "open",
+        "open: everybody who reaches the pages reads them; token: only who has a token, of any role",
+    )
+    raw: str = _key(
+        "open",
+        "open: raw results, artifacts and kits as web.read says; token: only with a token, and for workers with their attempt's",
+    )
+    metrics: str = _key(
+        "open", "/metrics is open: for everybody; token: only with a token; off: not there"
+    )
+    proxies: str = _key(
+        "",
+        "comma-separated addresses or networks of proxies whose X-Forwarded-For and -Proto are believed; empty: nobody's",
+    )
+    rate: int = _key(
+        1200, "requests a minute that one client may make, a quarter of them at once; 0: any number"
+    )
+    write_rate: int = _key(
+        120,
+        "forms and requests a minute that one person's token may send to change something, a quarter of them at once; 0: any number",
+    )
     connections: int = _key(200, "connections at once; what comes beyond is answered with 503")
     uploads: int = _key(16, "files that workers may be bringing at once")
     attempt_files: int = _key(200, "files that one attempt may bring")
     attempt_mib: int = _key(4096, "MiB that the files of one attempt may have together")
-    open_requests: int = _key(5, "comparisons asked for over the web that one person may have under way")
-    box_minutes: float = _key(600.0, "minutes of testboxes that one person's requests over the web may be foreseen to take in 24 hours")
+    open_requests: int = _key(
+        5, "comparisons asked for over the web that one person may have under way"
+    )
+    box_minutes: float = _key(
+        600.0,
+        "minutes of testboxes that one person's requests over the web may be foreseen to take in 24 hours",
+    )
     patch_kib: int = _key(1024, "KiB that a patch sent over the web may have")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buildbot:
-    host: str = _key("127.0.0.1", "address that the master listens on for workers; another one than loopback needs tls_certificate and tls_key")
+    host: str = _key(
+        "127.0.0.1",
+        "address that the master listens on for workers; another one than loopback needs tls_certificate and tls_key",
+    )
     worker_port: int = _key(0, "port for workers; 0: web.port + 2")
-    www_host: str = _key("127.0.0.1", "address that Buildbot's own pages listen on; they speak plain HTTP, so put a proxy before them")
+    www_host: str = _key(
+        "127.0.0.1",
+        "address that Buildbot's own pages listen on; they speak plain HTTP, so put a proxy before them",
+    )
     www_port: int = _key(0, "port of Buildbot's own pages; 0: web.port + 1")
-    public_url: str = _key("", "what links to Buildbot's own pages begin with; default http://<host of web.public_url>:<www_port>/")
-    address: str = _key("", "name or address by which workers reach the master, as its certificate has it; default: buildbot.host, or 127.0.0.1 for any")
-    tls_certificate: str = _key("", "PEM file with the master's certificate, and after it the chain up to the CA; empty: plain text, on loopback alone")
+    public_url: str = _key(
+        "",
+        "what links to Buildbot's own pages begin with; default http://<host of web.public_url>:<www_port>/",
+    )
+    address: str = _key(
+        "",
+        "name or address by which workers reach the master, as its certificate has it; default: buildbot.host, or 127.0.0.1 for any",
+    )
+    tls_certificate: str = _key(
+        "",
+        "PEM file with the master's certificate, and after it the chain up to the CA; empty: plain text, on loopback alone",
+    )
     tls_key: str = _key("", "PEM file with the key of tls_certificate")
-    tls_ca: str = _key("", "PEM file with the CA that workers of `swingbot up` trust; empty: tls_certificate itself")
-    secrets: str = _key("", "directory with one file for each worker, named as it, that holds its secret; default <state>/worker-secrets")
-    elsewhere: str = _key("", "comma-separated names of workers, or globs such as box-*, that run on other hosts: `swingbot up` starts none of them")
-    pages: str = _key("open", "who may read Buildbot's own pages: open: who reaches them; operator: who signs in with an operator's token; off: there are none")
-    control: str = _key("nobody", "who may start and stop builds on Buildbot's own pages: nobody, or operator; swingbot itself needs neither")
-    logs_days: float = _key(56.0, "Buildbot's logs of a step are deleted after so many days; 0: never")
+    tls_ca: str = _key(
+        "",
+        "PEM file with the CA that workers of `swingbot up` trust; empty: tls_certificate itself",
+    )
+    secrets: str = _key(
+        "",
+        "directory with one file for each worker, named as it, that holds its secret; default <state>/worker-secrets",
+    )
+    elsewhere: str = _key(
+        "",
+        "comma-separated names of workers, or globs such as box-*, that run on other hosts: `swingbot up` starts none of them",
+    )
+    pages: str = _key(
+        "open",
+        "who may read Buildbot's own pages: open: who reaches them; operator: who signs in with an operator's token; off: there are none",
+    )
+    control: str = _key(
+        "nobody",
+        "who may start and stop builds on Buildbot's own pages: nobody, or operator; swingbot itself needs neither",
+    )
+    logs_days: float = _key(
+        56.0, "Buildbot's logs of a step are deleted after so many days; 0: never"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    url: str = _key("", "where build workers fetch commits from; default: the path of the mirror, for workers on this host")
-    host: str = _key("127.0.0.1", "address that `swingbot git` serves the mirror on, read-only and to everyone who reaches it")
+    url: str = _key(
+        "",
+        "where build workers fetch commits from; default: the path of the mirror, for workers on this host",
+    )
+    host: str = _key(
+        "127.0.0.1",
+        "address that `swingbot git` serves the mirror on, read-only and to everyone who reaches it",
+    )
     port: int = _key(9418, "port of `swingbot git`")
-    paths: str = _key("*", "comma-separated globs of paths on this host that trees may be fetched from, such as /srv/git/*; empty: URLs alone")
+    paths: str = _key(
+        "*",
+        "comma-separated globs of paths on this host that trees may be fetched from, such as /srv/git/*; empty: URLs alone",
+    )
     fetch_gib: float = _key(20.0, "GiB that one fetch may bring; a whole kernel history has 5")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
     jobs: int = _key(0, "make -j; 0: number of processors")
-    kconfig: str = _key("vm-x86_64", "name of workers/kconfig/<name>.config used for new trees; <name>+align64 merges fragments/align64.config over it")
+    kconfig: str = _key(
+        "vm-x86_64",
+        "name of workers/kconfig/<name>.config used for new trees; <name>+align64 merges fragments/align64.config over it",
+    )
     compiler: str = _key("gcc", "compiler of new trees")
     deadline_seconds: int = _key(3600, "a kernel build is given up after this")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
-    deadline_seconds: int = _key(900, "wall-clock limit of one boot with its runs, whatever the testbox says")
+    deadline_seconds: int = _key(
+        900, "wall-clock limit of one boot with its runs, whatever the testbox says"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmarks:
-    dir: str = _key("", "directory of benchmark binaries that the operator has built; they win over Debian's")
+    dir: str = _key(
+        "", "directory of benchmark binaries that the operator has built; they win over Debian's"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +210,9 @@ class Watch:
     poll_seconds: float = _key(60.0, "how often branches are looked at")
     boots: int = _key(3, "boots a side of an automatic comparison")
     testbox: str = _key("vm-icount", "testbox of trees and comparisons that name none")
-    bisect_improvements: bool = _key(False, "also look for the commit behind a change for the better")
+    bisect_improvements: bool = _key(
+        False, "also look for the commit behind a change for the better"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,85 +223,172 @@ class Bisect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    idle_aa_minutes: float = _key(30.0, "a testbox idle for so long boots a known kernel again, for its noise record; 0: never")
+    idle_aa_minutes: float = _key(
+        30.0,
+        "a testbox idle for so long boots a known kernel again, for its noise record; 0: never",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
-    lease_seconds: float = _key(300.0, "a testbox whose controller was not heard of for so long is lost; controllers are heard of every 5 s")
-    failures: int = _key(3, "attempts in a row that a bare-metal testbox may fail before it is quarantined; 0: any number")
-    screening_boots: int = _key(10, "boots of an anchor that a bare-metal testbox makes before it may vote, when it is new or its hardware changed; 0: none")
-    stuck_minutes: float = _key(120.0, "the operator gets a mail when nothing ended for so long although orders wait; 0: never")
-    invalid_pct: float = _key(20.0, "the operator gets a mail when more of a testbox's latest runs are invalid; 0: never")
+    lease_seconds: float = _key(
+        300.0,
+        "a testbox whose controller was not heard of for so long is lost; controllers are heard of every 5 s",
+    )
+    failures: int = _key(
+        3,
+        "attempts in a row that a bare-metal testbox may fail before it is quarantined; 0: any number",
+    )
+    screening_boots: int = _key(
+        10,
+        "boots of an anchor that a bare-metal testbox makes before it may vote, when it is new or its hardware changed; 0: none",
+    )
+    stuck_minutes: float = _key(
+        120.0,
+        "the operator gets a mail when nothing ended for so long although orders wait; 0: never",
+    )
+    invalid_pct: float = _key(
+        20.0, "the operator gets a mail when more of a testbox's latest runs are invalid; 0: never"
+    )
     invalid_runs: int = _key(20, "runs that such a share needs at least")
-    mails: bool = _key(True, "mails about testboxes and the queue go to mail.to; false: pages and `swingbot status` alone tell of them")
+    mails: bool = _key(
+        True,
+        "mails about testboxes and the queue go to mail.to; false: pages and `swingbot status` alone tell of them",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
     gates: str = _key(
-        "all", "comma-separated gates that a culprit goes through before its mail (docs/proof.md); layout and executed build kernels of their own"
+        "all",
+        "comma-separated gates that a culprit goes through before its mail (docs/proof.md); layout and executed build kernels of their own",
     )
     require: str = _key(
-        "reproduced,tip,code,facts", "comma-separated gates that have to be passed before a mail leaves by itself; the others hold it if they fail"
+        "reproduced,tip,code,facts",
+        "comma-separated gates that have to be passed before a mail leaves by itself; the others hold it if they fail",
     )
-    deadline_hours: float = _key(24.0, "a gate that is not over after so long is not run, and the mail is written without it")
+    deadline_hours: float = _key(
+        24.0, "a gate that is not over after so long is not run, and the mail is written without it"
+    )
     budget_minutes: float = _key(
-        240.0, "what the gates of one culprit may be foreseen to cost together; those that do not fit are not run; 0: whatever it costs"
+        240.0,
+        "what the gates of one culprit may be foreseen to cost together; those that do not fit are not run; 0: whatever it costs",
     )
-    merged_trees: str = _key("", "comma-separated names of trees whose branch others base their work on, such as mainline; a report says so")
+    merged_trees: str = _key(
+        "",
+        "comma-separated names of trees whose branch others base their work on, such as mainline; a report says so",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
     release: str = _key(
-        "hold", "hold: a person releases each report; earned: classes that people released often enough leave by themselves; release: all without doubts do"
+        "hold",
+        "hold: a person releases each report; earned: classes that people released often enough leave by themselves; release: all without doubts do",
     )
-    dry_run: bool = _key(True, "all mail goes to mail.to alone, and pages say to whom it would be sent; false: it goes to author, maintainers and lists")
-    stop: bool = _key(False, "nothing is sent, as after `swingbot report stop`, until this is false again")
+    dry_run: bool = _key(
+        True,
+        "all mail goes to mail.to alone, and pages say to whom it would be sent; false: it goes to author, maintainers and lists",
+    )
+    stop: bool = _key(
+        False, "nothing is sent, as after `swingbot report stop`, until this is false again"
+    )
     sender: str = _key("swingbot <swingbot@localhost>", "From of every report")
-    to: str = _key("swingbot-reports@localhost", "comma-separated addresses of the operator: who gets every report in a dry run, and one that has no one else")
+    to: str = _key(
+        "swingbot-reports@localhost",
+        "comma-separated addresses of the operator: who gets every report in a dry run, and one that has no one else",
+    )
     contact: str = _key("the operator of this swingbot", "a person, named in every mail")
-    bcc: str = _key("", "comma-separated addresses that get a hidden copy of every mail; one delivered to mail.bcc_maildir settles whether a mail left")
+    bcc: str = _key(
+        "",
+        "comma-separated addresses that get a hidden copy of every mail; one delivered to mail.bcc_maildir settles whether a mail left",
+    )
     bcc_maildir: str = _key("", "Maildir to which copies for mail.bcc are delivered")
-    host: str = _key("", "SMTP server; empty: the embedded one, which delivers to a Maildir under paths.state")
+    host: str = _key(
+        "", "SMTP server; empty: the embedded one, which delivers to a Maildir under paths.state"
+    )
     port: int = _key(25, "port of mail.host")
     domain: str = _key("swingbot.localdomain", "right side of Message-IDs; must never change")
-    list_id: str = _key("", "name in the header List-Id, such as reports.swingbot.example.org; empty: no such header")
-    regzbot: bool = _key(False, "reports about commits of proof.merged_trees ask regzbot to track them")
-    archive: str = _key("", "archive of the mailing lists: a public-inbox git repository, a Maildir, or a file or directory of mbox; reports answer the patch")
-    still_days: float = _key(30.0, "days between mails that only say that a change is still there, at tips measured anyway; 0: none")
-    get_maintainer: bool = _key(False, "maintainers and lists come from the tree's own scripts/get_maintainer.pl, run behind walls; false: authors alone")
-    private_trees: str = _key("", "comma-separated names of trees, or globs such as dev-*, of whose commits only the author is told")
+    list_id: str = _key(
+        "",
+        "name in the header List-Id, such as reports.swingbot.example.org; empty: no such header",
+    )
+    regzbot: bool = _key(
+        False, "reports about commits of proof.merged_trees ask regzbot to track them"
+    )
+    archive: str = _key(
+        "",
+        "archive of the mailing lists: a public-inbox git repository, a Maildir, or a file or directory of mbox; reports answer the patch",
+    )
+    still_days: float = _key(
+        30.0,
+        "days between mails that only say that a change is still there, at tips measured anyway; 0: none",
+    )
+    get_maintainer: bool = _key(
+        False,
+        "maintainers and lists come from the tree's own scripts/get_maintainer.pl, run behind walls; false: authors alone",
+    )
+    private_trees: str = _key(
+        "",
+        "comma-separated names of trees, or globs such as dev-*, of whose commits only the author is told",
+    )
     opt_outs: str = _key("", "comma-separated addresses, or @domains, that get no report")
     most_recipients: int = _key(15, "recipients that one report has at most")
-    per_list: int = _key(5, "mails that one mailing list gets in 24 hours at most; what is beyond is held")
-    digest: bool = _key(True, "improvements are told in one mail a week; false: each in a report of its own")
+    per_list: int = _key(
+        5, "mails that one mailing list gets in 24 hours at most; what is beyond is held"
+    )
+    digest: bool = _key(
+        True, "improvements are told in one mail a week; false: each in a report of its own"
+    )
     digest_to: str = _key("", "comma-separated readers of the weekly digest; empty: mail.to")
-    suspicious_synced_pct: float = _key(20.0, "a synced write that gets faster by more is reported at once, as too good to be true")
+    suspicious_synced_pct: float = _key(
+        20.0, "a synced write that gets faster by more is reported at once, as too good to be true"
+    )
     suspicious_write_pct: float = _key(50.0, "the same for a buffered write")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    enabled: bool = _key(False, "the loop prunes once a day what the rules below allow; false: `swingbot retention` alone does, when it is told to")
-    kernels_days: float = _key(180.0, "kernel images are kept so long after their last boot; one that is needed again is built again; 0: for ever")
-    debug_days: float = _key(180.0, "System.map, lists of objects and records of functions are kept so long after their kernel's last boot; 0: for ever")
-    rootfs_days: float = _key(365.0, "root file systems are kept so long after their last boot; 0: for ever")
-    results_days: float = _key(0.0, "raw results are kept so long after their boot; without them nothing can be read again; 0: for ever")
+    enabled: bool = _key(
+        False,
+        "the loop prunes once a day what the rules below allow; false: `swingbot retention` alone does, when it is told to",
+    )
+    kernels_days: float = _key(
+        180.0,
+        "kernel images are kept so long after their last boot; one that is needed again is built again; 0: for ever",
+    )
+    debug_days: float = _key(
+        180.0,
+        "System.map, lists of objects and records of functions are kept so long after their kernel's last boot; 0: for ever",
+    )
+    rootfs_days: float = _key(
+        365.0, "root file systems are kept so long after their last boot; 0: for ever"
+    )
+    results_days: float = _key(
+        0.0,
+        "raw results are kept so long after their boot; without them nothing can be read again; 0: for ever",
+    )
     logs_days: float = _key(90.0, "console and build logs are kept so long; 0: for ever")
-    kits_days: float = _key(30.0, "tarballs of reports are kept so long after they were fetched last, and made again when they are wanted; 0: for ever")
+    kits_days: float = _key(
+        30.0,
+        "tarballs of reports are kept so long after they were fetched last, and made again when they are wanted; 0: for ever",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    stop_below_mib: int = _key(1000, "no order is handed out while the disk of paths.state has less free space, in MiB; 0: whatever it has")
+    stop_below_mib: int = _key(
+        1000,
+        "no order is handed out while the disk of paths.state has less free space, in MiB; 0: whatever it has",
+    )
     warn_below_mib: int = _key(5000, "status and pages warn of less free space than this, in MiB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    tick_seconds: float = _key(2.0, "longest sleep between two ticks; notifications wake it earlier")
+    tick_seconds: float = _key(
+        2.0, "longest sleep between two ticks; notifications wake it earlier"
+    )
 
 
 def _reachable(host: str) -> str:
@@ -242,15 +415,25 @@ class Settings:
     retention: Retention = field(default_factory=Retention)
     disk: Disk = field(default_factory=Disk)
     loop: Loop = field(default_factory=Loop)
-    sources: Mapping[str, str] = field(default_factory=dict)  # "section.key" -> where it came from, for `swingbot settings`
+    sources: Mapping[str, str] = field(
+        default_factory=dict
+    )  # "section.key" -> where it came from, for `swingbot settings`
 
     @property
     def state(self) -> Path:
-        return Path(self.paths.state or Path(_xdg("XDG_STATE_HOME", ".local/state")) / "swingbot").expanduser().absolute()
+        return (
+            Path(self.paths.state or Path(_xdg("XDG_STATE_HOME", ".local/state")) / "swingbot")
+            .expanduser()
+            .absolute()
+        )
 
     @property
     def cache(self) -> Path:
-        return Path(self.paths.cache or Path(_xdg("XDG_CACHE_HOME", ".cache")) / "swingbot").expanduser().absolute()
+        return (
+            Path(self.paths.cache or Path(_xdg("XDG_CACHE_HOME", ".cache")) / "swingbot")
+            .expanduser()
+            .absolute()
+        )
 
     @property
     def web_url(self) -> str:
@@ -259,14 +442,19 @@ class Settings:
     @property
     def exchange_url(self) -> str:
         """Where workers bring results: the service itself, whatever address people see."""
-        return (self.web.exchange_url or f"http://{_reachable(self.web.host)}:{self.web.port}").rstrip("/")
+        return (
+            self.web.exchange_url or f"http://{_reachable(self.web.host)}:{self.web.port}"
+        ).rstrip("/")
 
     @property
     def buildbot_url(self) -> str:
         """Where people find Buildbot's own pages, ending with a slash; empty if there are none."""
         if self.buildbot.pages == "off":
             return ""
-        return (self.buildbot.public_url or f"http://{urlsplit(self.web_url).hostname or '127.0.0.1'}:{self.buildbot_www_port}").rstrip("/") + "/"
+        return (
+            self.buildbot.public_url
+            or f"http://{urlsplit(self.web_url).hostname or '127.0.0.1'}:{self.buildbot_www_port}"
+        ).rstrip("/") + "/"
 
     @property
     def master_address(self) -> str:
@@ -284,7 +472,11 @@ class Settings:
 
     @property
     def worker_secrets(self) -> Path:
-        return Path(self.buildbot.secrets).expanduser().absolute() if self.buildbot.secrets else self.state / "worker-secrets"
+        return (
+            Path(self.buildbot.secrets).expanduser().absolute()
+            if self.buildbot.secrets
+            else self.state / "worker-secrets"
+        )
 
     # The embedded service's other ports follow from the first, so that one --port moves them all.
     @property
@@ -334,14 +526,18 @@ def _convert(where: str, kind: type, value: Any) -> Any:
         if kind is bool:
             if isinstance(value, bool):
                 return value
-            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[str(value).lower()]
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
+                str(value).lower()
+            ]
         if kind in (int, float) and isinstance(value, bool):
             raise ValueError
         if kind is str and not isinstance(value, str):
             raise ValueError
         return kind(value)
     except (KeyError, ValueError, TypeError):
-        raise SettingsError(f"{where}: {value!r} is not {'true or false' if kind is bool else 'a ' + kind.__name__}") from None
+        raise SettingsError(
+            f"{where}: {value!r} is not {'true or false' if kind is bool else 'a ' + kind.__name__}"
+        ) from None
 
 
 def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -351,13 +547,19 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     """
     env = os.environ if environ is None else environ
     if file is None:
-        file = Path(env["SWINGBOT_CONFIG"]) if env.get("SWINGBOT_CONFIG") else (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+        file = (
+            Path(env["SWINGBOT_CONFIG"])
+            if env.get("SWINGBOT_CONFIG")
+            else (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+        )
     document: dict[str, Any] = {}
     if file is not None:
         try:
             document = tomllib.loads(file.read_text())
         except OSError as error:
-            raise SettingsError(f"{file}: {error.strerror}; give another file with --config or unset SWINGBOT_CONFIG") from None
+            raise SettingsError(
+                f"{file}: {error.strerror}; give another file with --config or unset SWINGBOT_CONFIG"
+            ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{file}: not TOML: {error}") from None
     hints = get_type_hints(Settings)
@@ -372,7 +574,9 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         values: dict[str, Any] = {}
         for key, value in given.items():
             if key not in known:
-                raise SettingsError(f"{file}: unknown key {name}.{key}; known are {', '.join(known)}")
+                raise SettingsError(
+                    f"{file}: unknown key {name}.{key}; known are {', '.join(known)}"
+                )
             values[key] = _convert(f"{file}: {name}.{key}", known[key], value)
             sources[f"{name}.{key}"] = str(file)
         for key, type_ in known.items():
@@ -382,21 +586,31 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
                 sources[f"{name}.{key}"] = variable
         sections[name] = kind(**values)
     if document:
-        raise SettingsError(f"{file}: unknown section [{next(iter(document))}]; known are {', '.join(SECTIONS)}")
+        raise SettingsError(
+            f"{file}: unknown section [{next(iter(document))}]; known are {', '.join(SECTIONS)}"
+        )
     settings = Settings(**sections, sources=sources)
     for key, words in (("pages", ("open", "operator", "off")), ("control", ("nobody", "operator"))):
         if getattr(settings.buildbot, key) not in words:
-            raise SettingsError(f"buildbot.{key}: {getattr(settings.buildbot, key)!r} is none of {', '.join(words)}")
+            raise SettingsError(
+                f"buildbot.{key}: {getattr(settings.buildbot, key)!r} is none of {', '.join(words)}"
+            )
     if settings.mail.release not in RELEASES:
-        raise SettingsError(f"mail.release: {settings.mail.release!r} is none of {', '.join(RELEASES)}")
+        raise SettingsError(
+            f"mail.release: {settings.mail.release!r} is none of {', '.join(RELEASES)}"
+        )
     if settings.mail.bcc_maildir and not settings.mail.bcc:
-        raise SettingsError("mail.bcc_maildir: name in mail.bcc the address whose mail is delivered there")
+        raise SettingsError(
+            "mail.bcc_maildir: name in mail.bcc the address whose mail is delivered there"
+        )
     _check_web(settings.web)
     if not settings.git.fetch_gib > 0:
         raise SettingsError(f"git.fetch_gib: {settings.git.fetch_gib} leaves nothing to fetch")
     for key in ("most_recipients", "per_list"):
         if getattr(settings.mail, key) < 1:
-            raise SettingsError(f"mail.{key}: {getattr(settings.mail, key)} is less than 1; `swingbot report stop` stops all mail")
+            raise SettingsError(
+                f"mail.{key}: {getattr(settings.mail, key)} is less than 1; `swingbot report stop` stops all mail"
+            )
     for key in ("gates", "require"):
         try:
             gate_names(getattr(settings.proof, key))
@@ -411,7 +625,11 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
 
 def _check_web(web: Web) -> None:
     """Raise SettingsError for words and numbers that make no sense."""
-    for key, words in (("read", ("open", "token")), ("raw", ("open", "token")), ("metrics", ("open", "token", "off"))):
+    for key, words in (
+        ("read", ("open", "token")),
+        ("raw", ("open", "token")),
+        ("metrics", ("open", "token", "off")),
+    ):
         if getattr(web, key) not in words:
             raise SettingsError(f"web.{key}: {getattr(web, key)!r} is none of {', '.join(words)}")
     for key in ("connections", "uploads", "attempt_files", "attempt_mib", "patch_kib"):
@@ -424,7 +642,9 @@ def _check_web(web: Web) -> None:
         try:
             ipaddress.ip_network(proxy)
         except ValueError:
-            raise SettingsError(f"web.proxies: {proxy!r} is neither an address nor a network such as 192.0.2.0/28") from None
+            raise SettingsError(
+                f"web.proxies: {proxy!r} is neither an address nor a network such as 192.0.2.0/28"
+            ) from None
 
 
 def with_place(settings: Settings, state: Path | None, port: int | None) -> Settings:

@@ -31,7 +31,11 @@ class Deliver:
         self._path = path
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
-        content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
+        content = (
+            envelope.content
+            if isinstance(envelope.content, bytes)
+            else (envelope.content or "").encode()
+        )
         try:
             letter = await asyncio.to_thread(maildir.deliver, self._path, content)
         except OSError as error:
@@ -43,7 +47,13 @@ class Deliver:
 
 async def run(path: Path, port: int, stop: asyncio.Event, host: str = HOST) -> None:
     """Serve on `host`:`port` until `stop` is set. Raises OSError if the port is taken."""
-    factory = partial(SMTP, Deliver(path), data_size_limit=LARGEST_MAIL, hostname="swingbot.localdomain", ident="swingbot")
+    factory = partial(
+        SMTP,
+        Deliver(path),
+        data_size_limit=LARGEST_MAIL,
+        hostname="swingbot.localdomain",
+        ident="swingbot",
+    )
     server = await asyncio.get_running_loop().create_server(factory, host, port)
     async with server:
         log.info("mail for %s:%d goes to %s", host, port, path)

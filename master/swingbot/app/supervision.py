@@ -45,7 +45,12 @@ def _worker(settings: Settings, worker: str) -> list[str]:
     return [
         *(sys.executable, "-m", "swingbot_worker.cli", "serve", worker),
         *("--master", settings.master_address),
-        *("--secret-file", str(buildmaster.secret_file(settings, worker)), "--state", str(worker_directory(settings, worker))),
+        *(
+            "--secret-file",
+            str(buildmaster.secret_file(settings, worker)),
+            "--state",
+            str(worker_directory(settings, worker)),
+        ),
         *(("--tls-ca", tls) if tls else ()),
     ]
 
@@ -67,15 +72,35 @@ def programs(settings: Settings) -> list[Program]:
     state = settings.state
     found = []
     if settings.db.url == postgres.url(state):
-        found.append(Program(name=POSTGRES, argv=postgres.argv(state), order=10, directory=state, user=postgres.user(), stop_signal="INT", stop_seconds=15))
+        found.append(
+            Program(
+                name=POSTGRES,
+                argv=postgres.argv(state),
+                order=10,
+                directory=state,
+                user=postgres.user(),
+                stop_signal="INT",
+                stop_seconds=15,
+            )
+        )
     if not settings.mail.host:
         found.append(Program(name="smtpd", argv=_cli("smtpd"), order=20, directory=state))
     found.append(Program(name="web", argv=_cli("web"), order=30, directory=state))
-    found.append(Program(name=MASTER, argv=_cli("master"), order=40, directory=state, stop_seconds=25))
+    found.append(
+        Program(name=MASTER, argv=_cli("master"), order=40, directory=state, stop_seconds=25)
+    )
     found.append(Program(name="loop", argv=_cli("loop"), order=50, directory=state))
     for worker in buildmaster.worker_names(settings):
         if not buildmaster.is_elsewhere(settings, worker):
-            found.append(Program(name=f"{WORKER}{worker}", argv=_worker(settings, worker), order=60, directory=state, stop_seconds=3))
+            found.append(
+                Program(
+                    name=f"{WORKER}{worker}",
+                    argv=_worker(settings, worker),
+                    order=60,
+                    directory=state,
+                    stop_seconds=3,
+                )
+            )
     return found
 
 
@@ -88,7 +113,10 @@ def _escape(text: str) -> str:
 
 
 def _quote(argv: Iterable[str]) -> str:
-    return " ".join('"' + part.replace("\\", "\\\\").replace('"', '\\"') + '"' if part else "''" for part in argv)
+    return " ".join(
+        '"' + part.replace("\\", "\\\\").replace('"', '\\"') + '"' if part else "''"
+        for part in argv
+    )
 
 
 def supervisor_config(settings: Settings, wanted: Sequence[Program]) -> str:
@@ -141,10 +169,14 @@ def environment(settings: Settings, inherited: Mapping[str, str]) -> dict[str, s
         values = getattr(settings, section)
         for key in (one.name for one in dataclasses.fields(values)):
             value = getattr(values, key)
-            result[f"SWINGBOT_{section.upper()}_{key.upper()}"] = str(value).lower() if isinstance(value, bool) else str(value)
+            result[f"SWINGBOT_{section.upper()}_{key.upper()}"] = (
+                str(value).lower() if isinstance(value, bool) else str(value)
+            )
     result["SWINGBOT_PATHS_STATE"] = str(settings.state)
     result["SWINGBOT_PATHS_CACHE"] = str(settings.cache)
-    result["PATH"] = f"{Path(sys.executable).parent}:{inherited.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
+    result["PATH"] = (
+        f"{Path(sys.executable).parent}:{inherited.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
+    )
     result["PYTHONUNBUFFERED"] = "1"
     return result
 
@@ -175,4 +207,7 @@ class Supervisor:
     def states(self) -> dict[str, tuple[str, str, int]]:
         """Of each program, its state (RUNNING, STARTING, BACKOFF, ...), the supervisor's words about it, and when it was started last (UNIX time)."""
         rows = cast("list[dict[str, Any]]", self._call("getAllProcessInfo"))
-        return {row["name"]: (row["statename"], row["spawnerr"] or row["description"], row["start"]) for row in rows}
+        return {
+            row["name"]: (row["statename"], row["spawnerr"] or row["description"], row["start"])
+            for row in rows
+        }

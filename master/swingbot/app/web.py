@@ -44,7 +44,13 @@ from swingbot_jobs.program import load_programs
 def serve(settings: Settings, engine: sa.Engine) -> None:
     """Serve until SIGTERM."""
     web = settings.web
-    config = server.config(service(settings, engine), host=web.host, port=web.port, proxies=web.proxies, connections=web.connections)
+    config = server.config(
+        service(settings, engine),
+        host=web.host,
+        port=web.port,
+        proxies=web.proxies,
+        connections=web.connections,
+    )
     uvicorn.Server(config).run()
 
 
@@ -65,19 +71,33 @@ def service(settings: Settings, engine: sa.Engine) -> ASGIApp:
         *forms.routes(),
         *incidents.routes(),
         *ComparePages(renderer, forms, DatabaseAsker(settings, engine, lab), patch_bytes).routes(),
-        *ModerationPages(engine, read, renderer, forms, DatabaseModerator(engine), settings.mail).routes(),
+        *ModerationPages(
+            engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
+        ).routes(),
         *tables.routes(engine, printed, FORMS),
         *(metrics(settings, engine).routes() if settings.web.metrics != "off" else ()),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")
-    app = make_app(settings, engine, read_here(settings), store.open, extra, lambda metric: unit_of(programs, metric), Reproductions(engine, store, settings))
+    app = make_app(
+        settings,
+        engine,
+        read_here(settings),
+        store.open,
+        extra,
+        lambda metric: unit_of(programs, metric),
+        Reproductions(engine, store, settings),
+    )
 
     def of_worker(request: HTTPConnection) -> bool:
         return attempt_of(request, key) is not None
 
     web = settings.web
-    gate = Gate(app, renderer, sessions, Reading(read=web.read, raw=web.raw, metrics=web.metrics), of_worker)
-    return SafeHeaders(Walls(gate, renderer, rate_of(web.rate), functools.partial(_limit, patch_bytes), of_worker))
+    gate = Gate(
+        app, renderer, sessions, Reading(read=web.read, raw=web.raw, metrics=web.metrics), of_worker
+    )
+    return SafeHeaders(
+        Walls(gate, renderer, rate_of(web.rate), functools.partial(_limit, patch_bytes), of_worker)
+    )
 
 
 def _cap(web: WebSettings) -> Cap:
@@ -87,7 +107,9 @@ def _cap(web: WebSettings) -> Cap:
 def _limit(patch_bytes: int, method: str, path: str) -> int:
     """Bytes that may be sent to an address."""
     if method == "POST" and path == "/compare":
-        return 3 * patch_bytes + FORM_BYTES  # a file beside the one that was kept, or escaped in JSON
+        return (
+            3 * patch_bytes + FORM_BYTES
+        )  # a file beside the one that was kept, or escaped in JSON
     if method == "PUT" and path.startswith("/artifacts/"):
         return LIMIT_BYTES
     if method == "PUT" and path.startswith("/attempts/"):

@@ -51,7 +51,9 @@ def connect(settings: Settings, url: str | None = None) -> sa.Engine:
     except sa.exc.OperationalError as error:
         what = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
         where = "" if settings.db.url else f" on {settings.state}"
-        raise NotRunning(f"no swingbot runs{where}: start it with `swingbot up`, or name its state directory with --state ({what})") from None
+        raise NotRunning(
+            f"no swingbot runs{where}: start it with `swingbot up`, or name its state directory with --state ({what})"
+        ) from None
 
 
 class KnownTestboxes(dict[str, Testbox]):
@@ -96,8 +98,12 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         now=lambda: datetime.now(UTC),
         listening=Listening(settings.exchange_url),
         awake=lambda: time.monotonic() - began,
-        maintainers=partial(maintainers_of, settings.mirror) if settings.mail.get_maintainer else None,
-        list_archive=partial(find_posted, Path(settings.mail.archive).expanduser()) if settings.mail.archive else None,
+        maintainers=partial(maintainers_of, settings.mirror)
+        if settings.mail.get_maintainer
+        else None,
+        list_archive=partial(find_posted, Path(settings.mail.archive).expanduser())
+        if settings.mail.archive
+        else None,
         no_room=partial(why_no_room, settings),
     )
 
@@ -123,7 +129,9 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
         proof_require=gate_names(settings.proof.require),
         proof_deadline_seconds=3600.0 * settings.proof.deadline_hours,
         proof_budget_seconds=60.0 * settings.proof.budget_minutes,
-        merged_trees=tuple(name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()),
+        merged_trees=tuple(
+            name.strip() for name in settings.proof.merged_trees.split(",") if name.strip()
+        ),
         boxes=BoxPolicy(
             lease_seconds=settings.boxes.lease_seconds,
             failures=settings.boxes.failures,
@@ -150,5 +158,7 @@ def mail_ways(settings: Settings) -> tuple[SmtpMailer, Archive]:
     """How reports leave, and where copies of them are."""
     mail = settings.mail
     copies = (Path(mail.bcc_maildir).expanduser(),) if mail.bcc_maildir else ()
-    mailer = SmtpMailer(host=mail.host or "127.0.0.1", port=settings.smtp_port, hidden=tuple(addresses(mail.bcc)))
+    mailer = SmtpMailer(
+        host=mail.host or "127.0.0.1", port=settings.smtp_port, hidden=tuple(addresses(mail.bcc))
+    )
     return mailer, MaildirArchive(path=settings.maildir, authoritative=not mail.host, copies=copies)

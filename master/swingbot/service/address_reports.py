@@ -35,7 +35,9 @@ def would_go_to(lab: Lab, tree: str, commit: str, author: str) -> tuple[Chosen, 
     return choose(author, listed, replace(mail.rules, author_only=alone)), problem
 
 
-def addressed(mail: MailPolicy, operator: tuple[str, ...], chosen: Chosen, problem: str) -> Addressed:
+def addressed(
+    mail: MailPolicy, operator: tuple[str, ...], chosen: Chosen, problem: str
+) -> Addressed:
     """What is written down of `chosen`; `operator` are the addresses of `mail.to`."""
     really = not mail.dry_run and bool(chosen.to)
     return Addressed(

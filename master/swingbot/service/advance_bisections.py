@@ -27,7 +27,15 @@ from swingbot.core.bisect.state import (
     Policy,
 )
 from swingbot.core.bisect.step import step
-from swingbot.core.model.records import UNBUILT, Bisection, BootKey, BootRecord, KernelBuild, Seen, Variant
+from swingbot.core.model.records import (
+    UNBUILT,
+    Bisection,
+    BootKey,
+    BootRecord,
+    KernelBuild,
+    Seen,
+    Variant,
+)
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.build_ahead import build_ahead
 from swingbot.service.enter_merges import NAMED, enter_merges, settle
@@ -58,7 +66,15 @@ def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
     builds = store.kernel_builds([variant.build_key for variant in variants])
     lost = _observe(lab, store, bisection, variants, builds)
     if lost is not None:
-        _end(lab, store, bisection, points, "failed", None, f"the lab could not measure a kernel: {lost}; start it again when the lab is well")
+        _end(
+            lab,
+            store,
+            bisection,
+            points,
+            "failed",
+            None,
+            f"the lab could not measure a kernel: {lost}; start it again when the lab is well",
+        )
         return
     state = canonical(state_of(lab, store, bisection, points, builds))
     policy = policy_of(lab, bisection)
@@ -70,17 +86,32 @@ def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
         _end(lab, store, bisection, points, conclusion.kind, conclusion, conclusion.reason)
     elif isinstance(action, Measure):
         for request in action.requests:
-            store.add_want(bisection.id, request.idx, request.k, action.phase, request.layout, request.box)
+            store.add_want(
+                bisection.id, request.idx, request.k, action.phase, request.layout, request.box
+            )
             variant = in_layout(lab, store, variants[request.idx], request.layout)
-            want_boot(lab, store, variant, boot_key(bisection, variant, request.k, request.box), PRIORITY["bisection"], bisection=bisection.id)
+            want_boot(
+                lab,
+                store,
+                variant,
+                boot_key(bisection, variant, request.k, request.box),
+                PRIORITY["bisection"],
+                bisection=bisection.id,
+            )
     else:
         build_ahead(lab, store, bisection, variants, state, known)
 
 
 def policy_of(lab: Lab, bisection: Bisection) -> Policy:
     """The settings, and what a person allowed this bisection beyond them."""
-    own = {name: int(bisection.policy[name]) for name in ("max_boots", "max_end_boots") if name in bisection.policy}
-    return replace(Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots), **own)
+    own = {
+        name: int(bisection.policy[name])
+        for name in ("max_boots", "max_end_boots")
+        if name in bisection.policy
+    }
+    return replace(
+        Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots), **own
+    )
 
 
 def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
@@ -90,10 +121,22 @@ def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
 
 
 def boot_key(bisection: Bisection, variant: Variant, k: int, box: int = 0) -> BootKey:
-    return BootKey(build_key=variant.build_key, testbox=bisection.testboxes[box], spec=bisection.spec, series=bisection.series, k=k)
+    return BootKey(
+        build_key=variant.build_key,
+        testbox=bisection.testboxes[box],
+        spec=bisection.spec,
+        series=bisection.series,
+        k=k,
+    )
 
 
-def _observe(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]) -> str | None:
+def _observe(
+    lab: Lab,
+    store: Store,
+    bisection: Bisection,
+    variants: Sequence[Variant],
+    builds: Mapping[str, KernelBuild],
+) -> str | None:
     """Turn what has come back into observations. Returns why the lab failed us, if it did."""
     seen = {o[:2] for o in store.observations(bisection.id)}
     orders = {order.key: order for order in store.wanted(bisection=bisection.id)}
@@ -101,11 +144,19 @@ def _observe(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Va
         if (idx, k) in seen:
             continue
         variant = in_layout(lab, store, variants[idx], layout)
-        build = (store.kernel_builds([variant.build_key]) if layout else builds).get(variant.build_key)
+        build = (store.kernel_builds([variant.build_key]) if layout else builds).get(
+            variant.build_key
+        )
         if build is not None and build.image_sha256 is None:
             store.add_observation(bisection.id, idx, k, None, (), build.trouble)
             continue
-        boots = store.boots(build.image_sha256, bisection.testboxes[box], bisection.spec, bisection.series, [k]) if build and build.image_sha256 else []
+        boots = (
+            store.boots(
+                build.image_sha256, bisection.testboxes[box], bisection.spec, bisection.series, [k]
+            )
+            if build and build.image_sha256
+            else []
+        )
         if boots:
             _learn(store, bisection, idx, k, boots[0])
             continue
@@ -121,11 +172,22 @@ def _learn(store: Store, bisection: Bisection, idx: int, k: int, boot: BootRecor
         return
     values = store.boot_values(boot.id).get((bisection.unit_job, bisection.metric), [])
     problems = store.run_problems(boot.id, bisection.unit_job)
-    store.add_observation(bisection.id, idx, k, boot.id, values, None if values else (problems[0] if problems else f"no run gave {bisection.metric}"))
+    store.add_observation(
+        bisection.id,
+        idx,
+        k,
+        boot.id,
+        values,
+        None if values else (problems[0] if problems else f"no run gave {bisection.metric}"),
+    )
 
 
 def state_of(
-    lab: Lab, store: Store, bisection: Bisection, points: Sequence[tuple[Variant, float, str | None]], builds: Mapping[str, KernelBuild]
+    lab: Lab,
+    store: Store,
+    bisection: Bisection,
+    points: Sequence[tuple[Variant, float, str | None]],
+    builds: Mapping[str, KernelBuild],
 ) -> BisectionState:
     """All that the next step depends on, from stored facts."""
     box = lab.testboxes[bisection.testbox]
@@ -135,9 +197,19 @@ def state_of(
     seen = {o[:2] for o in observed}
     _, boot_seconds = store.usual_seconds()
     return BisectionState(
-        points=tuple(_points(points, builds, weigh_points(lab, store, [(variant, weight) for variant, weight, _ in points]))),
+        points=tuple(
+            _points(
+                points,
+                builds,
+                weigh_points(lab, store, [(variant, weight) for variant, weight, _ in points]),
+            )
+        ),
         observations=tuple(Observation(**o._asdict()) for o in observed),
-        in_flight=tuple(InFlight(**want._asdict()) for want in store.wants(bisection.id) if (want.idx, want.k) not in seen),
+        in_flight=tuple(
+            InFlight(**want._asdict())
+            for want in store.wants(bisection.id)
+            if (want.idx, want.k) not in seen
+        ),
         boxes=len(bisection.testboxes),
         layouts=True,  # the same worker builds them all
         paired=box.repeatable,
@@ -148,7 +220,11 @@ def state_of(
     )
 
 
-def _points(points: Sequence[tuple[Variant, float, str | None]], builds: Mapping[str, KernelBuild], weighed: Weighed) -> list[PointState]:
+def _points(
+    points: Sequence[tuple[Variant, float, str | None]],
+    builds: Mapping[str, KernelBuild],
+    weighed: Weighed,
+) -> list[PointState]:
     """Points with what is known of their kernels. A commit whose image equals its parent's cannot be the culprit: weight 0."""
     first_with: dict[str, int] = {}
     made: list[PointState] = []
@@ -173,16 +249,23 @@ def _points(points: Sequence[tuple[Variant, float, str | None]], builds: Mapping
     return made
 
 
-def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, policy: Policy, action: Action) -> Belief:
+def _remember_belief(
+    store: Store, bisection: Bisection, state: BisectionState, policy: Policy, action: Action
+) -> Belief:
     known = believe(state, policy)
     store.set_belief(
         bisection.id,
         {
-            "posterior": [{"idx": c.idx, "probability": round(c.probability, 6), "state": c.state} for c in known.candidates],
+            "posterior": [
+                {"idx": c.idx, "probability": round(c.probability, 6), "state": c.state}
+                for c in known.candidates
+            ],
             "p_none": round(known.p_none, 6),
             "phase": known.phase,
             "why": action.conclusion.reason if isinstance(action, Conclude) else action.why,
-            "next": [list(request) for request in action.requests] if isinstance(action, Measure) else [],
+            "next": [list(request) for request in action.requests]
+            if isinstance(action, Measure)
+            else [],
             "change_pct": known.change_pct,
             "levels": [known.good_level, known.bad_level],
             "noise": dataclasses.asdict(state.noise),
@@ -194,13 +277,30 @@ def _remember_belief(store: Store, bisection: Bisection, state: BisectionState, 
 
 
 def _end(
-    lab: Lab, store: Store, bisection: Bisection, points: Sequence[tuple[Variant, float, str | None]], status: str, conclusion: Conclusion | None, reason: str
+    lab: Lab,
+    store: Store,
+    bisection: Bisection,
+    points: Sequence[tuple[Variant, float, str | None]],
+    status: str,
+    conclusion: Conclusion | None,
+    reason: str,
 ) -> None:
     """Record how it ended, in the words of DESIGN section 8, and what follows for swings and incidents."""
     observed = store.observations(bisection.id)
-    builds = store.kernel_builds([points[idx][0].build_key for idx in {idx for idx, *_ in observed}])
-    store.conclude(bisection.id, status, _words(bisection, points, status, conclusion, observed, builds), reason)
-    named = [points[culprit.idx][0] for culprit in conclusion.culprits] if conclusion is not None and status in NAMED else []
+    builds = store.kernel_builds(
+        [points[idx][0].build_key for idx in {idx for idx, *_ in observed}]
+    )
+    store.conclude(
+        bisection.id,
+        status,
+        _words(bisection, points, status, conclusion, observed, builds),
+        reason,
+    )
+    named = (
+        [points[culprit.idx][0] for culprit in conclusion.culprits]
+        if conclusion is not None and status in NAMED
+        else []
+    )
     merges = enter_merges(lab, store, bisection, named)
     for variant in named:
         if variant not in merges:
@@ -220,20 +320,39 @@ def _words(
         return {"commit": points[idx][0].commit, "subject": points[idx][0].subject}
 
     culprits = [
-        {**named(c.idx), "probability": c.probability, "change_pct": c.change_pct, "interval_pct": c.interval_pct, "parent": points[c.parent_idx][0].commit}
+        {
+            **named(c.idx),
+            "probability": c.probability,
+            "change_pct": c.change_pct,
+            "interval_pct": c.interval_pct,
+            "parent": points[c.parent_idx][0].commit,
+        }
         for c in (conclusion.culprits if conclusion else ())
     ]
     return {
         "status": status,
-        "culprit": named(conclusion.culprits[0].idx) if status == "culprit" and conclusion and conclusion.culprits else None,
+        "culprit": named(conclusion.culprits[0].idx)
+        if status == "culprit" and conclusion and conclusion.culprits
+        else None,
         "culprits": culprits,
         "members": [named(idx) for idx in (conclusion.members if conclusion else ())],
         "probability": conclusion.probability if conclusion else None,
         "change_pct": conclusion.change_pct if conclusion else None,
-        "interval_pct": list(conclusion.interval_pct) if conclusion and conclusion.interval_pct else None,
-        "boots": len({(points[o.idx][0].build_key, o.k) for o in observed if not (o.skip or "").startswith(UNBUILT)}),
+        "interval_pct": list(conclusion.interval_pct)
+        if conclusion and conclusion.interval_pct
+        else None,
+        "boots": len(
+            {
+                (points[o.idx][0].build_key, o.k)
+                for o in observed
+                if not (o.skip or "").startswith(UNBUILT)
+            }
+        ),
         "kernels": len({idx for idx, *_ in observed}),
         "builds": sum(not build.cached for build in builds.values()),
         "build_seconds": sum(build.seconds for build in builds.values()),
-        "candidates": [{**named(c.idx), "probability": c.probability, "state": c.state} for c in (conclusion.candidates if conclusion else ())],
+        "candidates": [
+            {**named(c.idx), "probability": c.probability, "state": c.state}
+            for c in (conclusion.candidates if conclusion else ())
+        ],
     }

@@ -17,8 +17,20 @@ def alert_operator(lab: Lab, store: Store) -> None:
     """Open alerts for what is wrong and close those that are over."""
     open_ = store.open_alerts()
     queue = store.queue_stillness()
-    awake = Queue(orders=queue.orders, oldest=queue.oldest, still_seconds=min(queue.still_seconds, lab.awake()))
-    told = changes(open_, store.boxes(), store.testbox_reasons(), store.invalid_runs(), awake, lab.policies.boxes, _no_room(lab, DISK in open_))
+    awake = Queue(
+        orders=queue.orders,
+        oldest=queue.oldest,
+        still_seconds=min(queue.still_seconds, lab.awake()),
+    )
+    told = changes(
+        open_,
+        store.boxes(),
+        store.testbox_reasons(),
+        store.invalid_runs(),
+        awake,
+        lab.policies.boxes,
+        _no_room(lab, DISK in open_),
+    )
     for subject, reason in told.begun.items():
         _write(lab, store, *store.begin_alert(subject, reason))
     for subject in (*told.over, *told.quiet):
@@ -40,11 +52,26 @@ def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:
     name, kind = f"alert{number}", alert.kind
     if revision == 2:
         first = message_id(name, kind, 1, policies.domain)
-        alert = Alert(kind=kind, testbox=alert.testbox, reason=alert.reason, began=alert.began, ended=alert.ended, first_id=first)
+        alert = Alert(
+            kind=kind,
+            testbox=alert.testbox,
+            reason=alert.reason,
+            began=alert.began,
+            ended=alert.ended,
+            first_id=first,
+        )
     mail = alert_mail(alert, url=policies.web_url)
     identity = message_id(name, kind, revision, policies.domain)
     report = store.reserve_report()
-    message = encode(mail, policies.sender, policies.recipients, (), identity, lab.now(), report=ids.show("report", report))
+    message = encode(
+        mail,
+        policies.sender,
+        policies.recipients,
+        (),
+        identity,
+        lab.now(),
+        report=ids.show("report", report),
+    )
     store.add_report(
         number=report,
         incident=None,
@@ -57,5 +84,11 @@ def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:
         body=mail.body,
         message=message,
         state="queued",
-        filing=Filing(state="queued", reason="", addressed=Addressed(to=policies.recipients, would_to=policies.recipients, dry_run=False)),
+        filing=Filing(
+            state="queued",
+            reason="",
+            addressed=Addressed(
+                to=policies.recipients, would_to=policies.recipients, dry_run=False
+            ),
+        ),
     )

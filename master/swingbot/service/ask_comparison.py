@@ -20,7 +20,9 @@ from swingbot_jobs.trust import Trust
 MOST_BOOTS: Final = 50  # a side
 # A name, and at most one step back from it: git's other ways to name a commit search the whole history.
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
-_BASE64: Final = re.compile(rb"^content-transfer-encoding:\s*[\"']?base64", re.IGNORECASE | re.MULTILINE)
+_BASE64: Final = re.compile(
+    rb"^content-transfer-encoding:\s*[\"']?base64", re.IGNORECASE | re.MULTILINE
+)
 _BINARY: Final = re.compile(rb"^GIT binary patch", re.MULTILINE)
 
 
@@ -59,13 +61,20 @@ def foresee_cost(lab: Lab, wish: Wish) -> Cost:
     each = 2 * (wish.boots or DEFAULT_BOOTS)
     seconds, at_most = 0.0, False
     with lab.transaction("foresee cost") as store:
-        boxes = pick_testboxes(lab, wish.testboxes or tree.testboxes, _trust(tree, wish), asked=bool(wish.testboxes))
+        boxes = pick_testboxes(
+            lab, wish.testboxes or tree.testboxes, _trust(tree, wish), asked=bool(wish.testboxes)
+        )
         parts = resolve_parts(lab, store, wish.job_files or tree.job_files, boxes, {})
         for testbox, spec in parts:
             usual = store.boot_seconds(testbox, spec)
             at_most = at_most or usual is None
             seconds += each * (lab.policies.deadline_boot if usual is None else usual)
-    return Cost(boots=each * len(parts), box_seconds=seconds, at_most=at_most, testboxes=[testbox for testbox, _ in parts])
+    return Cost(
+        boots=each * len(parts),
+        box_seconds=seconds,
+        at_most=at_most,
+        testboxes=[testbox for testbox, _ in parts],
+    )
 
 
 def ask_comparison(lab: Lab, wish: Wish) -> int:
@@ -90,8 +99,14 @@ def _check(wish: Wish) -> None:
     if wish.boots is not None and not 1 <= wish.boots <= MOST_BOOTS:
         raise RequestError(f"boots a side are 1 to {MOST_BOOTS}, not {wish.boots}")
     for patch in wish.patches:
-        if _BASE64.search(patch) or _BINARY.search(patch) or _BINARY.search(quopri.decodestring(patch)):
-            raise RequestError("the patch is binary or encoded in base64; send text, as `git format-patch` writes it")
+        if (
+            _BASE64.search(patch)
+            or _BINARY.search(patch)
+            or _BINARY.search(quopri.decodestring(patch))
+        ):
+            raise RequestError(
+                "the patch is binary or encoded in base64; send text, as `git format-patch` writes it"
+            )
 
 
 def _commits(lab: Lab, tree: Tree, wish: Wish) -> tuple[str, str]:
@@ -99,12 +114,22 @@ def _commits(lab: Lab, tree: Tree, wish: Wish) -> tuple[str, str]:
     found = []
     for ref in (wish.base, wish.head):
         if _REF.fullmatch(ref) is None or ".." in ref:
-            raise RequestError(f"{ref[:80]!r} is no name of a commit: give a hash or its beginning, a tag, `base` or `tip`")
+            raise RequestError(
+                f"{ref[:80]!r} is no name of a commit: give a hash or its beginning, a tag, `base` or `tip`"
+            )
         try:
             commit = lab.git.resolve(tree.name, ref)
         except GitError as error:
-            raise RequestError(f"{error}; what was not fetched yet cannot be compared over the web") from None
-        if not any(lab.git.is_ancestor(commit, end) for end in (tree.tip_commit, tree.base_commit) if end is not None):
-            raise RequestError(f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now, so it cannot be compared over the web")
+            raise RequestError(
+                f"{error}; what was not fetched yet cannot be compared over the web"
+            ) from None
+        if not any(
+            lab.git.is_ancestor(commit, end)
+            for end in (tree.tip_commit, tree.base_commit)
+            if end is not None
+        ):
+            raise RequestError(
+                f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now, so it cannot be compared over the web"
+            )
         found.append(commit)
     return found[0], found[1]

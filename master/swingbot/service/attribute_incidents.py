@@ -41,7 +41,11 @@ def _measured(store: Store, sighting: Sighting) -> Sighting | None:
         if other.culprit != sighting.culprit or other.comparison is None:
             continue
         parts = _parts(store, other.comparison)
-        if any(box == bisection.testbox and any(job.name == bisection.unit_job for job in store.spec(spec)) for box, spec in parts):
+        if any(
+            box == bisection.testbox
+            and any(job.name == bisection.unit_job for job in store.spec(spec))
+            for box, spec in parts
+        ):
             return other
     return None
 
@@ -74,7 +78,11 @@ def _measure(lab: Lab, store: Store, sighting: Sighting) -> int:
 
 def _where(lab: Lab, store: Store, tree: Tree, number: int) -> list[tuple[str, str]]:
     """What watching ran when it saw the swings; where nothing was seen by watching, the bisection's own job and those of its tree."""
-    seen = {part for swing in store.swings_of_bisection(number) for part in _parts(store, swing.comparison)}
+    seen = {
+        part
+        for swing in store.swings_of_bisection(number)
+        for part in _parts(store, swing.comparison)
+    }
     if seen:
         return sorted(seen)
     bisection = store.bisection(number)
@@ -101,7 +109,9 @@ def explain_swings(lab: Lab, store: Store) -> None:
         rows = {key_of(row): row for row in store.rows(sighting.comparison)}
         looked_at = {swing.comparison for swing in store.swings_of_bisection(sighting.bisection)}
         for swing in store.swings("open", "suspected"):
-            if swing.comparison in looked_at and plan.explains(rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct):
+            if swing.comparison in looked_at and plan.explains(
+                rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct
+            ):
                 store.set_swing(swing.id, "explained", sighting.bisection)
 
 
@@ -130,8 +140,14 @@ def seen_elsewhere(store: Store, incident: int, tree: int) -> str:
     places = []
     for sighting in store.sightings(incident):
         bisection = store.bisection(sighting.bisection)
-        row = headline_of(store, sighting, bisection) if bisection is not None and sighting.tree != tree else None
+        row = (
+            headline_of(store, sighting, bisection)
+            if bisection is not None and sighting.tree != tree
+            else None
+        )
         if row is not None and row["verdict"] in CHANGED:
             place = store.tree_by_id(sighting.tree)
-            places.append(f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row['metric']} {change(row['change_pct'], row['better'])})")
+            places.append(
+                f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row['metric']} {change(row['change_pct'], row['better'])})"
+            )
     return "; ".join(dict.fromkeys(places))

@@ -31,7 +31,10 @@ def boot_anchors(lab: Lab, store: Store) -> None:
         ours = state == "quarantined" and (reason or "").startswith(MOVED)
         if name not in lab.testboxes or (state != "active" and not ours):
             continue
-        rest, wanted = store.idle_seconds(name, queue=not ours), RETRY_SECONDS if ours else lab.policies.idle_aa_seconds
+        rest, wanted = (
+            store.idle_seconds(name, queue=not ours),
+            RETRY_SECONDS if ours else lab.policies.idle_aa_seconds,
+        )
         if wanted > 0 and rest is not None and rest >= wanted:
             order_anchor(store, name)
 
@@ -44,39 +47,72 @@ def order_anchor(store: Store, testbox: str) -> None:
     known = store.anchor_kernel(testbox)
     if known is not None and not store.anchors(testbox, "waiting", "running"):
         tree, variant, spec = known
-        store.add_comparison(kind="anchor", tree=tree, base=variant, head=variant, boots=BOOTS, parts=[(testbox, spec)], first_k=ANCHOR_K)
+        store.add_comparison(
+            kind="anchor",
+            tree=tree,
+            base=variant,
+            head=variant,
+            boots=BOOTS,
+            parts=[(testbox, spec)],
+            first_k=ANCHOR_K,
+        )
 
 
 def check_anchors(lab: Lab, store: Store) -> None:
     """Hold each anchor that has ended against the earlier ones; quarantine a testbox that moved, and release one that is well again."""
     for comparison in store.open_comparisons():
         orders = store.wanted(comparison=comparison.id)
-        if comparison.kind == "anchor" and comparison.status == "running" and orders and all(order.state in OVER for order in orders):
+        if (
+            comparison.kind == "anchor"
+            and comparison.status == "running"
+            and orders
+            and all(order.state in OVER for order in orders)
+        ):
             _check(lab, store, comparison)
 
 
 def _check(lab: Lab, store: Store, comparison: Comparison) -> None:
     testbox, spec = comparison.parts[0]
     key = store.variant(comparison.base).build_key
-    image = store.kernel_builds([key])[key].image_sha256 if key in store.kernel_builds([key]) else None
+    image = (
+        store.kernel_builds([key])[key].image_sha256 if key in store.kernel_builds([key]) else None
+    )
     if image is None:
         store.set_comparison(comparison.id, "failed", "the anchor kernel is not built")
         return
     trouble = _trouble(lab, store, comparison, testbox, spec, image)
     state, reason = store.testbox_reasons()[testbox]
-    store.set_comparison(comparison.id, "done", f"{MOVED}{trouble}" if trouble is not None else None)
+    store.set_comparison(
+        comparison.id, "done", f"{MOVED}{trouble}" if trouble is not None else None
+    )
     if trouble is not None and state == "active":
         store.set_testbox(testbox, "quarantined", f"{MOVED}{trouble} (anchor c{comparison.id})")
     elif trouble is None and state == "quarantined" and (reason or "").startswith(MOVED):
         store.set_testbox(testbox, "active", None)
 
 
-def _trouble(lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, image: str) -> str | None:
+def _trouble(
+    lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, image: str
+) -> str | None:
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     now, problems = boots_of(store, image, testbox, spec, series_for(lab, testbox, comparison), ks)
-    earlier = [c for c in store.anchors(testbox, "done") if c.id < comparison.id and c.base == comparison.base and c.parts == comparison.parts]
+    earlier = [
+        c
+        for c in store.anchors(testbox, "done")
+        if c.id < comparison.id and c.base == comparison.base and c.parts == comparison.parts
+    ]
     sound = [c for c in earlier if not store.anchor_mark(c.id)][-REFERENCE:]
-    past = [boots_of(store, image, testbox, spec, series_for(lab, testbox, c), list(range(c.first_k, c.first_k + c.boots)))[0] for c in sound]
+    past = [
+        boots_of(
+            store,
+            image,
+            testbox,
+            spec,
+            series_for(lab, testbox, c),
+            list(range(c.first_k, c.first_k + c.boots)),
+        )[0]
+        for c in sound
+    ]
     if not now and any(past):
         return f"the same kernel gives no result any more: {problems[0] if problems else 'its boots were lost to the lab'}"
     for job in store.spec(spec):
@@ -110,7 +146,9 @@ def _set(lab: Lab, testbox: str, state: str, reason: str | None) -> None:
     with lab.transaction("set testbox") as store:
         known = store.testbox_reasons()
         if testbox not in known or known[testbox][0] == "gone":
-            there = ", ".join(sorted(name for name, (state_, _) in known.items() if state_ != "gone"))
+            there = ", ".join(
+                sorted(name for name, (state_, _) in known.items() if state_ != "gone")
+            )
             raise RequestError(f"there is no testbox {testbox!r}; known are {there}")
         store.set_testbox(testbox, state, reason)
         if state == "quarantined":

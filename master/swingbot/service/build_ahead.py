@@ -11,7 +11,14 @@ from swingbot.core.plan.queue import AHEAD, KERNELS_AHEAD
 from swingbot.service.ports import Lab, Store
 
 
-def build_ahead(lab: Lab, store: Store, bisection: Bisection, variants: Sequence[Variant], state: BisectionState, belief: Belief) -> None:
+def build_ahead(
+    lab: Lab,
+    store: Store,
+    bisection: Bisection,
+    variants: Sequence[Variant],
+    state: BisectionState,
+    belief: Belief,
+) -> None:
     """Order builds that nobody asked for yet, behind all others, and take back those that are not likely any more.
 
     None while a kernel that is wanted waits or is built, and none while a boot is ordered on a testbox that needs its host alone.

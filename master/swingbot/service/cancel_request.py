@@ -11,7 +11,9 @@ def cancel_comparison(lab: Lab, number: int) -> bool:
     with lab.transaction("cancel comparison") as store:
         comparison = store.comparison(number)
         if comparison is None:
-            raise RequestError(f"there is no comparison c{number}; `swingbot list comparisons` shows those there are")
+            raise RequestError(
+                f"there is no comparison c{number}; `swingbot list comparisons` shows those there are"
+            )
         store.set_comparison(number, "cancelled", "cancelled by hand")
         return comparison.status in ("waiting", "running")
 
@@ -21,7 +23,9 @@ def cancel_bisection(lab: Lab, number: int) -> bool:
     with lab.transaction("cancel bisection") as store:
         bisection = store.bisection(number)
         if bisection is None:
-            raise RequestError(f"there is no bisection b{number}; `swingbot list bisections` shows those there are")
+            raise RequestError(
+                f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
+            )
         store.conclude(number, "cancelled", {}, "cancelled by hand")
         above = store.parent_of(number)
         if above is not None:  # the search of a merged branch: what it was for goes on without it

@@ -22,7 +22,9 @@ FIX_K: Final = 250
 
 def check_fixes(lab: Lab, store: Store) -> None:
     """For each open incident with a fix: measure the first tip that has it, then decide by that."""
-    for number in (found.id for found in store.incidents_with("open") if found.fixed_by is not None):
+    for number in (
+        found.id for found in store.incidents_with("open") if found.fixed_by is not None
+    ):
         incident = store.incident(number)
         if incident is None or incident.status != "open" or incident.fixed_by is None:
             continue  # a person has said otherwise meanwhile
@@ -66,7 +68,10 @@ def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
         if lab.git.is_ancestor(fix, tip):
             return True
         patch_id = lab.git.patch_ids([fix]).get(fix)
-        return patch_id is not None and lab.git.find_patch(patch_id, fix, sighting.commit, tip) is not None
+        return (
+            patch_id is not None
+            and lab.git.find_patch(patch_id, fix, sighting.commit, tip) is not None
+        )
     except GitError:
         return False  # nobody has that commit yet
 
@@ -81,7 +86,9 @@ def _decide(store: Store, incident: Incident) -> None:
     if found is None:
         return  # split off since: the incident that has it now is asked
     sighting, bisection = found
-    answer = check(change_of(store, sighting, bisection), row_of(store.rows(comparison.id), bisection.key))
+    answer = check(
+        change_of(store, sighting, bisection), row_of(store.rows(comparison.id), bisection.key)
+    )
     detail = {
         "answer": answer.answer,
         "comparison": ids.show("comparison", comparison.id),
@@ -93,9 +100,15 @@ def _decide(store: Store, incident: Incident) -> None:
         store.set_incident(incident.id, "fixed")
 
 
-def _asked_of(store: Store, incident: Incident, comparison: Comparison) -> tuple[Sighting, Bisection] | None:
+def _asked_of(
+    store: Store, incident: Incident, comparison: Comparison
+) -> tuple[Sighting, Bisection] | None:
     for sighting in reversed(store.sightings(incident.id)):
         bisection = store.bisection(sighting.bisection)
-        if bisection is not None and sighting.tree == comparison.tree and (bisection.testbox, bisection.spec) in comparison.parts:
+        if (
+            bisection is not None
+            and sighting.tree == comparison.tree
+            and (bisection.testbox, bisection.spec) in comparison.parts
+        ):
             return sighting, bisection
     return None

@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, BinaryIO, TypeVar
 
-from swingbot_jobs.kernel_diff import FILE, BadRecord, CodeChange, KernelRecord, Side, code_change, kernel_change, read_record
+from swingbot_jobs.kernel_diff import (
+    FILE,
+    BadRecord,
+    CodeChange,
+    KernelRecord,
+    Side,
+    code_change,
+    kernel_change,
+    read_record,
+)
 
 Open = Callable[[str], BinaryIO]  # a stored file by its sha256; raises OSError
 Build = Mapping[str, Any]  # a row of kernel_build: build_key, status, image_sha256, files
@@ -30,12 +39,21 @@ def compare_kernels(open_artifact: Open, base: Build | None, head: Build | None)
     """
     keys = {"base_build": base and base["build_key"], "head_build": head and head["build_key"]}
     if base is None or head is None:
-        return {"state": "waiting", "reason": "Both kernels are compared when both are built."} | keys
+        return {
+            "state": "waiting",
+            "reason": "Both kernels are compared when both are built.",
+        } | keys
     if base["status"] != "built" or head["status"] != "built":
-        which = " and ".join(name for name, build in (("base", base), ("head", head)) if build["status"] != "built")
+        which = " and ".join(
+            name for name, build in (("base", base), ("head", head)) if build["status"] != "built"
+        )
         return {"state": "not built", "reason": f"The kernel of {which} does not build."} | keys
     try:
-        return {"state": "compared", "reason": None} | keys | _change(open_artifact, *_sources(base), *_sources(head))
+        return (
+            {"state": "compared", "reason": None}
+            | keys
+            | _change(open_artifact, *_sources(base), *_sources(head))
+        )
     except NoRecord as error:
         return {"state": "not recorded", "reason": str(error)} | keys
 
@@ -57,15 +75,20 @@ def _sources(build: Build) -> tuple[str, str | None]:
     """sha256 of a build's record and of its configuration."""
     files = build["files"] or {}
     if FILE not in files:
-        raise NoRecord(f"Kernel {build['build_key'][:12]} left no record of its functions: it was built before these were recorded, or could not be read.")
+        raise NoRecord(
+            f"Kernel {build['build_key'][:12]} left no record of its functions: it was built before these were recorded, or could not be read."
+        )
     return files[FILE]["sha256"], files.get("config", {}).get("sha256")
 
 
 @lru_cache(maxsize=32)
-def _change(open_artifact: Open, base: str, base_config: str | None, head: str, head_config: str | None) -> dict[str, Any]:
+def _change(
+    open_artifact: Open, base: str, base_config: str | None, head: str, head_config: str | None
+) -> dict[str, Any]:
     """By content, so that a page that is looked at again costs nothing. Nobody changes what comes out."""
     sides = [
-        Side(record=_record(open_artifact, sha256), config=_config(open_artifact, config)) for sha256, config in ((base, base_config), (head, head_config))
+        Side(record=_record(open_artifact, sha256), config=_config(open_artifact, config))
+        for sha256, config in ((base, base_config), (head, head_config))
     ]
     return _told(lambda: kernel_change(*sides))
 

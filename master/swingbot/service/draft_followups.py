@@ -25,7 +25,10 @@ from swingbot.service.moderate_reports import file_report
 from swingbot.service.ports import GitError, Lab, Store
 from swingbot.service.report_proof import gates_of, told_gates
 
-_OF = {"retraction": "invalid", "fixed": "fixed"}  # the status that an incident has for that mail; open for all others
+_OF = {
+    "retraction": "invalid",
+    "fixed": "fixed",
+}  # the status that an incident has for that mail; open for all others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,14 @@ def _case(store: Store, incident: int) -> Case | None:
         bisection = store.bisection(sighting.bisection)
         row = headline_of(store, sighting, bisection) if bisection is not None else None
         if bisection is not None and row is not None and row["change_pct"] is not None:
-            return Case(incident=incident, first=first, sighting=sighting, bisection=bisection, culprit=store.variant(sighting.culprit), row=row)
+            return Case(
+                incident=incident,
+                first=first,
+                sighting=sighting,
+                bisection=bisection,
+                culprit=store.variant(sighting.culprit),
+                row=row,
+            )
     return None
 
 
@@ -100,7 +110,11 @@ def _fixed(lab: Lab, store: Store, case: Case) -> News | None:
     comparison = store.comparison(incident.fix_check)
     assert comparison is not None
     tree, tip = store.tree_by_id(comparison.tree), store.variant(comparison.head)
-    rows = [row for row in store.rows(comparison.id) if row["metric"] == case.bisection.metric and row["change_pct"] is not None]
+    rows = [
+        row
+        for row in store.rows(comparison.id)
+        if row["metric"] == case.bisection.metric and row["change_pct"] is not None
+    ]
     return News(
         rows=tuple(report_row(lab, row) for row in rows),
         where=f"{tree.name}, branch {tree.branch}",
@@ -120,12 +134,23 @@ def _commit(lab: Lab, sha: str) -> Commit:
 
 def _update(lab: Lab, store: Store, case: Case) -> News | None:
     """What was found since, and is in no mail yet, with what its own comparisons show."""
-    new = [sighting for sighting in store.sightings_to_tell() if sighting.incident == case.incident and sighting.comparison is not None]
+    new = [
+        sighting
+        for sighting in store.sightings_to_tell()
+        if sighting.incident == case.incident and sighting.comparison is not None
+    ]
     if not new:
         return None
     told = [_found(store, case, sighting) for sighting in new]
-    comparisons = list(dict.fromkeys(sighting.comparison for sighting in new if sighting.comparison is not None))
-    rows = [row for number in comparisons for row in store.rows(number) if row.get("headline") and row["verdict"] in CHANGED]
+    comparisons = list(
+        dict.fromkeys(sighting.comparison for sighting in new if sighting.comparison is not None)
+    )
+    rows = [
+        row
+        for number in comparisons
+        for row in store.rows(number)
+        if row.get("headline") and row["verdict"] in CHANGED
+    ]
     tree = store.tree_by_id(new[0].tree)
     return News(
         rows=tuple(report_row(lab, row) for row in rows),
@@ -143,14 +168,26 @@ def _found(store: Store, case: Case, new: Sighting) -> tuple[str, bool]:
     assert bisection is not None
     row, here = headline_of(store, new, bisection), f"{tree.name}, branch {tree.branch}"
     if row is None or row["change_pct"] is None:
-        return f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.", False
+        return (
+            f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.",
+            False,
+        )
     if row["verdict"] not in CHANGED:
-        return f"A search in {here} ended at {new.commit[:12]} too, but fresh boots there do not show it.", False
+        return (
+            f"A search in {here} ended at {new.commit[:12]} too, but fresh boots there do not show it.",
+            False,
+        )
     if new.culprit == case.culprit.id:
-        return f"The same commit also changes {bisection.metric} on {bisection.testbox}, which was measured since.", True
+        return (
+            f"The same commit also changes {bisection.metric} on {bisection.testbox}, which was measured since.",
+            True,
+        )
     if new.commit == case.culprit.commit:
         return f"The same commit is now in {here}, and shows there too.", True
-    return f"A copy of it, {new.commit[:12]} (the same patch), is now in {here}, and shows there too.", True
+    return (
+        f"A copy of it, {new.commit[:12]} (the same patch), is now in {here}, and shows there too.",
+        True,
+    )
 
 
 def _still(lab: Lab, store: Store, case: Case) -> News | None:
@@ -160,7 +197,9 @@ def _still(lab: Lab, store: Store, case: Case) -> News | None:
     """
     box = lab.testboxes.get(case.bisection.testbox)
     latest = store.latest_tip(case.sighting.tree) if box is not None and box.repeatable else None
-    own = store.comparison(case.sighting.comparison) if case.sighting.comparison is not None else None
+    own = (
+        store.comparison(case.sighting.comparison) if case.sighting.comparison is not None else None
+    )
     if latest is None or own is None:
         return None
     tip, tree = store.variant(latest.head), store.tree_by_id(latest.tree)
@@ -172,14 +211,28 @@ def _still(lab: Lab, store: Store, case: Case) -> News | None:
     row = _side_by_side(lab, store, case, own, latest)
     if row is None or check(case.row["change_pct"], row).answer != "still":
         return None
-    return News(rows=(report_row(lab, row),), where=f"{tree.name}, branch {tree.branch}", head=tip.commit, comparison=latest.id)
+    return News(
+        rows=(report_row(lab, row),),
+        where=f"{tree.name}, branch {tree.branch}",
+        head=tip.commit,
+        comparison=latest.id,
+    )
 
 
-def _side_by_side(lab: Lab, store: Store, case: Case, own: Comparison, latest: Comparison) -> dict[str, Any] | None:
+def _side_by_side(
+    lab: Lab, store: Store, case: Case, own: Comparison, latest: Comparison
+) -> dict[str, Any] | None:
     """The culprit's parent, as it was booted for the first mail, against the tip as it was booted for its own comparison."""
     bisection, box = case.bisection, lab.testboxes[case.bisection.testbox]
     spec = next(
-        (s for t, s in own.parts if t == bisection.testbox and (t, s) in latest.parts and any(j.name == bisection.unit_job for j in store.spec(s))), None
+        (
+            s
+            for t, s in own.parts
+            if t == bisection.testbox
+            and (t, s) in latest.parts
+            and any(j.name == bisection.unit_job for j in store.spec(s))
+        ),
+        None,
     )
     keys = [store.variant(number).build_key for number in (own.base, latest.head)]
     builds = store.kernel_builds(keys)
@@ -189,23 +242,39 @@ def _side_by_side(lab: Lab, store: Store, case: Case, own: Comparison, latest: C
     job = next(job for job in store.spec(spec) if job.name == bisection.unit_job)
     key, metric = (bisection.unit_job, bisection.metric), metric_of(lab, bisection.metric)
     ks = [range(c.first_k, c.first_k + c.boots) for c in (own, latest)]
-    sides = [boots_of(store, str(image), box.name, spec, "", list(k))[0].get(key, []) for image, k in zip(images, ks, strict=True)]
+    sides = [
+        boots_of(store, str(image), box.name, spec, "", list(k))[0].get(key, [])
+        for image, k in zip(images, ks, strict=True)
+    ]
     rule = rule_of(box, metric, job)
     if not all(sides):
         return None
     # Other boots of either kernel: not pairs, whatever they are elsewhere on this testbox.
     row = row_json(compare(sides[0], sides[1], replace(rule, paired=False)), rule)
-    return row | {"unit_job": job.name, "testbox": box.name, "label": box.label, "metric": metric.name, "unit": metric.unit, "headline": True}
+    return row | {
+        "unit_job": job.name,
+        "testbox": box.name,
+        "label": box.label,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "headline": True,
+    }
 
 
 def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
     number, name = store.reserve_report(), ids.show("incident", case.incident)
-    row, tree, revision = report_row(lab, case.row), store.tree_by_id(case.sighting.tree), store.next_revision(case.incident, kind)
+    row, tree, revision = (
+        report_row(lab, case.row),
+        store.tree_by_id(case.sighting.tree),
+        store.next_revision(case.incident, kind),
+    )
     facts = FollowUp(
         kind=kind,
         report=ids.show("report", number),
         first=_thread(case.first),
-        culprit=Commit(sha=case.culprit.commit, subject=case.culprit.subject, author=case.culprit.author),
+        culprit=Commit(
+            sha=case.culprit.commit, subject=case.culprit.subject, author=case.culprit.author
+        ),
         row=row,
         rows=news.rows,
         where=news.where,
@@ -240,7 +309,16 @@ def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
         cc=cc,
         subject=letter.subject,
         body=letter.body,
-        message=encode(letter, lab.policies.sender, to, cc, identity, lab.now(), report=facts.report, list_id=lab.policies.mail.list_id),
+        message=encode(
+            letter,
+            lab.policies.sender,
+            to,
+            cc,
+            identity,
+            lab.now(),
+            report=facts.report,
+            list_id=lab.policies.mail.list_id,
+        ),
         state=filing.state,
         filing=filing,
     )
@@ -249,16 +327,31 @@ def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
 def _readers(first: FirstMail) -> tuple[str, ...]:
     """The bare addresses that got the first mail."""
     headers = message_from_bytes(first.message, policy=policy.compat32)
-    return tuple(address for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")]) if address)
+    return tuple(
+        address
+        for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")])
+        if address
+    )
 
 
 def _thread(first: FirstMail) -> Posted:
     """Our first mail as the one that is answered, with what it answered itself."""
     headers = message_from_bytes(first.message, policy=policy.compat32)
-    return Posted(message_id=first.message_id, subject=first.subject, references=tuple(str(headers.get("References", "")).split()))
+    return Posted(
+        message_id=first.message_id,
+        subject=first.subject,
+        references=tuple(str(headers.get("References", "")).split()),
+    )
 
 
 def _links(lab: Lab, case: Case, number: int, news: News) -> dict[str, str]:
     url = lab.policies.web_url
-    links = {"page": f"{url}/report/{ids.show('report', number)}", "incident": f"{url}/incident/{ids.show('incident', case.incident)}"}
-    return links | ({"comparison": f"{url}/comparison/{ids.show('comparison', news.comparison)}"} if news.comparison is not None else {})
+    links = {
+        "page": f"{url}/report/{ids.show('report', number)}",
+        "incident": f"{url}/incident/{ids.show('incident', case.incident)}",
+    }
+    return links | (
+        {"comparison": f"{url}/comparison/{ids.show('comparison', news.comparison)}"}
+        if news.comparison is not None
+        else {}
+    )

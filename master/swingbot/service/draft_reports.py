@@ -24,7 +24,16 @@ from swingbot.service.report_proof import clues_of, gates_of, merged, not_checke
 from swingbot_jobs.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
-_FACTS: Final = ("uname", "rootfs", "perf", "qemu", "cmdline", "thp_enabled", "governor", "clocksource")
+_FACTS: Final = (
+    "uname",
+    "rootfs",
+    "perf",
+    "qemu",
+    "cmdline",
+    "thp_enabled",
+    "governor",
+    "clocksource",
+)
 
 
 def draft_reports(lab: Lab, store: Store) -> None:
@@ -68,9 +77,20 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         unproven=unproven,
     )
     to, cc = filing.addressed.to, filing.addressed.cc
-    revision = store.next_revision(incident, "first")  # another one only where those before were taken back
+    revision = store.next_revision(
+        incident, "first"
+    )  # another one only where those before were taken back
     identity = message_id(ids.show("incident", incident), "first", revision, policies.domain)
-    message = encode(letter, policies.sender, to, cc, identity, now, report=facts.report, list_id=policies.mail.list_id)
+    message = encode(
+        letter,
+        policies.sender,
+        to,
+        cc,
+        identity,
+        now,
+        report=facts.report,
+        list_id=policies.mail.list_id,
+    )
     store.add_report(
         number=number,
         incident=incident,
@@ -98,7 +118,11 @@ def _facts(
     headline: Mapping[str, Any],
     gates: Sequence[GateRow],
 ) -> ReportFacts:
-    culprit, parent, tree = store.variant(comparison.head), store.variant(comparison.base), store.tree_by_id(comparison.tree)
+    culprit, parent, tree = (
+        store.variant(comparison.head),
+        store.variant(comparison.base),
+        store.tree_by_id(comparison.tree),
+    )
     build = store.kernel_builds([culprit.build_key])[culprit.build_key]
     box_facts = store.boot_facts(str(build.image_sha256), bisection.testbox)
     job = next(job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job)
@@ -106,7 +130,13 @@ def _facts(
     series = series_of(lab, bisection.testbox, ids.show("comparison", comparison.id))
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     boots = store.boots(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
-    before = store.boots(str(store.kernel_builds([parent.build_key])[parent.build_key].image_sha256), bisection.testbox, headline["spec"], series, ks)
+    before = store.boots(
+        str(store.kernel_builds([parent.build_key])[parent.build_key].image_sha256),
+        bisection.testbox,
+        headline["spec"],
+        series,
+        ks,
+    )
     return ReportFacts(
         report=report,
         tree=tree.name,
@@ -119,9 +149,14 @@ def _facts(
         headline=_with_runs(store, report_row(lab, headline), before, boots),
         rows=tuple(report_row(lab, row) for row in rows if row["headline"]),
         bisection=_bisection(store, bisection, culprit),
-        kconfig=f"{culprit.kconfig}" + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
+        kconfig=f"{culprit.kconfig}"
+        + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
         compiler_version=build.compiler_version,
-        facts={name.replace("_", " "): str(box_facts[name])[:80] for name in _FACTS if box_facts.get(name) not in (None, "")},
+        facts={
+            name.replace("_", " "): str(box_facts[name])[:80]
+            for name in _FACTS
+            if box_facts.get(name) not in (None, "")
+        },
         command=_command(job),
         reproduce=_reproduce(report, url),
         not_checked=not_checked(gates, headline),
@@ -141,7 +176,10 @@ def _facts(
         posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
         merged=merged(lab, tree),
         closes=f"{url}/report/{report}",
-        boots={side: tuple(ids.show("boot", boot.id) for boot in of_side) for side, of_side in (("parent", before), ("commit", boots))},
+        boots={
+            side: tuple(ids.show("boot", boot.id) for boot in of_side)
+            for side, of_side in (("parent", before), ("commit", boots))
+        },
     )
 
 
@@ -175,10 +213,15 @@ def report_row(lab: Lab, row: Mapping[str, Any]) -> Row:
     )
 
 
-def _with_runs(store: Store, row: Row, before: Sequence[BootRecord], after: Sequence[BootRecord]) -> Row:
+def _with_runs(
+    store: Store, row: Row, before: Sequence[BootRecord], after: Sequence[BootRecord]
+) -> Row:
     """The row with the value of each run of both sides, from which LKP's table is made."""
     key = (row.unit_job, row.metric)
-    base, head = (tuple(value for boot in side for value in store.boot_values(boot.id).get(key, ())) for side in (before, after))
+    base, head = (
+        tuple(value for boot in side for value in store.boot_values(boot.id).get(key, ()))
+        for side in (before, after)
+    )
     return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
 
 
@@ -196,9 +239,17 @@ def _side(side: Mapping[str, Any]) -> Side:
 
 def _command(job: UnitJob) -> str:
     """The job's program with its parameters as the environment its `run` script found."""
-    return " ".join([*(f"{name}={value}" for name, value in sorted(job.params.items())), f"jobs/programs/{job.program}/run"])
+    return " ".join(
+        [
+            *(f"{name}={value}" for name, value in sorted(job.params.items())),
+            f"jobs/programs/{job.program}/run",
+        ]
+    )
 
 
 def _reproduce(report: str, web: str) -> tuple[str, ...]:
     """A kit that needs QEMU and a shell, nothing of ours (`pack_reproduction`)."""
-    return f"curl -fsS {web}/report/{report}/reproduce.tar.gz | tar -xz", f"cd swingbot-{report} && ./reproduce.sh"
+    return (
+        f"curl -fsS {web}/report/{report}/reproduce.tar.gz | tar -xz",
+        f"cd swingbot-{report} && ./reproduce.sh",
+    )

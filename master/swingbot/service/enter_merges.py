@@ -14,7 +14,9 @@ from swingbot.service.start_bisection import open_bisection
 NAMED: Final = ("culprit", "several")
 
 
-def enter_merges(lab: Lab, store: Store, bisection: Bisection, culprits: Sequence[Variant]) -> list[Variant]:
+def enter_merges(
+    lab: Lab, store: Store, bisection: Bisection, culprits: Sequence[Variant]
+) -> list[Variant]:
     """Open a bisection for each branch that a culprit merged; return the culprits that had one."""
     entered = []
     for culprit in culprits:
@@ -58,7 +60,9 @@ def settle(lab: Lab, store: Store, number: int) -> None:
     branches = store.branches_of(number)
     for merge in dict.fromkeys(merge for _, merge in branches):
         if not any(branch.status in NAMED for branch, of in branches if of == merge):
-            found = next(variant for variant, _, _ in store.points(number) if variant.commit == merge)
+            found = next(
+                variant for variant, _, _ in store.points(number) if variant.commit == merge
+            )
             note_culprit(lab, store, bisection, found)
     above = store.parent_of(number)
     if above is not None:
@@ -72,4 +76,7 @@ def settle(lab: Lab, store: Store, number: int) -> None:
 def is_open(store: Store, number: int) -> bool:
     """Whether the bisection, or one of a branch below it, still runs."""
     bisection = store.bisection(number)
-    return bisection is not None and (bisection.status == "running" or any(is_open(store, branch.id) for branch, _ in store.branches_of(number)))
+    return bisection is not None and (
+        bisection.status == "running"
+        or any(is_open(store, branch.id) for branch, _ in store.branches_of(number))
+    )

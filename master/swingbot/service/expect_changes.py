@@ -26,7 +26,9 @@ class Within:
         return log_ratio(self.expected.change_pct)
 
 
-def expected_within(lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, Any]) -> list[Within]:
+def expected_within(
+    lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, Any]
+) -> list[Within]:
     """Expected changes of the row's metric that lie between base and head of the comparison, one for each incident."""
     known = store.expected_changes(row["testbox"], row["unit_job"], row["metric"])
     if not known:
@@ -45,16 +47,26 @@ def _here(lab: Lab, expected: Expected, base: str, head: str) -> str | None:
     try:
         if lab.git.is_ancestor(expected.commit, base):
             return None
-        if expected.patch_id and lab.git.find_patch(expected.patch_id, expected.commit, expected.commit, base) is not None:
+        if (
+            expected.patch_id
+            and lab.git.find_patch(expected.patch_id, expected.commit, expected.commit, base)
+            is not None
+        ):
             return None
         if lab.git.is_ancestor(expected.commit, head):
             return expected.commit
-        return lab.git.find_patch(expected.patch_id, expected.commit, base, head) if expected.patch_id else None
+        return (
+            lab.git.find_patch(expected.patch_id, expected.commit, base, head)
+            if expected.patch_id
+            else None
+        )
     except GitError:
         return None  # the mirror cannot be read: nothing is known to be expected
 
 
-def level_after(lab: Lab, store: Store, comparison: Comparison, found: Sequence[Within]) -> int | None:
+def level_after(
+    lab: Lab, store: Store, comparison: Comparison, found: Sequence[Within]
+) -> int | None:
     """The variant of the first commit of the branch that has them all: what comes after it is held against it. None where that is the tip itself."""
     base, head = store.variant(comparison.base).commit, store.variant(comparison.head).commit
     try:

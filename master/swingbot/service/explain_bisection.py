@@ -23,10 +23,14 @@ def explain_bisection(lab: Lab, number: int) -> Explained:
     with lab.transaction("explain bisection") as store:
         bisection = store.bisection(number)
         if bisection is None:
-            raise RequestError(f"there is no bisection b{number}; `swingbot list bisections` shows those there are")
+            raise RequestError(
+                f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
+            )
         steps, points = store.steps(number), store.points(number)
     if not steps:
-        raise RequestError(f"b{number} has made no step yet, or it is older than journals: there is nothing to explain")
+        raise RequestError(
+            f"b{number} has made no step yet, or it is older than journals: there is nothing to explain"
+        )
     state, policy, order = shown(steps)
     return Explained(
         explanation=explain(state, policy, order),

@@ -32,7 +32,10 @@ class Faults:
     def tell(self) -> None:
         """Raises ExceptionGroup of all that was kept, if anything was. Its message names each part, with the fault it had."""
         if self._found:
-            raise ExceptionGroup("; ".join(f"{what}: {in_a_line(fault)}" for what, fault in self._found), [fault for _, fault in self._found])
+            raise ExceptionGroup(
+                "; ".join(f"{what}: {in_a_line(fault)}" for what, fault in self._found),
+                [fault for _, fault in self._found],
+            )
 
 
 def in_a_line(fault: Exception) -> str:

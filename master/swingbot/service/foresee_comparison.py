@@ -29,7 +29,11 @@ class Foresight:
 
     @property
     def sentence(self) -> str:
-        return f"{self.metric} of {self.unit_job} on {self.testbox}: {self.words}" if self.metric else f"{self.unit_job} on {self.testbox}: {self.words}"
+        return (
+            f"{self.metric} of {self.unit_job} on {self.testbox}: {self.words}"
+            if self.metric
+            else f"{self.unit_job} on {self.testbox}: {self.words}"
+        )
 
 
 def foresee(lab: Lab, number: int) -> list[Foresight]:
@@ -37,18 +41,37 @@ def foresee(lab: Lab, number: int) -> list[Foresight]:
     with lab.transaction("foresee comparison") as store:
         comparison = store.comparison(number)
         if comparison is None:
-            raise RequestError(f"there is no comparison c{number}; `swingbot list comparisons` shows those there are")
+            raise RequestError(
+                f"there is no comparison c{number}; `swingbot list comparisons` shows those there are"
+            )
         told: list[Foresight] = []
         for testbox, spec in comparison.parts:
             for job in store.spec(spec):
-                headline = [metric for metric in lab.programs[job.program].metrics.values() if metric.headline]
-                known = [seen for metric in headline if (seen := _of_metric(lab, store, testbox, job, metric, comparison.boots)) is not None]
-                unknown = Foresight(testbox=testbox, unit_job=job.name, metric=None, boots=comparison.boots, words="nothing is known yet of its noise there")
+                headline = [
+                    metric
+                    for metric in lab.programs[job.program].metrics.values()
+                    if metric.headline
+                ]
+                known = [
+                    seen
+                    for metric in headline
+                    if (seen := _of_metric(lab, store, testbox, job, metric, comparison.boots))
+                    is not None
+                ]
+                unknown = Foresight(
+                    testbox=testbox,
+                    unit_job=job.name,
+                    metric=None,
+                    boots=comparison.boots,
+                    words="nothing is known yet of its noise there",
+                )
                 told += known or [unknown]
         return told
 
 
-def _of_metric(lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, boots: int) -> Foresight | None:
+def _of_metric(
+    lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, boots: int
+) -> Foresight | None:
     """None without a record."""
     record = store.noise_record(testbox, job.name, metric.name)
     box = lab.testboxes[testbox]
@@ -57,7 +80,14 @@ def _of_metric(lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metri
     if record is None or spread is None:
         return None
     found: Resolution = plan_comparison(
-        0.0, spread[0], 1, boots, box.repeatable, df=spread[1], layout=layout_sd(record, rule.layout) if rule.layout else 0.0, alpha=rule.alpha
+        0.0,
+        spread[0],
+        1,
+        boots,
+        box.repeatable,
+        df=spread[1],
+        layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
+        alpha=rule.alpha,
     )
     return Foresight(
         testbox=testbox,

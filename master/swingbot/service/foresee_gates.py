@@ -13,7 +13,9 @@ from swingbot.service.weigh_points import PAST_BUILDS
 USUAL_BOOT_SECONDS: Final = 10.0  # of a testbox that nothing is known of yet
 
 
-def foresee(lab: Lab, store: Store, kernels: Sequence[Variant], testbox: str, spec: str, boots: int) -> dict[str, float]:
+def foresee(
+    lab: Lab, store: Store, kernels: Sequence[Variant], testbox: str, spec: str, boots: int
+) -> dict[str, float]:
     """{"builds", "boots", "seconds"} of booting each of `kernels` `boots` times; boots that are known and shared still count, so it is an upper bound."""
     known = store.kernel_builds([kernel.build_key for kernel in kernels])
     missing = {kernel.build_key: kernel for kernel in kernels if kernel.build_key not in known}
@@ -21,7 +23,9 @@ def foresee(lab: Lab, store: Store, kernels: Sequence[Variant], testbox: str, sp
     return {
         "builds": len(missing),
         "boots": boots * len(kernels),
-        "seconds": round(sum(build_seconds(lab, store, list(missing.values()))) + each * boots * len(kernels), 1),
+        "seconds": round(
+            sum(build_seconds(lab, store, list(missing.values()))) + each * boots * len(kernels), 1
+        ),
     }
 
 

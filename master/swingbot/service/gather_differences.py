@@ -16,7 +16,9 @@ from swingbot_jobs.unit_job import UnitJob
 class Differences:
     identical: bool  # one image, byte for byte
     facts: tuple[Difference, ...]  # how the fact sheets of the two sides differ
-    happened: tuple[tuple[int, ...], tuple[int, ...]]  # k of the boots of base and head that took place, whatever came of them
+    happened: tuple[
+        tuple[int, ...], tuple[int, ...]
+    ]  # k of the boots of base and head that took place, whatever came of them
 
     @property
     def must(self) -> str | None:
@@ -32,17 +34,31 @@ class Differences:
         """As far as they matter for a job: what it demands was so in its runs, and what it compares may differ."""
         meant = {*job.demand, *job.compare_fact}
         kept = [d for d in self.facts if d.fact not in job.demand]
-        return replace(self, facts=tuple(replace(d, kind="compared") if d.fact in meant and d.kind == "blocks" else d for d in kept))
+        return replace(
+            self,
+            facts=tuple(
+                replace(d, kind="compared") if d.fact in meant and d.kind == "blocks" else d
+                for d in kept
+            ),
+        )
 
     def with_lost(self, side: int, boots: Sequence[BootRuns], runs: int) -> list[BootRuns]:
         """The boots of one metric with what each lost of `runs`, and the boots that gave nothing of it at all."""
         there = [BootRuns(k=b.k, values=b.values, lost=max(0, runs - len(b.values))) for b in boots]
-        return there + [BootRuns(k=k, values=(), lost=runs) for k in self.happened[side] if k not in {b.k for b in boots}]
+        return there + [
+            BootRuns(k=k, values=(), lost=runs)
+            for k in self.happened[side]
+            if k not in {b.k for b in boots}
+        ]
 
 
-def differences_of(store: Store, images: Sequence[str], box: Testbox, spec: str, series: str, ks: Sequence[int]) -> Differences:
+def differences_of(
+    store: Store, images: Sequence[str], box: Testbox, spec: str, series: str, ks: Sequence[int]
+) -> Differences:
     """Of `images` (base, head) on one testbox. Boots that the lab lost are no boots, and nothing is held against a kernel for them."""
     sides = [store.boots(image, box.name, spec, series, ks) for image in images]
-    found = differences(*({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable)
+    found = differences(
+        *({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable
+    )
     base, head = (tuple(boot.k for boot in boots) for boots in sides)
     return Differences(identical=images[0] == images[1], facts=tuple(found), happened=(base, head))

@@ -39,7 +39,10 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
     order, outcome = store.order(attempt.order_id), attempt.outcome
     assert order is not None and outcome is not None
     store.release_lease(attempt.id)
-    reason, unfit = outcome.get("reason") or "no reason was given", outcome["status"] == "infra" and outcome.get("fault") == "order"
+    reason, unfit = (
+        outcome.get("reason") or "no reason was given",
+        outcome["status"] == "infra" and outcome.get("fault") == "order",
+    )
     if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
         withdrew(lab, store, order, reason)  # no failure of its testbox
     else:
@@ -52,10 +55,16 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
             store.set_order(order.id, "ready")
         return
     if order.kind == "build":
-        if "kernel_build" in outcome and outcome["kernel_build"]["build_key"] == order.build_key and _image_is_there(outcome):
+        if (
+            "kernel_build" in outcome
+            and outcome["kernel_build"]["build_key"] == order.build_key
+            and _image_is_there(outcome)
+        ):
             store.add_kernel_build(attempt.id, outcome)
         elif order.state == "running":
-            store.set_order(order.id, "ready")  # not the kernel that was asked for: counts against the budget
+            store.set_order(
+                order.id, "ready"
+            )  # not the kernel that was asked for: counts against the budget
             return
     elif not _ingest_boot(lab, store, attempt, order, outcome):
         if order.state == "running":
@@ -67,17 +76,33 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
 
 def _image_is_there(outcome: Mapping[str, Any]) -> bool:
     """A built kernel must have sent the very image whose hash it claims."""
-    claimed, sent = outcome["kernel_build"].get("image_sha256"), outcome["files"].get("bzImage", {}).get("sha256")
+    claimed, sent = (
+        outcome["kernel_build"].get("image_sha256"),
+        outcome["files"].get("bzImage", {}).get("sha256"),
+    )
     return bool(outcome["status"] != "built" or claimed == sent)
 
 
-def _ingest_boot(lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]) -> bool:
+def _ingest_boot(
+    lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]
+) -> bool:
     """Remember a boot with its runs; False if it has to be made again: the machine was not as demanded, or its results cannot be read any more."""
     build = store.kernel_builds([order.build_key])[order.build_key]
     assert build.image_sha256 is not None and order.spec is not None
     spec, results = store.spec(order.spec), outcome["files"].get("results.tar")
     try:
-        runs = read_runs(lab, spec, results["sha256"], outcome["status"], outcome.get("reason"), outcome.get("facts")) if results else []
+        runs = (
+            read_runs(
+                lab,
+                spec,
+                results["sha256"],
+                outcome["status"],
+                outcome.get("reason"),
+                outcome.get("facts"),
+            )
+            if results
+            else []
+        )
     except (FileNotFoundError, ArtifactError):
         return False
     invalid = next((run.reason for run in runs if run.status == "invalid"), None)
@@ -86,11 +111,22 @@ def _ingest_boot(lab: Lab, store: Store, attempt: Attempt, order: Order, outcome
         return False
     boot = store.add_boot(attempt.id, order, build.image_sha256, outcome)
     if boot is not None:
-        store.add_runs(boot, runs, {job.name: lab.parsers[job.program] for job in spec if job.program in lab.parsers})
+        store.add_runs(
+            boot,
+            runs,
+            {job.name: lab.parsers[job.program] for job in spec if job.program in lab.parsers},
+        )
     return True
 
 
-def read_runs(lab: Lab, spec: Sequence[UnitJob], results: str, outcome: str, reason: str | None, facts: Mapping[str, Any] | None = None) -> list[ParsedRun]:
+def read_runs(
+    lab: Lab,
+    spec: Sequence[UnitJob],
+    results: str,
+    outcome: str,
+    reason: str | None,
+    facts: Mapping[str, Any] | None = None,
+) -> list[ParsedRun]:
     """The runs of a boot that ended with `outcome`, as today's parsers read its results; of one that did not end well none counts.
 
     Raises FileNotFoundError and ArtifactError if the results are not in the store or damaged there.
@@ -107,7 +143,14 @@ def _sound(run: ParsedRun) -> ParsedRun:
     """The run as a parser gave it, or failed as a whole if it gave what is no number or no name: half a result never counts."""
     for metric, values in run.samples.items():
         if len(metric) > LONGEST_METRIC:
-            return replace(run, status="failed", reason=f"a metric's name has {len(metric)} characters, {LONGEST_METRIC} at most: {metric[:60]}...", samples={})
+            return replace(
+                run,
+                status="failed",
+                reason=f"a metric's name has {len(metric)} characters, {LONGEST_METRIC} at most: {metric[:60]}...",
+                samples={},
+            )
         if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):
-            return replace(run, status="failed", reason=f"{metric} is not a finite number", samples={})
+            return replace(
+                run, status="failed", reason=f"{metric} is not a finite number", samples={}
+            )
     return run

@@ -22,7 +22,9 @@ def engine() -> str:
     return digest.hexdigest()[:12]
 
 
-def note_step(store: Store, bisection: int, state: BisectionState, policy: Policy, action: Action) -> None:
+def note_step(
+    store: Store, bisection: int, state: BisectionState, policy: Policy, action: Action
+) -> None:
     """Add the step to the journal, unless it was shown exactly what the last one was, or only waits on while costs move."""
     last = store.last_step(bisection)
     now = journal.snapshot(state, policy)

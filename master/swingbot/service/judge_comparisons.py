@@ -29,7 +29,11 @@ def judge_comparisons(lab: Lab, store: Store) -> None:
     """Judge each running comparison whose orders have all ended."""
     for comparison in store.open_comparisons():
         orders = store.wanted(comparison=comparison.id)
-        if comparison.status == "running" and orders and all(order.state in OVER for order in orders):
+        if (
+            comparison.status == "running"
+            and orders
+            and all(order.state in OVER for order in orders)
+        ):
             _judge(lab, store, comparison, orders)
 
 
@@ -49,11 +53,22 @@ def _judge(lab: Lab, store: Store, comparison: Comparison, orders: Sequence[Orde
         screen_tip(lab, store, comparison, tip)
 
 
-def _unbuilt(base: Variant, head: Variant, builds: Mapping[str, KernelBuild], orders: Sequence[Order]) -> str | None:
+def _unbuilt(
+    base: Variant, head: Variant, builds: Mapping[str, KernelBuild], orders: Sequence[Order]
+) -> str | None:
     for side, variant in (("base", base), ("head", head)):
         build = builds.get(variant.build_key)
         if build is None:
-            lost = next((order.reason for order in orders if order.kind == "build" and order.build_key == variant.build_key and order.state == "failed"), None)
+            lost = next(
+                (
+                    order.reason
+                    for order in orders
+                    if order.kind == "build"
+                    and order.build_key == variant.build_key
+                    and order.state == "failed"
+                ),
+                None,
+            )
             return f"{side} {variant.commit[:12]} could not be built here: {lost or 'its order was cancelled'}"
         if build.status == "failed":
             return f"{side} {variant.commit[:12]} {build.trouble}"
@@ -62,10 +77,16 @@ def _unbuilt(base: Variant, head: Variant, builds: Mapping[str, KernelBuild], or
 
 def _lab_trouble(orders: Sequence[Order]) -> str | None:
     failed = [order for order in orders if order.state == "failed"]
-    return f"{len(failed)} of {len(orders)} orders were lost to the lab, the first: {failed[0].reason}" if failed else None
+    return (
+        f"{len(failed)} of {len(orders)} orders were lost to the lab, the first: {failed[0].reason}"
+        if failed
+        else None
+    )
 
 
-def _judge_part(lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, images: Sequence[str]) -> dict[tuple[str, str, str], list[float]]:
+def _judge_part(
+    lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, images: Sequence[str]
+) -> dict[tuple[str, str, str], list[float]]:
     """Write the rows of one testbox; gives the boot means of head by (testbox, unit job, metric)."""
     box, unit_jobs = lab.testboxes[testbox], {job.name: job for job in store.spec(spec)}
     series = series_for(lab, testbox, comparison)
@@ -80,11 +101,18 @@ def _judge_part(lab: Lab, store: Store, comparison: Comparison, testbox: str, sp
         row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, known, problems=problems)
         store.add_row(comparison.id, testbox, spec, row)
     for unit_job in unit_jobs.keys() - {job for job, _ in [key for side in sides for key in side]}:
-        store.add_row(comparison.id, testbox, spec, _nothing(lab, box, unit_jobs[unit_job], problems))
-    return {(testbox, *key): [sum(boot.values) / len(boot.values) for boot in boots if boot.values] for key, boots in sides[1].items()}
+        store.add_row(
+            comparison.id, testbox, spec, _nothing(lab, box, unit_jobs[unit_job], problems)
+        )
+    return {
+        (testbox, *key): [sum(boot.values) / len(boot.values) for boot in boots if boot.values]
+        for key, boots in sides[1].items()
+    }
 
 
-def boots_of(store: Store, image: str, testbox: str, spec: str, series: str, ks: Sequence[int]) -> tuple[_Values, list[str]]:
+def boots_of(
+    store: Store, image: str, testbox: str, spec: str, series: str, ks: Sequence[int]
+) -> tuple[_Values, list[str]]:
     """Values by (unit job, metric), one BootRuns a boot that came up; and what went wrong in the others, in words."""
     values: _Values = {}
     problems = []
@@ -105,34 +133,62 @@ def boots_of(store: Store, image: str, testbox: str, spec: str, series: str, ks:
     return values, problems
 
 
-def _in_order(lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Values]) -> list[tuple[str, str]]:
+def _in_order(
+    lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Values]
+) -> list[tuple[str, str]]:
     """(unit job, metric) in the order of the job file and of meta.yaml, without those that are only kept."""
-    keys = {key for side in sides for key, boots in side.items() if key[0] in unit_jobs and _judged(metric_of(lab, key[1]), boots)}
+    keys = {
+        key
+        for side in sides
+        for key, boots in side.items()
+        if key[0] in unit_jobs and _judged(metric_of(lab, key[1]), boots)
+    }
     jobs = list(unit_jobs)
 
     def place(key: tuple[str, str]) -> tuple[int, int, int, str]:
         unit_job, metric = key
         program = unit_jobs[unit_job].program
         own = list(lab.programs[program].metrics)
-        return jobs.index(unit_job), 0 if metric.startswith(f"{program}.") else 1, own.index(metric) if metric in own else len(own), metric
+        return (
+            jobs.index(unit_job),
+            0 if metric.startswith(f"{program}.") else 1,
+            own.index(metric) if metric in own else len(own),
+            metric,
+        )
 
     return sorted(keys, key=place)
 
 
 def _judged(metric: Metric, boots: Sequence[BootRuns]) -> bool:
     """Whether the metric makes a row. Counters that nothing happened to on either side (most of /proc/vmstat) would only hide the others."""
-    return metric.judged and (metric.klass != "counter" or any(value for boot in boots for value in boot.values))
+    return metric.judged and (
+        metric.klass != "counter" or any(value for boot in boots for value in boot.values)
+    )
 
 
 def metric_of(lab: Lab, name: str) -> Metric:
     found = find_metric(lab.programs, name)
-    return found or Metric(name=name, unit="", better=None, klass="counter", min_effect_pct=5.0, describe="", headline=False)
+    return found or Metric(
+        name=name,
+        unit="",
+        better=None,
+        klass="counter",
+        min_effect_pct=5.0,
+        describe="",
+        headline=False,
+    )
 
 
 def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
     """How a metric of a unit job is judged on a testbox."""
     minimum = metric.min_effect(job.params)
-    return rule_for(metric.klass, metric.better, minimum, paired=box.repeatable, layout=LAYOUT_SHARE * minimum / 100)
+    return rule_for(
+        metric.klass,
+        metric.better,
+        minimum,
+        paired=box.repeatable,
+        layout=LAYOUT_SHARE * minimum / 100,
+    )
 
 
 def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
@@ -141,10 +197,22 @@ def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
     return 1 if owner is not None and owner.when == "asked" else job.runs
 
 
-def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Values], known: Differences, *, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
+def _row(
+    lab: Lab,
+    box: Testbox,
+    job: UnitJob,
+    name: str,
+    sides: Sequence[_Values],
+    known: Differences,
+    *,
+    problems: Sequence[Sequence[str]],
+) -> dict[str, Any]:
     metric, rule = metric_of(lab, name), rule_of(box, metric_of(lab, name), job)
     known = known.of(job)
-    base, head = (known.with_lost(i, side.get((job.name, name), []), _runs_with(lab, job, name)) for i, side in enumerate(sides))
+    base, head = (
+        known.with_lost(i, side.get((job.name, name), []), _runs_with(lab, job, name))
+        for i, side in enumerate(sides)
+    )
     judged = compare(base, head, rule, invalid=known.must)
     verdict, reason = judged.verdict, judged.reason
     if known.identical:
@@ -166,9 +234,13 @@ def _row(lab: Lab, box: Testbox, job: UnitJob, name: str, sides: Sequence[_Value
     }
 
 
-def _nothing(lab: Lab, box: Testbox, job: UnitJob, problems: Sequence[Sequence[str]]) -> dict[str, Any]:
+def _nothing(
+    lab: Lab, box: Testbox, job: UnitJob, problems: Sequence[Sequence[str]]
+) -> dict[str, Any]:
     """A unit job of which neither side gave anything: a row that says so, under a headline metric's name."""
-    metric = next(metric for metric in lab.programs[job.program].metrics.values() if metric.headline)
+    metric = next(
+        metric for metric in lab.programs[job.program].metrics.values() if metric.headline
+    )
     none = {"boots": 0, "runs": 0, "mean": None, "stddev": None, "stddev_within": None}
     told = [problem for side in problems for problem in side]
     return {

@@ -28,10 +28,20 @@ _WITHDRAWN: Final = {
 def note_culprit(lab: Lab, store: Store, bisection: Bisection, culprit: Variant) -> int:
     """The incident of a culprit that `bisection` named: the one that is known by the commit or its patch, else a new one."""
     patch_id = _patch_id(lab, culprit.commit)
-    known = known_as(bisection.tree, culprit.commit, patch_id, store.sightings_like(culprit.commit, patch_id))
-    number = _standing(store, known) if known is not None else store.new_incident(bisection.tree, culprit.id)
+    known = known_as(
+        bisection.tree, culprit.commit, patch_id, store.sightings_like(culprit.commit, patch_id)
+    )
+    number = (
+        _standing(store, known)
+        if known is not None
+        else store.new_incident(bisection.tree, culprit.id)
+    )
     if store.add_sighting(number, bisection.id, culprit.id, patch_id):
-        detail = {"bisection": ids.show("bisection", bisection.id), "commit": culprit.commit, "tree": store.tree_by_id(bisection.tree).name}
+        detail = {
+            "bisection": ids.show("bisection", bisection.id),
+            "commit": culprit.commit,
+            "tree": store.tree_by_id(bisection.tree).name,
+        }
         store.add_event(number, "opened" if known is None else "seen", OURSELVES, None, detail)
     return number
 
@@ -58,20 +68,32 @@ def _patch_id(lab: Lab, commit: str) -> str | None:
         return None
 
 
-def say(lab: Lab, number: int, act: Act, *, who: str, reason: str | None, commit: str | None = None) -> Incident:
+def say(
+    lab: Lab, number: int, act: Act, *, who: str, reason: str | None, commit: str | None = None
+) -> Incident:
     """Do what a person says about an incident; return it as it is then. `commit` is that of `fixed-by`. Raises RequestError."""
     with lab.transaction("decide about incident") as store:
         before = known_incident(store, number)
         fix = _fix(lab, store, before, commit) if act == "fixed-by" else None
         try:
             why = tidy(reason)
-            into = ids.show("incident", before.merged_into) if before.merged_into is not None else None
-            done = decide(ids.show("incident", number), before.status, act, merged_into=into, same_fix=_waits_for(store, before, fix))
+            into = (
+                ids.show("incident", before.merged_into) if before.merged_into is not None else None
+            )
+            done = decide(
+                ids.show("incident", number),
+                before.status,
+                act,
+                merged_into=into,
+                same_fix=_waits_for(store, before, fix),
+            )
         except NotNow as refused:
             raise RequestError(str(refused)) from None
         if done.changes:
             store.set_incident(number, done.status)
-            store.add_event(number, act, who, why, {"was": before.status} | ({"commit": fix} if fix else {}))
+            store.add_event(
+                number, act, who, why, {"was": before.status} | ({"commit": fix} if fix else {})
+            )
             if fix is not None:
                 store.set_fix(number, fix, None)
             if done.withdraw:
@@ -85,31 +107,49 @@ def _fix(lab: Lab, store: Store, incident: Incident, ref: str | None) -> str:
     if not ref:
         raise RequestError("name the commit that mends it")
     problems = []
-    for tree in dict.fromkeys([incident.tree, *(sighting.tree for sighting in store.sightings(incident.id))]):
+    for tree in dict.fromkeys(
+        [incident.tree, *(sighting.tree for sighting in store.sightings(incident.id))]
+    ):
         try:
             return lab.git.resolve(store.tree_by_id(tree).name, ref)
         except GitError as error:
             problems.append(str(error))
     if len(ref) == 40 and not set(ref) - set("0123456789abcdef"):
         return ref
-    raise RequestError(f"{problems[0]}; a commit that is in no tree yet can be named by its 40 digits")
+    raise RequestError(
+        f"{problems[0]}; a commit that is in no tree yet can be named by its 40 digits"
+    )
 
 
 def _waits_for(store: Store, incident: Incident, fix: str | None) -> bool:
     """Whether that fix is what the incident is fixed by, or still has to be checked; once a check said no it may be checked again, at a later tip."""
-    return fix is not None and fix == incident.fixed_by and (incident.status == "fixed" or not fix_answered(store, incident))
+    return (
+        fix is not None
+        and fix == incident.fixed_by
+        and (incident.status == "fixed" or not fix_answered(store, incident))
+    )
 
 
 def fix_answered(store: Store, incident: Incident) -> bool:
     """Whether the check of the fix has had its answer."""
     last = store.last_event(incident.id, "checked")
-    return last is not None and incident.fix_check is not None and last[1].get("comparison") == ids.show("comparison", incident.fix_check)
+    return (
+        last is not None
+        and incident.fix_check is not None
+        and last[1].get("comparison") == ids.show("comparison", incident.fix_check)
+    )
 
 
 def _withdraw(store: Store, number: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
     gone = store.withdraw_reports(number, why, *kinds, queued=queued)
     if gone:
-        store.add_event(number, "withdrawn", OURSELVES, why, {"reports": [ids.show("report", report) for report in gone]})
+        store.add_event(
+            number,
+            "withdrawn",
+            OURSELVES,
+            why,
+            {"reports": [ids.show("report", report) for report in gone]},
+        )
     return gone
 
 
@@ -136,7 +176,9 @@ def _merge(store: Store, one: Incident, goal: Incident, who: str, why: str | Non
     if one.merged_into == goal.id:
         return
     if one.merged_into is not None:
-        raise RequestError(f"{name} was merged into {ids.show('incident', one.merged_into)} already; `swingbot incident split {name}` takes it out again")
+        raise RequestError(
+            f"{name} was merged into {ids.show('incident', one.merged_into)} already; `swingbot incident split {name}` takes it out again"
+        )
     moved = store.sightings(one.id)
     _withdraw(store, one.id, f"merged into {other}")
     store.set_incident(one.id, "duplicate", goal.id)
@@ -145,17 +187,28 @@ def _merge(store: Store, one: Incident, goal: Incident, who: str, why: str | Non
     store.add_event(one.id, "merge", who, why, detail)
     store.add_event(goal.id, "merge", who, why, {"from": name})
     if store.first_mail(goal.id) is not None:
-        _withdraw(store, goal.id, f"the first mail of {name} has left; what is new follows in its thread", "first")
+        _withdraw(
+            store,
+            goal.id,
+            f"the first mail of {name} has left; what is new follows in its thread",
+            "first",
+        )
 
 
-def split(lab: Lab, number: int, *, who: str, reason: str | None, bisection: int | None = None) -> Incident:
+def split(
+    lab: Lab, number: int, *, who: str, reason: str | None, bisection: int | None = None
+) -> Incident:
     """Take a duplicate out of the incident that it was merged into; or, with `bisection`, what that one found out of an incident that has more.
 
     Returns the incident that stands on its own then. Raises RequestError.
     """
     with lab.transaction("split incident") as store:
         one = known_incident(store, number)
-        return _unmerge(store, one, who, _tidy(reason)) if bisection is None else _split(store, one, bisection, who, _tidy(reason))
+        return (
+            _unmerge(store, one, who, _tidy(reason))
+            if bisection is None
+            else _split(store, one, bisection, who, _tidy(reason))
+        )
 
 
 def _unmerge(store: Store, one: Incident, who: str, why: str | None) -> Incident:
@@ -164,7 +217,9 @@ def _unmerge(store: Store, one: Incident, who: str, why: str | None) -> Incident
     if one.merged_into is None:
         if told is not None and "into" in told[1]:
             return one  # it was merged once and is out again
-        raise RequestError(f"{name} was merged into no other incident; `swingbot incident split {name} --bisection b2` takes out what b2 found")
+        raise RequestError(
+            f"{name} was merged into no other incident; `swingbot incident split {name} --bisection b2` takes out what b2 found"
+        )
     there = {sighting.id for sighting in store.sightings(one.merged_into)}
     detail: Any = told[1] if told is not None else {}
     back = [sighting for sighting in detail.get("sightings", []) if sighting in there]
@@ -180,21 +235,33 @@ def _split(store: Store, one: Incident, bisection: int, who: str, why: str | Non
     all_ = store.sightings(one.id)
     found = {sighting.culprit for sighting in all_ if sighting.bisection == bisection}
     if not found:
-        raise RequestError(f"{of} is not one of the bisections of {name}: {', '.join(dict.fromkeys(ids.show('bisection', s.bisection) for s in all_))}")
+        raise RequestError(
+            f"{of} is not one of the bisections of {name}: {', '.join(dict.fromkeys(ids.show('bisection', s.bisection) for s in all_))}"
+        )
     out = [sighting for sighting in all_ if sighting.culprit in found]
     rest = [sighting for sighting in all_ if sighting.culprit not in found]
     if not rest:
-        raise RequestError(f"all that {name} has is about the commit that {of} found, and one commit is one incident")
+        raise RequestError(
+            f"all that {name} has is about the commit that {of} found, and one commit is one incident"
+        )
     return _stand_alone(store, one, out, who, why)
 
 
-def _stand_alone(store: Store, one: Incident, out: Sequence[Sighting], who: str, why: str | None) -> Incident:
+def _stand_alone(
+    store: Store, one: Incident, out: Sequence[Sighting], who: str, why: str | None
+) -> Incident:
     """An incident of its own for `out`: the one that was merged here where there was one, else a new one."""
     culprit = out[0]
     older = store.incident_of(culprit.tree, culprit.culprit)
-    number = older.id if older is not None and older.merged_into == one.id else store.new_incident(culprit.tree, culprit.culprit)
+    number = (
+        older.id
+        if older is not None and older.merged_into == one.id
+        else store.new_incident(culprit.tree, culprit.culprit)
+    )
     if number == one.id:
-        raise RequestError(f"{ids.show('incident', one.id)} is named after that commit; split off what the other bisections found instead")
+        raise RequestError(
+            f"{ids.show('incident', one.id)} is named after that commit; split off what the other bisections found instead"
+        )
     store.set_incident(number, "open")
     store.move_sightings([sighting.id for sighting in out], number)
     store.add_event(number, "split", who, why, {"from": ids.show("incident", one.id)})
@@ -205,15 +272,26 @@ def _stand_alone(store: Store, one: Incident, out: Sequence[Sighting], who: str,
 def fold_sightings(lab: Lab, store: Store) -> None:
     """A first mail that still waits for a person, and does not tell all that is known by now, is written anew; one that may leave any moment is not."""
     for number in dict.fromkeys(sighting.incident for sighting in store.sightings_to_tell()):
-        if any(state in ("draft", "held") and not withdrawn for _, state, withdrawn in store.reports_of(number, "first")):
-            _withdraw(store, number, "more was found of the same commit: it is told in the mail that takes this one's place", "first", queued=False)
+        if any(
+            state in ("draft", "held") and not withdrawn
+            for _, state, withdrawn in store.reports_of(number, "first")
+        ):
+            _withdraw(
+                store,
+                number,
+                "more was found of the same commit: it is told in the mail that takes this one's place",
+                "first",
+                queued=False,
+            )
 
 
 def known_incident(store: Store, number: int) -> Incident:
     """Raises RequestError if there is none."""
     found = store.incident(number)
     if found is None:
-        raise RequestError(f"there is no incident {ids.show('incident', number)}; `swingbot incident list` shows those there are")
+        raise RequestError(
+            f"there is no incident {ids.show('incident', number)}; `swingbot incident list` shows those there are"
+        )
     return found
 
 

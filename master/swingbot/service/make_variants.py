@@ -11,24 +11,40 @@ from swingbot_jobs.kernel import build_key
 from swingbot_jobs.trust import Trust, key_at
 
 
-def variant_of(lab: Lab, store: Store, tree: Tree, commit: str, origin: str = "branch", trust: Trust | None = None) -> Variant:
+def variant_of(
+    lab: Lab,
+    store: Store,
+    tree: Tree,
+    commit: str,
+    origin: str = "branch",
+    trust: Trust | None = None,
+) -> Variant:
     """The variant of `commit` with the tree's configuration and compiler, made if it is not there; `trust` None: what `trust_in` says."""
     facts = lab.git.facts(commit)
     level = trust or trust_in(store, tree, facts)
-    key = key_at(build_key(facts.tree_hash, tree.kconfig, lab.kconfigs[tree.kconfig], tree.compiler, 0), level)
+    key = key_at(
+        build_key(facts.tree_hash, tree.kconfig, lab.kconfigs[tree.kconfig], tree.compiler, 0),
+        level,
+    )
     return store.add_variant(tree, facts, key, origin, trust=level)
 
 
 def trust_in(store: Store, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
     """How far a commit is trusted: as its tree is. One that was made here, out of a patch, is not, unless an operator vouches for it or did so before."""
-    if tree.trust == "untrusted" or (facts.made_here and not vouched and not store.is_trusted(tree.id, facts.commit)):
+    if tree.trust == "untrusted" or (
+        facts.made_here and not vouched and not store.is_trusted(tree.id, facts.commit)
+    ):
         return "untrusted"
     return "trusted"
 
 
 def in_layout(lab: Lab, store: Store, variant: Variant, layout: int) -> Variant:
     """The same code as `variant` laid out differently; layout 0 is `variant` itself."""
-    return variant if layout == variant.layout else _again(lab, store, variant, variant.kconfig, layout)
+    return (
+        variant
+        if layout == variant.layout
+        else _again(lab, store, variant, variant.kconfig, layout)
+    )
 
 
 def with_fragment(lab: Lab, store: Store, variant: Variant, fragment: str) -> Variant:
@@ -37,8 +53,17 @@ def with_fragment(lab: Lab, store: Store, variant: Variant, fragment: str) -> Va
 
 
 def _again(lab: Lab, store: Store, variant: Variant, kconfig: str, layout: int) -> Variant:
-    facts = CommitFacts(commit=variant.commit, tree_hash=variant.tree_hash, parents=(), subject=variant.subject, author=variant.author)
-    key = key_at(build_key(variant.tree_hash, kconfig, lab.kconfigs.text(kconfig), variant.compiler, layout), variant.trust)
+    facts = CommitFacts(
+        commit=variant.commit,
+        tree_hash=variant.tree_hash,
+        parents=(),
+        subject=variant.subject,
+        author=variant.author,
+    )
+    key = key_at(
+        build_key(variant.tree_hash, kconfig, lab.kconfigs.text(kconfig), variant.compiler, layout),
+        variant.trust,
+    )
     tree = replace(store.tree_by_id(variant.tree), kconfig=kconfig, compiler=variant.compiler)
     return store.add_variant(tree, facts, key, "branch", layout, variant.trust)
 

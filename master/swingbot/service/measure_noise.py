@@ -22,4 +22,10 @@ def measure_noise(lab: Lab, store: Store) -> None:
         for (unit_job, metric), (measured, since, until) in store.measured_boots(name).items():
             record = estimate(measured, paired=box.repeatable)
             if record.boot_mean.known or record.pair.known:
-                store.put_noise_record(name, unit_job, metric, replace(record, since=since.isoformat(), until=until.isoformat()), latest)
+                store.put_noise_record(
+                    name,
+                    unit_job,
+                    metric,
+                    replace(record, since=since.isoformat(), until=until.isoformat()),
+                    latest,
+                )

@@ -41,7 +41,17 @@ def file_report(
     return Filing(state=ruling.state, reason=ruling.reason, addressed=found, kind=kind)
 
 
-def _rule(lab: Lab, store: Store, kind: ReportClass, found: Addressed, headline: Row, *, shown: bool, unproven: str | None, alone: bool) -> Ruling:
+def _rule(
+    lab: Lab,
+    store: Store,
+    kind: ReportClass,
+    found: Addressed,
+    headline: Row,
+    *,
+    shown: bool,
+    unproven: str | None,
+    alone: bool,
+) -> Ruling:
     policy = lab.policies.mail
     suspicion = suspicion_of(lab, headline) if shown else None
     doubts = [
@@ -50,19 +60,37 @@ def _rule(lab: Lab, store: Store, kind: ReportClass, found: Addressed, headline:
         suspicion,
         _nobody(found) if found.nobody else None,
     ]
-    told_in_digest = shown and headline.verdict == "better" and policy.digest and not alone and suspicion is None
+    told_in_digest = (
+        shown and headline.verdict == "better" and policy.digest and not alone and suspicion is None
+    )
     record = store.class_record(kind)
-    return first_state(policy.release, kind, record, doubts=[doubt for doubt in doubts if doubt], told_in_digest=told_in_digest)
+    return first_state(
+        policy.release,
+        kind,
+        record,
+        doubts=[doubt for doubt in doubts if doubt],
+        told_in_digest=told_in_digest,
+    )
 
 
 def within(found: Addressed, thread: Sequence[str], operator: tuple[str, ...]) -> Addressed:
     """Those of the recipients who got the first mail of the thread; the operator where that is nobody."""
     known = {address.lower() for address in thread}
-    to, cc = (tuple(address for address in given if address.lower() in known) for given in (found.to, found.cc))
-    new = [address for address in (*found.to, *found.cc) if address.lower() not in known and address not in operator]
+    to, cc = (
+        tuple(address for address in given if address.lower() in known)
+        for given in (found.to, found.cc)
+    )
+    new = [
+        address
+        for address in (*found.to, *found.cc)
+        if address.lower() not in known and address not in operator
+    ]
     if not to:
         to, cc = operator, ()
-    left_out = (*found.left_out, *((address, "did not get the first mail of this thread") for address in new))
+    left_out = (
+        *found.left_out,
+        *((address, "did not get the first mail of this thread") for address in new),
+    )
     return replace(found, to=to, cc=cc, left_out=left_out, dry_run=found.dry_run or to == operator)
 
 
@@ -75,4 +103,10 @@ def suspicion_of(lab: Lab, headline: Row) -> str | None:
     """Why an improvement is too good to be true, for the moderator and for the mail; None where it is not."""
     if headline.verdict != "better":
         return None
-    return too_good(headline.unit_job, headline.metric, headline.better, headline.change_pct, lab.policies.mail.plausible)
+    return too_good(
+        headline.unit_job,
+        headline.metric,
+        headline.better,
+        headline.change_pct,
+        lab.policies.mail.plausible,
+    )

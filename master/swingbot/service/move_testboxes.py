@@ -27,11 +27,16 @@ def outcome_came(lab: Lab, store: Store, order: Order, status: str, reason: str 
     if status == "infra":
         _fail(lab, store, order.testbox, Failed(reason or "no reason was given"))
         return
-    box = store.move_box(order.testbox, Ended(status == "up", status.replace("_", " ") + (f": {reason}" if reason else "")))
+    box = store.move_box(
+        order.testbox,
+        Ended(status == "up", status.replace("_", " ") + (f": {reason}" if reason else "")),
+    )
     _bar_if_due(lab, store, box)
     most = _borne(lab, box.testbox)
     if most and box.down and box.down % most == 0:
-        order_anchor(store, box.testbox)  # so many kernels in a row did not come up: is it them, or the testbox?
+        order_anchor(
+            store, box.testbox
+        )  # so many kernels in a row did not come up: is it them, or the testbox?
 
 
 def gave_up(lab: Lab, store: Store, order: Order, reason: str, *, silent: bool) -> None:
@@ -76,4 +81,8 @@ def _bar_if_due(lab: Lab, store: Store, box: Box) -> None:
 
 
 def _borne(lab: Lab, testbox: str) -> int:
-    return failures_borne(lab.testboxes[testbox], lab.policies.boxes) if testbox in lab.testboxes else 0
+    return (
+        failures_borne(lab.testboxes[testbox], lab.policies.boxes)
+        if testbox in lab.testboxes
+        else 0
+    )

@@ -18,7 +18,16 @@ Row = Mapping[str, Any]
 MOST_IMAGE_BYTES: Final = 64 << 20  # both images together; bigger ones are left to build.sh
 _MOST_DOCUMENT: Final = 16 << 20  # of a record or a job's archive that is read whole
 # What of a report never changes once it is written: its state does, and the kit's bytes must not.
-_LASTING: Final = ("id", "incident", "kind", "revision", "message_id", "subject", "created_at", "size")
+_LASTING: Final = (
+    "id",
+    "incident",
+    "kind",
+    "revision",
+    "message_id",
+    "subject",
+    "created_at",
+    "size",
+)
 _SIDE_OF: Final[Mapping[str, Side]] = {"base": "parent", "head": "commit"}
 
 
@@ -62,7 +71,11 @@ class _Gathering:
         try:
             self.sources.open(told["sha256"]).close()
         except (FileNotFoundError, ArtifactError) as error:
-            lost = f"it was {error}" if isinstance(error, Gone) else "it is no longer in the artifact store"
+            lost = (
+                f"it was {error}"
+                if isinstance(error, Gone)
+                else "it is no longer in the artifact store"
+            )
             why = lost if isinstance(error, FileNotFoundError) else str(error)
             self.missing.append(f"{name} of {of}: {why} (sha256 {told['sha256']})")
             return None
@@ -90,20 +103,35 @@ def pack(sources: Sources, id: str, *, kernels: bool = True) -> Kit:
         raise NotFound(f"{report['id']} is a {report['kind']}: it rests on no boots of its own")
     incident = sources.incident(report["incident"])
     if not incident["comparison"]:
-        raise NotFound(f"{report['id']} cannot be reproduced yet: {report['incident']} has no boots of the culprit beside its parent")
+        raise NotFound(
+            f"{report['id']} cannot be reproduced yet: {report['incident']} has no boots of the culprit beside its parent"
+        )
     comparison = sources.comparison(incident["comparison"])
     headline = incident["bisection_list"][0]
     part = next((part for part in comparison["parts"] if _runs(part, headline)), None)
     if part is None:
-        raise NotFound(f"{report['id']} cannot be reproduced: {comparison['id']} has no boots of {headline['unit_job']} on {headline['testbox']}")
+        raise NotFound(
+            f"{report['id']} cannot be reproduced: {comparison['id']} has no boots of {headline['unit_job']} on {headline['testbox']}"
+        )
     return _kit(_Gathering(sources), report, incident, comparison, headline, part, kernels=kernels)
 
 
 def _runs(part: Row, headline: Row) -> bool:
-    return part["testbox"] == headline["testbox"] and any(job["name"] == headline["unit_job"] for job in part["unit_jobs"])
+    return part["testbox"] == headline["testbox"] and any(
+        job["name"] == headline["unit_job"] for job in part["unit_jobs"]
+    )
 
 
-def _kit(found: _Gathering, report: Row, incident: Row, comparison: Row, headline: Row, part: Row, *, kernels: bool) -> Kit:
+def _kit(
+    found: _Gathering,
+    report: Row,
+    incident: Row,
+    comparison: Row,
+    headline: Row,
+    part: Row,
+    *,
+    kernels: bool,
+) -> Kit:
     sources = found.sources
     jobs = [UnitJob.from_json(job) for job in part["unit_jobs"]]
     rows = [
@@ -118,7 +146,9 @@ def _kit(found: _Gathering, report: Row, incident: Row, comparison: Row, headlin
     tree = sources.tree(incident["tree"])
     patch, no_patch = sources.patch(incident["culprit"]["commit"])
     job_archive, programs = _job(found, rows, jobs)
-    sides = {side: _kernel(found, side, comparison[f"{name}_variant"]) for name, side in _SIDE_OF.items()}
+    sides = {
+        side: _kernel(found, side, comparison[f"{name}_variant"]) for name, side in _SIDE_OF.items()
+    }
     return Kit(
         report=report["id"],
         subject=report["subject"],
@@ -137,7 +167,10 @@ def _kit(found: _Gathering, report: Row, incident: Row, comparison: Row, headlin
         better=(row or {}).get("better"),
         change_pct=(row or {}).get("change_pct"),
         interval_pct=(row or {}).get("interval_pct"),
-        qemu_version=next((str(row["facts"]["qemu_version"]) for row in rows if row["facts"].get("qemu_version")), "unknown"),
+        qemu_version=next(
+            (str(row["facts"]["qemu_version"]) for row in rows if row["facts"].get("qemu_version")),
+            "unknown",
+        ),
         kernels=_images(found, sides) if kernels else _without_images(found, sides),
         boots=boots,
         rootfs=_rootfs(found, rows),
@@ -179,22 +212,44 @@ def _without_images(found: _Gathering, sides: Mapping[Side, Kernel]) -> Mapping[
 def _boot(found: _Gathering, row: Row, programs: Mapping[str, str]) -> Boot:
     argv: object = []
     if "qemu.json" in (row["files"] or {}):
-        argv = found.document(found.stored(row["files"], "qemu.json", f"boot {row['id']}"), f"qemu.json of boot {row['id']}")
+        argv = found.document(
+            found.stored(row["files"], "qemu.json", f"boot {row['id']}"),
+            f"qemu.json of boot {row['id']}",
+        )
     elif row["facts"].get("server_testbox"):
-        found.missing.append(f"QEMU's arguments of boot {row['id']}: it was of two machines with a wire, which these scripts do not make")
+        found.missing.append(
+            f"QEMU's arguments of boot {row['id']}: it was of two machines with a wire, which these scripts do not make"
+        )
     elif row["facts"].get("qemu_version"):
-        found.missing.append(f"QEMU's arguments of boot {row['id']}: it was made before they were kept")
+        found.missing.append(
+            f"QEMU's arguments of boot {row['id']}: it was made before they were kept"
+        )
     runs = [
-        Run(unit_job=run["unit_job"], number=run["number"], values=_own(run["samples"], programs.get(run["unit_job"], "")))
+        Run(
+            unit_job=run["unit_job"],
+            number=run["number"],
+            values=_own(run["samples"], programs.get(run["unit_job"], "")),
+        )
         for run in row["runs"]
         if run["status"] == "ok"
     ]
-    return Boot(id=row["id"], side=row["side"], k=row["k"], seconds=row["seconds"], qemu=_argv(argv), runs=[run for run in runs if run.values])
+    return Boot(
+        id=row["id"],
+        side=row["side"],
+        k=row["k"],
+        seconds=row["seconds"],
+        qemu=_argv(argv),
+        runs=[run for run in runs if run.values],
+    )
 
 
 def _own(samples: Mapping[str, Sequence[float]], program: str) -> dict[str, float]:
     """The program's own numbers, one a run; what monitors saw is not compared."""
-    return {metric: values[0] for metric, values in samples.items() if metric.startswith(f"{program}.") and len(values) == 1}
+    return {
+        metric: values[0]
+        for metric, values in samples.items()
+        if metric.startswith(f"{program}.") and len(values) == 1
+    }
 
 
 def _argv(told: object) -> tuple[str, ...]:
@@ -207,10 +262,16 @@ def _argv(told: object) -> tuple[str, ...]:
 def _same(rows: Sequence[Row], name: str) -> Mapping[str, Any] | None:
     """The files of a boot that has `name`; None where boots have different ones."""
     having = [row["files"] for row in rows if name in (row["files"] or {})]
-    return cast("Mapping[str, Any]", having[0]) if having and len({files[name]["sha256"] for files in having}) == 1 else None
+    return (
+        cast("Mapping[str, Any]", having[0])
+        if having and len({files[name]["sha256"] for files in having}) == 1
+        else None
+    )
 
 
-def _job(found: _Gathering, rows: Sequence[Row], jobs: Sequence[UnitJob]) -> tuple[Artifact | None, Mapping[str, bytes]]:
+def _job(
+    found: _Gathering, rows: Sequence[Row], jobs: Sequence[UnitJob]
+) -> tuple[Artifact | None, Mapping[str, bytes]]:
     """The job's archive, and its files to read: what ran, with what our programs have beside it."""
     files = {
         f"programs/{program}/{name}": content
@@ -219,24 +280,46 @@ def _job(found: _Gathering, rows: Sequence[Row], jobs: Sequence[UnitJob]) -> tup
     }
     having = _same(rows, "job.cpio")
     if having is None:
-        found.missing.append("job.cpio: the boots were made before it was kept, or did not all run the same")
+        found.missing.append(
+            "job.cpio: the boots were made before it was kept, or did not all run the same"
+        )
         return None, files
     artifact = found.stored(having, "job.cpio", "the boots")
     content = found.content(artifact) or b""
     try:
-        ran = {member.path.removeprefix("job/"): content[member.offset : member.offset + member.size] for member in newc.members(content)} if content else {}
+        ran = (
+            {
+                member.path.removeprefix("job/"): content[
+                    member.offset : member.offset + member.size
+                ]
+                for member in newc.members(content)
+            }
+            if content
+            else {}
+        )
     except newc.NotAnArchive as error:
         found.missing.append(f"job.cpio of the boots: {error}")
         return None, files
-    return artifact, {**files, **{path: text for path, text in ran.items() if ".." not in path and not path.startswith("/")}}
+    return artifact, {
+        **files,
+        **{
+            path: text
+            for path, text in ran.items()
+            if ".." not in path and not path.startswith("/")
+        },
+    }
 
 
 def _rootfs(found: _Gathering, rows: Sequence[Row]) -> Rootfs | None:
     having = _same(rows, "rootfs.json")
     if having is None:
-        found.missing.append("rootfs.cpio: the boots were made before it was kept, or did not all have the same")
+        found.missing.append(
+            "rootfs.cpio: the boots were made before it was kept, or did not all have the same"
+        )
         return None
-    record = found.document(found.stored(having, "rootfs.json", "the boots"), "rootfs.json of the boots")
+    record = found.document(
+        found.stored(having, "rootfs.json", "the boots"), "rootfs.json of the boots"
+    )
     try:
         return _read_rootfs(found, record)
     except (KeyError, TypeError, ValueError):
@@ -245,13 +328,30 @@ def _rootfs(found: _Gathering, rows: Sequence[Row]) -> Rootfs | None:
 
 
 def _read_rootfs(found: _Gathering, record: Any) -> Rootfs:
-    files = [(str(file["path"]), int(file["size"]), str(file["sha256"]), str(file.get("package") or "-")) for file in record["files"]]
+    files = [
+        (str(file["path"]), int(file["size"]), str(file["sha256"]), str(file.get("package") or "-"))
+        for file in record["files"]
+    ]
     left_out = [
-        LeftOut(path=file["path"], offset=int(file["left_out"]["offset"]), size=file["size"], sha256=file["sha256"], package=str(file.get("package")))
+        LeftOut(
+            path=file["path"],
+            offset=int(file["left_out"]["offset"]),
+            size=file["size"],
+            sha256=file["sha256"],
+            package=str(file.get("package")),
+        )
         for file in record["files"]
         if "left_out" in file
     ]
-    if any(not word.isprintable() or " " in word for path, _, sha256, _ in files for word in (path, sha256)):
+    if any(
+        not word.isprintable() or " " in word
+        for path, _, sha256, _ in files
+        for word in (path, sha256)
+    ):
         raise ValueError
-    archive = found.stored({"rootfs.cpio": {"sha256": record["archive"], "size": int(record["size"])}}, "rootfs.cpio", "the boots")
+    archive = found.stored(
+        {"rootfs.cpio": {"sha256": record["archive"], "size": int(record["size"])}},
+        "rootfs.cpio",
+        "the boots",
+    )
     return Rootfs(whole=str(record["whole"]), archive=archive, files=files, left_out=left_out)

@@ -9,7 +9,15 @@ from swingbot.service.ports import Lab, Store
 from swingbot.service.rebuild_kernels import build_again
 
 # Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
-PRIORITY: Final = {"asked": 50, "bisection": 40, "prove": 40, "attribute": 35, "gate": 32, "watch": 30, "anchor": 10}
+PRIORITY: Final = {
+    "asked": 50,
+    "bisection": 40,
+    "prove": 40,
+    "attribute": 35,
+    "gate": 32,
+    "watch": 30,
+    "anchor": 10,
+}
 
 
 def series_of(lab: Lab, testbox: str, asker: str) -> str:
@@ -19,10 +27,23 @@ def series_of(lab: Lab, testbox: str, asker: str) -> str:
 
 def series_for(lab: Lab, testbox: str, comparison: Comparison) -> str:
     """As `series_of`; boots of an anchor are never shared: that the same boot gives the same again is what they are for."""
-    return f"c{comparison.id}" if comparison.kind == "anchor" else series_of(lab, testbox, f"c{comparison.id}")
+    return (
+        f"c{comparison.id}"
+        if comparison.kind == "anchor"
+        else series_of(lab, testbox, f"c{comparison.id}")
+    )
 
 
-def want_boot(lab: Lab, store: Store, variant: Variant, key: BootKey, priority: int, *, comparison: int | None = None, bisection: int | None = None) -> None:
+def want_boot(
+    lab: Lab,
+    store: Store,
+    variant: Variant,
+    key: BootKey,
+    priority: int,
+    *,
+    comparison: int | None = None,
+    bisection: int | None = None,
+) -> None:
     """Ask for one boot and for the kernel it needs. Asking again changes nothing."""
     for order in (store.ensure_build(variant, priority), store.ensure_boot(key, variant, priority)):
         store.want(order.id, comparison=comparison, bisection=bisection)
@@ -41,7 +62,13 @@ def place_comparisons(lab: Lab, store: Store) -> None:
             for testbox, spec in comparison.parts:
                 for variant in (base, head) if step % 2 == 0 else (head, base):
                     series = series_for(lab, testbox, comparison)
-                    key = BootKey(build_key=variant.build_key, testbox=testbox, spec=spec, series=series, k=comparison.first_k + step)
+                    key = BootKey(
+                        build_key=variant.build_key,
+                        testbox=testbox,
+                        spec=spec,
+                        series=series,
+                        k=comparison.first_k + step,
+                    )
                     want_boot(lab, store, variant, key, priority, comparison=comparison.id)
         store.set_comparison(comparison.id, "running")
 
@@ -52,8 +79,15 @@ def settle_orders(lab: Lab, store: Store) -> None:
         store.set_order(order.id, "cancelled", "nobody wants it any more")
     orders = store.open_orders()
     builds = store.kernel_builds({order.build_key for order in orders})
-    pruned = {key: gone for key, build in builds.items() if build.image_sha256 and (gone := lab.artifacts.pruned(build.image_sha256))}
-    failed_builds = {order.build_key: order for order in store.orders_that_failed("build", {order.build_key for order in orders})}
+    pruned = {
+        key: gone
+        for key, build in builds.items()
+        if build.image_sha256 and (gone := lab.artifacts.pruned(build.image_sha256))
+    }
+    failed_builds = {
+        order.build_key: order
+        for order in store.orders_that_failed("build", {order.build_key for order in orders})
+    }
     for order in orders:
         if order.state == "running":
             continue
@@ -63,7 +97,11 @@ def settle_orders(lab: Lab, store: Store) -> None:
         elif build is None:
             lost = failed_builds.get(order.build_key)
             if lost is not None:
-                store.set_order(order.id, "failed", f"its kernel could not be built for reasons of the lab: {lost.reason}")
+                store.set_order(
+                    order.id,
+                    "failed",
+                    f"its kernel could not be built for reasons of the lab: {lost.reason}",
+                )
         elif build.image_sha256 is None:
             store.set_order(order.id, "failed", f"the kernel {build.trouble}")
         elif _known(store, order, build.image_sha256):
@@ -80,5 +118,10 @@ def _settle(store: Store, order: Order, state: str) -> None:
 
 
 def _known(store: Store, order: Order, image: str) -> bool:
-    assert order.testbox is not None and order.spec is not None and order.series is not None and order.k is not None
+    assert (
+        order.testbox is not None
+        and order.spec is not None
+        and order.series is not None
+        and order.k is not None
+    )
     return bool(store.boots(image, order.testbox, order.spec, order.series, [order.k]))

@@ -11,7 +11,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, Proven
-from swingbot.core.proof.gates import GATES, UNASKED, GateRow, Told, decided, doubted, spoken, within_budget
+from swingbot.core.proof.gates import (
+    GATES,
+    UNASKED,
+    GateRow,
+    Told,
+    decided,
+    doubted,
+    spoken,
+    within_budget,
+)
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import row_json, row_of
@@ -46,7 +55,9 @@ def open_gates(lab: Lab, store: Store) -> None:
         ask(lab, store, case_of(store, incident), lab.policies.proof_gates)
 
 
-def ask(lab: Lab, store: Store, case: Case, gates: Collection[str], *, limited: bool = True) -> None:
+def ask(
+    lab: Lab, store: Store, case: Case, gates: Collection[str], *, limited: bool = True
+) -> None:
     """Open `gates` of an incident, with fresh boots if they were opened before; `limited`: as far as the budget goes."""
     number, known = case.incident.id, {gate.gate: gate for gate in store.gates(case.incident.id)}
     planned: dict[str, tuple[Kernels, dict[str, float]]] = {}
@@ -59,9 +70,21 @@ def ask(lab: Lab, store: Store, case: Case, gates: Collection[str], *, limited: 
             store.put_gate(number, known[gate])
         else:
             boots = found.boots or first_boots(lab, case)
-            planned[gate] = (found, foresee(lab, store, (found.base, found.head), case.bisection.testbox, store.add_spec([found.job]), boots))
+            planned[gate] = (
+                found,
+                foresee(
+                    lab,
+                    store,
+                    (found.base, found.head),
+                    case.bisection.testbox,
+                    store.add_spec([found.job]),
+                    boots,
+                ),
+            )
     budget = lab.policies.proof_budget_seconds if limited else 0.0
-    unaffordable = within_budget({gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget)
+    unaffordable = within_budget(
+        {gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget
+    )
     for gate, (kernels, cost) in planned.items():
         row = replace(known[gate], foreseen=cost)
         if gate in unaffordable:
@@ -95,11 +118,21 @@ def extend_gates(lab: Lab, store: Store) -> None:
     """More boots for a gate whose first ones leave it open; before they are judged."""
     for case, row, comparison in _under_way(store):
         orders = store.wanted(comparison=comparison.id)
-        if row.gate == "executed" or comparison.status != "running" or not orders or any(order.state not in OVER for order in orders) or case.own is None:
+        if (
+            row.gate == "executed"
+            or comparison.status != "running"
+            or not orders
+            or any(order.state not in OVER for order in orders)
+            or case.own is None
+        ):
             continue
         most = MOST_REPEATABLE if lab.testboxes[case.bisection.testbox].repeatable else MOST_BOOTS
         seen = _seen(lab, store, case, comparison)
-        if seen is not None and comparison.boots < most and keeps(case.own, seen, turned=row.gate == "revert") == "unclear":
+        if (
+            seen is not None
+            and comparison.boots < most
+            and keeps(case.own, seen, turned=row.gate == "revert") == "unclear"
+        ):
             store.extend_comparison(comparison.id, min(most, 2 * comparison.boots))
 
 
@@ -108,7 +141,11 @@ def _under_way(store: Store) -> list[tuple[Case, GateRow, Comparison]]:
     for number in store.incidents_under_proof():
         incident = store.incident_under_proof(number)
         for row in store.gates(number):
-            comparison = store.comparison(row.comparison) if row.status == "running" and row.comparison is not None else None
+            comparison = (
+                store.comparison(row.comparison)
+                if row.status == "running" and row.comparison is not None
+                else None
+            )
             if incident is not None and comparison is not None:
                 found.append((case_of(store, incident), row, comparison))
     return found
@@ -116,15 +153,28 @@ def _under_way(store: Store) -> list[tuple[Case, GateRow, Comparison]]:
 
 def _seen(lab: Lab, store: Store, case: Case, comparison: Comparison) -> Effect | None:
     """The effect between the two kernels of a gate by the boots that are there; None where nothing can be said."""
-    builds = store.kernel_builds([key := store.variant(comparison.base).build_key, other := store.variant(comparison.head).build_key])
+    builds = store.kernel_builds(
+        [
+            key := store.variant(comparison.base).build_key,
+            other := store.variant(comparison.head).build_key,
+        ]
+    )
     images = [builds[each].image_sha256 for each in (key, other) if each in builds]
     if len(images) < 2 or None in images or case.job is None:
         return None
-    (testbox, spec), ks = comparison.parts[0], list(range(comparison.first_k, comparison.first_k + comparison.boots))
-    sides = [boots_of(store, str(image), testbox, spec, series_for(lab, testbox, comparison), ks)[0] for image in images]
+    (testbox, spec), ks = (
+        comparison.parts[0],
+        list(range(comparison.first_k, comparison.first_k + comparison.boots)),
+    )
+    sides = [
+        boots_of(store, str(image), testbox, spec, series_for(lab, testbox, comparison), ks)[0]
+        for image in images
+    ]
     rule = rule_of(lab.testboxes[testbox], metric_of(lab, case.bisection.metric), case.job)
     wanted = (case.bisection.unit_job, case.bisection.metric)
-    return effect_of(row_json(compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule), rule))
+    return effect_of(
+        row_json(compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule), rule)
+    )
 
 
 def judge_gates(lab: Lab, store: Store) -> None:
@@ -154,12 +204,33 @@ def _judged(lab: Lab, store: Store, case: Case, row: GateRow) -> Told | None:
         if row.age_seconds <= lab.policies.proof_deadline_seconds:
             return None
         store.set_comparison(comparison.id, "cancelled", "the time for proof was over")
-        return Told(status="not run", reason=f"not over after {spoken(lab.policies.proof_deadline_seconds)}")
+        return Told(
+            status="not run", reason=f"not over after {spoken(lab.policies.proof_deadline_seconds)}"
+        )
     if comparison.status != "done":
-        return Told(status="not run", reason=store.comparison_reason(comparison.id) or f"its comparison was {comparison.status}")
-    if row.gate == "revert" and (tip := _gate(store, case, "tip")) is not None and tip.status != "pass":
-        return None if tip.status == "running" else Told(status="not run", reason="the change was not found at the tip: there is nothing to give back")
-    return traced(lab, store, comparison) if row.gate == "executed" else _of_rows(store, case, row, comparison)
+        return Told(
+            status="not run",
+            reason=store.comparison_reason(comparison.id)
+            or f"its comparison was {comparison.status}",
+        )
+    if (
+        row.gate == "revert"
+        and (tip := _gate(store, case, "tip")) is not None
+        and tip.status != "pass"
+    ):
+        return (
+            None
+            if tip.status == "running"
+            else Told(
+                status="not run",
+                reason="the change was not found at the tip: there is nothing to give back",
+            )
+        )
+    return (
+        traced(lab, store, comparison)
+        if row.gate == "executed"
+        else _of_rows(store, case, row, comparison)
+    )
 
 
 def _gate(store: Store, case: Case, name: str) -> GateRow | None:
@@ -169,22 +240,34 @@ def _gate(store: Store, case: Case, name: str) -> GateRow | None:
 def _of_rows(store: Store, case: Case, row: GateRow, comparison: Comparison) -> Told:
     own = case.own
     if own is None:
-        return Told(status="fail" if row.gate == "reproduced" else "not run", reason="fresh boots of commit and parent do not show it")
+        return Told(
+            status="fail" if row.gate == "reproduced" else "not run",
+            reason="fresh boots of commit and parent do not show it",
+        )
     if row.gate in ("reproduced", "layout") and _same_images(store, case, comparison):
         return Told(status="not run", reason="the other build gave the same image, byte for byte")
     seen = row_of(store.rows(comparison.id), case.bisection.key)
     effect = effect_of(seen)
     if seen is None or effect is None:
-        return Told(status="not run", reason=str((seen or {}).get("reason") or "no run gave a result"))
+        return Told(
+            status="not run", reason=str((seen or {}).get("reason") or "no run gave a result")
+        )
     better = seen.get("better")
     return told(own, effect, better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
 
 
 def _same_images(store: Store, case: Case, comparison: Comparison) -> bool:
     """Whether building once more gave what was there: that proves nothing."""
-    pairs = ((case.parent, store.variant(comparison.base)), (case.culprit, store.variant(comparison.head)))
+    pairs = (
+        (case.parent, store.variant(comparison.base)),
+        (case.culprit, store.variant(comparison.head)),
+    )
     builds = store.kernel_builds([variant.build_key for pair in pairs for variant in pair])
-    images: list[Any] = [builds[variant.build_key].image_sha256 if variant.build_key in builds else None for pair in pairs for variant in pair]
+    images: list[Any] = [
+        builds[variant.build_key].image_sha256 if variant.build_key in builds else None
+        for pair in pairs
+        for variant in pair
+    ]
     return bool(images[0] == images[1] and images[2] == images[3])
 
 
@@ -197,10 +280,22 @@ def _doubt(store: Store, incident: Proven) -> None:
             store.replace_incident_comparison(incident.id, old.id, before)
         return
     key = f"doubted:{old.id}"
-    if not doubted(gates) or not decided(gates) or old.status != "done" or store.comparison_of_request(key) is not None:
+    if (
+        not doubted(gates)
+        or not decided(gates)
+        or old.status != "done"
+        or store.comparison_of_request(key) is not None
+    ):
         return
     fresh = store.add_comparison(
-        kind="attribute", tree=incident.tree, base=old.base, head=old.head, boots=2 * old.boots, parts=old.parts, first_k=FRESH_K, request_key=key
+        kind="attribute",
+        tree=incident.tree,
+        base=old.base,
+        head=old.head,
+        boots=2 * old.boots,
+        parts=old.parts,
+        first_k=FRESH_K,
+        request_key=key,
     )
     store.replace_incident_comparison(incident.id, old.id, fresh)
     for row in gates:

@@ -15,7 +15,17 @@ from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import layout_sd, pair_prior
 from swingbot.core.plan.screen import boots_to_extend
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.evidence import MAX_PAIRS, MIN_PAIRS, MIN_PAIRS_REPEATABLE, Decision, Gate, PairPrior, sequential, threshold, wanted
+from swingbot.core.stats.evidence import (
+    MAX_PAIRS,
+    MIN_PAIRS,
+    MIN_PAIRS_REPEATABLE,
+    Decision,
+    Gate,
+    PairPrior,
+    sequential,
+    threshold,
+    wanted,
+)
 from swingbot.service.boot_anchors import order_anchor
 from swingbot.service.gather_differences import differences_of
 from swingbot.service.judge_comparisons import OVER, boots_of, metric_of, rule_of
@@ -28,20 +38,28 @@ ROUND: Final = 2
 ROUND_REPEATABLE: Final = 1
 # Boots that did not come up make no pair; so many more are tried before the swing is given up.
 SPARE: Final = 4
-RENEWED_K: Final = 60  # beyond this k a testbox whose facts still differ is left as it is, and its rows say so
+RENEWED_K: Final = (
+    60  # beyond this k a testbox whose facts still differ is left as it is, and its rows say so
+)
 _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 
 
 def prove_swings(lab: Lab, store: Store) -> None:
     """For each comparison with suspected swings and nothing under way: pairs for the strongest. The others wait, for one commit mostly explains them."""
     suspected = store.swings("suspected")
-    busy = {s.comparison for s in store.swings("open", "bisecting")} | {s.comparison for s in suspected if s.proof is not None}
+    busy = {s.comparison for s in store.swings("open", "bisecting")} | {
+        s.comparison for s in suspected if s.proof is not None
+    }
     busy |= set(store.comparisons_being_attributed())
     for number in sorted({s.comparison for s in suspected} - busy):
         swings = {(s.testbox, s.unit_job, s.metric): s for s in suspected if s.comparison == number}
         rows = {(r["testbox"], r["unit_job"], r["metric"]): r for r in store.rows(number)}
-        first = plan.strongest([{**rows[key], "change_pct": swing.change_pct} for key, swing in swings.items()])
-        _open(lab, store, swings[first["testbox"], first["unit_job"], first["metric"]], first["spec"])
+        first = plan.strongest(
+            [{**rows[key], "change_pct": swing.change_pct} for key, swing in swings.items()]
+        )
+        _open(
+            lab, store, swings[first["testbox"], first["unit_job"], first["metric"]], first["spec"]
+        )
 
 
 def _open(lab: Lab, store: Store, swing: Swing, spec: str) -> None:
@@ -69,7 +87,11 @@ def extend_comparisons(lab: Lab, store: Store) -> None:
     swings = {swing.proof: swing for swing in store.swings("suspected")}
     for comparison in store.comparisons_under_proof():
         orders = store.wanted(comparison=comparison.id)
-        if not orders or any(order.state not in OVER for order in orders) or _images(store, comparison) is None:
+        if (
+            not orders
+            or any(order.state not in OVER for order in orders)
+            or _images(store, comparison) is None
+        ):
             continue
         if _stale(lab, store, comparison):
             store.renew_comparison(comparison.id, comparison.first_k + comparison.boots)
@@ -102,13 +124,22 @@ def _stale(lab: Lab, store: Store, comparison: Comparison) -> bool:
         return False
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes[box].repeatable]
-    return any(differences_of(store, images, lab.testboxes[box], spec, series_of(lab, box, ""), ks).must is not None for box, spec in shared)
+    return any(
+        differences_of(store, images, lab.testboxes[box], spec, series_of(lab, box, ""), ks).must
+        is not None
+        for box, spec in shared
+    )
 
 
 def _boots_of_proof(lab: Lab, store: Store, comparison: Comparison, swing: Swing) -> int | None:
-    if decide(lab, store, comparison, swing).answer != "more" or comparison.boots >= MAX_PAIRS + SPARE:
+    if (
+        decide(lab, store, comparison, swing).answer != "more"
+        or comparison.boots >= MAX_PAIRS + SPARE
+    ):
         return None
-    return comparison.boots + (ROUND_REPEATABLE if lab.testboxes[swing.testbox].repeatable else ROUND)
+    return comparison.boots + (
+        ROUND_REPEATABLE if lab.testboxes[swing.testbox].repeatable else ROUND
+    )
 
 
 def _boots_of_tip(lab: Lab, store: Store, comparison: Comparison) -> int | None:
@@ -126,7 +157,10 @@ def _boots_of_tip(lab: Lab, store: Store, comparison: Comparison) -> int | None:
                 row = compare(base, head, rule)
                 if row.verdict == "unclear":
                     least = math.log1p(rule.min_effect_pct / 100.0)
-                    wish = max(wish, boots_to_extend(comparison.boots, row.more_boots, row.effect, least) or 0)
+                    wish = max(
+                        wish,
+                        boots_to_extend(comparison.boots, row.more_boots, row.effect, least) or 0,
+                    )
     return wish or None
 
 
@@ -135,20 +169,33 @@ def decide(lab: Lab, store: Store, proof: Comparison, swing: Swing) -> Decision:
     (testbox, spec), images = proof.parts[0], _images(store, proof)
     (job,) = store.spec(spec)
     if images is None:
-        return Decision(answer="reject", bf=0.0, pairs=0, mean=0.0, reason="the two kernel images are identical byte for byte")
+        return Decision(
+            answer="reject",
+            bf=0.0,
+            pairs=0,
+            mean=0.0,
+            reason="the two kernel images are identical byte for byte",
+        )
     ks = list(range(proof.first_k, proof.first_k + proof.boots))
     series, key = series_of(lab, testbox, f"c{proof.id}"), (swing.unit_job, swing.metric)
     sides = [boots_of(store, image, testbox, spec, series, ks)[0].get(key, []) for image in images]
     rule = rule_of(lab.testboxes[testbox], metric_of(lab, swing.metric), job)
-    return sequential(plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, store, swing, job))
+    return sequential(
+        plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, store, swing, job)
+    )
 
 
 def gate_of(lab: Lab, store: Store, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
     """What is known of the noise, and the evidence that the swing needs among the benchmark metrics of its head."""
     box, metric = lab.testboxes[swing.testbox], metric_of(lab, swing.metric)
-    rule, record = rule_of(box, metric, job), store.noise_record(swing.testbox, swing.unit_job, swing.metric)
+    rule, record = (
+        rule_of(box, metric, job),
+        store.noise_record(swing.testbox, swing.unit_job, swing.metric),
+    )
     metrics = sum(bool(row.get("headline")) for row in store.rows(swing.comparison))
-    accepted = sum(s.comparison == swing.comparison and s.proof is not None for s in store.swings(*_ACCEPTED))
+    accepted = sum(
+        s.comparison == swing.comparison and s.proof is not None for s in store.swings(*_ACCEPTED)
+    )
     side: Literal[-1, 1] = 1 if swing.change_pct > 0 else -1
     return pair_prior(record, box.repeatable), Gate(
         threshold=threshold(metrics, accepted),
@@ -166,11 +213,18 @@ def weigh_swings(lab: Lab, store: Store) -> None:
         if proof is None or proof.status in ("waiting", "running"):
             continue
         if proof.status != "done":
-            store.weigh_swing(swing.id, "not_found", {"answer": "none", "reason": f"c{proof.id}, its pairs of boots, is {proof.status}"})
+            store.weigh_swing(
+                swing.id,
+                "not_found",
+                {"answer": "none", "reason": f"c{proof.id}, its pairs of boots, is {proof.status}"},
+            )
             continue
         found = decide(lab, store, proof, swing)
         (job,) = store.spec(proof.parts[0][1])
-        told = dataclasses.asdict(found) | {"wanted": wanted(*gate_of(lab, store, swing, job)), "bf": min(found.bf, 1e12)}
+        told = dataclasses.asdict(found) | {
+            "wanted": wanted(*gate_of(lab, store, swing, job)),
+            "bf": min(found.bf, 1e12),
+        }
         if found.answer == "accept":
             store.weigh_swing(swing.id, "open", told, 100.0 * math.expm1(found.mean))
         else:
@@ -182,5 +236,11 @@ def weigh_swings(lab: Lab, store: Store) -> None:
 def _why(swing: Swing, found: Decision) -> dict[str, str]:
     """A shift that is there against the history and gone side by side is the testbox's."""
     if swing.source == "history" and found.answer == "reject":
-        return {"reason": f"the testbox moved, not the kernel: base and tip side by side show no such change; {found.reason}"}
-    return {"reason": found.reason if found.answer == "reject" else f"too few pairs came up; {found.reason}"}
+        return {
+            "reason": f"the testbox moved, not the kernel: base and tip side by side show no such change; {found.reason}"
+        }
+    return {
+        "reason": found.reason
+        if found.answer == "reject"
+        else f"too few pairs came up; {found.reason}"
+    }

@@ -38,10 +38,24 @@ def readdress(lab: Lab, case: Case) -> Readdressed:
     found = recipients_of(lab, case.tree, case.commit, case.author)
     old = message_from_bytes(case.message, policy=policy.compat32)
     references = tuple(str(old.get("References", "")).split())
-    mail = Mail(subject=case.subject, body=case.body, in_reply_to=str(old.get("In-Reply-To", "")).strip(), references=references)
+    mail = Mail(
+        subject=case.subject,
+        body=case.body,
+        in_reply_to=str(old.get("In-Reply-To", "")).strip(),
+        references=references,
+    )
     written = _date(old.get("Date")) or lab.now()
     policies = lab.policies
-    message = encode(mail, policies.sender, found.to, found.cc, case.message_id, written, report=case.report, list_id=policies.mail.list_id)
+    message = encode(
+        mail,
+        policies.sender,
+        found.to,
+        found.cc,
+        case.message_id,
+        written,
+        report=case.report,
+        list_id=policies.mail.list_id,
+    )
     return Readdressed(addressed=found, message=message)
 
 

@@ -11,12 +11,18 @@ def build_again(lab: Lab, store: Store, boot: Order, pruned: Pruned) -> None:
     """Let a boot order wait for its kernel to be built once more; it fails if that was tried since the kernel was pruned."""
     build = store.build_order(boot.build_key)
     if build is None:
-        store.set_order(boot.id, "failed", f"its kernel was {pruned.why}, and there is no order that built it")
+        store.set_order(
+            boot.id, "failed", f"its kernel was {pruned.why}, and there is no order that built it"
+        )
         return
     made, ago, _ = store.attempts_made(build.id)
     if build.state not in ("waiting", "ready", "running"):
         if made and ago < (lab.now() - pruned.at).total_seconds():
-            how = f"it could not be built again: {build.reason}" if build.state == "failed" else "building it again did not give the same image"
+            how = (
+                f"it could not be built again: {build.reason}"
+                if build.state == "failed"
+                else "building it again did not give the same image"
+            )
             store.set_order(boot.id, "failed", f"its kernel was {pruned.why}; {how}")
             return
         store.reopen_order(build.id, budget=made + 3)

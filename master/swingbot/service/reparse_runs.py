@@ -48,7 +48,9 @@ class Reparsed:
     metrics: dict[str, Counter[str]] = field(default_factory=dict)  # metric -> added, gone, changed
     statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
     told: list[RunChange] = field(default_factory=list)  # the first MOST_TOLD
-    unreadable: list[tuple[int, str]] = field(default_factory=list)  # (boot, why); the first MOST_TOLD
+    unreadable: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # (boot, why); the first MOST_TOLD
     lost: int = 0  # boots that cannot be read; they keep what they have
     comparisons: list[int] = field(default_factory=list)
     bisections: list[int] = field(default_factory=list)
@@ -69,7 +71,12 @@ class Reparsed:
 
 
 def reparse(
-    lab: Lab, *, program: str | None = None, dry_run: bool = False, again: bool = False, tell: Callable[[Reparsed], None] = lambda done: None
+    lab: Lab,
+    *,
+    program: str | None = None,
+    dry_run: bool = False,
+    again: bool = False,
+    tell: Callable[[Reparsed], None] = lambda done: None,
 ) -> Reparsed:
     """Read the raw results of every boot, or of those that ran `program` (a monitor: of all), with today's parsers.
 
@@ -77,7 +84,9 @@ def reparse(
     Raises RequestError for a program that is not there.
     """
     if program is not None and program not in lab.programs:
-        raise RequestError(f"there is no program {program!r}; known are {', '.join(sorted(lab.programs))}")
+        raise RequestError(
+            f"there is no program {program!r}; known are {', '.join(sorted(lab.programs))}"
+        )
     of = program if program is not None and lab.programs[program].kind == "benchmark" else None
     with lab.transaction("count boots to read again") as store:
         done = Reparsed(total=store.count_boots_with_results(of))
@@ -107,10 +116,27 @@ def _boots(lab: Lab, program: str | None) -> Iterator[StoredBoot]:
         after = found[-1].id
 
 
-def _reread(lab: Lab, store: Store, boot: StoredBoot, program: str | None, done: Reparsed, *, dry_run: bool, again: bool) -> None:
-    spec = [job for job in store.spec(boot.spec) if job.program in lab.programs and program in (None, job.program)]
+def _reread(
+    lab: Lab,
+    store: Store,
+    boot: StoredBoot,
+    program: str | None,
+    done: Reparsed,
+    *,
+    dry_run: bool,
+    again: bool,
+) -> None:
+    spec = [
+        job
+        for job in store.spec(boot.spec)
+        if job.program in lab.programs and program in (None, job.program)
+    ]
     parsers = {job.name: lab.parsers[job.program] for job in spec}
-    stored = {(run.unit_job, run.number): run for run in store.stored_runs(boot.id, lock=not dry_run) if run.unit_job in parsers}
+    stored = {
+        (run.unit_job, run.number): run
+        for run in store.stored_runs(boot.id, lock=not dry_run)
+        if run.unit_job in parsers
+    }
     wanted = [job for job in spec if again or _is_old(job, stored, parsers[job.name])]
     done.current += sum(len(job.numbers) for job in spec) - sum(len(job.numbers) for job in wanted)
     if not wanted:
@@ -121,10 +147,22 @@ def _reread(lab: Lab, store: Store, boot: StoredBoot, program: str | None, done:
         done.note_unreadable(boot.id, f"results.tar was {error}")
         return
     except (FileNotFoundError, ArtifactError) as error:
-        done.note_unreadable(boot.id, str(error) if isinstance(error, ArtifactError) else f"results.tar is not in the artifact store (sha256 {boot.results})")
+        done.note_unreadable(
+            boot.id,
+            str(error)
+            if isinstance(error, ArtifactError)
+            else f"results.tar is not in the artifact store (sha256 {boot.results})",
+        )
         return
     done.runs += len(runs)
-    _add_new(store, boot.id, [run for run in runs if (run.unit_job, run.number) not in stored], parsers, done, dry_run=dry_run)
+    _add_new(
+        store,
+        boot.id,
+        [run for run in runs if (run.unit_job, run.number) not in stored],
+        parsers,
+        done,
+        dry_run=dry_run,
+    )
     for run in runs:
         if (old := stored.get((run.unit_job, run.number))) is not None:
             _replace(store, boot.id, old, run, parsers[run.unit_job], done, dry_run=dry_run)
@@ -132,22 +170,56 @@ def _reread(lab: Lab, store: Store, boot: StoredBoot, program: str | None, done:
 
 def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str) -> bool:
     """Whether any run of it was read by another parser than today's, or by none."""
-    return any((run := stored.get((job.name, number))) is None or run.parser != parser for number in job.numbers)
+    return any(
+        (run := stored.get((job.name, number))) is None or run.parser != parser
+        for number in job.numbers
+    )
 
 
-def _add_new(store: Store, boot: int, runs: Sequence[ParsedRun], parsers: dict[str, str], done: Reparsed, *, dry_run: bool) -> None:
+def _add_new(
+    store: Store,
+    boot: int,
+    runs: Sequence[ParsedRun],
+    parsers: dict[str, str],
+    done: Reparsed,
+    *,
+    dry_run: bool,
+) -> None:
     if not runs:
         return
     done.new += len(runs)
     for run in runs:
-        done.note(RunChange(boot, run.unit_job, run.number, "not remembered", run.status, run.reason, changes({}, run.samples)))
+        done.note(
+            RunChange(
+                boot,
+                run.unit_job,
+                run.number,
+                "not remembered",
+                run.status,
+                run.reason,
+                changes({}, run.samples),
+            )
+        )
     if not dry_run:
         store.add_runs(boot, runs, parsers)
 
 
-def _replace(store: Store, boot: int, old: StoredRun, new: ParsedRun, parser: str, done: Reparsed, *, dry_run: bool) -> None:
+def _replace(
+    store: Store,
+    boot: int,
+    old: StoredRun,
+    new: ParsedRun,
+    parser: str,
+    done: Reparsed,
+    *,
+    dry_run: bool,
+) -> None:
     differences = changes(old.samples, new.samples)
     if differences or old.status != new.status or old.reason != new.reason:
-        done.note(RunChange(boot, new.unit_job, new.number, old.status, new.status, new.reason, differences))
+        done.note(
+            RunChange(
+                boot, new.unit_job, new.number, old.status, new.status, new.reason, differences
+            )
+        )
     if not dry_run:
         store.replace_run(old, new, parser, differences)

@@ -37,21 +37,44 @@ def gates_of(store: Store, incident: int) -> list[GateRow]:
 
 def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
     """Those that have an answer, in the words of a mail."""
-    return tuple(Gate(name=gate.gate, status=gate.status, reason=in_short(gate)) for gate in gates if gate.status != "running")
+    return tuple(
+        Gate(name=gate.gate, status=gate.status, reason=in_short(gate))
+        for gate in gates
+        if gate.status != "running"
+    )
 
 
-def clues_of(store: Store, headline: Row, rows: Sequence[Row], gates: Sequence[GateRow]) -> tuple[Clue, ...]:
+def clues_of(
+    store: Store, headline: Row, rows: Sequence[Row], gates: Sequence[GateRow]
+) -> tuple[Clue, ...]:
     """Counters and sizes that go with the change in every pair of kernels that was measured."""
-    known = [gate for gate in gates if gate.status == "pass" and gate.gate != "executed"]  # hooks change every counter
-    pairs = [Pair(rows=store.rows(gate.comparison), turned=gate.gate == "revert") for gate in known if gate.comparison is not None]
+    known = [
+        gate for gate in gates if gate.status == "pass" and gate.gate != "executed"
+    ]  # hooks change every counter
+    pairs = [
+        Pair(rows=store.rows(gate.comparison), turned=gate.gate == "revert")
+        for gate in known
+        if gate.comparison is not None
+    ]
     return clues(headline, rows, pairs, next((gate for gate in gates if gate.gate == "code"), None))
 
 
 def not_checked(gates: Sequence[GateRow], headline: Row) -> tuple[str, ...]:
     """What nobody looked at: gates without an answer, and real hardware where the testbox is emulated."""
     known = {gate.gate: gate.status for gate in gates}
-    emulated = ["real hardware: the testbox is emulated"] if str(headline["label"]).startswith("emulated") else []
-    return (*emulated, *(words for name, words in _UNCHECKED.items() if known.get(name, "not run") in ("not run", "running")))
+    emulated = (
+        ["real hardware: the testbox is emulated"]
+        if str(headline["label"]).startswith("emulated")
+        else []
+    )
+    return (
+        *emulated,
+        *(
+            words
+            for name, words in _UNCHECKED.items()
+            if known.get(name, "not run") in ("not run", "running")
+        ),
+    )
 
 
 def merged(lab: Lab, tree: Tree) -> bool | None:

@@ -43,12 +43,30 @@ def request_comparison(
     except GitError as error:
         raise RequestError(str(error)) from None
     if base_commit == head_commit:
-        raise RequestError(f"{base} and {head} are the same commit {base_commit[:12]}; there is nothing to compare")
+        raise RequestError(
+            f"{base} and {head} are the same commit {base_commit[:12]}; there is nothing to compare"
+        )
     with lab.transaction("request comparison") as store:
-        sides = [trust_in(store, tree, lab.git.facts(commit), vouched=trusted) for commit in (base_commit, head_commit)]
-        boxes = pick_testboxes(lab, testboxes or tree.testboxes, least(sides), asked=bool(testboxes))
+        sides = [
+            trust_in(store, tree, lab.git.facts(commit), vouched=trusted)
+            for commit in (base_commit, head_commit)
+        ]
+        boxes = pick_testboxes(
+            lab, testboxes or tree.testboxes, least(sides), asked=bool(testboxes)
+        )
         parts = resolve_parts(lab, store, job_files or tree.job_files, boxes, overrides)
-        wish = json.dumps([tree.id, base_commit, head_commit, tree.kconfig, tree.compiler, sorted(parts), boots, *(["vouched"] if trusted else [])])
+        wish = json.dumps(
+            [
+                tree.id,
+                base_commit,
+                head_commit,
+                tree.kconfig,
+                tree.compiler,
+                sorted(parts),
+                boots,
+                *(["vouched"] if trusted else []),
+            ]
+        )
         key = f"asked:{hashlib.sha256(wish.encode()).hexdigest()}"
         there = store.comparison_of_request(key)
         if there is not None and there.status not in ("failed", "cancelled"):
@@ -59,7 +77,9 @@ def request_comparison(
             kind="asked",
             tree=tree.id,
             base=variant_of(lab, store, tree, base_commit, "request", sides[0]).id,
-            head=variant_of(lab, store, tree, head_commit, "patch" if patches else "request", sides[1]).id,
+            head=variant_of(
+                lab, store, tree, head_commit, "patch" if patches else "request", sides[1]
+            ).id,
             boots=boots or DEFAULT_BOOTS,
             parts=parts,
             request_key=key,
@@ -70,7 +90,9 @@ def known_tree(lab: Lab, name: str) -> Tree:
     with lab.transaction("read tree") as store:
         tree = store.tree(name)
     if tree is None:
-        raise RequestError(f"there is no tree {name!r}; `swingbot tree list` shows those there are, `swingbot tree add` makes one")
+        raise RequestError(
+            f"there is no tree {name!r}; `swingbot tree list` shows those there are, `swingbot tree add` makes one"
+        )
     return tree
 
 

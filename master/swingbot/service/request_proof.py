@@ -38,8 +38,17 @@ def _cost(lab: Lab, store: Store, case: Case, gate: str) -> GateCost:
     if isinstance(found, Told):
         return GateCost(gate=gate, answer=f"{found.status}: {found.reason}")
     boots = found.boots or first_boots(lab, case)
-    cost = foresee(lab, store, (found.base, found.head), case.bisection.testbox, store.add_spec([found.job]), boots)
-    return GateCost(gate=gate, builds=int(cost["builds"]), boots=int(cost["boots"]), seconds=cost["seconds"])
+    cost = foresee(
+        lab,
+        store,
+        (found.base, found.head),
+        case.bisection.testbox,
+        store.add_spec([found.job]),
+        boots,
+    )
+    return GateCost(
+        gate=gate, builds=int(cost["builds"]), boots=int(cost["boots"]), seconds=cost["seconds"]
+    )
 
 
 def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
@@ -50,12 +59,21 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     """
     wanted = _known(gates) or lab.policies.proof_gates
     with lab.transaction("prove again") as store:
-        if store.incident_under_proof(number) is None and measure_when_asked(lab, store, number) is not None:
+        if (
+            store.incident_under_proof(number) is None
+            and measure_when_asked(lab, store, number) is not None
+        ):
             return []
         case = _case(store, number)
-        busy = [gate.gate for gate in store.gates(number) if gate.status == "running" and gate.gate in wanted]
+        busy = [
+            gate.gate
+            for gate in store.gates(number)
+            if gate.status == "running" and gate.gate in wanted
+        ]
         if busy:
-            raise RequestError(f"{', '.join(busy)} of {ids.show('incident', number)} is under way; wait for it, or name other gates with --gate")
+            raise RequestError(
+                f"{', '.join(busy)} of {ids.show('incident', number)} is under way; wait for it, or name other gates with --gate"
+            )
         ask(lab, store, case, wanted, limited=False)
         return gates_of(store, number)
 
@@ -71,7 +89,11 @@ def _case(store: Store, number: int) -> Case:
     """The incident, once it is measured against its parent."""
     incident, shown = store.incident_under_proof(number), ids.show("incident", number)
     if incident is None:
-        raise RequestError(f"there is no incident {shown} that was measured against its parent; `swingbot list incidents` shows those there are")
+        raise RequestError(
+            f"there is no incident {shown} that was measured against its parent; `swingbot list incidents` shows those there are"
+        )
     if store.is_open(incident.comparison.id):
-        raise RequestError(f"{shown} is being measured against its parent ({ids.show('comparison', incident.comparison.id)}); its gates open after that")
+        raise RequestError(
+            f"{shown} is being measured against its parent ({ids.show('comparison', incident.comparison.id)}); its gates open after that"
+        )
     return case_of(store, incident)

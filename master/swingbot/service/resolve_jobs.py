@@ -12,7 +12,9 @@ from swingbot_jobs.job import JobError
 from swingbot_jobs.trust import Trust, accepted
 
 
-def pick_testboxes(lab: Lab, names: Sequence[str], trust: Trust = "trusted", *, asked: bool = True) -> list[str]:
+def pick_testboxes(
+    lab: Lab, names: Sequence[str], trust: Trust = "trusted", *, asked: bool = True
+) -> list[str]:
     """Testboxes by name, or all of a tbox_group; the default one where nothing is named. Raises RequestError.
 
     For kernels that are not `trust`ed: those that accept them. One that does not is left out of a group and of what nobody `asked` for
@@ -20,9 +22,15 @@ def pick_testboxes(lab: Lab, names: Sequence[str], trust: Trust = "trusted", *, 
     """
     picked: list[str] = []
     for name in names or [lab.policies.watch_testbox]:
-        found = [name] if name in lab.testboxes else sorted(box.name for box in lab.testboxes.values() if box.tbox_group == name)
+        found = (
+            [name]
+            if name in lab.testboxes
+            else sorted(box.name for box in lab.testboxes.values() if box.tbox_group == name)
+        )
         if not found:
-            raise RequestError(f"there is no testbox or group {name!r}; known are {', '.join(sorted(lab.testboxes))}")
+            raise RequestError(
+                f"there is no testbox or group {name!r}; known are {', '.join(sorted(lab.testboxes))}"
+            )
         fitting = [box for box in found if accepted(trust, lab.testboxes[box].accepts)]
         if asked and name in found and not fitting and name in names:
             raise RequestError(_refused(lab, name))
@@ -33,28 +41,44 @@ def pick_testboxes(lab: Lab, names: Sequence[str], trust: Trust = "trusted", *, 
 
 
 def _refused(lab: Lab, names: str) -> str:
-    willing = ", ".join(sorted(box.name for box in lab.testboxes.values() if box.accepts == "untrusted"))
+    willing = ", ".join(
+        sorted(box.name for box in lab.testboxes.values() if box.accepts == "untrusted")
+    )
     return (
         f"{names} takes trusted kernels only, and this one is not trusted: it comes from a patch or an untrusted tree. "
         f"Testboxes that accept such: {willing or 'none (a testbox file says `accepts: untrusted`)'}; or an operator vouches for it with --trusted"
     )
 
 
-def resolve_parts(lab: Lab, store: Store, job_files: Sequence[JobFile], testboxes: Sequence[str], overrides: Mapping[str, str]) -> list[tuple[str, str]]:
+def resolve_parts(
+    lab: Lab,
+    store: Store,
+    job_files: Sequence[JobFile],
+    testboxes: Sequence[str],
+    overrides: Mapping[str, str],
+) -> list[tuple[str, str]]:
     """(testbox, spec) for each testbox: one boot runs the unit jobs of all files. Raises RequestError with file and line."""
     parts = []
     for name in testboxes:
         unit_jobs = []
         for file in job_files:
             try:
-                expanded = expand(file.text, file.name, lab.testboxes[name], lab.programs, overrides)
+                expanded = expand(
+                    file.text, file.name, lab.testboxes[name], lab.programs, overrides
+                )
                 if lab.testboxes[name].lkp is not None:
                     lkp.refuse_unknown(expanded)
             except (JobError, lkp.NoPendant) as error:
                 raise RequestError(str(error)) from None
-            unit_jobs += [job for job in lab.testboxes[name].demanded(expanded) if job not in unit_jobs]
-        twice = {job.name for job in unit_jobs if sum(other.name == job.name for other in unit_jobs) > 1}
+            unit_jobs += [
+                job for job in lab.testboxes[name].demanded(expanded) if job not in unit_jobs
+            ]
+        twice = {
+            job.name for job in unit_jobs if sum(other.name == job.name for other in unit_jobs) > 1
+        }
         if twice:
-            raise RequestError(f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files")
+            raise RequestError(
+                f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files"
+            )
         parts.append((name, store.add_spec(unit_jobs)))
     return parts

@@ -28,7 +28,16 @@ def draft_digests(lab: Lab, store: Store) -> None:
         to = policies.recipients if policies.mail.dry_run else readers
         identity = message_id(week_name(monday), "digest", 1, policies.domain)
         report = ids.show("report", number)
-        message = encode(mail, policies.sender, to, (), identity, now, report=report, list_id=policies.mail.list_id)
+        message = encode(
+            mail,
+            policies.sender,
+            to,
+            (),
+            identity,
+            now,
+            report=report,
+            list_id=policies.mail.list_id,
+        )
         filing = _filing(lab, store, to, readers)
         store.add_report(
             number=number,

@@ -21,10 +21,14 @@ from swingbot.service.checkpoint import checkpoint
 # How long a server may still be at work on a mail whose sender died. Shorter, and a mail could be looked up
 # before it is delivered, be missed, and be sent twice.
 SETTLE = timedelta(seconds=10)
-SETTLE_SLOW = timedelta(seconds=60)  # the same for a server that let our own time-out pass: longer than that time-out
+SETTLE_SLOW = timedelta(
+    seconds=60
+)  # the same for a server that let our own time-out pass: longer than that time-out
 FIRST_RETRY, LAST_RETRY = timedelta(seconds=30), timedelta(hours=1)
 PATIENT_TRIES = 10  # so often (three hours) a mail waits for a recipient that is only put off; then it goes to the others
-LOOK_AGAIN = timedelta(minutes=1)  # how often the archive is searched for a mail of which nobody knows whether it left
+LOOK_AGAIN = timedelta(
+    minutes=1
+)  # how often the archive is searched for a mail of which nobody knows whether it left
 
 
 class MailDelayed(Exception):
@@ -100,7 +104,9 @@ class Outbox(Protocol):
 
 
 class Mailer(Protocol):
-    def send(self, message: bytes, recipients: Sequence[str], *, patient: bool = False) -> Mapping[str, str]:
+    def send(
+        self, message: bytes, recipients: Sequence[str], *, patient: bool = False
+    ) -> Mapping[str, str]:
         """Hand one mail over; answer the recipients that the server refused (and why) while it took the mail for others.
 
         `patient`: do not hand it over while one of them is only put off. Raises MailDelayed, MailRefused or MailUncertain.
@@ -149,7 +155,11 @@ def send_due(outbox: Outbox, mailer: Mailer, archive: Archive, now: datetime) ->
         for mail in outbox.sending():
             settled = _settle(outbox, archive, mail, now)
             results += [settled] if settled else []
-        results += [_found(outbox, mail, now) for mail in outbox.in_doubt(now) if _turned_up(outbox, archive, mail, now)]
+        results += [
+            _found(outbox, mail, now)
+            for mail in outbox.in_doubt(now)
+            if _turned_up(outbox, archive, mail, now)
+        ]
         for mail in outbox.due(now):
             if not outbox.take(mail.report, now, now + SETTLE):
                 continue
@@ -173,13 +183,19 @@ def _settle(outbox: Outbox, archive: Archive, mail: Outgoing, now: datetime) -> 
     """Find out what became of a mail whose sending was interrupted; None if it is back in the queue."""
     if archive.holds(mail.message_id):
         outbox.sent(mail.report, now, None)
-        return Sent(report=mail.report, fate=Fate.SENT, reason="found in the archive after an interruption")
+        return Sent(
+            report=mail.report, fate=Fate.SENT, reason="found in the archive after an interruption"
+        )
     if not archive.authoritative:
         reason = "sending was interrupted and the mail server may or may not have taken it; look for the Message-ID, then release or drop the report"
         outbox.unknown(mail.report, reason, now + LOOK_AGAIN)
         return Sent(report=mail.report, fate=Fate.UNKNOWN, reason=reason)
     if now < mail.next_try:
-        return Sent(report=mail.report, fate=Fate.UNSETTLED, reason="sending was interrupted; waiting to see whether the mail arrives")
+        return Sent(
+            report=mail.report,
+            fate=Fate.UNSETTLED,
+            reason="sending was interrupted; waiting to see whether the mail arrives",
+        )
     outbox.back(mail.report, now, "sending was interrupted before the mail was taken; sent again")
     return None
 

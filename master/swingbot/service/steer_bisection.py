@@ -16,13 +16,18 @@ from swingbot.service.place_orders import PRIORITY, want_boot
 from swingbot.service.ports import Lab, RequestError, Store
 from swingbot_jobs.printable import printable
 
-LEAST_FACTOR, MOST_FACTOR = 0.001, 1000.0  # a hint moves the prior; it must never outweigh any number of boots
+LEAST_FACTOR, MOST_FACTOR = (
+    0.001,
+    1000.0,
+)  # a hint moves the prior; it must never outweigh any number of boots
 MOST_BOOTS: Final = 10_000
 _RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
 _LONGEST_WHY: Final = 500
 
 
-def skip(lab: Lab, number: int, commits: Sequence[str], *, who: str, why: str | None, undo: bool = False) -> list[str]:
+def skip(
+    lab: Lab, number: int, commits: Sequence[str], *, who: str, why: str | None, undo: bool = False
+) -> list[str]:
     """Never (or, with `undo`, again) measure these commits; return them in full. Raises RequestError."""
     points = _named(lab, number, commits)
     with lab.transaction("steer bisection") as store:
@@ -32,23 +37,35 @@ def skip(lab: Lab, number: int, commits: Sequence[str], *, who: str, why: str | 
         if undo:
             wanted = [idx for idx in wanted if known[idx][2] is not None]
             if not wanted:
-                raise RequestError(f"nobody had b{number} skip that; `swingbot bisect log b{number}` shows what it was told")
+                raise RequestError(
+                    f"nobody had b{number} skip that; `swingbot bisect log b{number}` shows what it was told"
+                )
         reason = _tidy(why)
-        store.set_skipped(number, wanted, None if undo else f"skipped by {who}" + (f": {reason}" if reason else ""))
+        store.set_skipped(
+            number,
+            wanted,
+            None if undo else f"skipped by {who}" + (f": {reason}" if reason else ""),
+        )
         store.add_steer(number, "unskip" if undo else "skip", wanted, who=who, why=reason)
         return [known[idx][0].commit for idx in wanted]
 
 
-def hint(lab: Lab, number: int, commits: Sequence[str], factor: float, *, who: str, why: str | None) -> list[str]:
+def hint(
+    lab: Lab, number: int, commits: Sequence[str], factor: float, *, who: str, why: str | None
+) -> list[str]:
     """Make these commits `factor` times as likely before any boot; return them in full. The last hint on a commit holds. Raises RequestError."""
     if not (math.isfinite(factor) and LEAST_FACTOR <= factor <= MOST_FACTOR):
-        raise RequestError(f"--factor {factor:g}: give a number from {LEAST_FACTOR:g} to {MOST_FACTOR:g}; to have a commit never looked at, use skip")
+        raise RequestError(
+            f"--factor {factor:g}: give a number from {LEAST_FACTOR:g} to {MOST_FACTOR:g}; to have a commit never looked at, use skip"
+        )
     points = _named(lab, number, commits)
     with lab.transaction("steer bisection") as store:
         known = _running(store, number)
         wanted = sorted({idx for found in points for idx in found})
         if 0 in wanted:
-            raise RequestError(f"{known[0][0].commit[:12]} is the good end: it cannot be the culprit, so nothing is to hint at")
+            raise RequestError(
+                f"{known[0][0].commit[:12]} is the good end: it cannot be the culprit, so nothing is to hint at"
+            )
         store.set_hint(number, wanted, factor)
         store.add_steer(number, "hint", wanted, who=who, why=_tidy(why), factor=factor)
         return [known[idx][0].commit for idx in wanted]
@@ -61,9 +78,13 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
     with lab.transaction("resume bisection") as store:
         bisection = _known(store, number)
         if bisection.status == "running":
-            raise RequestError(f"b{number} is running; a budget can be raised when it has ended without an answer")
+            raise RequestError(
+                f"b{number} is running; a budget can be raised when it has ended without an answer"
+            )
         if bisection.status not in _RESUMABLE:
-            raise RequestError(f"b{number} has ended ({bisection.status}): there is nothing left to search; start another one")
+            raise RequestError(
+                f"b{number} has ended ({bisection.status}): there is nothing left to search; start another one"
+            )
         spent = len(store.observations(number))
         allowed = spent + boots
         usual = Policy().max_end_boots
@@ -83,7 +104,14 @@ def _ask_again(lab: Lab, store: Store, bisection: Bisection) -> None:
     for want in store.wants(bisection.id):
         if (want.idx, want.k) not in seen:
             variant = in_layout(lab, store, points[want.idx][0], want.layout)
-            want_boot(lab, store, variant, boot_key(bisection, variant, want.k, want.box), PRIORITY["bisection"], bisection=bisection.id)
+            want_boot(
+                lab,
+                store,
+                variant,
+                boot_key(bisection, variant, want.k, want.box),
+                PRIORITY["bisection"],
+                bisection=bisection.id,
+            )
 
 
 def logbook(lab: Lab, number: int) -> Logbook:
@@ -103,15 +131,27 @@ def logbook(lab: Lab, number: int) -> Logbook:
                 "metric": bisection.metric,
                 "origin": bisection.origin,
                 "asked": asked,
-                **({"parent": ids.show("bisection", above[0]), "merged": above[1]} if above else {}),
+                **(
+                    {"parent": ids.show("bisection", above[0]), "merged": above[1]} if above else {}
+                ),
             },
             commits=[(variant.commit, variant.subject) for variant, _, _ in points],
             steps=store.steps(number),
             steers=[
-                {"act": s.act, "points": list(s.points), "factor": s.factor, "boots": s.boots, "why": s.why, "who": s.who, "at": s.at}
+                {
+                    "act": s.act,
+                    "points": list(s.points),
+                    "factor": s.factor,
+                    "boots": s.boots,
+                    "why": s.why,
+                    "who": s.who,
+                    "at": s.at,
+                }
                 for s in store.steers(number)
             ],
-            end={"status": bisection.status, "reason": reason, "at": ended} if ended is not None else None,
+            end={"status": bisection.status, "reason": reason, "at": ended}
+            if ended is not None
+            else None,
         )
 
 
@@ -128,12 +168,18 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
     index = {variant.commit: idx for idx, (variant, _, _) in enumerate(points)}
 
     def one(ref: str) -> int:
-        begun = [idx for commit, idx in index.items() if len(ref) >= 4 and commit.startswith(ref.lower())]
+        begun = [
+            idx for commit, idx in index.items() if len(ref) >= 4 and commit.startswith(ref.lower())
+        ]
         if len(begun) > 1:
-            raise RequestError(f"{ref!r} is the beginning of {len(begun)} commits of b{number}; give more digits")
+            raise RequestError(
+                f"{ref!r} is the beginning of {len(begun)} commits of b{number}; give more digits"
+            )
         commit = points[begun[0]][0].commit if begun else resolve_commit(lab, tree, ref)
         if commit not in index:
-            raise RequestError(f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; `swingbot show b{number}` lists them")
+            raise RequestError(
+                f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; `swingbot show b{number}` lists them"
+            )
         return index[commit]
 
     found = []
@@ -144,7 +190,9 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
             continue
         first, last = one(low), one(high)
         if first >= last:
-            raise RequestError(f"{word}: {low} does not come before {high}; A..B means the commits after A up to and with B")
+            raise RequestError(
+                f"{word}: {low} does not come before {high}; A..B means the commits after A up to and with B"
+            )
         found.append(list(range(first + 1, last + 1)))
     return found
 
@@ -152,14 +200,20 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
 def _known(store: Store, number: int) -> Bisection:
     bisection = store.bisection(number)
     if bisection is None:
-        raise RequestError(f"there is no bisection b{number}; `swingbot list bisections` shows those there are")
+        raise RequestError(
+            f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
+        )
     return bisection
 
 
 def _running(store: Store, number: int) -> Points:
     bisection = _known(store, number)
     if bisection.status != "running":
-        more = f"; `swingbot bisect resume b{number} --boots N` goes on with it" if bisection.status in _RESUMABLE else ""
+        more = (
+            f"; `swingbot bisect resume b{number} --boots N` goes on with it"
+            if bisection.status in _RESUMABLE
+            else ""
+        )
         raise RequestError(f"b{number} is over ({bisection.status}): it takes no more advice{more}")
     return store.points(number)
 
@@ -167,7 +221,9 @@ def _running(store: Store, number: int) -> Points:
 def _not_an_end(wanted: Sequence[int], points: Points, words: str) -> None:
     for end, name in ((0, "good"), (len(points) - 1, "bad")):
         if end in wanted:
-            raise RequestError(f"{points[end][0].commit[:12]} is the {name} end: it cannot be {words}")
+            raise RequestError(
+                f"{points[end][0].commit[:12]} is the {name} end: it cannot be {words}"
+            )
 
 
 def _tidy(why: str | None) -> str | None:

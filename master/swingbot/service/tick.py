@@ -32,15 +32,24 @@ Step = Callable[[Lab, Store], None]
 STEPS: tuple[tuple[str, Step], ...] = (
     ("measure noise", measure_noise),
     ("check anchors", check_anchors),
-    ("extend comparisons", extend_comparisons),  # before they are judged: what is not settled is booted more
+    (
+        "extend comparisons",
+        extend_comparisons,
+    ),  # before they are judged: what is not settled is booted more
     ("extend gates", extend_gates),
     ("judge comparisons", judge_comparisons),
     ("weigh swings", weigh_swings),
     ("compare changes", compare_changes),
     ("identify sightings", identify_sightings),
     ("check fixes", check_fixes),
-    ("fold sightings", fold_sightings),  # before the report: what was found since is told with the rest
-    ("explain swings", explain_swings),  # before the report: an incident is explained once, between its comparison and its mail
+    (
+        "fold sightings",
+        fold_sightings,
+    ),  # before the report: what was found since is told with the rest
+    (
+        "explain swings",
+        explain_swings,
+    ),  # before the report: an incident is explained once, between its comparison and its mail
     ("open gates", open_gates),
     ("judge gates", judge_gates),
     ("draft reports", draft_reports),
@@ -50,7 +59,10 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     ("boot anchors", boot_anchors),
-    ("watch testboxes", watch_testboxes),  # before orders are placed and handed out: what waits for a quarantined box may go on on another
+    (
+        "watch testboxes",
+        watch_testboxes,
+    ),  # before orders are placed and handed out: what waits for a quarantined box may go on on another
     ("screen testboxes", screen_testboxes),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),

@@ -30,7 +30,9 @@ class TraceOrder:
     job: UnitJob
 
 
-def trace_order(lab: Lab, store: Store, parent: Variant, culprit: Variant, job: UnitJob) -> TraceOrder | Told:
+def trace_order(
+    lab: Lab, store: Store, parent: Variant, culprit: Variant, job: UnitJob
+) -> TraceOrder | Told:
     """What has to be measured to know whether what `culprit` changed was called in `job`, or why that cannot be known."""
     builds = store.stored_builds([parent.build_key, culprit.build_key])
     sides = [builds.get(variant.build_key) for variant in (parent, culprit)]
@@ -38,7 +40,9 @@ def trace_order(lab: Lab, store: Store, parent: Variant, culprit: Variant, job: 
         return Told(status="not run", reason="commit and parent are not both built")
     try:
         change = changed_code(lab.artifacts.open, sides[0], sides[1])
-        names = executed.watched(change, [record_of(lab.artifacts.open, side) for side in (sides[1], sides[0])])
+        names = executed.watched(
+            change, [record_of(lab.artifacts.open, side) for side in (sides[1], sides[0])]
+        )
         if not names:
             return executed.no_call(change)
         kernels = [with_fragment(lab, store, variant, TRACED) for variant in (parent, culprit)]
@@ -50,7 +54,10 @@ def trace_order(lab: Lab, store: Store, parent: Variant, culprit: Variant, job: 
 
 def traced(lab: Lab, store: Store, comparison: Comparison) -> Told:
     """What the boots of a `TraceOrder` say, once they are over: `comparison` has its kernels as base and head, and its job as the only one."""
-    (testbox, spec), variants = comparison.parts[0], [store.variant(number) for number in (comparison.base, comparison.head)]
+    (testbox, spec), variants = (
+        comparison.parts[0],
+        [store.variant(number) for number in (comparison.base, comparison.head)],
+    )
     (job,) = store.spec(spec)
     builds = store.stored_builds([variant.build_key for variant in variants])
     sides: list[executed.Side] = []
@@ -58,26 +65,49 @@ def traced(lab: Lab, store: Store, comparison: Comparison) -> Told:
         for variant in variants:
             build = builds.get(variant.build_key)
             if build is None or build["image_sha256"] is None:
-                return Told(status="not run", reason=f"the kernel of {variant.commit[:12]} with hooks in its functions was not built")
+                return Told(
+                    status="not run",
+                    reason=f"the kernel of {variant.commit[:12]} with hooks in its functions was not built",
+                )
             calls = _calls(lab, store, comparison, testbox, spec, job, build)
             if isinstance(calls, str):
                 return Told(status="not run", reason=calls)
             sides.append(executed.Side(record=record_of(lab.artifacts.open, build), calls=calls))
-        change = changed_code(lab.artifacts.open, *(builds[variant.build_key] for variant in variants))
+        change = changed_code(
+            lab.artifacts.open, *(builds[variant.build_key] for variant in variants)
+        )
         return executed.told(change, sides[0], sides[1], job.functions, f"one run of {job.program}")
     except (NoRecord, BadRecord) as error:
         return Told(status="not run", reason=str(error))
 
 
-def _calls(lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, job: UnitJob, build: Mapping[str, Any]) -> dict[str, float] | str:
+def _calls(
+    lab: Lab,
+    store: Store,
+    comparison: Comparison,
+    testbox: str,
+    spec: str,
+    job: UnitJob,
+    build: Mapping[str, Any],
+) -> dict[str, float] | str:
     """Calls by function in the first boot that counted them; or why there is none."""
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     trouble = "no boot of it came to its end"
-    for boot in store.boots(build["image_sha256"], testbox, spec, series_for(lab, testbox, comparison), ks):
+    for boot in store.boots(
+        build["image_sha256"], testbox, spec, series_for(lab, testbox, comparison), ks
+    ):
         values = store.boot_values(boot.id) if boot.outcome == "up" else {}
         if (job.name, f"{executed.MONITOR}.counted") in values:
             prefix = f"{executed.MONITOR}.calls."
-            return {metric.removeprefix(prefix): counts[0] for (name, metric), counts in values.items() if name == job.name and metric.startswith(prefix)}
-        problems = store.run_problems(boot.id, job.name) if boot.outcome == "up" else [f"the boot was {boot.trouble}"]
+            return {
+                metric.removeprefix(prefix): counts[0]
+                for (name, metric), counts in values.items()
+                if name == job.name and metric.startswith(prefix)
+            }
+        problems = (
+            store.run_problems(boot.id, job.name)
+            if boot.outcome == "up"
+            else [f"the boot was {boot.trouble}"]
+        )
         trouble = problems[-1] if problems else trouble
     return f"calls were not counted: {trouble}"

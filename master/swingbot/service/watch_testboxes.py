@@ -6,7 +6,14 @@ from typing import Final
 
 from swingbot.core.model.box import WORKING, Barred, BoxState, Freed, Withdrawn
 from swingbot.core.plan.alerts import MOVED
-from swingbot.core.plan.boxes import UNFIT, hardware, hardware_changes, lapsed, screening_boots, stand_in
+from swingbot.core.plan.boxes import (
+    UNFIT,
+    hardware,
+    hardware_changes,
+    lapsed,
+    screening_boots,
+    stand_in,
+)
 from swingbot.service.boot_anchors import ANCHOR_K
 from swingbot.service.move_testboxes import bar, gave_up
 from swingbot.service.ports import Lab, Store
@@ -15,7 +22,9 @@ from swingbot_jobs.testbox import Testbox
 # A lease that lapsed while we could not be reached says nothing: workers are given so long to be heard once we can be. They ask every 5 s.
 SETTLE_SECONDS: Final = 30.0
 CHANGED: Final = "its hardware changed: "
-MOVABLE: Final = frozenset({"asked", "watch"})  # comparisons that nothing else refers to by their testbox yet
+MOVABLE: Final = frozenset(
+    {"asked", "watch"}
+)  # comparisons that nothing else refers to by their testbox yet
 
 
 def watch_testboxes(lab: Lab, store: Store) -> None:
@@ -40,7 +49,11 @@ def _find_lost(lab: Lab, store: Store) -> None:
 
 def _set_straight(lab: Lab, store: Store) -> None:
     """Make what a box does agree with whether it may work and whether an attempt has it."""
-    reasons, leased, known = store.testbox_reasons(), store.leased(), {box.testbox: box for box in store.boxes()}
+    reasons, leased, known = (
+        store.testbox_reasons(),
+        store.leased(),
+        {box.testbox: box for box in store.boxes()},
+    )
     for name in lab.testboxes:
         if name not in reasons:
             continue
@@ -56,21 +69,41 @@ def _set_straight(lab: Lab, store: Store) -> None:
 def _hand_over(lab: Lab, store: Store) -> None:
     """Comparisons that wait for a quarantined box go on on another one of its group, from their first boot."""
     reasons = store.testbox_reasons()
-    barred = [name for name, (state, why) in reasons.items() if state == "quarantined" and name in lab.testboxes and not (why or "").startswith(MOVED)]
+    barred = [
+        name
+        for name, (state, why) in reasons.items()
+        if state == "quarantined" and name in lab.testboxes and not (why or "").startswith(MOVED)
+    ]
     if not barred:
         return
     lost = {box.testbox for box in store.boxes() if box.state is BoxState.LOST}
-    fit = {name for name, (state, _) in reasons.items() if state == "active"} - lost - unscreened(lab, store)
+    fit = (
+        {name for name, (state, _) in reasons.items() if state == "active"}
+        - lost
+        - unscreened(lab, store)
+    )
     for comparison in store.open_comparisons():
         for name, spec in comparison.parts:
-            other = stand_in(lab.testboxes[name], lab.testboxes, fit) if name in barred and comparison.kind in MOVABLE else None
+            other = (
+                stand_in(lab.testboxes[name], lab.testboxes, fit)
+                if name in barred and comparison.kind in MOVABLE
+                else None
+            )
             if other is not None and store.move_part(comparison.id, name, spec, other):
-                store.note_box(name, "quarantined", "quarantined", f"{other} of its group takes over comparison c{comparison.id}", None)
+                store.note_box(
+                    name,
+                    "quarantined",
+                    "quarantined",
+                    f"{other} of its group takes over comparison c{comparison.id}",
+                    None,
+                )
 
 
 def unscreened(lab: Lab, store: Store) -> set[str]:
     """Testboxes that have to show their noise before they may vote: they get boots of their anchor alone."""
-    needing = [name for name, box in lab.testboxes.items() if screening_boots(box, lab.policies.boxes) > 0]
+    needing = [
+        name for name, box in lab.testboxes.items() if screening_boots(box, lab.policies.boxes) > 0
+    ]
     return {name for name in needing if not store.screening(name).screened}
 
 
@@ -86,7 +119,10 @@ def screen_testboxes(lab: Lab, store: Store) -> None:
 
 def _changed(store: Store, box: Testbox) -> bool:
     """Note what machine it is; True if it is another one than it was, so that it has to be screened anew."""
-    known, now = store.screening(box.name).hardware, hardware(box, store.latest_boot_facts(box.name))
+    known, now = (
+        store.screening(box.name).hardware,
+        hardware(box, store.latest_boot_facts(box.name)),
+    )
     why = hardware_changes(known or {}, now)
     if known is None or why is not None or now.keys() - known.keys():
         store.box(box.name)  # there is a row from now on
@@ -111,7 +147,15 @@ def _screen(store: Store, name: str, wanted: int, *, active: bool) -> None:
             bar(store, name, f"{UNFIT}{found.boots} of {wanted} boots of its anchor came up")
         elif kernel := store.anchor_kernel(name) or store.asked_kernel(name):
             tree, variant, spec = kernel
-            store.add_comparison(kind="anchor", tree=tree, base=variant, head=variant, boots=wanted, parts=[(name, spec)], first_k=ANCHOR_K)
+            store.add_comparison(
+                kind="anchor",
+                tree=tree,
+                base=variant,
+                head=variant,
+                boots=wanted,
+                parts=[(name, spec)],
+                first_k=ANCHOR_K,
+            )
 
 
 def _note(store: Store, name: str, why: str) -> None:

@@ -41,7 +41,9 @@ def add_tree(
         tip = lab.git.fetch_branch(name, url, branch)
         base_commit = lab.git.resolve_remote(name, url, base)
         if not lab.git.is_kernel(tip):
-            raise RequestError(f"branch {branch!r} of {url} is not a kernel: it has no Makefile, Kconfig and init/ at its top")
+            raise RequestError(
+                f"branch {branch!r} of {url} is not a kernel: it has no Makefile, Kconfig and init/ at its top"
+            )
         if not lab.git.is_ancestor(base_commit, tip):
             raise RequestError(
                 f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {branch!r}; give a --base that the branch grew from"
@@ -72,12 +74,27 @@ def add_tree(
     wanted, has = _identity(tree), _identity(there)
     if wanted != has:
         differs = ", ".join(key for key in wanted if wanted[key] != has[key])
-        raise RequestError(f"tree {name!r} is there already with another {differs}; `swingbot tree remove {name}` first, or choose another name")
+        raise RequestError(
+            f"tree {name!r} is there already with another {differs}; `swingbot tree remove {name}` first, or choose another name"
+        )
     return there
 
 
 def _identity(tree: Tree) -> dict[str, object]:
-    return {k: getattr(tree, k) for k in ("url", "branch", "base_commit", "job_files", "testboxes", "paths", "kconfig", "compiler", "trust")}
+    return {
+        k: getattr(tree, k)
+        for k in (
+            "url",
+            "branch",
+            "base_commit",
+            "job_files",
+            "testboxes",
+            "paths",
+            "kconfig",
+            "compiler",
+            "trust",
+        )
+    }
 
 
 def poll_trees(lab: Lab, due: Sequence[Tree]) -> None:
@@ -89,13 +106,26 @@ def poll_trees(lab: Lab, due: Sequence[Tree]) -> None:
 def poll_tree(lab: Lab, tree: Tree) -> str | None:
     """Look where the branch is. Returns the problem in one sentence, or None."""
     try:
-        if tree.tip_commit is not None and lab.git.remote_tip(tree.url, tree.branch) == tree.tip_commit:
+        if (
+            tree.tip_commit is not None
+            and lab.git.remote_tip(tree.url, tree.branch) == tree.tip_commit
+        ):
             moved = None
         else:
             tip = lab.git.fetch_branch(tree.name, tree.url, tree.branch)
             lab.git.keep(tip)
-            moved = what_changed(base=tree.base_commit, last_tip=tree.tip_commit, tip=tip, is_ancestor=lab.git.is_ancestor, merge_base=lab.git.merge_base)
-        if moved is not None and moved.kind != "first" and not matters(lab.git.paths_between(moved.old, moved.new), tree.paths):
+            moved = what_changed(
+                base=tree.base_commit,
+                last_tip=tree.tip_commit,
+                tip=tip,
+                is_ancestor=lab.git.is_ancestor,
+                merge_base=lab.git.merge_base,
+            )
+        if (
+            moved is not None
+            and moved.kind != "first"
+            and not matters(lab.git.paths_between(moved.old, moved.new), tree.paths)
+        ):
             moved = None  # looked at again with the next move, from the same old tip
     except GitError as error:
         with lab.transaction("note poll") as store:

@@ -28,10 +28,17 @@ def weigh_points(lab: Lab, store: Store, points: Sequence[tuple[Variant, float]]
     variants = [variant for variant, _ in points]
     steps = _steps(lab, variants)
     lists = store.object_lists([variant.build_key for variant in variants])
-    known = {idx: _objects(lab, lists[variant.build_key]) for idx, variant in enumerate(variants) if variant.build_key in lists}
+    known = {
+        idx: _objects(lab, lists[variant.build_key])
+        for idx, variant in enumerate(variants)
+        if variant.build_key in lists
+    }
     compiled = _compiled(lab, store, variants[0], known)
     relevance = [
-        given * weight(paths, compiled) / weight(paths) * (UNLIKELY if _left_nothing(idx, paths, known) else 1.0)
+        given
+        * weight(paths, compiled)
+        / weight(paths)
+        * (UNLIKELY if _left_nothing(idx, paths, known) else 1.0)
         for idx, (paths, (_, given)) in enumerate(zip(steps, points[1:], strict=True), 1)
     ]
     return Weighed([0.0, *weights(relevance)], _costs(lab, store, variants, steps, compiled))
@@ -46,7 +53,9 @@ def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
     return [changed.get(variant.commit, ()) for variant in variants[1:]]
 
 
-def _compiled(lab: Lab, store: Store, some: Variant, known: Mapping[int, Objects]) -> frozenset[str] | None:
+def _compiled(
+    lab: Lab, store: Store, some: Variant, known: Mapping[int, Objects]
+) -> frozenset[str] | None:
     """Objects of this configuration: all that any of the range's kernels has, else those of the latest build there is."""
     if known:
         return frozenset().union(*known.values())
@@ -61,17 +70,29 @@ def _objects(lab: Lab, sha256: str) -> Objects:
             found = json.load(file)
     except (OSError, ValueError, RecursionError):
         return {}
-    return {str(path): str(digest) for path, digest in found.items()} if isinstance(found, dict) else {}
+    return (
+        {str(path): str(digest) for path, digest in found.items()}
+        if isinstance(found, dict)
+        else {}
+    )
 
 
 def _left_nothing(idx: int, paths: Sequence[str], known: Mapping[int, Objects]) -> bool:
     """Whether the kernels built next before and after commit `idx` have the same objects where it changed something."""
     before = max((point for point in known if point < idx), default=None)
     after = min((point for point in known if point >= idx), default=None)
-    return before is not None and after is not None and untouched(paths, known[before], known[after])
+    return (
+        before is not None and after is not None and untouched(paths, known[before], known[after])
+    )
 
 
-def _costs(lab: Lab, store: Store, variants: Sequence[Variant], steps: Sequence[Sequence[str]], compiled: frozenset[str] | None) -> list[float]:
+def _costs(
+    lab: Lab,
+    store: Store,
+    variants: Sequence[Variant],
+    steps: Sequence[Sequence[str]],
+    compiled: frozenset[str] | None,
+) -> list[float]:
     """The cheapest of all build workers for each point."""
     history = store.past_builds(variants[0].kconfig, variants[0].compiler, PAST_BUILDS)
 
@@ -84,5 +105,18 @@ def _costs(lab: Lab, store: Store, variants: Sequence[Variant], steps: Sequence[
     learnt = learn(history, between, compiled)
     at = {variant.commit: idx for idx, variant in enumerate(variants)}
     trees = standing(history)
-    each = [costs_of_points(learnt, steps, at.get(tree), None if tree in at else between(tree, variants[0].commit), compiled) for tree in trees]
-    return [min(seconds) for seconds in zip(*each, strict=True)] if each else costs_of_points(learnt, steps, None, None)
+    each = [
+        costs_of_points(
+            learnt,
+            steps,
+            at.get(tree),
+            None if tree in at else between(tree, variants[0].commit),
+            compiled,
+        )
+        for tree in trees
+    ]
+    return (
+        [min(seconds) for seconds in zip(*each, strict=True)]
+        if each
+        else costs_of_points(learnt, steps, None, None)
+    )

@@ -76,7 +76,11 @@ def make_app(
     `extra_routes` come first; `unit` gives that of a metric; `kits` makes a report's boots repeatable elsewhere.
     """
     source, renderer = Source(engine, read), Renderer(settings)
-    pages, raw, mail = Pages(source, renderer, artifact, kits), RawPages(source, renderer, artifact, unit), MailPages(settings.maildir, renderer)
+    pages, raw, mail = (
+        Pages(source, renderer, artifact, kits),
+        RawPages(source, renderer, artifact, unit),
+        MailPages(settings.maildir, renderer),
+    )
     routes: list[BaseRoute] = [
         *extra_routes,
         *(reproduction.routes(kits) if kits is not None else ()),
@@ -100,22 +104,43 @@ def make_app(
     handlers = {
         NotFound: _failure(renderer, HTTPStatus.NOT_FOUND),
         BadId: _failure(renderer, HTTPStatus.BAD_REQUEST),
-        sa.exc.OperationalError: _failure(renderer, HTTPStatus.SERVICE_UNAVAILABLE, "The database cannot be reached just now; try again in a moment."),
+        sa.exc.OperationalError: _failure(
+            renderer,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "The database cannot be reached just now; try again in a moment.",
+        ),
         HTTPException: _failure(renderer, None),
-        Exception: _failure(renderer, HTTPStatus.INTERNAL_SERVER_ERROR, "The page could not be made: this is a mistake in swingbot, its log says more."),
+        Exception: _failure(
+            renderer,
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "The page could not be made: this is a mistake in swingbot, its log says more.",
+        ),
     }
-    return Starlette(routes=routes, middleware=[Middleware(SafeHeaders)], exception_handlers=handlers)
+    return Starlette(
+        routes=routes, middleware=[Middleware(SafeHeaders)], exception_handlers=handlers
+    )
 
 
-def _failure(renderer: Renderer, status: HTTPStatus | None, sentence: str | None = None) -> Callable[[Request, Exception], Awaitable[Response]]:
+def _failure(
+    renderer: Renderer, status: HTTPStatus | None, sentence: str | None = None
+) -> Callable[[Request, Exception], Awaitable[Response]]:
     """A handler that answers with one sentence: `sentence`, or what the exception says."""
 
     async def handle(request: Request, error: Exception) -> Response:
-        code, words = (error.status_code, error.detail) if isinstance(error, HTTPException) else (status or 500, sentence or str(error))
+        code, words = (
+            (error.status_code, error.detail)
+            if isinstance(error, HTTPException)
+            else (status or 500, sentence or str(error))
+        )
         if isinstance(error, HTTPException) and words == HTTPStatus(code).phrase:
-            words = {404: "There is no such page.", 405: "Pages are for reading; use the command line to change something."}.get(code, words)
+            words = {
+                404: "There is no such page.",
+                405: "Pages are for reading; use the command line to change something.",
+            }.get(code, words)
         more = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-        return failure(renderer, request, int(code), words, _HEADERS | more)  # the answer to an unforeseen error is made outside of the middleware
+        return failure(
+            renderer, request, int(code), words, _HEADERS | more
+        )  # the answer to an unforeseen error is made outside of the middleware
 
     return handle
 
@@ -127,7 +152,10 @@ def _healthz(source: Source) -> Callable[[Request], Response]:
                 return JSONResponse({"status": "ok", **source.read.reachable(conn)})
         except sa.exc.SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-            return JSONResponse({"status": "failed", "reason": f"the database does not answer: {reason}"}, status_code=503)
+            return JSONResponse(
+                {"status": "failed", "reason": f"the database does not answer: {reason}"},
+                status_code=503,
+            )
 
     return healthz
 

@@ -67,23 +67,56 @@ class ComparePages:
     """`patch_bytes` is the most that a patch may have."""
 
     def __init__(self, renderer: Renderer, forms: Forms, asker: Asker, patch_bytes: int) -> None:
-        self._renderer, self._forms, self._asker, self._patch_bytes = renderer, forms, asker, patch_bytes
+        self._renderer, self._forms, self._asker, self._patch_bytes = (
+            renderer,
+            forms,
+            asker,
+            patch_bytes,
+        )
 
     def routes(self) -> list[Route]:
-        return [Route("/compare", self.show, methods=["GET"]), Route("/compare", self.ask, methods=["POST"])]
+        return [
+            Route("/compare", self.show, methods=["GET"]),
+            Route("/compare", self.ask, methods=["POST"]),
+        ]
 
     def show(self, request: Request) -> Response:
         return self._page(request, Sent(values={}))
 
-    def _page(self, request: Request, sent: Sent, *, problem: str = "", cost: Cost | None = None, status: int = 200) -> Response:
+    def _page(
+        self,
+        request: Request,
+        sent: Sent,
+        *,
+        problem: str = "",
+        cost: Cost | None = None,
+        status: int = 200,
+    ) -> Response:
         context = self._forms.context(request, Role.SUBMITTER)
         person = context["person"] if context["who"] else None
         if person is not None:
             used, quota = self._asker.used(person)
-            context |= {"choices": self._asker.choices(), "used": used, "quota": quota, "latest": self._asker.latest(person)}
+            context |= {
+                "choices": self._asker.choices(),
+                "used": used,
+                "quota": quota,
+                "latest": self._asker.latest(person),
+            }
         kept = base64.b64encode(sent.patch).decode() if sent.patch else ""
-        more: dict[str, Any] = {"values": {name: sent.values.get(name, "") for name in _FIELDS}, "kept": kept, "patch_size": len(sent.patch or b"")}
-        page = self._renderer.page("compare.html", status=status, problem=problem, cost=cost, patch_kib=self._patch_bytes >> 10, **more, **context)
+        more: dict[str, Any] = {
+            "values": {name: sent.values.get(name, "") for name in _FIELDS},
+            "kept": kept,
+            "patch_size": len(sent.patch or b""),
+        }
+        page = self._renderer.page(
+            "compare.html",
+            status=status,
+            problem=problem,
+            cost=cost,
+            patch_kib=self._patch_bytes >> 10,
+            **more,
+            **context,
+        )
         page.headers.update(FORM_HEADERS)
         return page
 
@@ -92,7 +125,9 @@ class ComparePages:
         if request.headers.get("content-type", "").startswith("application/json"):
             return await self._by_json(request, person)
         same_site(request)
-        sent = read_form(request.headers.get("content-type", ""), await request.body(), self._patch_bytes)
+        sent = read_form(
+            request.headers.get("content-type", ""), await request.body(), self._patch_bytes
+        )
         self._forms.check(request, sent.values)
         return await run_in_threadpool(self._by_form, request, person, sent)
 
@@ -100,7 +135,10 @@ class ComparePages:
         try:
             wish = self._wish(sent)
             if sent.values.get("act") == "ask":
-                return RedirectResponse(f"/comparison/{self._asker.ask(person, wish).id}", status_code=HTTPStatus.SEE_OTHER)
+                return RedirectResponse(
+                    f"/comparison/{self._asker.ask(person, wish).id}",
+                    status_code=HTTPStatus.SEE_OTHER,
+                )
             cost, refused = self._asker.foresee(person, wish)
         except (RequestError, GitError) as error:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=400)
@@ -110,7 +148,9 @@ class ComparePages:
 
     async def _by_json(self, request: Request, person: Person) -> Response:
         if bearer_of(request) is None:
-            raise HTTPException(403, "JSON is taken from scripts alone: send `Authorization: Bearer <token>`.")
+            raise HTTPException(
+                403, "JSON is taken from scripts alone: send `Authorization: Bearer <token>`."
+            )
         sent, dry_run = read_json(await request.body(), self._patch_bytes)
         return await run_in_threadpool(self._answer_json, person, sent, dry_run)
 
@@ -119,14 +159,25 @@ class ComparePages:
             wish = self._wish(sent)
             if dry_run:
                 cost, refused = self._asker.foresee(person, wish)
-                return JSONResponse({"id": None, "foreseen": asdict(cost), "refused": refused, **self._left(person)})
+                return JSONResponse(
+                    {"id": None, "foreseen": asdict(cost), "refused": refused, **self._left(person)}
+                )
             asked = self._asker.ask(person, wish)
         except (RequestError, GitError) as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except OverQuota as error:
             return JSONResponse({"error": str(error)}, status_code=429)
-        facts = {"id": asked.id, "new": asked.new, "foreseen": asdict(asked.cost), **self._left(person)}
-        return JSONResponse(facts, status_code=201 if asked.new else 200, headers={"location": f"/comparison/{asked.id}"})
+        facts = {
+            "id": asked.id,
+            "new": asked.new,
+            "foreseen": asdict(asked.cost),
+            **self._left(person),
+        }
+        return JSONResponse(
+            facts,
+            status_code=201 if asked.new else 200,
+            headers={"location": f"/comparison/{asked.id}"},
+        )
 
     def _left(self, person: Person) -> dict[str, Any]:
         used, quota = self._asker.used(person)
@@ -137,7 +188,9 @@ class ComparePages:
         text = {name: sent.values.get(name, "").strip() for name in _FIELDS}
         for name, value in text.items():
             if len(value) > _LONGEST:
-                raise RequestError(f"{name} has {len(value)} characters; {_LONGEST} are the most that is taken")
+                raise RequestError(
+                    f"{name} has {len(value)} characters; {_LONGEST} are the most that is taken"
+                )
             if not value and name in ("tree", "base", "head"):
                 raise RequestError(f"{name} is missing; a comparison needs tree, base and head")
         boots = text["boots"]
@@ -147,7 +200,13 @@ class ComparePages:
         boxes = [name for name in text["testbox"].split(",") if name]
         patches = [sent.patch] if sent.patch else []
         return Wish(
-            tree=text["tree"], base=text["base"], head=text["head"], job_files=jobs, testboxes=boxes, boots=int(boots) if boots else None, patches=patches
+            tree=text["tree"],
+            base=text["base"],
+            head=text["head"],
+            job_files=jobs,
+            testboxes=boxes,
+            boots=int(boots) if boots else None,
+            patches=patches,
         )
 
 
@@ -156,14 +215,28 @@ def read_form(kind: str, body: bytes, patch_bytes: int) -> Sent:
     what, options = multipart.parse_options_header(kind)
     if what != "multipart/form-data" or not options.get("boundary"):
         raise HTTPException(400, "The form cannot be read; nothing was queued.")
-    limits = {"part_limit": 20, "memory_limit": len(body) + 1, "spool_limit": len(body) + 1, "partsize_limit": 2 * patch_bytes, "header_limit": 4}
+    limits = {
+        "part_limit": 20,
+        "memory_limit": len(body) + 1,
+        "spool_limit": len(body) + 1,
+        "partsize_limit": 2 * patch_bytes,
+        "header_limit": 4,
+    }
     try:
-        values = {part.name: part.raw for part in multipart.MultipartParser(BytesIO(body), options["boundary"], content_length=len(body), **limits)}
+        values = {
+            part.name: part.raw
+            for part in multipart.MultipartParser(
+                BytesIO(body), options["boundary"], content_length=len(body), **limits
+            )
+        }
         text = {name: value.decode("utf-8") for name, value in values.items() if name != "patch"}
         patch = values.get("patch") or base64.b64decode(text.pop("kept", ""), validate=True)
     except (multipart.MultipartError, UnicodeDecodeError, binascii.Error, ValueError):
         raise HTTPException(400, "The form cannot be read; nothing was queued.") from None
-    return Sent(values={name: value.replace("\0", "") for name, value in text.items()}, patch=_fitting(patch, patch_bytes))
+    return Sent(
+        values={name: value.replace("\0", "") for name, value in text.items()},
+        patch=_fitting(patch, patch_bytes),
+    )
 
 
 def read_json(body: bytes, patch_bytes: int) -> tuple[Sent, bool]:
@@ -174,17 +247,40 @@ def read_json(body: bytes, patch_bytes: int) -> tuple[Sent, bool]:
         raise HTTPException(400, "What was sent is not JSON.") from None
     if not isinstance(document, dict) or not set(document) <= _KEYS:
         raise HTTPException(400, f"Send an object with keys of {', '.join(sorted(_KEYS))}.")
-    dry_run, patch, boots = document.pop("dry_run", False), document.pop("patch", None), document.pop("boots", None)
-    if not isinstance(dry_run, bool) or not isinstance(patch, str | None) or not isinstance(boots, int | None) or isinstance(boots, bool):
+    dry_run, patch, boots = (
+        document.pop("dry_run", False),
+        document.pop("patch", None),
+        document.pop("boots", None),
+    )
+    if (
+        not isinstance(dry_run, bool)
+        or not isinstance(patch, str | None)
+        or not isinstance(boots, int | None)
+        or isinstance(boots, bool)
+    ):
         raise HTTPException(400, "dry_run is true or false, boots a number, patch a text.")
-    values = {name: ",".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value for name, value in document.items()}
+    values = {
+        name: ",".join(value)
+        if isinstance(value, list) and all(isinstance(one, str) for one in value)
+        else value
+        for name, value in document.items()
+    }
     if not all(isinstance(value, str) for value in values.values()):
-        raise HTTPException(400, "tree, base, head, job and testbox are texts; job and testbox may be lists of texts.")
+        raise HTTPException(
+            400,
+            "tree, base, head, job and testbox are texts; job and testbox may be lists of texts.",
+        )
     encoded = patch.encode("utf-8", "replace") if patch else None
-    return Sent(values=values | ({"boots": str(boots)} if boots is not None else {}), patch=_fitting(encoded, patch_bytes)), dry_run
+    return Sent(
+        values=values | ({"boots": str(boots)} if boots is not None else {}),
+        patch=_fitting(encoded, patch_bytes),
+    ), dry_run
 
 
 def _fitting(patch: bytes | None, most: int) -> bytes | None:
     if patch and len(patch) > most:
-        raise HTTPException(413, f"The patch has {len(patch) >> 10} KiB; {most >> 10} are the most that is taken (web.patch_kib).")
+        raise HTTPException(
+            413,
+            f"The patch has {len(patch) >> 10} KiB; {most >> 10} are the most that is taken (web.patch_kib).",
+        )
     return patch or None

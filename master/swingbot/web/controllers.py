@@ -33,7 +33,11 @@ class Controllers:
 
     async def refuse(self, request: Request, attempt: int) -> Response | None:
         """The answer to a controller that must not drive the attempt's testbox; None for one that may, which holds it from now on."""
-        name = "".join(char for char in request.headers.get(CONTROLLER_HEADER, "") if char.isascii() and char.isprintable())[:_NAME_LENGTH]
+        name = "".join(
+            char
+            for char in request.headers.get(CONTROLLER_HEADER, "")
+            if char.isascii() and char.isprintable()
+        )[:_NAME_LENGTH]
         if self._boxes is None or not name:
             return None
         why = await run_in_threadpool(self._boxes.hold, attempt, name)
@@ -45,7 +49,9 @@ class Controllers:
         async for chunk in request.stream():
             body += chunk
             if len(body) > PHASE_LIMIT_BYTES:
-                return JSONResponse({"error": f"a phase has {PHASE_LIMIT_BYTES} bytes at most"}, status_code=413)
+                return JSONResponse(
+                    {"error": f"a phase has {PHASE_LIMIT_BYTES} bytes at most"}, status_code=413
+                )
         try:
             told = check_phase(json.loads(body))
         except (ContractError, ValueError, RecursionError) as error:
@@ -53,6 +59,10 @@ class Controllers:
         if refusal := await self.refuse(request, attempt):
             return refusal
         why = told["why"] + (f" (boot {told['boot_id']})" if told.get("boot_id") else "")
-        if self._boxes is None or not await run_in_threadpool(self._boxes.tell_phase, attempt, told["phase"], why):
-            return JSONResponse({"error": "this attempt has no testbox, or has it no more"}, status_code=409)
+        if self._boxes is None or not await run_in_threadpool(
+            self._boxes.tell_phase, attempt, told["phase"], why
+        ):
+            return JSONResponse(
+                {"error": "this attempt has no testbox, or has it no more"}, status_code=409
+            )
         return JSONResponse({"phase": told["phase"]})

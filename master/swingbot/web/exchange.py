@@ -67,7 +67,10 @@ ANSWERS: Final[Mapping[Delivery, tuple[int, str]]] = {
     Delivery.SAME: (200, "was stored already"),
     Delivery.LATE: (202, "this attempt was given up before; kept, but not counted"),
     Delivery.OTHER: (409, "this attempt ended with another outcome, which stands"),
-    Delivery.FOREIGN: (400, "the outcome names another order or another kind of work than this attempt's"),
+    Delivery.FOREIGN: (
+        400,
+        "the outcome names another order or another kind of work than this attempt's",
+    ),
     Delivery.UNKNOWN: (404, "there is no such attempt"),
 }
 
@@ -87,7 +90,14 @@ class NotTaken(Exception):
 class Exchange:
     """The endpoints; `routes` hangs them into an application."""
 
-    def __init__(self, store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap, boxes: BoxStore | None = None) -> None:
+    def __init__(
+        self,
+        store: ArtifactStore,
+        attempts: AttemptStore,
+        secret: bytes,
+        cap: Cap,
+        boxes: BoxStore | None = None,
+    ) -> None:
         self._store, self._attempts, self._secret, self._cap = store, attempts, secret, cap
         self._controllers = Controllers(boxes)
         self._open: Counter[int] = Counter()  # files on their way, by attempt
@@ -97,7 +107,11 @@ class Exchange:
 
     async def put_artifact(self, request: Request) -> Response:
         sha256, attempt = request.path_params["sha256"], self._attempt(request)
-        brought = None if attempt is None else await run_in_threadpool(self._attempts.brought, attempt, sha256)
+        brought = (
+            None
+            if attempt is None
+            else await run_in_threadpool(self._attempts.brought, attempt, sha256)
+        )
         if attempt is None or brought is None:
             return _refuse(401, "give the attempt's token as a bearer token")
         try:
@@ -119,9 +133,15 @@ class Exchange:
     def _opened(self, attempt: int) -> Iterator[None]:
         """A place for one more file. Raises NotTaken; a worker tries again."""
         if self._open[attempt] >= self._cap.open_files_each:
-            raise NotTaken(429, f"this attempt is bringing {self._cap.open_files_each} files already; one after the other is enough")
+            raise NotTaken(
+                429,
+                f"this attempt is bringing {self._cap.open_files_each} files already; one after the other is enough",
+            )
         if self._open.total() >= self._cap.open_files:
-            raise NotTaken(503, f"{self._cap.open_files} files are on their way, the most at once (web.uploads); try again")
+            raise NotTaken(
+                503,
+                f"{self._cap.open_files} files are on their way, the most at once (web.uploads); try again",
+            )
         self._open[attempt] += 1
         try:
             yield
@@ -137,7 +157,9 @@ class Exchange:
                 size += len(chunk)
                 self._fits(brought, size)
                 await run_in_threadpool(sink.write, chunk)
-            refused = await run_in_threadpool(self._attempts.admit, attempt, sha256, size, self._cap)
+            refused = await run_in_threadpool(
+                self._attempts.admit, attempt, sha256, size, self._cap
+            )
             if refused is not None:
                 raise NotTaken(403, refused)
             await run_in_threadpool(sink.commit)
@@ -169,7 +191,13 @@ class Exchange:
             "Cache-Control": "public, max-age=31536000, immutable",
             "Content-Disposition": f'{"inline" if text else "attachment"}; filename="{name}"',
         }
-        return stored(request, file, sha256, "text/plain; charset=utf-8" if text else "application/octet-stream", headers)
+        return stored(
+            request,
+            file,
+            sha256,
+            "text/plain; charset=utf-8" if text else "application/octet-stream",
+            headers,
+        )
 
     async def get_attempt(self, request: Request) -> Response:
         """Lets an executor ask whether anybody still waits for what it does; by asking it keeps its testbox."""
@@ -179,7 +207,11 @@ class Exchange:
         if refusal := await self._controllers.refuse(request, attempt):
             return refusal
         wanted = await run_in_threadpool(self._attempts.wanted, attempt)
-        return _refuse(404, "there is no such attempt") if wanted is None else JSONResponse({"attempt": f"a{attempt}", "wanted": wanted})
+        return (
+            _refuse(404, "there is no such attempt")
+            if wanted is None
+            else JSONResponse({"attempt": f"a{attempt}", "wanted": wanted})
+        )
 
     async def put_phase(self, request: Request) -> Response:
         """Takes what the attempt's testbox does now."""
@@ -196,20 +228,34 @@ class Exchange:
         async for chunk in request.stream():
             body += chunk
             if len(body) > OUTCOME_LIMIT_BYTES:
-                return _refuse(413, f"the outcome is larger than {OUTCOME_LIMIT_BYTES} bytes, the most that is taken")
+                return _refuse(
+                    413,
+                    f"the outcome is larger than {OUTCOME_LIMIT_BYTES} bytes, the most that is taken",
+                )
         try:
             outcome = check_outcome(_parse(bytes(body)))
         except (ContractError, ValueError, RecursionError) as error:
             return _refuse(400, str(error)[:500])
-        missing = [name for name, file in outcome["files"].items() if not await run_in_threadpool(self._store.has, file["sha256"])]
+        missing = [
+            name
+            for name, file in outcome["files"].items()
+            if not await run_in_threadpool(self._store.has, file["sha256"])
+        ]
         if missing:
-            return _refuse(409, f"bring the files first: {', '.join(sorted(missing)[:10])}", missing=sorted(missing))
+            return _refuse(
+                409,
+                f"bring the files first: {', '.join(sorted(missing)[:10])}",
+                missing=sorted(missing),
+            )
         if refusal := await self._controllers.refuse(request, attempt):
             return refusal
         delivery = await run_in_threadpool(self._attempts.deliver, attempt, outcome)
         status, words = ANSWERS[delivery]
         return JSONResponse(
-            {"delivery": delivery.value, "message": words} if status < 400 else {"error": words, "delivery": delivery.value}, status_code=status
+            {"delivery": delivery.value, "message": words}
+            if status < 400
+            else {"error": words, "delivery": delivery.value},
+            status_code=status,
         )
 
 
@@ -232,7 +278,9 @@ def _parse(body: bytes) -> object:
 
     text = body.decode("utf-8")
     document = json.loads(text, parse_constant=constant)
-    json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")  # fails on lone surrogates and overflowed numbers
+    json.dumps(document, ensure_ascii=False, allow_nan=False).encode(
+        "utf-8"
+    )  # fails on lone surrogates and overflowed numbers
     if re.search(r"(?<!\\)(\\\\)*\\u0000", text):
         raise ValueError("outcome: a NUL character cannot be stored")
     return document
@@ -250,7 +298,13 @@ def _patient(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def routes(store: ArtifactStore, attempts: AttemptStore, secret: bytes, cap: Cap | None = None, boxes: BoxStore | None = None) -> list[Route]:
+def routes(
+    store: ArtifactStore,
+    attempts: AttemptStore,
+    secret: bytes,
+    cap: Cap | None = None,
+    boxes: BoxStore | None = None,
+) -> list[Route]:
     """The exchange's routes, to be put into the web application before its pages."""
     exchange = Exchange(store, attempts, secret, cap or Cap(), boxes)
     return [

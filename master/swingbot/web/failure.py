@@ -17,12 +17,27 @@ def wants_json(request: HTTPConnection) -> bool:
     """Whether a program is asking: by the address, by what it takes or by what it sent."""
     if request.url.path.endswith(".json") or request.url.path.startswith(_BY_PROGRAMS):
         return True
-    return any(request.headers.get(name, "").startswith("application/json") for name in ("accept", "content-type"))
+    return any(
+        request.headers.get(name, "").startswith("application/json")
+        for name in ("accept", "content-type")
+    )
 
 
-def failure(renderer: Renderer, request: HTTPConnection, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+def failure(
+    renderer: Renderer,
+    request: HTTPConnection,
+    status: int,
+    sentence: str,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     if wants_json(request):
         return JSONResponse({"error": sentence}, status_code=status, headers=headers)
-    page = renderer.page("error.html", status=status, phrase=HTTPStatus(status).phrase, sentence=sentence, code=status)
+    page = renderer.page(
+        "error.html",
+        status=status,
+        phrase=HTTPStatus(status).phrase,
+        sentence=sentence,
+        code=status,
+    )
     page.headers.update(headers or {})
     return page

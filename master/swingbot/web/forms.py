@@ -50,14 +50,23 @@ class Form:
         """One field without surrounding blanks. Raises HTTPException for one that is too long."""
         value = self.values.get(name, "").strip()
         if len(value) > longest:
-            raise HTTPException(400, f"{name} has {len(value)} characters; {longest} are the most that is taken.")
+            raise HTTPException(
+                400, f"{name} has {len(value)} characters; {longest} are the most that is taken."
+            )
         return value
 
 
 class Forms:
     """Forms and what they need. `secret` is the service's (`adapters.artifacts.secret`)."""
 
-    def __init__(self, secret: bytes, renderer: Renderer, sessions: Sessions, rate: Rate | None = None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        renderer: Renderer,
+        sessions: Sessions,
+        rate: Rate | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`rate` is how often one token may write."""
         self._secret, self._renderer, self._sessions, self._now = secret, renderer, sessions, now
         self._writes = Buckets(rate) if rate else None
@@ -71,7 +80,13 @@ class Forms:
         the role that `needs` names, `form_field`, and `here`, this page's path."""
         person = self._sessions.signed_in(request)
         who = person.who if person is not None and may(person.role, needs) else None
-        return {"person": person, "who": who, "needs": needs, "form_field": self.field(request), "here": request.url.path}
+        return {
+            "person": person,
+            "who": who,
+            "needs": needs,
+            "form_field": self.field(request),
+            "here": request.url.path,
+        }
 
     async def person(self, request: Request, needs: Role) -> Person:
         """Who wants to write. Raises HTTPException: 403 for whoever may not, 401 for a token that is not good, 429 for one that writes too often."""
@@ -80,10 +95,14 @@ class Forms:
         if refused is not None:
             raise HTTPException(403, refused)
         assert person is not None
-        wait = self._writes.take(str(person.token), self._now()) if self._writes is not None else 0.0
+        wait = (
+            self._writes.take(str(person.token), self._now()) if self._writes is not None else 0.0
+        )
         if wait > 0:
             raise HTTPException(
-                429, f"{person.who}'s token writes too often; wait a moment. Nothing was changed.", headers={"retry-after": str(math.ceil(wait))}
+                429,
+                f"{person.who}'s token writes too often; wait a moment. Nothing was changed.",
+                headers={"retry-after": str(math.ceil(wait))},
             )
         return person
 
@@ -96,8 +115,13 @@ class Forms:
 
     def check(self, request: Request, values: Mapping[str, str]) -> None:
         """Refuse a form that is not of this session. Raises HTTPException."""
-        if bearer_of(request) is None and not hmac.compare_digest(values.get("token", "").encode(), self._token(request).encode()):
-            raise HTTPException(403, "This form is not of this sign-in: load the page again, then send it again. Nothing was changed.")
+        if bearer_of(request) is None and not hmac.compare_digest(
+            values.get("token", "").encode(), self._token(request).encode()
+        ):
+            raise HTTPException(
+                403,
+                "This form is not of this sign-in: load the page again, then send it again. Nothing was changed.",
+            )
 
     async def _values(self, request: Request) -> dict[str, str]:
         same_site(request)
@@ -107,17 +131,32 @@ class Forms:
             if len(body) > _LARGEST:
                 raise HTTPException(413, "The form is too large; nothing was changed.")
         try:
-            pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
+            pairs = parse_qsl(
+                body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
+            )
         except ValueError:
             raise HTTPException(400, "The form cannot be read; nothing was changed.") from None
         return {name: value.replace("\r\n", "\n").replace("\0", "") for name, value in pairs}
 
     def _token(self, request: Request) -> str:
-        return hmac.new(self._secret, f"form {self._sessions.given(request)}".encode(), "sha256").hexdigest()
+        return hmac.new(
+            self._secret, f"form {self._sessions.given(request)}".encode(), "sha256"
+        ).hexdigest()
 
     # The two pages of signing in and out.
-    def ask(self, request: Request, problem: str = "", status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        more: dict[str, Any] = {"next": _next(request), "problem": problem, "person": self._sessions.signed_in(request), "form_field": self.field(request)}
+    def ask(
+        self,
+        request: Request,
+        problem: str = "",
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        more: dict[str, Any] = {
+            "next": _next(request),
+            "problem": problem,
+            "person": self._sessions.signed_in(request),
+            "form_field": self.field(request),
+        }
         page = self._renderer.page("login.html", status=status, roles=PURPOSES, **more)
         page.headers.update({**FORM_HEADERS, **(headers or {})})
         return page
@@ -149,7 +188,11 @@ class Forms:
 def same_site(request: Request) -> None:
     """Refuse what a browser says another site has sent. Our pages send no referrer, so their own forms may say `Origin: null`."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    foreign = origin is not None and origin != "null" and urlsplit(origin).netloc != request.headers.get("host")
+    foreign = (
+        origin is not None
+        and origin != "null"
+        and urlsplit(origin).netloc != request.headers.get("host")
+    )
     if foreign or site not in (None, "same-origin", "none"):
         raise HTTPException(403, "This form came from another site; nothing was changed.")
 

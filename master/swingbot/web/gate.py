@@ -34,11 +34,19 @@ class Reading:
 
     def of(self, method: str, path: str) -> str:
         """What it takes to ask for `path`."""
-        if path in _OPEN or path.startswith(_OPEN_UNDER) or (method == "PUT" and path.startswith("/artifacts/")):
+        if (
+            path in _OPEN
+            or path.startswith(_OPEN_UNDER)
+            or (method == "PUT" and path.startswith("/artifacts/"))
+        ):
             return "open"
         if path == "/metrics":
             return self.metrics
-        if path == "/raw" or path.startswith(("/raw/", "/artifacts/")) or path.rpartition("/")[2] in ("reproduce.tar.gz", "reproduce.json"):
+        if (
+            path == "/raw"
+            or path.startswith(("/raw/", "/artifacts/"))
+            or path.rpartition("/")[2] in ("reproduce.tar.gz", "reproduce.json")
+        ):
             return "token" if "token" in (self.read, self.raw) else "open"
         return self.read
 
@@ -46,17 +54,38 @@ class Reading:
 class Gate:
     """`worker` says whether a request bears the token of an attempt: workers fetch kernels with it."""
 
-    def __init__(self, app: ASGIApp, renderer: Renderer, sessions: Sessions, reading: Reading, worker: Callable[[HTTPConnection], bool]) -> None:
-        self._app, self._renderer, self._sessions, self._reading, self._worker = app, renderer, sessions, reading, worker
+    def __init__(
+        self,
+        app: ASGIApp,
+        renderer: Renderer,
+        sessions: Sessions,
+        reading: Reading,
+        worker: Callable[[HTTPConnection], bool],
+    ) -> None:
+        self._app, self._renderer, self._sessions, self._reading, self._worker = (
+            app,
+            renderer,
+            sessions,
+            reading,
+            worker,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = await self._refused(HTTPConnection(scope), scope["method"], scope["path"]) if scope["type"] == "http" else None
+        refused = (
+            await self._refused(HTTPConnection(scope), scope["method"], scope["path"])
+            if scope["type"] == "http"
+            else None
+        )
         await (refused or self._app)(scope, receive, send)
 
     async def _refused(self, request: HTTPConnection, method: str, path: str) -> Response | None:
-        page = path == "/metrics" and takes_page(request.headers.get("accept", ""))  # the list of what benchmarks measure
+        page = path == "/metrics" and takes_page(
+            request.headers.get("accept", "")
+        )  # the list of what benchmarks measure
         takes = self._reading.read if page else self._reading.of(method, path)
-        if takes == "open" or (takes == "token" and path.startswith("/artifacts/") and self._worker(request)):
+        if takes == "open" or (
+            takes == "token" and path.startswith("/artifacts/") and self._worker(request)
+        ):
             return None
         if takes == "off":
             return failure(self._renderer, request, 404, "Metrics are switched off (web.metrics).")
@@ -67,6 +96,16 @@ class Gate:
         if person is not None:
             return None
         # A browser says that it takes HTML; a program must not take the sign-in page for what it asked for.
-        if method == "GET" and "text/html" in request.headers.get("accept", "") and not wants_json(request):
+        if (
+            method == "GET"
+            and "text/html" in request.headers.get("accept", "")
+            and not wants_json(request)
+        ):
             return RedirectResponse(f"/login?next={quote(path)}", status_code=HTTPStatus.SEE_OTHER)
-        return failure(self._renderer, request, 401, "Reading this needs a token: ask the operator for one.", {"www-authenticate": "Bearer"})
+        return failure(
+            self._renderer,
+            request,
+            401,
+            "Reading this needs a token: ask the operator for one.",
+            {"www-authenticate": "Bearer"},
+        )

@@ -28,15 +28,22 @@ OTHERS: Final = ("merge", "split")
 class IncidentPages:
     """`lab` is made when the first person decides something: reading needs none."""
 
-    def __init__(self, source: Source, renderer: Renderer, forms: Forms, lab: Callable[[], Lab]) -> None:
+    def __init__(
+        self, source: Source, renderer: Renderer, forms: Forms, lab: Callable[[], Lab]
+    ) -> None:
         self._source, self._renderer, self._forms, self._lab = source, renderer, forms, lab
 
     def routes(self) -> list[Route]:
-        return [Route("/incident/{id}", self.show, methods=["GET"]), Route("/incident/{id}", self.decide, methods=["POST"])]
+        return [
+            Route("/incident/{id}", self.show, methods=["GET"]),
+            Route("/incident/{id}", self.decide, methods=["POST"]),
+        ]
 
     def show(self, request: Request) -> Response:
         with self._source.reading() as conn:
-            found = self._source.read.incident(conn, request.path_params["id"].removesuffix(".json"))
+            found = self._source.read.incident(
+                conn, request.path_params["id"].removesuffix(".json")
+            )
         if is_json(request):
             return JSONResponse(found)
         context: dict[str, Any] = {"this": found, **shown(found), **self._forms.context(request)}
@@ -53,7 +60,9 @@ class IncidentPages:
             raise HTTPException(400, f"{error}. Nothing was changed.") from None
         except GitError as error:
             raise HTTPException(503, f"{error}. Nothing was changed.") from None
-        return RedirectResponse(f"/incident/{ids.show('incident', goal)}", status_code=HTTPStatus.SEE_OTHER)
+        return RedirectResponse(
+            f"/incident/{ids.show('incident', goal)}", status_code=HTTPStatus.SEE_OTHER
+        )
 
 
 def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
@@ -61,13 +70,30 @@ def _do(lab: Callable[[], Lab], number: int, form: Form) -> int:
     act, who, reason = form.text("act", 20), f"{form.who} (pages)", form.text("reason") or None
     for known in ACTS:
         if act == known:
-            return keep.say(lab(), number, known, who=who, reason=reason, commit=form.text("commit", 100) or None).id
+            return keep.say(
+                lab(),
+                number,
+                known,
+                who=who,
+                reason=reason,
+                commit=form.text("commit", 100) or None,
+            ).id
     if act == "merge":
-        return keep.merge(lab(), [number], _id(form.text("into", 40), "incident"), who=who, reason=reason).id
+        return keep.merge(
+            lab(), [number], _id(form.text("into", 40), "incident"), who=who, reason=reason
+        ).id
     if act == "split":
         bisection = form.text("bisection", 40)
-        return keep.split(lab(), number, who=who, reason=reason, bisection=_id(bisection, "bisection") if bisection else None).id
-    raise RequestError(f"{act!r} is nothing that can be done to an incident; these can: {', '.join((*ACTS, *OTHERS))}")
+        return keep.split(
+            lab(),
+            number,
+            who=who,
+            reason=reason,
+            bisection=_id(bisection, "bisection") if bisection else None,
+        ).id
+    raise RequestError(
+        f"{act!r} is nothing that can be done to an incident; these can: {', '.join((*ACTS, *OTHERS))}"
+    )
 
 
 def _id(text: str, kind: str) -> int:
@@ -80,5 +106,11 @@ def _id(text: str, kind: str) -> int:
 def shown(found: Row) -> dict[str, Any]:
     """What the template needs beyond the facts: of how many bisections, branches and testboxes the incident is, and which gates are known."""
     places = {(s["tree"], s["commit"]) for s in found["sightings"]}
-    out = sorted({s["bisection"] for s in found["sightings"] if s["commit"] != found["culprit"]["commit"]})
-    return {"branches": len(places), "can_split": out, "split": any(one["split"] for one in found["impact"])}
+    out = sorted(
+        {s["bisection"] for s in found["sightings"] if s["commit"] != found["culprit"]["commit"]}
+    )
+    return {
+        "branches": len(places),
+        "can_split": out,
+        "split": any(one["split"] for one in found["impact"]),
+    }

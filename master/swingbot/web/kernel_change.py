@@ -10,7 +10,9 @@ from swingbot_jobs.kernel_diff import headline
 from .ports import OpenArtifact, ReadModels, Row
 
 
-def of_comparison(read: ReadModels, open_artifact: OpenArtifact, conn: sa.Connection, comparison: Row) -> Row:
+def of_comparison(
+    read: ReadModels, open_artifact: OpenArtifact, conn: sa.Connection, comparison: Row
+) -> Row:
     """The facts of `compare_kernels` for base and head, with a `headline` where they were compared."""
     keys = [comparison[f"{side}_variant"]["build_key"] for side in ("base", "head")]
     builds = read.kernel_builds(conn, keys)

@@ -27,8 +27,14 @@ class MailPages:
         self._maildir, self._renderer = maildir, renderer
 
     def listing(self, request: Request) -> Response:
-        files = sorted(self._files().values(), key=lambda file: (file.stat().st_mtime_ns, file.name), reverse=True)
-        return self._renderer.page("mailbox.html", mails=[_facts(file) for file in files[:_NEWEST]], count=len(files))
+        files = sorted(
+            self._files().values(),
+            key=lambda file: (file.stat().st_mtime_ns, file.name),
+            reverse=True,
+        )
+        return self._renderer.page(
+            "mailbox.html", mails=[_facts(file) for file in files[:_NEWEST]], count=len(files)
+        )
 
     def message(self, request: Request) -> Response:
         key = request.path_params["key"].removesuffix(".json")
@@ -36,11 +42,20 @@ class MailPages:
         if file is None:
             raise NotFound("there is no such mail in the mailbox; /mailbox lists those there are")
         facts = _facts(file) | {"text": _text(_read(file))}
-        return JSONResponse(facts) if is_json(request) else self._renderer.page("mail.html", this=facts)
+        return (
+            JSONResponse(facts)
+            if is_json(request)
+            else self._renderer.page("mail.html", this=facts)
+        )
 
     def _files(self) -> dict[str, Path]:
         """Key (the name without Maildir's flags) -> file."""
-        return {file.name.split(":")[0]: file for place in ("new", "cur") for file in (self._maildir / place).glob("*") if file.is_file()}
+        return {
+            file.name.split(":")[0]: file
+            for place in ("new", "cur")
+            for file in (self._maildir / place).glob("*")
+            if file.is_file()
+        }
 
 
 def _read(file: Path) -> EmailMessage:
@@ -53,16 +68,25 @@ def _read(file: Path) -> EmailMessage:
 def _header(message: EmailMessage, name: str) -> str | None:
     try:
         value = message[name]
-    except Exception:  # the header parser has many ways to fail on hostile input; what it cannot read is not shown
+    except (
+        Exception
+    ):  # the header parser has many ways to fail on hostile input; what it cannot read is not shown
         return "(unreadable)"
     return None if value is None else str(value)
 
 
 def _facts(file: Path) -> Row:
     message = _read(file)
-    facts: Row = {name.lower().replace("-", "_"): _header(message, name) for name in ("Subject", "From", "To", "Cc", "Date", "Message-ID", "In-Reply-To")}
+    facts: Row = {
+        name.lower().replace("-", "_"): _header(message, name)
+        for name in ("Subject", "From", "To", "Cc", "Date", "Message-ID", "In-Reply-To")
+    }
     try:
-        facts["date"] = parsedate_to_datetime(facts["date"]).astimezone().strftime("%Y-%m-%d %H:%M:%S") if facts["date"] else None
+        facts["date"] = (
+            parsedate_to_datetime(facts["date"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+            if facts["date"]
+            else None
+        )
     except (TypeError, ValueError):
         facts["date"] = None
     return facts | {"key": file.name.split(":")[0], "size": file.stat().st_size}

@@ -66,44 +66,113 @@ def text(families: Iterable[Family]) -> str:
 
 def of_here(here: Here) -> list[Family]:
     return [
-        _one("swingbot_disk_free_bytes", "Free space on the disk of the state directory.", here.disk_free),
-        _one("swingbot_disk_stop_below_bytes", "Free space below which no order is handed out.", here.disk_stop_below),
-        _one("swingbot_loop_last_round_seconds", "Seconds since the loop went round last.", here.loop_age),
+        _one(
+            "swingbot_disk_free_bytes",
+            "Free space on the disk of the state directory.",
+            here.disk_free,
+        ),
+        _one(
+            "swingbot_disk_stop_below_bytes",
+            "Free space below which no order is handed out.",
+            here.disk_stop_below,
+        ),
+        _one(
+            "swingbot_loop_last_round_seconds",
+            "Seconds since the loop went round last.",
+            here.loop_age,
+        ),
         _one("swingbot_loop_failing", "1 while the loop's rounds fail.", int(here.loop_failing)),
-        _one("swingbot_artifact_bytes", "Bytes of raw results in the artifact store; looked at every ten minutes.", here.artifact_bytes),
-        _one("swingbot_artifacts", "Files in the artifact store; looked at every ten minutes.", here.artifacts),
+        _one(
+            "swingbot_artifact_bytes",
+            "Bytes of raw results in the artifact store; looked at every ten minutes.",
+            here.artifact_bytes,
+        ),
+        _one(
+            "swingbot_artifacts",
+            "Files in the artifact store; looked at every ten minutes.",
+            here.artifacts,
+        ),
     ]
 
 
 def of_database(found: Rows) -> list[Family]:
     """The families of `swingbot_db.read.metrics.figures`."""
     orders = {(row["kind"], row["state"]): row for row in found["orders"]}
-    every = [(kind, state) for kind in ("build", "boot") for state in ("waiting", "ready", "running")]
+    every = [
+        (kind, state) for kind in ("build", "boot") for state in ("waiting", "ready", "running")
+    ]
     counted = {key: orders[key]["n"] if key in orders else 0 for key in every}
     (open_,), (mail,), (database,) = found["open"], found["mail"], found["database"]
     return [
-        _family("swingbot_orders", "Open orders.", [({"kind": k, "state": s}, counted[k, s]) for k, s in every]),
+        _family(
+            "swingbot_orders",
+            "Open orders.",
+            [({"kind": k, "state": s}, counted[k, s]) for k, s in every],
+        ),
         _family(
             "swingbot_order_oldest_seconds",
             "Age of the oldest open order.",
-            [({"kind": k, "state": s}, orders[k, s]["oldest"]) for k, s in every if (k, s) in orders],
+            [
+                ({"kind": k, "state": s}, orders[k, s]["oldest"])
+                for k, s in every
+                if (k, s) in orders
+            ],
         ),
-        _family("swingbot_attempts_last_day", "Attempts of the last 24 hours by what came of them.", _counted(found["attempts"], "kind", "status")),
-        _family("swingbot_boots_total", "Boots by what came of them.", _counted(found["boots"], "testbox", "outcome"), "counter"),
-        _family("swingbot_boot_seconds_total", "Seconds that boots took.", _counted(found["boots"], "testbox", "outcome", value="seconds"), "counter"),
-        _family("swingbot_runs_last_day", "Runs of the last 24 hours; invalid ones do not count.", _counted(found["runs"], "testbox", "status")),
+        _family(
+            "swingbot_attempts_last_day",
+            "Attempts of the last 24 hours by what came of them.",
+            _counted(found["attempts"], "kind", "status"),
+        ),
+        _family(
+            "swingbot_boots_total",
+            "Boots by what came of them.",
+            _counted(found["boots"], "testbox", "outcome"),
+            "counter",
+        ),
+        _family(
+            "swingbot_boot_seconds_total",
+            "Seconds that boots took.",
+            _counted(found["boots"], "testbox", "outcome", value="seconds"),
+            "counter",
+        ),
+        _family(
+            "swingbot_runs_last_day",
+            "Runs of the last 24 hours; invalid ones do not count.",
+            _counted(found["runs"], "testbox", "status"),
+        ),
         _family("swingbot_kernel_builds_total", "Kernel builds.", _builds(found, "n"), "counter"),
-        _family("swingbot_kernel_build_seconds_total", "Seconds that kernel builds took.", _builds(found, "seconds"), "counter"),
+        _family(
+            "swingbot_kernel_build_seconds_total",
+            "Seconds that kernel builds took.",
+            _builds(found, "seconds"),
+            "counter",
+        ),
         *_testboxes(found),
-        _family("swingbot_alerts", "Alerts that last, by kind.", _counted(found.get("alerts", ()), "kind")),
+        _family(
+            "swingbot_alerts",
+            "Alerts that last, by kind.",
+            _counted(found.get("alerts", ()), "kind"),
+        ),
         _family("swingbot_reports", "Reports by state.", _counted(found["reports"], "state")),
         _one("swingbot_mail_stopped", "1 while no mail leaves.", int(mail["stopped"])),
-        _one("swingbot_mail_oldest_seconds", "Age of the oldest mail that is to leave.", mail["oldest"]),
+        _one(
+            "swingbot_mail_oldest_seconds",
+            "Age of the oldest mail that is to leave.",
+            mail["oldest"],
+        ),
         _one("swingbot_bisections_open", "Bisections under way.", open_["bisections"]),
         _one("swingbot_comparisons_open", "Comparisons under way.", open_["comparisons"]),
         _one("swingbot_incidents_open", "Incidents that are open.", open_["incidents"]),
-        _family("swingbot_tree_failing", "1 for a tree whose last poll failed.", [({"tree": row["name"]}, int(row["failing"])) for row in found["trees"]]),
-        _family("swingbot_tree_polled_seconds", "Seconds since a tree was polled last.", [({"tree": row["name"]}, row["since"]) for row in found["trees"]]),
+        _family(
+            "swingbot_tree_failing",
+            "1 for a tree whose last poll failed.",
+            [({"tree": row["name"]}, int(row["failing"])) for row in found["trees"]],
+        ),
+        _family(
+            "swingbot_tree_polled_seconds",
+            "Seconds since a tree was polled last.",
+            [({"tree": row["name"]}, row["since"]) for row in found["trees"]],
+        ),
         _one("swingbot_database_bytes", "Size of the database.", database["bytes"]),
     ]
 
@@ -114,27 +183,53 @@ def _testboxes(found: Rows) -> list[Family]:
         _family(
             "swingbot_testbox_state",
             "1 for the state that people or anchors put a testbox in, 0 for the others.",
-            [({"testbox": row["name"], "state": state}, int(row["state"] == state)) for row in boxes for state in _STATES],
+            [
+                ({"testbox": row["name"], "state": state}, int(row["state"] == state))
+                for row in boxes
+                for state in _STATES
+            ],
         ),
         _family(
             "swingbot_testbox_phase",
             "1 for what a testbox does, 0 for the rest.",
-            [({"testbox": row["testbox"], "phase": phase}, int(row["state"] == phase)) for row in found.get("phases", ()) for phase in _PHASES],
+            [
+                ({"testbox": row["testbox"], "phase": phase}, int(row["state"] == phase))
+                for row in found.get("phases", ())
+                for phase in _PHASES
+            ],
         ),
-        _family("swingbot_testbox_leased", "1 while a testbox works for an order.", [({"testbox": row["name"]}, int(row["leased"])) for row in boxes]),
-        _family("swingbot_testbox_last_boot_seconds", "Seconds since a testbox booted last.", [({"testbox": row["name"]}, row["since"]) for row in boxes]),
+        _family(
+            "swingbot_testbox_leased",
+            "1 while a testbox works for an order.",
+            [({"testbox": row["name"]}, int(row["leased"])) for row in boxes],
+        ),
+        _family(
+            "swingbot_testbox_last_boot_seconds",
+            "Seconds since a testbox booted last.",
+            [({"testbox": row["name"]}, row["since"]) for row in boxes],
+        ),
     ]
 
 
 def _builds(found: Rows, value: str) -> list[tuple[Labels, float | None]]:
-    return [({"status": row["status"], "cached": str(row["cached"]).lower()}, row[value]) for row in found["builds"]]
+    return [
+        ({"status": row["status"], "cached": str(row["cached"]).lower()}, row[value])
+        for row in found["builds"]
+    ]
 
 
-def _counted(rows: Iterable[Mapping[str, Any]], *labels: str, value: str = "n") -> list[tuple[Labels, float | None]]:
+def _counted(
+    rows: Iterable[Mapping[str, Any]], *labels: str, value: str = "n"
+) -> list[tuple[Labels, float | None]]:
     return [({label: str(row[label]) for label in labels}, row[value]) for row in rows]
 
 
-def _family(name: str, doc: str, samples: Sequence[tuple[Labels, float | None]], kind: Literal["gauge", "counter"] = "gauge") -> Family:
+def _family(
+    name: str,
+    doc: str,
+    samples: Sequence[tuple[Labels, float | None]],
+    kind: Literal["gauge", "counter"] = "gauge",
+) -> Family:
     return Family(name, kind, doc, samples)
 
 
@@ -149,7 +244,9 @@ def _number(value: float) -> str:
 class Metrics:
     """The endpoint. Without a database it says what it can, and `swingbot_database_up 0`."""
 
-    def __init__(self, engine: sa.Engine, figures: Callable[[sa.Connection], Rows], here: Callable[[], Here]) -> None:
+    def __init__(
+        self, engine: sa.Engine, figures: Callable[[sa.Connection], Rows], here: Callable[[], Here]
+    ) -> None:
         self._engine, self._figures, self._here = engine, figures, here
         self._made, self._text = float("-inf"), ""
 
@@ -169,7 +266,13 @@ class Metrics:
         except sa.exc.SQLAlchemyError:
             up = 0
         families.append(_one("swingbot_database_up", "1 if the database answers.", up))
-        families.append(_one("swingbot_metrics_seconds", "Seconds that it took to find these figures.", round(time.monotonic() - begin, 4)))
+        families.append(
+            _one(
+                "swingbot_metrics_seconds",
+                "Seconds that it took to find these figures.",
+                round(time.monotonic() - begin, 4),
+            )
+        )
         return text(families)
 
     def routes(self) -> list[Route]:

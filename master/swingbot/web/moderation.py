@@ -49,7 +49,15 @@ class MailSettings(Protocol):
 
 
 class ModerationPages:
-    def __init__(self, engine: sa.Engine, queue: Queue, renderer: Renderer, forms: Forms, moderator: Moderator, mail: MailSettings) -> None:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        queue: Queue,
+        renderer: Renderer,
+        forms: Forms,
+        moderator: Moderator,
+        mail: MailSettings,
+    ) -> None:
         self._engine, self._queue, self._renderer = engine, queue, renderer
         self._forms, self._moderator, self._mail = forms, moderator, mail
 
@@ -59,13 +67,26 @@ class ModerationPages:
     def outbox(self, request: Request) -> Response:
         return self._page(request, self._queue.outgoing, "outbox.html", "")
 
-    def _page(self, request: Request, read: Callable[[sa.Connection], Row], template: str, problem: str) -> Response:
+    def _page(
+        self, request: Request, read: Callable[[sa.Connection], Row], template: str, problem: str
+    ) -> Response:
         with self._engine.connect() as conn:
             found = read(conn)
-        mail: dict[str, Any] = {"release": self._mail.release, "dry_run": self._mail.dry_run, "stopped_by_setting": self._mail.stop}
+        mail: dict[str, Any] = {
+            "release": self._mail.release,
+            "dry_run": self._mail.dry_run,
+            "stopped_by_setting": self._mail.stop,
+        }
         if is_json(request):
             return JSONResponse(found | {"settings": mail})
-        page = self._renderer.page(template, status=409 if problem else 200, found=found, mail=mail, problem=problem, **self._forms.context(request))
+        page = self._renderer.page(
+            template,
+            status=409 if problem else 200,
+            found=found,
+            mail=mail,
+            problem=problem,
+            **self._forms.context(request),
+        )
         page.headers.update(FORM_HEADERS)
         return page
 
@@ -73,11 +94,18 @@ class ModerationPages:
         form = await self._forms.read(request)
         act, why = form.text("act", 20), form.text("why")
         if act not in ACTS:
-            raise HTTPException(400, f"A report can be given {', '.join(ACTS)}; nothing was changed.")
+            raise HTTPException(
+                400, f"A report can be given {', '.join(ACTS)}; nothing was changed."
+            )
         if act == "drop" and not why:
-            return await self._refused(request, "Say why it is dropped: whoever wonders about it later finds the reason there.")
+            return await self._refused(
+                request,
+                "Say why it is dropped: whoever wonders about it later finds the reason there.",
+            )
         try:
-            await run_in_threadpool(self._moderator.decide, request.path_params["id"], act, who=form.who, why=why)
+            await run_in_threadpool(
+                self._moderator.decide, request.path_params["id"], act, who=form.who, why=why
+            )
         except ValueError as error:
             return await self._refused(request, str(error))
         return RedirectResponse("/moderation", status_code=HTTPStatus.SEE_OTHER)
@@ -86,7 +114,12 @@ class ModerationPages:
         form = await self._forms.read(request)
         if form.text("act", 20) not in ("stop", "resume"):
             raise HTTPException(400, "Mail can be stopped and resumed; nothing was changed.")
-        await run_in_threadpool(self._moderator.switch, stopped=form.text("act") == "stop", who=form.who, why=form.text("why"))
+        await run_in_threadpool(
+            self._moderator.switch,
+            stopped=form.text("act") == "stop",
+            who=form.who,
+            why=form.text("why"),
+        )
         return RedirectResponse("/outbox", status_code=HTTPStatus.SEE_OTHER)
 
     async def _refused(self, request: Request, problem: str) -> Response:

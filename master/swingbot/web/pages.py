@@ -24,16 +24,29 @@ from .reproduction import Kits
 from .source import Source
 
 _TAIL_BYTES, _TAIL_LINES = 16_384, 40
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")  # colours and other controls of a console
+_CONTROL = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]"
+)  # colours and other controls of a console
 _LIMIT = 1000  # rows of a list at most
-PLURALS = ("comparisons", "bisections", "incidents", "reports", "orders", "testboxes", "trees", "metrics")
+PLURALS = (
+    "comparisons",
+    "bisections",
+    "incidents",
+    "reports",
+    "orders",
+    "testboxes",
+    "trees",
+    "metrics",
+)
 _RUNNING = ("waiting", "ready", "running")
 _PLOTS = 12  # on one page
 _COLUMNS = 20  # metrics in a boot's table, the benchmark's own first
 
 
 class Pages:
-    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact, kits: Kits | None = None) -> None:
+    def __init__(
+        self, source: Source, renderer: Renderer, artifact: OpenArtifact, kits: Kits | None = None
+    ) -> None:
         self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
         read = source.read
         self._kinds: Mapping[str, Callable[[sa.Connection, str], Row]] = {
@@ -68,17 +81,23 @@ class Pages:
         """The page of one thing, or with `.json` at the end its JSON."""
         kind, id = request.path_params["kind"], request.path_params["id"].removesuffix(".json")
         if kind not in self._kinds:
-            raise HTTPException(404, f"There are no pages of kind {kind!r}; there are {', '.join(self._kinds)}.")
+            raise HTTPException(
+                404, f"There are no pages of kind {kind!r}; there are {', '.join(self._kinds)}."
+            )
         with self._source.reading() as conn:
             found = self._kinds[kind](conn, id)
             if kind == "comparison":
-                found["kernel"] = kernel_change.of_comparison(self._source.read, self._artifact, conn, found)
+                found["kernel"] = kernel_change.of_comparison(
+                    self._source.read, self._artifact, conn, found
+                )
             if is_json(request):
                 return JSONResponse(found)
             if kind == "report" and found["incident"] is None:
                 return self._renderer.page("digest.html", this=found)
             more = self._extra[kind](conn, found) if kind in self._extra else {}
-        refresh = found.get("status") in _RUNNING or (kind == "order" and found["state"] in _RUNNING)
+        refresh = found.get("status") in _RUNNING or (
+            kind == "order" and found["state"] in _RUNNING
+        )
         return self._renderer.page(f"{kind}.html", refresh=refresh, this=found, **more)
 
     def variant(self, request: Request) -> Response:
@@ -90,12 +109,17 @@ class Pages:
             found = self._source.read.variant(conn, request.path_params["id"])
         if found["build"] is None and found["build_order"] is None:
             return self._renderer.page("variant.html", this=found)
-        return RedirectResponse(f"/kernel/{found['build_key']}" if found["build"] else f"/order/{found['build_order']}")
+        return RedirectResponse(
+            f"/kernel/{found['build_key']}" if found["build"] else f"/order/{found['build_order']}"
+        )
 
     def listing(self, request: Request) -> Response:
         plural = request.path_params["plural"].removesuffix(".json")
         if plural not in PLURALS:
-            raise HTTPException(404, f"There is no page /{plural}; lists are {', '.join('/' + name for name in PLURALS)}.")
+            raise HTTPException(
+                404,
+                f"There is no page /{plural}; lists are {', '.join('/' + name for name in PLURALS)}.",
+            )
         filters = dict(request.query_params)
         limit = _limit(filters.pop("limit", None))
         with self._source.reading() as conn:
@@ -119,7 +143,9 @@ class Pages:
         keys = plotted(found, samples)
         number = request.path_params["number"]
         if number >= len(keys):
-            raise NotFound(f"comparison {found['id']} has {len(keys)} plots; there is none with number {number}")
+            raise NotFound(
+                f"comparison {found['id']} has {len(keys)} plots; there is none with number {number}"
+            )
         mine = [row for row in samples if key_of(row) == keys[number]]
         return _svg(plot.comparison_plot(_shown(found, keys[number]), mine))
 
@@ -129,7 +155,9 @@ class Pages:
         return _svg(plot.bisection_plot(found))
 
     def _report(self, conn: sa.Connection, found: Row) -> Row:
-        return report_page.of_report(self._source.read, conn, found) | {"kit": report_page.kit_of(self._kits, found["id"])}
+        return report_page.of_report(self._source.read, conn, found) | {
+            "kit": report_page.kit_of(self._kits, found["id"])
+        }
 
     def history_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
@@ -138,16 +166,31 @@ class Pages:
 
     def _order(self, conn: sa.Connection, found: Row) -> Row:
         name = "build.log" if found["kind"] == "build" else "console.log"
-        return {"tails": {attempt["id"]: self._tail(attempt["files"], name) for attempt in found["attempts"]}}
+        return {
+            "tails": {
+                attempt["id"]: self._tail(attempt["files"], name) for attempt in found["attempts"]
+            }
+        }
 
     def _boot(self, conn: sa.Connection, found: Row) -> Row:
-        own = {metric for run in found["runs"] for metric in run["samples"] if is_of(metric, run["unit_job"])}
+        own = {
+            metric
+            for run in found["runs"]
+            for metric in run["samples"]
+            if is_of(metric, run["unit_job"])
+        }
         others = {metric for run in found["runs"] for metric in run["samples"]} - own
         metrics = [*sorted(own), *sorted(others)]
-        return {"metrics": metrics[:_COLUMNS], "more": max(0, len(metrics) - _COLUMNS), "tail": self._tail(found["files"], "console.log")}
+        return {
+            "metrics": metrics[:_COLUMNS],
+            "more": max(0, len(metrics) - _COLUMNS),
+            "tail": self._tail(found["files"], "console.log"),
+        }
 
     def _kernel(self, conn: sa.Connection, found: Row) -> Row:
-        return {"tail": self._tail(found["files"], "build.log") if found["status"] == "failed" else None}
+        return {
+            "tail": self._tail(found["files"], "build.log") if found["status"] == "failed" else None
+        }
 
     def _tail(self, files: Mapping[str, Any], name: str) -> Row | None:
         """The last lines of a log from the artifact store; None when it is not there (yet)."""
@@ -173,7 +216,10 @@ def _limit(given: str | None) -> int:
 
 def _svg(text: str) -> Response:
     # The style stands inside the picture; a picture runs nothing and loads nothing.
-    headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'", "cache-control": "no-cache"}
+    headers = {
+        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        "cache-control": "no-cache",
+    }
     return Response(text, media_type="image/svg+xml", headers=headers)
 
 
@@ -184,7 +230,14 @@ def _title(key: Key) -> str:
 def _shown(found: Row, key: Key) -> plot.Shown:
     row: Row = next((row for row in found["rows"] if key_of(row) == key), {})
     label = next((part["label"] for part in found["parts"] if part["testbox"] == key[0]), None)
-    return plot.Shown(testbox=key[0], unit_job=key[1], metric=key[2], unit=row.get("unit") or "", better=row.get("better"), label=label)
+    return plot.Shown(
+        testbox=key[0],
+        unit_job=key[1],
+        metric=key[2],
+        unit=row.get("unit") or "",
+        better=row.get("better"),
+        label=label,
+    )
 
 
 def _values(found: Row, samples: list[Row]) -> list[Row]:
@@ -194,9 +247,12 @@ def _values(found: Row, samples: list[Row]) -> list[Row]:
     for sample in samples:
         if program_of(sample["metric"]) in programs:
             boot = tables.setdefault(key_of(sample), {}).setdefault(
-                (sample["k"], sample["side"]), {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []}
+                (sample["k"], sample["side"]),
+                {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []},
             )
             boot["values"].append(sample["value"])
     order = [key_of(row) for row in found["rows"]]
     keys = sorted(tables, key=lambda key: (order.index(key) if key in order else len(order), key))
-    return [{"key": key, "boots": [tables[key][place] for place in sorted(tables[key])]} for key in keys]
+    return [
+        {"key": key, "boots": [tables[key][place] for place in sorted(tables[key])]} for key in keys
+    ]

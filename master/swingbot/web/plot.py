@@ -41,18 +41,37 @@ def comparison_plot(shown: Shown, samples: Sequence[Mapping[str, Any]]) -> str:
     width = max(556, min(1130, _LEFT + _RIGHT + 34 * max(1, len(ks)) + 130))
     title = f"{shown.metric} of {shown.unit_job} on {shown.testbox}"
     if not boots:
-        return svg.document(width, 80, title, [svg.text(_LEFT, 44, "No run has given a value of this metric yet.", "soft")])
-    y = svg.scale_for([value for _, values in boots.values() for value in values], _HEIGHT - _BOTTOM, _TOP)
+        return svg.document(
+            width,
+            80,
+            title,
+            [svg.text(_LEFT, 44, "No run has given a value of this metric yet.", "soft")],
+        )
+    y = svg.scale_for(
+        [value for _, values in boots.values() for value in values], _HEIGHT - _BOTTOM, _TOP
+    )
     step = (width - _LEFT - _RIGHT - 120) / len(ks)
     parts = [*_frame(shown, y, width - 120), *_legend(width, boots)]
     for side in ("base", "head"):
-        parts += _side(side, {k: boots[side, k][1] for k in ks if (side, k) in boots}, y, width - 120)
+        parts += _side(
+            side, {k: boots[side, k][1] for k in ks if (side, k) in boots}, y, width - 120
+        )
     for column, k in enumerate(ks):
         middle = _LEFT + step * (column + 0.5)
         parts.append(svg.text(middle, _HEIGHT - _BOTTOM + 16, str(k), "soft small", "middle"))
         for side, shift in (("base", -0.2), ("head", 0.2)):
             if (side, k) in boots:
-                parts.append(_boot(side, k, *boots[side, k], middle + shift * step, min(0.3 * step, 12.0), y, shown.unit))
+                parts.append(
+                    _boot(
+                        side,
+                        k,
+                        *boots[side, k],
+                        middle + shift * step,
+                        min(0.3 * step, 12.0),
+                        y,
+                        shown.unit,
+                    )
+                )
     return svg.document(width, _HEIGHT, title, parts)
 
 
@@ -60,13 +79,19 @@ def _boots(samples: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[
     """(side, k) -> boot id and its values, a run each."""
     found: dict[tuple[str, int], tuple[str, list[float]]] = {}
     for sample in samples:
-        found.setdefault((sample["side"], sample["k"]), (sample["boot"], []))[1].append(sample["value"])
+        found.setdefault((sample["side"], sample["k"]), (sample["boot"], []))[1].append(
+            sample["value"]
+        )
     return found
 
 
 def _heading(metric: str, where: str, label: str | None) -> list[str]:
     """Three lines: what, where, and what kind of machine that is, wherever its numbers show."""
-    return [svg.text(_LEFT, 18, metric, "title"), svg.text(_LEFT, 33, where, "soft small"), *([svg.text(_LEFT, 47, label, "soft small")] if label else [])]
+    return [
+        svg.text(_LEFT, 18, metric, "title"),
+        svg.text(_LEFT, 33, where, "soft small"),
+        *([svg.text(_LEFT, 47, label, "soft small")] if label else []),
+    ]
 
 
 def _value_axis(y: svg.Scale, right: float, bottom: float, words: str) -> list[str]:
@@ -74,9 +99,16 @@ def _value_axis(y: svg.Scale, right: float, bottom: float, words: str) -> list[s
     step = marks[1] - marks[0] if len(marks) > 1 else 1.0
     parts = []
     for value in marks:
-        parts += [svg.line(_LEFT, y(value), right, y(value), "grid"), svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, step), "soft small", "end")]
+        parts += [
+            svg.line(_LEFT, y(value), right, y(value), "grid"),
+            svg.text(_LEFT - 7, y(value) + 4, svg.tick_label(value, step), "soft small", "end"),
+        ]
     parts.append(svg.text(16, (_TOP + bottom) / 2, words, "small", "middle", rotate=-90))
-    return [*parts, svg.line(_LEFT, _TOP, _LEFT, bottom, "axis"), svg.line(_LEFT, bottom, right, bottom, "axis")]
+    return [
+        *parts,
+        svg.line(_LEFT, _TOP, _LEFT, bottom, "axis"),
+        svg.line(_LEFT, bottom, right, bottom, "axis"),
+    ]
 
 
 def _frame(shown: Shown, y: svg.Scale, right: float) -> list[str]:
@@ -98,29 +130,71 @@ def _side(side: str, by_boot: Mapping[int, list[float]], y: svg.Scale, right: fl
     if len(means) > 1:
         spread = stdev(means)
         top, bottom = max(_TOP, y(middle + spread)), min(_HEIGHT - _BOTTOM, y(middle - spread))
-        parts.append(svg.element("rect", x=_LEFT, y=top, width=right - _LEFT, height=max(0.0, bottom - top), class_=f"{side} band"))
+        parts.append(
+            svg.element(
+                "rect",
+                x=_LEFT,
+                y=top,
+                width=right - _LEFT,
+                height=max(0.0, bottom - top),
+                class_=f"{side} band",
+            )
+        )
     return [*parts, svg.line(_LEFT, y(middle), right, y(middle), f"{side} level")]
 
 
-def _boot(side: str, k: int, boot: str, values: list[float], x: float, half: float, y: svg.Scale, unit: str) -> str:
+def _boot(
+    side: str,
+    k: int,
+    boot: str,
+    values: list[float],
+    x: float,
+    half: float,
+    y: svg.Scale,
+    unit: str,
+) -> str:
     """One boot: a mark for each run, spread over the column in order, and the boot's mean as a bar."""
     count = len(values)
     marks = [
-        _MARKS[side](x + (half * 1.4 * (index / (count - 1) - 0.5) if count > 1 else 0.0), y(value), 4.0, f"{side} run") for index, value in enumerate(values)
+        _MARKS[side](
+            x + (half * 1.4 * (index / (count - 1) - 0.5) if count > 1 else 0.0),
+            y(value),
+            4.0,
+            f"{side} run",
+        )
+        for index, value in enumerate(values)
     ]
     middle = fmean(values)
     bar = svg.line(x - half, y(middle), x + half, y(middle), f"{side} mean")
-    return svg.link(f"/boot/{boot}", f"{side}, boot {boot} (k={k}): mean {middle:.6g} {unit} of {count} run{'s' * (count != 1)}", *marks, bar)
+    return svg.link(
+        f"/boot/{boot}",
+        f"{side}, boot {boot} (k={k}): mean {middle:.6g} {unit} of {count} run{'s' * (count != 1)}",
+        *marks,
+        bar,
+    )
 
 
 def _legend(width: int, boots: Mapping[tuple[str, int], tuple[str, list[float]]]) -> list[str]:
     parts, x, y = [], width - 108.0, float(_TOP + 6)
     for side in ("base", "head"):
         of_side = [values for (of, _), (_, values) in boots.items() if of == side]
-        parts += [_MARKS[side](x, y, 4.0, f"{side} run"), svg.text(x + 12, y + 4, f"{side}: a run", "small")]
-        parts += [svg.line(x - 7, y + 18, x + 7, y + 18, f"{side} mean"), svg.text(x + 12, y + 22, "mean of a boot", "small")]
-        parts += [svg.line(x - 7, y + 36, x + 7, y + 36, f"{side} level"), svg.text(x + 12, y + 40, "mean, ± sd", "small")]
-        parts.append(svg.text(x + 12, y + 56, f"{len(of_side)} boots, {sum(map(len, of_side))} runs", "soft small"))
+        parts += [
+            _MARKS[side](x, y, 4.0, f"{side} run"),
+            svg.text(x + 12, y + 4, f"{side}: a run", "small"),
+        ]
+        parts += [
+            svg.line(x - 7, y + 18, x + 7, y + 18, f"{side} mean"),
+            svg.text(x + 12, y + 22, "mean of a boot", "small"),
+        ]
+        parts += [
+            svg.line(x - 7, y + 36, x + 7, y + 36, f"{side} level"),
+            svg.text(x + 12, y + 40, "mean, ± sd", "small"),
+        ]
+        parts.append(
+            svg.text(
+                x + 12, y + 56, f"{len(of_side)} boots, {sum(map(len, of_side))} runs", "soft small"
+            )
+        )
         y += 82
     return parts
 
@@ -135,26 +209,62 @@ def bisection_plot(bisection: Mapping[str, Any]) -> str:
     values = [entry["mean"] for entry in bisection["log"] if entry["mean"] is not None]
     title = f"bisection {bisection['id']}: {bisection['metric']} over {last} commits"
     y = svg.scale_for(values or [0.0, 1.0], floor, _TOP + 8)
-    parts = _heading(bisection["metric"], f"{bisection['unit_job']} on {bisection['testbox']}", bisection.get("label"))
+    parts = _heading(
+        bisection["metric"],
+        f"{bisection['unit_job']} on {bisection['testbox']}",
+        bisection.get("label"),
+    )
     parts += _highlight(points, x, floor, base_of_bars)
     parts += _bisection_legend(width - _RIGHT)
     better = f", {bisection['better']} is better" if bisection.get("better") else ""
     words = f"{bisection.get('unit') or 'value'}, mean of a boot{better}"
-    parts += _value_axis(y, width - _RIGHT, floor, words) if values else [svg.text(_LEFT + 12, 150, "No boot has answered yet.", "soft")]
+    parts += (
+        _value_axis(y, width - _RIGHT, floor, words)
+        if values
+        else [svg.text(_LEFT + 12, 150, "No boot has answered yet.", "soft")]
+    )
     parts += [_observation(entry, x, y, floor) for entry in bisection["log"] if entry["seen_at"]]
     parts += _belief(points, x, width - _RIGHT, base_of_bars)
     parts += _marks(bisection, x, base_of_bars)
     for point in points:
         if last <= 34 or point["idx"] % 5 == 0:
-            parts.append(svg.text(x(point["idx"]), base_of_bars + 15, {0: "good", last: "bad"}.get(point["idx"], str(point["idx"])), "soft small", "middle"))
-    parts.append(svg.text((_LEFT + width - _RIGHT) / 2, height - 8, "commit, oldest first (the table below names them)", "soft small", "middle"))
+            parts.append(
+                svg.text(
+                    x(point["idx"]),
+                    base_of_bars + 15,
+                    {0: "good", last: "bad"}.get(point["idx"], str(point["idx"])),
+                    "soft small",
+                    "middle",
+                )
+            )
+    parts.append(
+        svg.text(
+            (_LEFT + width - _RIGHT) / 2,
+            height - 8,
+            "commit, oldest first (the table below names them)",
+            "soft small",
+            "middle",
+        )
+    )
     return svg.document(width, height, title, parts)
 
 
-def _highlight(points: Sequence[Mapping[str, Any]], x: svg.Scale, floor: float, bottom: float) -> list[str]:
+def _highlight(
+    points: Sequence[Mapping[str, Any]], x: svg.Scale, floor: float, bottom: float
+) -> list[str]:
     half = (x(1) - x(0)) / 2
     found = [point for point in points if point["state"] in ("culprit", "suspect")]
-    return [svg.element("rect", x=x(point["idx"]) - half, y=float(_TOP), width=2 * half, height=bottom - _TOP, class_="mark") for point in found]
+    return [
+        svg.element(
+            "rect",
+            x=x(point["idx"]) - half,
+            y=float(_TOP),
+            width=2 * half,
+            height=bottom - _TOP,
+            class_="mark",
+        )
+        for point in found
+    ]
 
 
 def _bisection_legend(right: float) -> list[str]:
@@ -176,16 +286,26 @@ def _bisection_legend(right: float) -> list[str]:
 
 
 def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: float) -> str:
-    at = x(entry["idx"]) + ((entry["k"] * 37 % 11) - 5) * 0.6 * min(1.0, (x(1) - x(0)) / 24)  # boots of a commit side by side, always in the same place
+    at = x(entry["idx"]) + ((entry["k"] * 37 % 11) - 5) * 0.6 * min(
+        1.0, (x(1) - x(0)) / 24
+    )  # boots of a commit side by side, always in the same place
     what = f"commit {entry['idx']}, k={entry['k']}, {entry['phase']}"
     if entry["mean"] is None:
         mark = svg.cross(at, floor - 8, 4.0)
         what += f": {entry['skip'] or 'no value'}"
     else:
         confirmed = entry["phase"] == "confirm"
-        mark = svg.diamond(at, y(entry["mean"]), 5.0, "head boot") if confirmed else svg.disc(at, y(entry["mean"]), 4.0, "base boot")
+        mark = (
+            svg.diamond(at, y(entry["mean"]), 5.0, "head boot")
+            if confirmed
+            else svg.disc(at, y(entry["mean"]), 4.0, "base boot")
+        )
         what += f": mean {entry['mean']:.6g} of {len(entry['values'])} runs"
-    return svg.link(f"/boot/{entry['boot']}", what, mark) if entry["boot"] else svg.element("g", svg.element("title", escape(what)), mark)
+    return (
+        svg.link(f"/boot/{entry['boot']}", what, mark)
+        if entry["boot"]
+        else svg.element("g", svg.element("title", escape(what)), mark)
+    )
 
 
 def _marks(bisection: Mapping[str, Any], x: svg.Scale, base: float) -> list[str]:
@@ -196,17 +316,42 @@ def _marks(bisection: Mapping[str, Any], x: svg.Scale, base: float) -> list[str]
         at = x(point["idx"])
         if point.get("skipped") or point["state"] in ("does not build", "cannot be measured"):
             why = f"commit {point['idx']}: {point.get('skipped') or point['state']}"
-            parts.append(svg.element("g", svg.element("title", escape(why)), svg.cross(at, y, 3.0, "cross shut")))
+            parts.append(
+                svg.element(
+                    "g", svg.element("title", escape(why)), svg.cross(at, y, 3.0, "cross shut")
+                )
+            )
         if point.get("hint", 1.0) != 1.0:
             words = svg.text(at, y + 4, f"×{point['hint']:g}", "hint small", "middle")
-            parts.append(svg.element("g", svg.element("title", escape(f"commit {point['idx']}: a person's hint, {point['hint']:g} times as likely")), words))
+            parts.append(
+                svg.element(
+                    "g",
+                    svg.element(
+                        "title",
+                        escape(
+                            f"commit {point['idx']}: a person's hint, {point['hint']:g} times as likely"
+                        ),
+                    ),
+                    words,
+                )
+            )
         if point["idx"] in coming:
-            arrow = svg.element("path", d=f"M{at - 5:.1f} {y - 12:.1f}L{at + 5:.1f} {y - 12:.1f}L{at:.1f} {y - 4:.1f}Z", class_="coming")
-            parts.append(svg.element("g", svg.element("title", f"the next boot is of commit {point['idx']}"), arrow))
+            arrow = svg.element(
+                "path",
+                d=f"M{at - 5:.1f} {y - 12:.1f}L{at + 5:.1f} {y - 12:.1f}L{at:.1f} {y - 4:.1f}Z",
+                class_="coming",
+            )
+            parts.append(
+                svg.element(
+                    "g", svg.element("title", f"the next boot is of commit {point['idx']}"), arrow
+                )
+            )
     return parts
 
 
-def _belief(points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, base: float) -> list[str]:
+def _belief(
+    points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, base: float
+) -> list[str]:
     """A bar for each commit: the probability that it is the culprit."""
     top = base - 88
     height = svg.Scale(0.0, 1.0, base, top)
@@ -214,7 +359,9 @@ def _belief(points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, bas
     for value in (0.0, 0.5, 1.0):
         parts += [
             svg.line(_LEFT, height(value), right, height(value), "grid"),
-            svg.text(_LEFT - 7, height(value) + 4, f"{value:.0%}".replace("%", " %"), "soft small", "end"),
+            svg.text(
+                _LEFT - 7, height(value) + 4, f"{value:.0%}".replace("%", " %"), "soft small", "end"
+            ),
         ]
     parts.append(svg.text(16, (top + base) / 2, "P(culprit)", "small", "middle", rotate=-90))
     width = 0.7 * (x(1) - x(0))
@@ -234,7 +381,9 @@ def _belief(points: Sequence[Mapping[str, Any]], x: svg.Scale, right: float, bas
     return [*parts, svg.line(_LEFT, base, right, base, "axis")]
 
 
-def history_plot(shown: Shown, points: Sequence[Mapping[str, Any]], marked: Mapping[str, str], before: int | None) -> str:
+def history_plot(
+    shown: Shown, points: Sequence[Mapping[str, Any]], marked: Mapping[str, str], before: int | None
+) -> str:
     """A metric over the tips of a branch: a disc for each boot, a line through the means of the tips; commits of `marked` are diamonds with that word.
 
     `points` are rows of `read.history`. Commits that were never a tip stand before tip number `before`, the one that brought them in.
@@ -242,19 +391,35 @@ def history_plot(shown: Shown, points: Sequence[Mapping[str, Any]], marked: Mapp
     title = f"{shown.metric} of {shown.unit_job} on {shown.testbox} over the branch"
     tips = [point for point in points if point["place"] is not None]
     if not points:
-        return svg.document(556, 80, title, [svg.text(_LEFT, 44, "No tip of this branch has a value of this metric.", "soft")])
+        return svg.document(
+            556,
+            80,
+            title,
+            [svg.text(_LEFT, 44, "No tip of this branch has a value of this metric.", "soft")],
+        )
     last = max((point["place"] for point in tips), default=0)
     width = max(556, min(1130, _LEFT + _RIGHT + 44 * (last + 2)))
     x = svg.Scale(-0.8, last + 0.8, _LEFT, width - _RIGHT)
-    y = svg.scale_for([boot["mean"] for point in points for boot in point["boots"]], _HEIGHT - _BOTTOM, _TOP)
+    y = svg.scale_for(
+        [boot["mean"] for point in points for boot in point["boots"]], _HEIGHT - _BOTTOM, _TOP
+    )
     others = [point["commit"] for point in points if point["place"] is None]
     at = {point["commit"]: x(point["place"]) for point in tips} | {
-        commit: x((last if before is None else before) - (len(others) - index) / (len(others) + 1)) for index, commit in enumerate(others)
+        commit: x((last if before is None else before) - (len(others) - index) / (len(others) + 1))
+        for index, commit in enumerate(others)
     }
     parts = [
         *_heading(shown.metric, f"{shown.unit_job} on {shown.testbox}", shown.label),
-        *_value_axis(y, width - _RIGHT, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"),
-        svg.text((_LEFT + width - _RIGHT) / 2, _HEIGHT - 10, "tips of the branch, oldest first (the value axis does not begin at 0)", "soft small", "middle"),
+        *_value_axis(
+            y, width - _RIGHT, _HEIGHT - _BOTTOM, f"{shown.unit or 'value'} ({shown.direction})"
+        ),
+        svg.text(
+            (_LEFT + width - _RIGHT) / 2,
+            _HEIGHT - 10,
+            "tips of the branch, oldest first (the value axis does not begin at 0)",
+            "soft small",
+            "middle",
+        ),
     ]
     path = "L".join(f"{at[point['commit']]:.1f} {y(_level(point)):.1f}" for point in tips)
     parts += [svg.element("path", d=f"M{path}", class_="base level")] if len(tips) > 1 else []
@@ -272,10 +437,22 @@ def _point(point: Mapping[str, Any], x: float, y: svg.Scale, word: str | None) -
     parts = []
     for index, boot in enumerate(point["boots"]):
         shifted = x + (index - (len(point["boots"]) - 1) / 2) * 3.0
-        mark = svg.diamond(shifted, y(boot["mean"]), 5.0, "head boot") if word else svg.disc(shifted, y(boot["mean"]), 4.0, "base boot")
+        mark = (
+            svg.diamond(shifted, y(boot["mean"]), 5.0, "head boot")
+            if word
+            else svg.disc(shifted, y(boot["mean"]), 4.0, "base boot")
+        )
         what = f"{point['commit'][:12]} {point['subject'][:80]}, boot {boot['boot']}: mean {boot['mean']:.6g} of {boot['runs']} run{'s' * (boot['runs'] != 1)}"
         parts.append(svg.link(f"/boot/{boot['boot']}", what, mark))
     label = svg.text(x, _HEIGHT - _BOTTOM + 16, point["commit"][:7], "soft small", "middle")
-    below = [svg.element("a", label, href=f"/variant/{point['variant']}", target="_top")] if point["place"] is not None else []
-    above = [svg.text(x, min(y(boot["mean"]) for boot in point["boots"]) - 9, word, "small", "middle")] if word else []
+    below = (
+        [svg.element("a", label, href=f"/variant/{point['variant']}", target="_top")]
+        if point["place"] is not None
+        else []
+    )
+    above = (
+        [svg.text(x, min(y(boot["mean"]) for boot in point["boots"]) - 9, word, "small", "middle")]
+        if word
+        else []
+    )
     return [*parts, *below, *above]

@@ -13,7 +13,13 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
@@ -26,13 +32,29 @@ from .render import Renderer
 from .source import Source
 from .stored import stored
 
-MADE: Final = ("manifest.json", "samples.csv", "samples.json", "runs.csv", "facts.csv", "SHA256SUMS")
+MADE: Final = (
+    "manifest.json",
+    "samples.csv",
+    "samples.json",
+    "runs.csv",
+    "facts.csv",
+    "SHA256SUMS",
+)
 _TEXT: Final = (".log", ".map", ".txt", "config", ".sh", "SHA256SUMS")
-_SAFE: Final = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
+_SAFE: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
 
 
 class RawPages:
-    def __init__(self, source: Source, renderer: Renderer, artifact: OpenArtifact, unit: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        renderer: Renderer,
+        artifact: OpenArtifact,
+        unit: Callable[[str], str | None],
+    ) -> None:
         self._source, self._renderer, self._artifact, self._unit = source, renderer, artifact, unit
 
     def listing(self, request: Request) -> Response:
@@ -44,7 +66,10 @@ class RawPages:
         with self._source.reading() as conn:
             manifest = self._source.read.raw_manifest(conn, id)
         if path == "":
-            files = [file | {"stored": not (why := self._missing(file["sha256"])), "missing": why} for file in manifest["files"]]
+            files = [
+                file | {"stored": not (why := self._missing(file["sha256"])), "missing": why}
+                for file in manifest["files"]
+            ]
             return self._renderer.page("raw.html", this=manifest, files=files)
         return self._made(path, manifest) if path in MADE else self._file(request, manifest, path)
 
@@ -61,15 +86,24 @@ class RawPages:
     def _file(self, request: Request, manifest: Row, path: str) -> Response:
         found = next((file for file in manifest["files"] if file["path"] == path), None)
         if found is None:
-            raise NotFound(f"{manifest['id']} has no file {path!r}; /raw/{manifest['id']}/ lists those it has")
+            raise NotFound(
+                f"{manifest['id']} has no file {path!r}; /raw/{manifest['id']}/ lists those it has"
+            )
         try:
             content = self._artifact(found["sha256"])
         except Gone as error:
-            raise HTTPException(410, f"{path} of {manifest['id']} was {error} (sha256 {found['sha256']}).") from None
+            raise HTTPException(
+                410, f"{path} of {manifest['id']} was {error} (sha256 {found['sha256']})."
+            ) from None
         except FileNotFoundError:
-            raise HTTPException(404, f"{path} of {manifest['id']} is known, but it is no longer in the artifact store (sha256 {found['sha256']}).") from None
+            raise HTTPException(
+                404,
+                f"{path} of {manifest['id']} is known, but it is no longer in the artifact store (sha256 {found['sha256']}).",
+            ) from None
         except ArtifactError as error:
-            raise HTTPException(500, f"{path} of {manifest['id']} cannot be read: {error}") from error
+            raise HTTPException(
+                500, f"{path} of {manifest['id']} cannot be read: {error}"
+            ) from error
         media_type, headers = _kind(path.rsplit("/", 1)[-1])
         return stored(request, content, found["sha256"], media_type, headers)
 
@@ -77,16 +111,26 @@ class RawPages:
         if path == "manifest.json":
             return JSONResponse(manifest)
         if path == "SHA256SUMS":
-            return PlainTextResponse(sums((file["sha256"], file["path"]) for file in manifest["files"]))
+            return PlainTextResponse(
+                sums((file["sha256"], file["path"]) for file in manifest["files"])
+            )
         if path == "samples.json":
-            return StreamingResponse(_json_lines(self._samples(manifest["id"])), media_type="application/json")
+            return StreamingResponse(
+                _json_lines(self._samples(manifest["id"])), media_type="application/json"
+            )
         lines = {
-            "samples.csv": lambda: tables.csv_lines(tables.SAMPLES, tables.with_units(self._samples(manifest["id"]), self._unit)),
+            "samples.csv": lambda: tables.csv_lines(
+                tables.SAMPLES, tables.with_units(self._samples(manifest["id"]), self._unit)
+            ),
             "runs.csv": lambda: tables.csv_lines(tables.RUNS, tables.run_rows(manifest["boots"])),
-            "facts.csv": lambda: tables.csv_lines(tables.FACTS, tables.fact_rows(manifest["boots"])),
+            "facts.csv": lambda: tables.csv_lines(
+                tables.FACTS, tables.fact_rows(manifest["boots"])
+            ),
         }[path]()
         headers = {"content-disposition": f'attachment; filename="{manifest["id"]}-{path}"'}
-        return StreamingResponse(_blocks(lines), media_type="text/csv; charset=utf-8", headers=headers)
+        return StreamingResponse(
+            _blocks(lines), media_type="text/csv; charset=utf-8", headers=headers
+        )
 
     def _samples(self, id: str) -> Iterator[Row]:
         with self._source.reading() as conn:
@@ -97,11 +141,19 @@ class RawPages:
         given = request.path_params["path"]
         parts = tuple(part for part in given.split("/") if part)
         if not given.isprintable():
-            raise NotFound(f"there is no result root {given[:200]!r}; /raw/result/ shows those there are")
+            raise NotFound(
+                f"there is no result root {given[:200]!r}; /raw/result/ shows those there are"
+            )
         if len(parts) < len(LEVELS):
             with self._source.reading() as conn:
                 children = self._source.read.result_children(conn, parts)
-            return self._renderer.page("raw_results.html", parts=parts, children=children, level=LEVELS[len(parts)], levels=LEVELS)
+            return self._renderer.page(
+                "raw_results.html",
+                parts=parts,
+                children=children,
+                level=LEVELS[len(parts)],
+                levels=LEVELS,
+            )
         number = parts[len(LEVELS) - 1]
         if not (number.isascii() and number.isdecimal() and len(number) < 10):
             raise NotFound(f"{number!r} is no number of a run; runs count from 0")
@@ -110,14 +162,23 @@ class RawPages:
         files, notes = self._run_files(run)
         name = "/".join(parts[len(LEVELS) :])
         if name == "SHA256SUMS":
-            return PlainTextResponse(sums((hashlib.sha256(content).hexdigest(), path) for path, content in files.items()))
+            return PlainTextResponse(
+                sums((hashlib.sha256(content).hexdigest(), path) for path, content in files.items())
+            )
         if name in files:
             media_type, headers = _kind(name.rsplit("/", 1)[-1], inline=True)
             return Response(files[name], media_type=media_type, headers=headers)
         if name:
-            raise NotFound(f"{run['result_root']} has no file {name!r}; /raw/{run['result_root']}/ lists those it has")
-        listed = [{"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()} for path, content in files.items()]
-        return self._renderer.page("raw_run.html", this=run, files=listed, notes=notes, parts=parts, levels=LEVELS)
+            raise NotFound(
+                f"{run['result_root']} has no file {name!r}; /raw/{run['result_root']}/ lists those it has"
+            )
+        listed = [
+            {"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for path, content in files.items()
+        ]
+        return self._renderer.page(
+            "raw_run.html", this=run, files=listed, notes=notes, parts=parts, levels=LEVELS
+        )
 
     def _run_files(self, run: Row) -> tuple[dict[str, bytes], list[str]]:
         """What the run wrote, and what is made of it here; in words what cannot be shown."""
@@ -137,7 +198,9 @@ class RawPages:
         except Gone as error:
             notes.append(f"results.tar was {error}")
         except FileNotFoundError:
-            notes.append(f"results.tar is no longer in the artifact store (sha256 {results['sha256']})")
+            notes.append(
+                f"results.tar is no longer in the artifact store (sha256 {results['sha256']})"
+            )
         except ArtifactError as error:
             notes.append(f"results.tar cannot be read: {error}")
         return dict(sorted(files.items())), notes[:20]
@@ -145,9 +208,20 @@ class RawPages:
 
 def run_documents(run: Row) -> dict[str, bytes]:
     """What a result root holds beside the files of the run: the samples under LKP's name, the facts of the boot, the unit job."""
-    samples = {metric: values[0] if len(values) == 1 else values for metric, values in sorted(run["run"]["samples"].items())}
-    documents = {"stats.json": samples, "facts.json": run["boot"]["facts"], "job.json": run["unit_job"]}
-    return {name: (json.dumps(content, indent=1, sort_keys=True) + "\n").encode() for name, content in documents.items() if content is not None}
+    samples = {
+        metric: values[0] if len(values) == 1 else values
+        for metric, values in sorted(run["run"]["samples"].items())
+    }
+    documents = {
+        "stats.json": samples,
+        "facts.json": run["boot"]["facts"],
+        "job.json": run["unit_job"],
+    }
+    return {
+        name: (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+        for name, content in documents.items()
+        if content is not None
+    }
 
 
 def sums(files: Iterable[tuple[str, str]]) -> str:
@@ -161,7 +235,9 @@ def _kind(name: str, *, inline: bool = False) -> tuple[str, dict[str, str]]:
         return "application/json", dict(_SAFE)
     if inline or name.endswith(_TEXT):
         return "text/plain; charset=utf-8", dict(_SAFE)
-    return "application/octet-stream", _SAFE | {"Content-Disposition": f'attachment; filename="{name}"'}
+    return "application/octet-stream", _SAFE | {
+        "Content-Disposition": f'attachment; filename="{name}"'
+    }
 
 
 def _json_lines(rows: Iterator[Row]) -> Iterator[str]:

@@ -23,13 +23,23 @@ def is_json(request: Request) -> bool:
 
 def bb_build_url(buildbot: str, builder: int | None, number: int | None) -> str | None:
     """The Buildbot page of a dispatch, once there is one and Buildbot shows pages at all (`buildbot` is where)."""
-    return f"{buildbot}#/builders/{builder}/builds/{number}" if buildbot and builder is not None and number is not None else None
+    return (
+        f"{buildbot}#/builders/{builder}/builds/{number}"
+        if buildbot and builder is not None and number is not None
+        else None
+    )
 
 
 class Renderer:
     def __init__(self, settings: Settings) -> None:
         loader = jinja2.FileSystemLoader(TEMPLATES)
-        self._jinja = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        self._jinja = jinja2.Environment(
+            loader=loader,
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
         self._jinja.filters |= FILTERS | {"path": lambda text: quote(str(text), safe="")}
         buildbot = settings.buildbot_url
         self._jinja.globals |= {
@@ -38,6 +48,10 @@ class Renderer:
             "bb_build_url": lambda builder, number: bb_build_url(buildbot, builder, number),
         }
 
-    def page(self, template: str, *, status: int = 200, refresh: bool = False, **context: Any) -> Response:
-        text = self._jinja.get_template(template).render(refresh=_REFRESH_SECONDS if refresh else None, **context)
+    def page(
+        self, template: str, *, status: int = 200, refresh: bool = False, **context: Any
+    ) -> Response:
+        text = self._jinja.get_template(template).render(
+            refresh=_REFRESH_SECONDS if refresh else None, **context
+        )
         return HTMLResponse(text, status_code=status, headers={"cache-control": "no-cache"})

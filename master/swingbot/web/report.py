@@ -19,16 +19,27 @@ def of_report(read: ReadModels, conn: sa.Connection, report: Row) -> Row:
     incident = read.incident(conn, report["incident"])
     comparison = read.comparison(conn, incident["comparison"]) if incident["comparison"] else None
     headline = incident["bisection_list"][0] if incident["bisection_list"] else None
-    found: Row = {"incident": incident, "comparison": comparison, "headline": headline, "gates": read.gates(conn, report["incident"])}
+    found: Row = {
+        "incident": incident,
+        "comparison": comparison,
+        "headline": headline,
+        "gates": read.gates(conn, report["incident"]),
+    }
     row = _row(comparison, headline)
-    return found | {"row": row, "number": _plot_number(read, conn, comparison, headline), "boots": _boots(comparison, headline)}
+    return found | {
+        "row": row,
+        "number": _plot_number(read, conn, comparison, headline),
+        "boots": _boots(comparison, headline),
+    }
 
 
 def _row(comparison: Row | None, headline: Row | None) -> Row | None:
     return row_of(comparison["rows"], key_of(headline)) if comparison and headline else None
 
 
-def _plot_number(read: ReadModels, conn: sa.Connection, comparison: Row | None, headline: Row | None) -> int | None:
+def _plot_number(
+    read: ReadModels, conn: sa.Connection, comparison: Row | None, headline: Row | None
+) -> int | None:
     """Which plot of the comparison is the headline's."""
     if comparison is None or headline is None:
         return None
@@ -39,8 +50,19 @@ def _plot_number(read: ReadModels, conn: sa.Connection, comparison: Row | None, 
 
 def _boots(comparison: Row | None, headline: Row | None) -> dict[str, list[Row]]:
     """Boots of parent and commit that the headline rests on."""
-    boots = [boot for boot in (comparison["boot_list"] if comparison else []) if headline and boot["testbox"] == headline["testbox"]]
-    return {word: [boot for boot in boots if boot["side"] == side] for side, word in (("base", "parent"), ("head", "commit"))} if boots else {}
+    boots = [
+        boot
+        for boot in (comparison["boot_list"] if comparison else [])
+        if headline and boot["testbox"] == headline["testbox"]
+    ]
+    return (
+        {
+            word: [boot for boot in boots if boot["side"] == side]
+            for side, word in (("base", "parent"), ("head", "commit"))
+        }
+        if boots
+        else {}
+    )
 
 
 def kit_of(kits: Kits | None, id: str) -> Kit | None:
@@ -55,9 +77,14 @@ def history_plot(read: ReadModels, conn: sa.Connection, report: Row) -> str:
     """The headline's metric over the tips of the branch, with the culprit and its parent. Raises NotFound."""
     incident = read.incident(conn, report["incident"])
     if not incident["bisection_list"]:
-        raise NotFound(f"{report['id']} has no bisection, so there is no metric to show over the branch")
+        raise NotFound(
+            f"{report['id']} has no bisection, so there is no metric to show over the branch"
+        )
     headline = read.bisection(conn, incident["bisection_list"][0]["id"])
-    culprit, parent = incident["culprit"]["commit"], _parent(headline, incident["culprit"]["commit"])
+    culprit, parent = (
+        incident["culprit"]["commit"],
+        _parent(headline, incident["culprit"]["commit"]),
+    )
     where = {key: headline[key] for key in ("tree", "testbox", "unit_job", "metric")}
     points = read.history(conn, **where, also=[commit for commit in (parent, culprit) if commit])
     before = next((point["place"] for point in points if point["commit"] == headline["bad"]), None)
@@ -69,7 +96,9 @@ def history_plot(read: ReadModels, conn: sa.Connection, report: Row) -> str:
         better=headline.get("better"),
         label=headline.get("label"),
     )
-    return plot.history_plot(shown, points, {culprit: "culprit"} | ({parent: "parent"} if parent else {}), before)
+    return plot.history_plot(
+        shown, points, {culprit: "culprit"} | ({parent: "parent"} if parent else {}), before
+    )
 
 
 def _parent(bisection: Row, culprit: str) -> str | None:

@@ -30,18 +30,33 @@ def routes(kits: Kits) -> list[Route]:
     def tarball(request: Request) -> Response:
         kit = kits.kit(request.path_params["id"])
         if kit.missing:
-            raise HTTPException(404, f"{kit.report} cannot be reproduced in full any more: {'; '.join(kit.missing[:5])}.")
+            raise HTTPException(
+                404,
+                f"{kit.report} cannot be reproduced in full any more: {'; '.join(kit.missing[:5])}.",
+            )
         try:
             file = kits.kept(kit).open("rb")
         except (OSError, ArtifactError) as error:
-            raise HTTPException(503, f"The tarball of {kit.report} cannot be written just now: {getattr(error, 'strerror', None) or error}.") from error
+            raise HTTPException(
+                503,
+                f"The tarball of {kit.report} cannot be written just now: {getattr(error, 'strerror', None) or error}.",
+            ) from error
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        return stored(request, file, sha256, "application/gzip", {"Content-Disposition": f'attachment; filename="{kit.directory}.tar.gz"'})
+        return stored(
+            request,
+            file,
+            sha256,
+            "application/gzip",
+            {"Content-Disposition": f'attachment; filename="{kit.directory}.tar.gz"'},
+        )
 
     def listing(request: Request) -> Response:
         return JSONResponse(facts(kits.kit(request.path_params["id"])))
 
-    return [Route("/report/{id}/reproduce.tar.gz", tarball), Route("/report/{id}/reproduce.json", listing)]
+    return [
+        Route("/report/{id}/reproduce.tar.gz", tarball),
+        Route("/report/{id}/reproduce.json", listing),
+    ]
 
 
 def facts(kit: Kit) -> dict[str, Any]:
@@ -49,7 +64,17 @@ def facts(kit: Kit) -> dict[str, Any]:
     files = [
         {"path": member.path, "sha256": member.content.sha256, "size": member.content.size}
         if isinstance(member.content, Artifact)
-        else {"path": member.path, "sha256": hashlib.sha256(member.content.content).hexdigest(), "size": len(member.content.content)}
+        else {
+            "path": member.path,
+            "sha256": hashlib.sha256(member.content.content).hexdigest(),
+            "size": len(member.content.content),
+        }
         for member in members(kit)
     ]
-    return {"report": kit.report, "directory": kit.directory, "boots": [boot.id for boot in kit.boots], "files": files, "missing": list(kit.missing)}
+    return {
+        "report": kit.report,
+        "directory": kit.directory,
+        "boots": [boot.id for boot in kit.boots],
+        "files": files,
+        "missing": list(kit.missing),
+    }

@@ -12,7 +12,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEAD_SECONDS: Final = 20.0  # until the head of a request has come
 STALL_SECONDS: Final = 60.0  # in which some of an answer must be taken
 HEAD_BYTES: Final = 32 << 10
-STOP_SECONDS: Final = 4  # after SIGTERM, for what is being answered; workers bring again what was cut
+STOP_SECONDS: Final = (
+    4  # after SIGTERM, for what is being answered; workers bring again what was cut
+)
 IDLE_SECONDS: Final = 15  # until a connection between two requests is closed
 
 
@@ -71,7 +73,9 @@ class ImpatientProtocol(H11Protocol):
             self.transport.close()
 
 
-def config(app: ASGIApp, *, host: str, port: int, proxies: str, connections: int, **more: Any) -> uvicorn.Config:
+def config(
+    app: ASGIApp, *, host: str, port: int, proxies: str, connections: int, **more: Any
+) -> uvicorn.Config:
     """`proxies`: comma-separated addresses and networks whose X-Forwarded-For and X-Forwarded-Proto are believed; empty: nobody's."""
     return uvicorn.Config(
         app,

@@ -46,8 +46,22 @@ def operator_key(secret: bytes) -> str:
 class Sessions:
     """`secret` is the service's (`adapters.artifacts.secret`), `secure` says that pages are served by https."""
 
-    def __init__(self, secret: bytes, keeper: Keeper, *, secure: bool = False, now: Callable[[], float] = time.monotonic, pause: float = PAUSE_SECONDS) -> None:
-        self._key, self._keeper, self._secure, self._now, self._pause = operator_key(secret), keeper, secure, now, pause
+    def __init__(
+        self,
+        secret: bytes,
+        keeper: Keeper,
+        *,
+        secure: bool = False,
+        now: Callable[[], float] = time.monotonic,
+        pause: float = PAUSE_SECONDS,
+    ) -> None:
+        self._key, self._keeper, self._secure, self._now, self._pause = (
+            operator_key(secret),
+            keeper,
+            secure,
+            now,
+            pause,
+        )
         self._failures = Buckets(FAILURES)
         # A browser takes a cookie of the first name only over https, for this host alone and all of its paths.
         self.cookie = "__Host-swingbot" if secure else "swingbot"
@@ -72,31 +86,55 @@ class Sessions:
         client = client_of(request)
         wait = self._failures.wait(client, self._now())
         if wait > 0:
-            raise HTTPException(429, "Too many wrong tokens came from your address; wait a minute.", headers={"retry-after": str(int(wait) + 1)})
+            raise HTTPException(
+                429,
+                "Too many wrong tokens came from your address; wait a minute.",
+                headers={"retry-after": str(int(wait) + 1)},
+            )
         found = await run_in_threadpool(self._holder, text)
         if found is None:
             self._failures.take(client, self._now())
             await run_in_threadpool(self._keeper.refused, client)
             await asyncio.sleep(self._pause)
-            raise HTTPException(401, "This token is not good, or not any more: ask the operator for another.", headers={"www-authenticate": "Bearer"})
+            raise HTTPException(
+                401,
+                "This token is not good, or not any more: ask the operator for another.",
+                headers={"www-authenticate": "Bearer"},
+            )
         return found
 
     def _holder(self, text: str) -> Person | None:
         if tokens.looks_like_one(text):
             return self._keeper.holder(tokens.digest(text))
-        return self._keeper.holder(None) if hmac.compare_digest(text.encode(), self._key.encode()) else None
+        return (
+            self._keeper.holder(None)
+            if hmac.compare_digest(text.encode(), self._key.encode())
+            else None
+        )
 
     async def sign_in(self, request: HTTPConnection, token: str, answer: Response) -> Person:
         """Begin a session and put its cookie into `answer`. Raises HTTPException for a token that is not good."""
         person = await self._known(request, token)
         session = secrets.token_urlsafe(32)
-        await run_in_threadpool(self._keeper.begin, person, tokens.digest(session), HOURS * 3600, client_of(request))
-        answer.set_cookie(self.cookie, session, max_age=HOURS * 3600, path="/", httponly=True, samesite="strict", secure=self._secure)
+        await run_in_threadpool(
+            self._keeper.begin, person, tokens.digest(session), HOURS * 3600, client_of(request)
+        )
+        answer.set_cookie(
+            self.cookie,
+            session,
+            max_age=HOURS * 3600,
+            path="/",
+            httponly=True,
+            samesite="strict",
+            secure=self._secure,
+        )
         return person
 
     async def sign_out(self, request: HTTPConnection, answer: Response) -> None:
         await run_in_threadpool(self._keeper.end, tokens.digest(self.given(request)))
-        answer.delete_cookie(self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure)
+        answer.delete_cookie(
+            self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure
+        )
 
 
 def bearer_of(request: HTTPConnection) -> str | None:

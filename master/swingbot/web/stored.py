@@ -18,15 +18,30 @@ _CHUNK: Final = 1 << 18
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
-def stored(request: Request, file: BinaryIO, sha256: str, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+def stored(
+    request: Request,
+    file: BinaryIO,
+    sha256: str,
+    media_type: str,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     """The response with the content of `file`, which it closes."""
     size = file.seek(0, io.SEEK_END)
     digest = base64.b64encode(bytes.fromhex(sha256)).decode()
-    more = {"ETag": f'"{sha256}"', "Repr-Digest": f"sha-256=:{digest}:", "Accept-Ranges": "bytes", **(headers or {})}
+    more = {
+        "ETag": f'"{sha256}"',
+        "Repr-Digest": f"sha-256=:{digest}:",
+        "Accept-Ranges": "bytes",
+        **(headers or {}),
+    }
     if f'"{sha256}"' in request.headers.get("if-none-match", ""):
         file.close()
         return Response(status_code=304, headers=more)
-    wanted = part(request.headers.get("range"), size) if request.headers.get("if-range", f'"{sha256}"') == f'"{sha256}"' else range(size)
+    wanted = (
+        part(request.headers.get("range"), size)
+        if request.headers.get("if-range", f'"{sha256}"') == f'"{sha256}"'
+        else range(size)
+    )
     if wanted is None:
         file.close()
         return Response(status_code=416, headers=more | {"Content-Range": f"bytes */{size}"})
@@ -36,7 +51,9 @@ def stored(request: Request, file: BinaryIO, sha256: str, media_type: str, heade
     if request.method == "HEAD":
         file.close()
         return Response(status_code=status, headers=more, media_type=media_type)
-    return StreamingResponse(_pieces(file, wanted), status_code=status, headers=more, media_type=media_type)
+    return StreamingResponse(
+        _pieces(file, wanted), status_code=status, headers=more, media_type=media_type
+    )
 
 
 def part(header: str | None, size: int) -> range | None:

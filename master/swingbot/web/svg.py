@@ -38,12 +38,25 @@ def attributes(**given: object) -> str:
 
 
 def element(name: str, *children: str, **given: object) -> str:
-    return f"<{name}{attributes(**given)}>{''.join(children)}</{name}>" if children else f"<{name}{attributes(**given)}/>"
+    return (
+        f"<{name}{attributes(**given)}>{''.join(children)}</{name}>"
+        if children
+        else f"<{name}{attributes(**given)}/>"
+    )
 
 
-def text(x: float, y: float, words: str, class_: str | None = None, anchor: str = "start", rotate: int | None = None) -> str:
+def text(
+    x: float,
+    y: float,
+    words: str,
+    class_: str | None = None,
+    anchor: str = "start",
+    rotate: int | None = None,
+) -> str:
     turn = f"rotate({rotate} {x:.1f} {y:.1f})" if rotate is not None else None
-    return element("text", escape(words), x=x, y=y, class_=class_, text_anchor=anchor, transform=turn)
+    return element(
+        "text", escape(words), x=x, y=y, class_=class_, text_anchor=anchor, transform=turn
+    )
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
@@ -55,11 +68,19 @@ def disc(x: float, y: float, r: float, class_: str) -> str:
 
 
 def diamond(x: float, y: float, r: float, class_: str) -> str:
-    return element("path", d=f"M{x:.1f} {y - r:.1f}L{x + r:.1f} {y:.1f}L{x:.1f} {y + r:.1f}L{x - r:.1f} {y:.1f}Z", class_=class_)
+    return element(
+        "path",
+        d=f"M{x:.1f} {y - r:.1f}L{x + r:.1f} {y:.1f}L{x:.1f} {y + r:.1f}L{x - r:.1f} {y:.1f}Z",
+        class_=class_,
+    )
 
 
 def cross(x: float, y: float, r: float, class_: str = "cross") -> str:
-    return element("path", d=f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f} {y + r:.1f}L{x + r:.1f} {y - r:.1f}", class_=class_)
+    return element(
+        "path",
+        d=f"M{x - r:.1f} {y - r:.1f}L{x + r:.1f} {y + r:.1f}M{x - r:.1f} {y + r:.1f}L{x + r:.1f} {y - r:.1f}",
+        class_=class_,
+    )
 
 
 def link(href: str, title: str, *children: str) -> str:

@@ -48,7 +48,13 @@ class Walls:
         known: Callable[[HTTPConnection], bool],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._app, self._renderer, self._limit, self._known, self._now = app, renderer, limit, known, now
+        self._app, self._renderer, self._limit, self._known, self._now = (
+            app,
+            renderer,
+            limit,
+            known,
+            now,
+        )
         self._buckets = Buckets(rate) if rate else None
         self._at_once: Counter[str] = Counter()
 
@@ -58,9 +64,13 @@ class Walls:
             return
         request = HTTPConnection(scope)
         limit = self._limit(scope["method"], scope["path"])
-        refused = self._announced(request, limit) or (None if self._known(request) else self._too_often(request))
+        refused = self._announced(request, limit) or (
+            None if self._known(request) else self._too_often(request)
+        )
         if refused is not None:
-            answer = failure(self._renderer, request, refused.status_code, refused.detail, refused.headers)
+            answer = failure(
+                self._renderer, request, refused.status_code, refused.detail, refused.headers
+            )
             await answer(scope, receive, send)
             return
         client = client_of(request)
@@ -76,38 +86,58 @@ class Walls:
         client = client_of(request)
         wait = self._buckets.take(client, self._now()) if self._buckets is not None else 0.0
         if wait > 0:
-            return HTTPException(429, "Too many requests came from your address; wait a moment.", headers={"retry-after": str(math.ceil(wait))})
+            return HTTPException(
+                429,
+                "Too many requests came from your address; wait a moment.",
+                headers={"retry-after": str(math.ceil(wait))},
+            )
         if self._at_once[client] >= AT_ONCE:
-            return HTTPException(429, f"{AT_ONCE} requests of your address are being answered; wait for them.", headers={"retry-after": "1"})
+            return HTTPException(
+                429,
+                f"{AT_ONCE} requests of your address are being answered; wait for them.",
+                headers={"retry-after": "1"},
+            )
         return None
 
     def _announced(self, request: HTTPConnection, limit: int) -> HTTPException | None:
         """Refuse by what the head says already; the connection ends with the answer, so that the body need not be read."""
         length = request.headers.get("content-length", "0")
         pieces = "transfer-encoding" in request.headers
-        if (length.isdigit() and (len(length) > 18 or int(length) > limit)) or (pieces and limit == 0):
+        if (length.isdigit() and (len(length) > 18 or int(length) > limit)) or (
+            pieces and limit == 0
+        ):
             return HTTPException(413, _too_large(limit), headers={"connection": "close"})
         return None
 
 
 def _too_large(limit: int) -> str:
-    return f"What was sent is larger than {limit} bytes, the most that is taken here." if limit else "Nothing can be sent to this address."
+    return (
+        f"What was sent is larger than {limit} bytes, the most that is taken here."
+        if limit
+        else "Nothing can be sent to this address."
+    )
 
 
 def _measured(receive: Receive, limit: int) -> Receive:
     """The body, up to `limit` bytes, in time. Raises HTTPException 413 or 408 to whoever reads it."""
     size, whole = 0, False
-    end = asyncio.get_running_loop().time() + (BODY_SECONDS if limit <= FORM_BYTES else UPLOAD_SECONDS)
+    end = asyncio.get_running_loop().time() + (
+        BODY_SECONDS if limit <= FORM_BYTES else UPLOAD_SECONDS
+    )
 
     async def measured() -> Message:
         nonlocal size, whole
         if whole:
             return await receive()  # waits for the client to go away, as long as the answer takes
         try:
-            async with asyncio.timeout_at(min(end, asyncio.get_running_loop().time() + PIECE_SECONDS)):
+            async with asyncio.timeout_at(
+                min(end, asyncio.get_running_loop().time() + PIECE_SECONDS)
+            ):
                 message = await receive()
         except TimeoutError:
-            raise HTTPException(408, "What was sent came too slowly.", headers={"connection": "close"}) from None
+            raise HTTPException(
+                408, "What was sent came too slowly.", headers={"connection": "close"}
+            ) from None
         size += len(message.get("body", b""))
         whole = not message.get("more_body", False)
         if size > limit:

@@ -65,7 +65,11 @@ def duration(seconds: float | None) -> str:
         return f"{total} s"
     if total < 3600:
         return f"{total // 60} min {total % 60} s" if total < 600 else f"{total // 60} min"
-    return f"{total // 3600} h {total % 3600 // 60} min" if total < 86400 else f"{total // 86400} d {total % 86400 // 3600} h"
+    return (
+        f"{total // 3600} h {total % 3600 // 60} min"
+        if total < 86400
+        else f"{total // 86400} d {total % 86400 // 3600} h"
+    )
 
 
 def when(moment: str | None) -> str:
@@ -91,7 +95,9 @@ def size(bytes_: int | None) -> str:
         return f"{bytes_} B"
     power = 1 if bytes_ < 999_500 else 2 if bytes_ < 999_500_000 else 3
     value = bytes_ / 1000**power
-    return f"{value:.1f} {'kMG'[power - 1]}B" if value < 99.5 else f"{value:.0f} {'kMG'[power - 1]}B"
+    return (
+        f"{value:.1f} {'kMG'[power - 1]}B" if value < 99.5 else f"{value:.0f} {'kMG'[power - 1]}B"
+    )
 
 
 def short(commit: str | None) -> str:
@@ -112,7 +118,10 @@ def code(sentence: str) -> Markup:
     parts = str(sentence).split("`")
     if len(parts) % 2 == 0:  # an odd backtick is only a backtick
         return escape(sentence)
-    return Markup("").join(Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
+        for index, part in enumerate(parts)
+    )
 
 
 FILTERS: dict[str, Callable[..., str]] = {

@@ -45,14 +45,26 @@ class Engine:
     def __init__(self, keep: Path, place: Path, project: str, variables: Mapping[str, str]) -> None:
         self._keep, self._place, self.project = keep, place, project
         # Short, and the same each time: podman's storage remembers it, and refuses another one.
-        self._run = Path(tempfile.gettempdir()) / f"swingbot-{hashlib.sha256(str(keep).encode()).hexdigest()[:8]}"
+        self._run = (
+            Path(tempfile.gettempdir())
+            / f"swingbot-{hashlib.sha256(str(keep).encode()).hexdigest()[:8]}"
+        )
         keep.mkdir(parents=True, exist_ok=True)
         place.mkdir(parents=True, exist_ok=True)
         (place / "containers.conf").write_text(_CONTAINERS_CONF.format(networks=keep / "networks"))
         self._env_file = place / "env"
-        self._env_file.write_text("".join(f"{name}={value}\n" for name, value in {"COMPOSE_PROJECT_NAME": project, **variables}.items()))
+        self._env_file.write_text(
+            "".join(
+                f"{name}={value}\n"
+                for name, value in {"COMPOSE_PROJECT_NAME": project, **variables}.items()
+            )
+        )
         self._driver = _driver(keep)
-        self._environment = {name: value for name, value in os.environ.items() if not name.startswith(("SWINGBOT_", "COMPOSE_", "DOCKER_"))} | {
+        self._environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SWINGBOT_", "COMPOSE_", "DOCKER_"))
+        } | {
             "CONTAINERS_CONF": str(place / "containers.conf"),
             "DOCKER_HOST": f"unix://{place}/socket",
             "COMPOSE_HTTP_TIMEOUT": "600",
@@ -66,7 +78,14 @@ class Engine:
     def start(self) -> None:
         argv = self._podman("system", "service", "--time=0", self._environment["DOCKER_HOST"])
         with (self._place / "engine.log").open("wb") as log:
-            self._service = subprocess.Popen(argv, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self._service = subprocess.Popen(
+                argv,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         until("the engine answers", lambda: (self._place / "socket").exists(), seconds=30)
         self._checks.start()
         self._clear()  # what a test that was killed has left
@@ -87,13 +106,32 @@ class Engine:
         self.podman("network", "prune", "--force", check=False)
         self.forget_names()
 
-    def podman(self, *words: str, check: bool = True, seconds: float = 120, text: str | None = None) -> str:
-        return _run(self._podman(*words), self._environment, check=check, seconds=seconds, text=text)
+    def podman(
+        self, *words: str, check: bool = True, seconds: float = 120, text: str | None = None
+    ) -> str:
+        return _run(
+            self._podman(*words), self._environment, check=check, seconds=seconds, text=text
+        )
 
-    def compose(self, *words: str, check: bool = True, seconds: float = 300, text: str | None = None) -> str:
+    def compose(
+        self, *words: str, check: bool = True, seconds: float = 300, text: str | None = None
+    ) -> str:
         """docker-compose with the file that users get and the one override."""
-        files = ["--file", str(ROOT / "docker-compose.yml"), "--file", str(ROOT / "tests/lab/compose/override.yml")]
-        argv = ["docker-compose", "--env-file", str(self._env_file), "--project-directory", str(ROOT), *files, *words]
+        files = [
+            "--file",
+            str(ROOT / "docker-compose.yml"),
+            "--file",
+            str(ROOT / "tests/lab/compose/override.yml"),
+        ]
+        argv = [
+            "docker-compose",
+            "--env-file",
+            str(self._env_file),
+            "--project-directory",
+            str(ROOT),
+            *files,
+            *words,
+        ]
         return _run(argv, self._environment, check=check, seconds=seconds, text=text)
 
     def make_base(self) -> None:
@@ -101,13 +139,29 @@ class Engine:
         if BASE in self.podman("images", "--format", "{{.Repository}}").split():
             return
         tar = self._place / "base.tar"
-        sources = [f"deb {source.uri} {source.suite} main" for source in system_sources() if "main" in source.components]
+        sources = [
+            f"deb {source.uri} {source.suite} main"
+            for source in system_sources()
+            if "main" in source.components
+        ]
         settings = self._place / "pip.conf"
-        settings.write_text("[global]\ntimeout = 180\n" + (f"cert = {_CERTIFICATES}\n" if _CERTIFICATES.exists() else ""))
+        settings.write_text(
+            "[global]\ntimeout = 180\n"
+            + (f"cert = {_CERTIFICATES}\n" if _CERTIFICATES.exists() else "")
+        )
         hooks = ["--customize-hook=copy-in " + f"{settings} /etc"]
         if _CERTIFICATES.exists():
             hooks.append(f"--customize-hook=copy-in {_CERTIFICATES} {_CERTIFICATES.parent}")
-        argv = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=ca-certificates", *hooks, _SUITE, str(tar), *sources]
+        argv = [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            "--include=ca-certificates",
+            *hooks,
+            _SUITE,
+            str(tar),
+            *sources,
+        ]
         _run(made_root.apart(argv), self._environment, check=True, seconds=900)
         self.podman("import", str(tar), BASE, seconds=300)
         tar.unlink()
@@ -125,34 +179,72 @@ class Engine:
 
     def inspect(self, *services: str) -> list[dict[str, Any]]:
         """All that podman knows of the container of each."""
-        found: list[dict[str, Any]] = json.loads(self.podman("inspect", "--type=container", *map(self.container, services)))
+        found: list[dict[str, Any]] = json.loads(
+            self.podman("inspect", "--type=container", *map(self.container, services))
+        )
         return found
 
     def is_well(self, service: str) -> bool:
         """Whether its health check passes now; what was noted of the last one may be from before a kill."""
-        return _tried(self._podman("healthcheck", "run", self.container(service)), self._environment, 60).returncode == 0
+        return (
+            _tried(
+                self._podman("healthcheck", "run", self.container(service)), self._environment, 60
+            ).returncode
+            == 0
+        )
 
     def pid(self, service: str) -> int:
         """Its first process, as the host sees it; 0 if it does not run."""
-        said = self.podman("inspect", "--format={{.State.Pid}}", self.container(service), check=False).strip()
+        said = self.podman(
+            "inspect", "--format={{.State.Pid}}", self.container(service), check=False
+        ).strip()
         return int(said or 0)
 
-    def exec(self, service: str, *words: str, check: bool = True, seconds: float = 120, text: str | None = None) -> str:
+    def exec(
+        self,
+        service: str,
+        *words: str,
+        check: bool = True,
+        seconds: float = 120,
+        text: str | None = None,
+    ) -> str:
         """By podman itself, which is ten times as quick as docker-compose."""
-        return self.podman("exec", "--interactive", self.container(service), *words, check=check, seconds=seconds, text=text)
+        return self.podman(
+            "exec",
+            "--interactive",
+            self.container(service),
+            *words,
+            check=check,
+            seconds=seconds,
+            text=text,
+        )
 
     def logs(self, *services: str) -> str:
         """The last words of each, for a test that has failed."""
-        return "\n".join(f"-- {one}\n" + self.podman("logs", "--tail=30", self.container(one), check=False) for one in services)
+        return "\n".join(
+            f"-- {one}\n" + self.podman("logs", "--tail=30", self.container(one), check=False)
+            for one in services
+        )
 
     def _podman(self, *words: str) -> list[str]:
-        return ["podman", "--root", str(self._keep / "storage"), "--runroot", str(self._run), "--storage-driver", self._driver, *words]
+        return [
+            "podman",
+            "--root",
+            str(self._keep / "storage"),
+            "--runroot",
+            str(self._run),
+            "--storage-driver",
+            self._driver,
+            *words,
+        ]
 
     def _check_health(self) -> None:
         """As often as a start needs; a container that is well is asked once a minute, for each question starts two programs."""
         asked: dict[str, float] = {}
         while not self._over.wait(3):
-            for line in self.podman("ps", "--format={{.Names}} {{.Status}}", check=False).splitlines():
+            for line in self.podman(
+                "ps", "--format={{.Names}} {{.Status}}", check=False
+            ).splitlines():
                 name, _, status = line.partition(" ")
                 if "(healthy)" not in status or time.monotonic() - asked.get(name, 0.0) > 60:
                     asked[name] = time.monotonic()
@@ -176,18 +268,40 @@ def _driver(keep: Path) -> str:
         for part in ("lower", "upper", "work", "merged"):
             (Path(name) / part).mkdir()
         options = f"lowerdir={name}/lower,upperdir={name}/upper,workdir={name}/work"
-        tried = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, f"{name}/merged"], capture_output=True)
+        tried = subprocess.run(
+            ["mount", "-t", "overlay", "overlay", "-o", options, f"{name}/merged"],
+            capture_output=True,
+        )
         if tried.returncode == 0:
             subprocess.run(["umount", f"{name}/merged"], check=True)
             shutil.rmtree(Path(name) / "work" / "work", ignore_errors=True)
     return "overlay" if tried.returncode == 0 else "vfs"
 
 
-def _run(argv: list[str], environment: Mapping[str, str], *, check: bool, seconds: float, text: str | None = None) -> str:
+def _run(
+    argv: list[str],
+    environment: Mapping[str, str],
+    *,
+    check: bool,
+    seconds: float,
+    text: str | None = None,
+) -> str:
     done = _tried(argv, environment, seconds, text)
-    assert done.returncode == 0 or not check, f"{' '.join(argv[-6:])}: exit status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert done.returncode == 0 or not check, (
+        f"{' '.join(argv[-6:])}: exit status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    )
     return done.stdout
 
 
-def _tried(argv: list[str], environment: Mapping[str, str], seconds: float, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, env=dict(environment), capture_output=True, text=True, errors="replace", timeout=seconds, input=text or "")
+def _tried(
+    argv: list[str], environment: Mapping[str, str], seconds: float, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        input=text or "",
+    )

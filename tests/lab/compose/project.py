@@ -16,7 +16,17 @@ from typing import Any, Final
 from tests.lab.compose.engine import Engine, until
 
 ONCE: Final = ("keys", "migrate")  # they end
-PARTS: Final = ("postgres", "mail", "git", "web", "loop", "master", "build-worker", "testbox-worker", "grafana")  # they stay
+PARTS: Final = (
+    "postgres",
+    "mail",
+    "git",
+    "web",
+    "loop",
+    "master",
+    "build-worker",
+    "testbox-worker",
+    "grafana",
+)  # they stay
 JOB: Final = "vm-hackbench.yaml"
 WELL_SECONDS: Final = 400.0  # on two busy cores, where each Python takes seconds to start
 OVER_SECONDS: Final = 3600.0
@@ -37,20 +47,37 @@ class Project:
 
     def rows(self, query: str) -> list[str]:
         """Rows of one word each, from the database's own superuser in its container."""
-        return self.engine.exec("postgres", "psql", "-qtA", "-h", "/run/postgresql", "-U", "postgres", "swingbot", "-c", query).split()
+        return self.engine.exec(
+            "postgres",
+            "psql",
+            "-qtA",
+            "-h",
+            "/run/postgresql",
+            "-U",
+            "postgres",
+            "swingbot",
+            "-c",
+            query,
+        ).split()
 
     def page(self, path: str) -> str:
         return _fetch(f"http://localhost:{self._port}{path}")[1]
 
     def post(self, path: str, document: Any, token: str = "") -> tuple[int, Any]:
         """Status and answer to JSON, as a script sends it."""
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        status, said = _fetch(f"http://localhost:{self._port}{path}", json.dumps(document).encode(), headers)
+        headers = {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {token}"} if token else {}
+        )
+        status, said = _fetch(
+            f"http://localhost:{self._port}{path}", json.dumps(document).encode(), headers
+        )
         return status, json.loads(said)
 
     def grafana(self, path: str, sql: str | None = None) -> tuple[int, Any]:
         """Status and answer of what stands in for Grafana."""
-        status, said = _fetch(f"http://localhost:{self._grafana_port}{path}", None if sql is None else sql.encode())
+        status, said = _fetch(
+            f"http://localhost:{self._grafana_port}{path}", None if sql is None else sql.encode()
+        )
         return status, json.loads(said)
 
     # -- comparisons
@@ -58,7 +85,18 @@ class Project:
     def compare(self, *words: str, patch: str) -> int:
         """Queue a comparison of the base and the base with a patch; says its number."""
         self.engine.exec("loop", "sh", "-c", "cat >/tmp/my.patch", text=patch)
-        said = self.swingbot("compare", "base", "base", "--tree", "demo", "--job", JOB, "--patch", "/tmp/my.patch", *words)
+        said = self.swingbot(
+            "compare",
+            "base",
+            "base",
+            "--tree",
+            "demo",
+            "--job",
+            JOB,
+            "--patch",
+            "/tmp/my.patch",
+            *words,
+        )
         match = re.search(r"\bc(\d+) is ", said)
         assert match is not None, said
         return int(match[1])
@@ -68,8 +106,15 @@ class Project:
 
     def see_done(self, comparison: int) -> None:
         """Wait for its end, which is a good one."""
-        until(f"c{comparison} is over", lambda: self.status(comparison) not in ("waiting", "running"), OVER_SECONDS, pause=5)
-        assert self.status(comparison) == "done", self.swingbot("show", f"c{comparison}") + self.engine.logs("build-worker", "testbox-worker")
+        until(
+            f"c{comparison} is over",
+            lambda: self.status(comparison) not in ("waiting", "running"),
+            OVER_SECONDS,
+            pause=5,
+        )
+        assert self.status(comparison) == "done", self.swingbot(
+            "show", f"c{comparison}"
+        ) + self.engine.logs("build-worker", "testbox-worker")
 
     def outcomes(self, comparison: int, kind: str) -> list[str]:
         """How the attempts at its builds (`build`) or boots (`boot`) ended, in their order: a status, `dead` or `running`."""
@@ -108,14 +153,25 @@ class Project:
 def a_patch(trees: Path, word: str) -> str:
     """A mail with a patch of the tree's `init/version.c`, a little different for each `word`."""
     name = "init/version.c"
-    shown = subprocess.run(["git", "--git-dir", trees / "linux.git", "show", f"base:{name}"], check=True, capture_output=True, text=True)
+    shown = subprocess.run(
+        ["git", "--git-dir", trees / "linux.git", "show", f"base:{name}"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     old = shown.stdout.splitlines(keepends=True)
     new = [*old, "\n", f'const char swingbot_was_here[] = "{word}";\n']
     head = f"From: Demo Author <author@demo.invalid>\nDate: Thu, 1 Jan 2026 12:00:00 +0000\nSubject: [PATCH] init: say {word}\n\n---\n"
-    return head + f"diff --git a/{name} b/{name}\n" + "".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"))
+    return (
+        head
+        + f"diff --git a/{name} b/{name}\n"
+        + "".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"))
+    )
 
 
-def _fetch(url: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> tuple[int, str]:
+def _fetch(
+    url: str, body: bytes | None = None, headers: dict[str, str] | None = None
+) -> tuple[int, str]:
     try:
         with _OPENER.open(urllib.request.Request(url, body, headers or {}), timeout=60) as answer:
             return answer.status, answer.read().decode()

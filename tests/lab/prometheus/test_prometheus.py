@@ -32,7 +32,9 @@ def test_rules_fire_when_they_should_and_not_else(promtool: str) -> None:
     subprocess.run([promtool, "test", "rules", "alerts_test.yml"], cwd=RULES, check=True)
 
 
-def test_prometheus_reads_what_we_say(promtool: str, tmp_path: Path, engine: sa.Engine, conn: sa.Connection) -> None:
+def test_prometheus_reads_what_we_say(
+    promtool: str, tmp_path: Path, engine: sa.Engine, conn: sa.Connection
+) -> None:
     a_lab(conn)
     settings = load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)})
     _, body = scraped(settings, engine)

@@ -22,16 +22,35 @@ PROBLEM: Final = "engine_problem"
 
 def prepare(box: Testbox, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     """The root file system of a guest in which the unit jobs can run. Raises InfraError with what to install."""
-    return lkp.prepare(box, box.lkp, unit_jobs, site) if box.lkp else rootfs.prepare(unit_jobs, site)
+    return (
+        lkp.prepare(box, box.lkp, unit_jobs, site) if box.lkp else rootfs.prepare(unit_jobs, site)
+    )
 
 
-def job_entries(box: Testbox, unit_jobs: Sequence[UnitJob], site: Site, kernel: Mapping[str, object], *, alone: bool) -> list[cpio.Entry]:
+def job_entries(
+    box: Testbox,
+    unit_jobs: Sequence[UnitJob],
+    site: Site,
+    kernel: Mapping[str, object],
+    *,
+    alone: bool,
+) -> list[cpio.Entry]:
     """The generated script and the files beside it, the script first. `alone`: in a guest of its own. Raises InfraError for a job that the engine can't run."""
     if box.lkp:
         return lkp.job_entries(box.lkp, unit_jobs, kernel, alone=alone)
     programs = sorted({name for job in unit_jobs for name in (job.program, *job.monitors)})
-    runs = [cpio.file(f"job/programs/{name}/run", (site.jobs / "programs" / name / "run").read_bytes(), executable=True) for name in programs]
-    return [cpio.file("job/run.sh", runner.script(unit_jobs, alone=alone).encode(), executable=True), *runs]
+    runs = [
+        cpio.file(
+            f"job/programs/{name}/run",
+            (site.jobs / "programs" / name / "run").read_bytes(),
+            executable=True,
+        )
+        for name in programs
+    ]
+    return [
+        cpio.file("job/run.sh", runner.script(unit_jobs, alone=alone).encode(), executable=True),
+        *runs,
+    ]
 
 
 def overhead_seconds(box: Testbox) -> float:

@@ -27,13 +27,57 @@ REAL_SECONDS: Final = 30.0
 
 # What LKP's scripts call, and the Ruby libraries that its `lkp run` loads.
 _PACKAGES: Final = (
-    *("base-files", "bash", "coreutils", "dash", "findutils", "grep", "gzip", "hostname", "mawk", "procps", "psmisc", "sed", "tar", "time", "util-linux"),
+    *(
+        "base-files",
+        "bash",
+        "coreutils",
+        "dash",
+        "findutils",
+        "grep",
+        "gzip",
+        "hostname",
+        "mawk",
+        "procps",
+        "psmisc",
+        "sed",
+        "tar",
+        "time",
+        "util-linux",
+    ),
     *("ruby", "ruby-activesupport", "ruby-git", "ruby-tty-command"),
 )
 # Dependencies that nothing of it calls, and large.
-_WITHOUT: Final = frozenset({"adduser", "debconf", "dpkg", "git", "install-info", "libjs-jquery", "passwd", "perl", "perl-base", "rake"})
+_WITHOUT: Final = frozenset(
+    {
+        "adduser",
+        "debconf",
+        "dpkg",
+        "git",
+        "install-info",
+        "libjs-jquery",
+        "passwd",
+        "perl",
+        "perl-base",
+        "rake",
+    }
+)
 # Parts of lkp-tests that a run does not read.
-_UNREAD: Final = frozenset({".git", ".github", "cluster", "distro", "doc", "docker", "hosts", "jobs", "kbuild", "repo", "rootfs", "spec"})
+_UNREAD: Final = frozenset(
+    {
+        ".git",
+        ".github",
+        "cluster",
+        "distro",
+        "doc",
+        "docker",
+        "hosts",
+        "jobs",
+        "kbuild",
+        "repo",
+        "rootfs",
+        "spec",
+    }
+)
 
 
 def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
@@ -41,19 +85,34 @@ def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site:
     source = Path(engine.src)
     commit = check(engine, {job.program for job in unit_jobs})
     if any(job.program == "will-it-scale" for job in unit_jobs):
-        raise InfraError("LKP starts will-it-scale through Python, which a virtual testbox's guest does not have; use the engine swingbot for it there.")
+        raise InfraError(
+            "LKP starts will-it-scale through Python, which a virtual testbox's guest does not have; use the engine swingbot for it there."
+        )
     tree = libraries.Tree()
     files, versions = packages.entries(_PACKAGES, _WITHOUT)
     base, binaries = [programs.busybox(), programs.perf()], programs.needed(unit_jobs, site)
-    for entry in (*libraries.layout(), *rootfs.recipe(site), *_lkp_files(source), *_machine(box, source), _wakeup(source, site.cache)):
+    for entry in (
+        *libraries.layout(),
+        *rootfs.recipe(site),
+        *_lkp_files(source),
+        *_machine(box, source),
+        _wakeup(source, site.cache),
+    ):
         tree.add(entry)
     for binary in base:
         tree.add_program(binary.source, binary.target)
     for binary in binaries:
-        tree.add_program(binary.source, f"lkp/benchmarks/{_program_of(binary.target)}/bin/{Path(binary.target).name}")
-    for entry in files:  # a library that a program brought is the file itself where the package has a link to it
+        tree.add_program(
+            binary.source,
+            f"lkp/benchmarks/{_program_of(binary.target)}/bin/{Path(binary.target).name}",
+        )
+    for entry in (
+        files
+    ):  # a library that a program brought is the file itself where the package has a link to it
         tree.entries.setdefault(entry.path, entry)
-    facts = {f"version.{name}": version for name, version in versions.items() if name.startswith("ruby")} | {"version.lkp-tests": commit}
+    facts = {
+        f"version.{name}": version for name, version in versions.items() if name.startswith("ruby")
+    } | {"version.lkp-tests": commit}
     return rootfs.finished(tree, [*base, *binaries], facts, site)
 
 
@@ -61,41 +120,70 @@ def check(engine: LkpEngine, names: set[str]) -> str:
     """What is at `engine.src`: its commit, or else its digest. Raises InfraError if it is not there, or not one that we can call."""
     source = Path(engine.src)
     if not (source / "bin" / "lkp").is_file():
-        raise InfraError(f"lkp-tests is not at {source}: get it there (git clone https://github.com/intel/lkp-tests), or change lkp.src of the testbox.")
+        raise InfraError(
+            f"lkp-tests is not at {source}: get it there (git clone https://github.com/intel/lkp-tests), or change lkp.src of the testbox."
+        )
     lacking = sorted(name for name in names if not (source / "programs" / name / "run").is_file())
     if lacking:
-        raise InfraError(f"The lkp-tests at {source} has no programs/{lacking[0]}/run: versions before March 2026 have another layout; use a newer one.")
+        raise InfraError(
+            f"The lkp-tests at {source} has no programs/{lacking[0]}/run: versions before March 2026 have another layout; use a newer one."
+        )
     commit = _commit(source)
     if engine.commit and not commit.startswith(engine.commit):
-        raise InfraError(f"The lkp-tests at {source} is {commit}, but the testbox wants {engine.commit}: check that one out, or change lkp.commit.")
+        raise InfraError(
+            f"The lkp-tests at {source} is {commit}, but the testbox wants {engine.commit}: check that one out, or change lkp.commit."
+        )
     return commit
 
 
 def _commit(source: Path) -> str:
     if (source / ".git").exists():
-        asked = process.output(["git", "-C", source, "-c", f"safe.directory={source}", "rev-parse", "HEAD"], timeout=60)
+        asked = process.output(
+            ["git", "-C", source, "-c", f"safe.directory={source}", "rev-parse", "HEAD"], timeout=60
+        )
         if asked.rc == 0:
             return asked.text.strip()
     digest = hashlib.sha256()
     for entry in _lkp_files(source):
-        digest.update(f"{entry.path}\0{entry.mode}\0{len(entry.content)}\0".encode() + entry.content)
+        digest.update(
+            f"{entry.path}\0{entry.mode}\0{len(entry.content)}\0".encode() + entry.content
+        )
     return f"sha256:{digest.hexdigest()[:40]}"
 
 
-def job_entries(engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping[str, object], *, alone: bool) -> list[cpio.Entry]:
+def job_entries(
+    engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping[str, object], *, alone: bool
+) -> list[cpio.Entry]:
     """run.sh and a job file for each unit job. Raises InfraError for a program that lkp-tests does not have."""
     try:
         files = [cpio.file(f"job/lkp/{job.name}.yaml", job_file(job).encode()) for job in unit_jobs]
     except NoPendant as error:
         raise InfraError(f"{error}; use another testbox for it.") from error
-    return [cpio.file("job/run.sh", script(engine, unit_jobs, kernel, alone=alone).encode(), executable=True), *files]
+    return [
+        cpio.file(
+            "job/run.sh", script(engine, unit_jobs, kernel, alone=alone).encode(), executable=True
+        ),
+        *files,
+    ]
 
 
-def script(engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping[str, object], *, alone: bool) -> str:
+def script(
+    engine: LkpEngine, unit_jobs: Sequence[UnitJob], kernel: Mapping[str, object], *, alone: bool
+) -> str:
     """The text of /job/run.sh."""
-    settings = {"commit": kernel.get("commit"), "kconfig": kernel.get("kconfig"), "compiler": kernel.get("compiler")}
-    given = "".join(f" -s {shlex.quote(f'{name}: {value}')}" for name, value in settings.items() if value)
-    text = LKP.replace("@SRC@", shlex.quote(engine.src.rstrip("/"))).replace("@COMMIT@", engine.commit).replace("@SETTINGS@", given)
+    settings = {
+        "commit": kernel.get("commit"),
+        "kconfig": kernel.get("kconfig"),
+        "compiler": kernel.get("compiler"),
+    }
+    given = "".join(
+        f" -s {shlex.quote(f'{name}: {value}')}" for name, value in settings.items() if value
+    )
+    text = (
+        LKP.replace("@SRC@", shlex.quote(engine.src.rstrip("/")))
+        .replace("@COMMIT@", engine.commit)
+        .replace("@SETTINGS@", given)
+    )
     runs = "\n".join(line for job in unit_jobs for line in runner.lines(job, _run_of(job)))
     checks = "\n".join(f"check_lkp {name}" for name in sorted({job.program for job in unit_jobs}))
     return runner.framed(unit_jobs, text, f"{checks}\nlkp_ready && {{\n{runs}\n}}", alone=alone)
@@ -107,8 +195,12 @@ def overhead_seconds(box: Testbox) -> float:
 
 
 def _run_of(job: UnitJob) -> Callable[[int], str]:
-    limit = runner.limit_of(job) + int(5 * VIRTUAL_SECONDS)  # far above the usual; a busy host makes a virtual machine slow
-    return lambda number: " ".join(("lkp_run", shlex.quote(job.name), str(number), str(limit), job.program))
+    limit = runner.limit_of(job) + int(
+        5 * VIRTUAL_SECONDS
+    )  # far above the usual; a busy host makes a virtual machine slow
+    return lambda number: " ".join(
+        ("lkp_run", shlex.quote(job.name), str(number), str(limit), job.program)
+    )
 
 
 # --- the guest of a virtual testbox ----------------------------------------------------------------------------------
@@ -125,13 +217,19 @@ def _lkp_files(source: Path) -> list[cpio.Entry]:
     found = []
     for path in sorted(source.rglob("*")):
         parts = path.relative_to(source).parts
-        if parts[0] in _UNREAD or (len(parts) > 2 and parts[0] == "programs" and parts[2] == "pkg") or path.name == "wakeup":
+        if (
+            parts[0] in _UNREAD
+            or (len(parts) > 2 and parts[0] == "programs" and parts[2] == "pkg")
+            or path.name == "wakeup"
+        ):
             continue
         place = str(path).lstrip("/")
         if path.is_symlink():
             found.append(cpio.link(place, str(path.readlink())))
         elif path.is_file():
-            found.append(cpio.file(place, path.read_bytes(), executable=bool(path.stat().st_mode & 0o111)))
+            found.append(
+                cpio.file(place, path.read_bytes(), executable=bool(path.stat().st_mode & 0o111))
+            )
     return found
 
 
@@ -142,7 +240,9 @@ def _machine(box: Testbox, source: Path) -> list[cpio.Entry]:
         cpio.file(str(source / "hosts" / box.name).lstrip("/"), host.encode()),
         cpio.file("etc/hostname", f"{box.name}\n".encode()),
         cpio.directory("lkp/paths"),
-        cpio.file("usr/bin/gcc", b"#!/bin/sh\nexit 1\n", executable=True),  # LKP asks for its name, and ends where there is none
+        cpio.file(
+            "usr/bin/gcc", b"#!/bin/sh\nexit 1\n", executable=True
+        ),  # LKP asks for its name, and ends where there is none
     ]
 
 
@@ -155,8 +255,14 @@ def _wakeup(source: Path, cache: Path) -> cpio.Entry:
     made.parent.mkdir(parents=True, exist_ok=True)
     if not made.exists():
         with lease.cache_entry(made), tempfile.TemporaryDirectory(dir=made.parent) as work:
-            done = process.output(["gcc", "-O2", "-static", "-o", Path(work, "wakeup"), text], timeout=120)
+            done = process.output(
+                ["gcc", "-O2", "-static", "-o", Path(work, "wakeup"), text], timeout=120
+            )
             if done.rc != 0:
-                raise InfraError(f"gcc could not compile LKP's wakeup.c ({done.text[:200]}); install Debian's gcc and libc6-dev.")
+                raise InfraError(
+                    f"gcc could not compile LKP's wakeup.c ({done.text[:200]}); install Debian's gcc and libc6-dev."
+                )
             Path(work, "wakeup").rename(made)
-    return cpio.file(str(source / "bin" / "event" / "wakeup").lstrip("/"), made.read_bytes(), executable=True)
+    return cpio.file(
+        str(source / "bin" / "event" / "wakeup").lstrip("/"), made.read_bytes(), executable=True
+    )

@@ -77,7 +77,9 @@ def _take_testbox(order: Document, exchange: Exchange | None) -> None:
         raise InfraError("Nothing was booted: nobody waits for this attempt any more.")
 
 
-def _build_or_boot(place: Place, order: Document, exchange: Exchange | None, site: Site) -> Document:
+def _build_or_boot(
+    place: Place, order: Document, exchange: Exchange | None, site: Site
+) -> Document:
     place.out.mkdir(exist_ok=True)
     if other := likeness.difference(order, site.jobs, site.workers):
         raise InfraError(f"Nothing was done: {other}")
@@ -91,7 +93,9 @@ def _build_or_boot(place: Place, order: Document, exchange: Exchange | None, sit
         order = order | {"kernel": kernel | {"image": str(image)}}
     from swingbot_worker import testbox
 
-    tell_phase = testbox.tell_nobody if exchange is None else partial(exchange.tell_phase, order["attempt"])
+    tell_phase = (
+        testbox.tell_nobody if exchange is None else partial(exchange.tell_phase, order["attempt"])
+    )
     return testbox.boot(order, place.out, site, tell_phase)
 
 
@@ -99,8 +103,14 @@ def _check_files(place: Place, outcome: Document) -> None:
     """Raise InfraError if a file that the outcome names is not what it says: better found here than at the service."""
     for name, told in outcome["files"].items():
         file = place.out / name
-        if not file.is_file() or file.stat().st_size != told["size"] or _sha256(file) != told["sha256"]:
-            raise InfraError(f"The result file {name} is missing or not the one that was made; check the worker's disk.")
+        if (
+            not file.is_file()
+            or file.stat().st_size != told["size"]
+            or _sha256(file) != told["sha256"]
+        ):
+            raise InfraError(
+                f"The result file {name} is missing or not the one that was made; check the worker's disk."
+            )
 
 
 def _sha256(file: Path) -> str:
@@ -125,7 +135,10 @@ class _Watch(threading.Thread):
             time.sleep(ASK_SECONDS)
             seconds = time.monotonic() - started
             if seconds > 2 * _deadline(self._order) + MARGIN_SECONDS:
-                self._end(f"The work had not ended after {seconds:.0f} s, long after its deadline, and was ended.", seconds)
+                self._end(
+                    f"The work had not ended after {seconds:.0f} s, long after its deadline, and was ended.",
+                    seconds,
+                )
             if self._exchange is not None and not self._exchange.wanted(self._order["attempt"]):
                 self._end("Nobody waits for this attempt any more; it was ended.", seconds)
 
@@ -134,7 +147,9 @@ class _Watch(threading.Thread):
             return  # it ended by itself in this very moment
         say(reason)
         write_outcome(self._place, infra(self._order, reason, seconds))
-        os._exit(1)  # children have us as parent-death signal; whoever attaches next delivers the outcome
+        os._exit(
+            1
+        )  # children have us as parent-death signal; whoever attaches next delivers the outcome
 
 
 def _deliver(place: Place, order: Document, exchange: Exchange | None) -> int:
@@ -148,7 +163,9 @@ def _deliver(place: Place, order: Document, exchange: Exchange | None) -> int:
     except Refused as error:
         word = _deliver_refusal(place, order, exchange, str(error))
     except Away as error:
-        say(f"the service stayed away for {PATIENCE_SECONDS / 3600:.0f} h; the results are kept in {place.root}: {error}")
+        say(
+            f"the service stayed away for {PATIENCE_SECONDS / 3600:.0f} h; the results are kept in {place.root}: {error}"
+        )
         return 1
     if word is None:
         return 1
@@ -188,12 +205,16 @@ def _deliver_refusal(place: Place, order: Document, exchange: Exchange, reason: 
     seconds = json.loads(place.outcome.read_text())["seconds"]
     text = json.dumps(infra(order, f"The service refused the results: {reason}", seconds))
     try:
-        return patiently(lambda: exchange.put_outcome(order["attempt"], text), say, PATIENCE_SECONDS)
+        return patiently(
+            lambda: exchange.put_outcome(order["attempt"], text), say, PATIENCE_SECONDS
+        )
     except (Refused, Away) as error:
         say(f"and it does not take that either: {error}")
         return None
 
 
 if __name__ == "__main__":
-    os.set_inheritable(int(sys.argv[2]), False)  # ours alone: a stray child must not look like a living executor
+    os.set_inheritable(
+        int(sys.argv[2]), False
+    )  # ours alone: a stray child must not look like a living executor
     sys.exit(main(Place(Path(sys.argv[1]))))

@@ -17,7 +17,9 @@ import httpx
 from swingbot_jobs.contract import CONTROLLER_HEADER
 from swingbot_worker import InfraError
 
-PATIENCE_SECONDS = 6 * 3600.0  # how long a result is offered before its executor gives up (the files stay)
+PATIENCE_SECONDS = (
+    6 * 3600.0
+)  # how long a result is offered before its executor gives up (the files stay)
 TELL_SECONDS = 3.0  # a phase that cannot be told is forgotten: the boot must not wait for it, and the outcome says it all again
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 60.0
 _CHUNK = 1 << 18
@@ -38,8 +40,17 @@ class Exchange:
 
     def __init__(self, url: str, token: str) -> None:
         timeout = httpx.Timeout(30.0, read=120.0, write=120.0)
-        headers = {"Authorization": f"Bearer {token}", CONTROLLER_HEADER: socket.gethostname()[:100] or "unnamed"}
-        self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, trust_env=False, verify=_trusted(url))
+        headers = {
+            "Authorization": f"Bearer {token}",
+            CONTROLLER_HEADER: socket.gethostname()[:100] or "unnamed",
+        }
+        self._http = httpx.Client(
+            base_url=url.rstrip("/"),
+            headers=headers,
+            timeout=timeout,
+            trust_env=False,
+            verify=_trusted(url),
+        )
 
     def _ask(self, method: str, path: str, **how: Any) -> httpx.Response:
         try:
@@ -61,7 +72,12 @@ class Exchange:
 
     def put_outcome(self, attempt: str, text: str) -> str:
         """Deliver outcome.json; says in a word what became of it. "missing": a file it names has to be brought (again) first."""
-        answer = self._ask("PUT", f"/attempts/{attempt}/outcome.json", content=text.encode(), headers={"Content-Type": "application/json"})
+        answer = self._ask(
+            "PUT",
+            f"/attempts/{attempt}/outcome.json",
+            content=text.encode(),
+            headers={"Content-Type": "application/json"},
+        )
         if answer.status_code == 409 and "missing" in answer.text[:100_000]:
             return "missing"
         if answer.status_code == 409:
@@ -96,9 +112,14 @@ class Exchange:
         """Fetch a file into `target` (which must be a temporary name); raises InfraError if the bytes are not the ones asked for."""
         digest = hashlib.sha256()
         try:
-            with self._http.stream("GET", f"/artifacts/{sha256}") as answer, target.open("wb") as out:
+            with (
+                self._http.stream("GET", f"/artifacts/{sha256}") as answer,
+                target.open("wb") as out,
+            ):
                 if answer.status_code == 404:
-                    raise InfraError(f"The kernel image {sha256} is not in the artifact store; build it again.")
+                    raise InfraError(
+                        f"The kernel image {sha256} is not in the artifact store; build it again."
+                    )
                 if answer.status_code != 200:
                     raise Away(f"image {sha256}: {answer.status_code}")
                 for chunk in answer.iter_bytes(_CHUNK):
@@ -107,12 +128,18 @@ class Exchange:
         except httpx.HTTPError as error:
             raise Away(f"image {sha256}: {error or type(error).__name__}") from error
         if digest.hexdigest() != sha256:
-            raise InfraError(f"The kernel image {sha256} came with other bytes (sha256 {digest.hexdigest()}); check the artifact store's disk.")
+            raise InfraError(
+                f"The kernel image {sha256} came with other bytes (sha256 {digest.hexdigest()}); check the artifact store's disk."
+            )
 
 
 def _trusted(url: str) -> ssl.SSLContext | bool:
     """Whose certificates are taken: those of SWINGBOT_EXCHANGE_CA (a PEM file), else those that this host trusts."""
-    return ssl.create_default_context(cafile=os.environ.get("SWINGBOT_EXCHANGE_CA") or None) if url.startswith("https:") else True
+    return (
+        ssl.create_default_context(cafile=os.environ.get("SWINGBOT_EXCHANGE_CA") or None)
+        if url.startswith("https:")
+        else True
+    )
 
 
 def patiently(what: Callable[[], T], say: Callable[[str], None], patience_seconds: float) -> T:

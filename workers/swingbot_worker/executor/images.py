@@ -12,7 +12,13 @@ from swingbot_worker.executor.client import Exchange, patiently
 KEEP_BYTES = 4 << 30
 
 
-def fetch(cache: Path, sha256: str, exchange: Exchange, say: Callable[[str], None], patience_seconds: float) -> Path:
+def fetch(
+    cache: Path,
+    sha256: str,
+    exchange: Exchange,
+    say: Callable[[str], None],
+    patience_seconds: float,
+) -> Path:
     """The image with this content, from the cache or else from the service. Raises Away or InfraError."""
     directory = cache / "images"
     directory.mkdir(parents=True, exist_ok=True)
@@ -33,7 +39,11 @@ def fetch(cache: Path, sha256: str, exchange: Exchange, say: Callable[[str], Non
 
 def prune(directory: Path, limit_bytes: int, keep: Path) -> list[str]:
     """Forget the images used longest ago until the rest fits `limit_bytes`; never `keep`. Says which."""
-    images = sorted((file for file in directory.iterdir() if not file.name.startswith(".")), key=lambda file: file.stat().st_mtime, reverse=True)
+    images = sorted(
+        (file for file in directory.iterdir() if not file.name.startswith(".")),
+        key=lambda file: file.stat().st_mtime,
+        reverse=True,
+    )
     total, forgotten = 0, []
     for image in images:
         total += image.stat().st_size

@@ -103,8 +103,18 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
 
 def infra(order: Document, reason: str, seconds: float) -> Document:
     """The outcome that says that our lab failed, not the kernel."""
-    kind = {"version": 1, "kind": order["kind"], "order": order["order"], "attempt": order["attempt"]}
-    return kind | {"status": "infra", "reason": reason[:2000] or "unknown", "seconds": round(seconds, 3), "files": {}}
+    kind = {
+        "version": 1,
+        "kind": order["kind"],
+        "order": order["order"],
+        "attempt": order["attempt"],
+    }
+    return kind | {
+        "status": "infra",
+        "reason": reason[:2000] or "unknown",
+        "seconds": round(seconds, 3),
+        "files": {},
+    }
 
 
 def write_outcome(place: Place, outcome: Document) -> None:
@@ -118,7 +128,9 @@ def prune(state: Path, now: float | None = None) -> list[str]:
     for root in sorted(attempts(state).glob("a*")):
         place = Place(root)
         delivered = _age(place.delivered, now)
-        if (delivered or 0.0) > KEEP_DELIVERED_SECONDS or (delivered is None and (_age(root, now) or 0.0) > KEEP_UNDELIVERED_SECONDS):
+        if (delivered or 0.0) > KEEP_DELIVERED_SECONDS or (
+            delivered is None and (_age(root, now) or 0.0) > KEEP_UNDELIVERED_SECONDS
+        ):
             held = place.try_lock()
             if held is not None:
                 shutil.rmtree(root, ignore_errors=True)

@@ -43,4 +43,6 @@ def members(path: Path) -> list[str]:
 def _name(short: bytes, names: bytes) -> bytes:
     """A name of more than 15 letters is `/` and its place in the table, where each ends with `/` and a new line."""
     place = re.fullmatch(rb"/([0-9]{1,12})(?::[0-9]+)? */?", short)
-    return short.removesuffix(b"/") if place is None else names[int(place[1]) :].partition(b"/\n")[0]
+    return (
+        short.removesuffix(b"/") if place is None else names[int(place[1]) :].partition(b"/\n")[0]
+    )

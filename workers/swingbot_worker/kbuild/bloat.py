@@ -37,7 +37,13 @@ _CLASSES = {"all": ("tdbr", "Function"), "text": ("t", "Function"), "data": ("db
 @click.argument("head", type=click.Path(exists=True, path_type=Path))
 @click.option("-t", "kind", flag_value="text", help="Two files: functions only.")
 @click.option("-d", "kind", flag_value="data", help="Two files: data only.")
-@click.option("--most", default=40, show_default=True, type=click.IntRange(1, 100_000), help="Two directories: rows of a table.")
+@click.option(
+    "--most",
+    default=40,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="Two directories: rows of a table.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) -> None:
     """What a change did to the kernel: which functions grew, shrank or run other code."""
@@ -46,18 +52,29 @@ def command(base: Path, head: Path, kind: str | None, most: int, as_json: bool) 
     try:
         if base.is_dir():
             facts = kernel_change(_side(base), _side(head))
-            click.echo(json.dumps(facts, indent=2, sort_keys=True) if as_json else change_text(facts, most))
+            click.echo(
+                json.dumps(facts, indent=2, sort_keys=True) if as_json else change_text(facts, most)
+            )
             return
         classes, title = _CLASSES[kind or "all"]
         table = bloat(_sizes(base, classes), _sizes(head, classes))
     except BadRecord as error:
         _wrong(f"{FILE}: {error}")
-    click.echo(json.dumps(table.to_json(), indent=2, sort_keys=True) if as_json else bloat_text(table, title), nl=as_json)
+    click.echo(
+        json.dumps(table.to_json(), indent=2, sort_keys=True)
+        if as_json
+        else bloat_text(table, title),
+        nl=as_json,
+    )
 
 
 def _side(directory: Path) -> Side:
-    config = next((path for path in (directory / "config", directory / ".config") if path.is_file()), None)
-    return Side(record=_record(directory), config=config.read_text(errors="replace") if config else None)
+    config = next(
+        (path for path in (directory / "config", directory / ".config") if path.is_file()), None
+    )
+    return Side(
+        record=_record(directory), config=config.read_text(errors="replace") if config else None
+    )
 
 
 def _record(directory: Path) -> KernelRecord:
@@ -67,11 +84,20 @@ def _record(directory: Path) -> KernelRecord:
 
     kept = directory / FILE
     if not kept.is_file() and not (directory / "vmlinux").is_file():
-        _wrong(f"{directory} has neither {FILE} nor a vmlinux: give the --out directory of a build, or an object directory of kbuild")
+        _wrong(
+            f"{directory} has neither {FILE} nor a vmlinux: give the --out directory of a build, or an object directory of kbuild"
+        )
     try:
         if kept.is_file():
             return read_record(kept.read_bytes())
-        return read_record(functions.build_record(functions.source_of(directory), directory, functions.compiler_of(directory), remember=False))
+        return read_record(
+            functions.build_record(
+                functions.source_of(directory),
+                directory,
+                functions.compiler_of(directory),
+                remember=False,
+            )
+        )
     except (NotAnObject, OSError) as error:
         _wrong(str(error))
 

@@ -15,7 +15,16 @@ from swingbot_jobs import kernel_diff
 from swingbot_jobs.kernel import build_key
 from swingbot_jobs.trust import key_at, trust_of
 from swingbot_worker import InfraError, lease
-from swingbot_worker.kbuild import configure, functions, layout, left, objects, recipe, source, toolchain
+from swingbot_worker.kbuild import (
+    configure,
+    functions,
+    layout,
+    left,
+    objects,
+    recipe,
+    source,
+    toolchain,
+)
 from swingbot_worker.kbuild.elf import NotAnObject
 from swingbot_worker.kbuild.kept import FILES, Kept, Result
 from swingbot_worker.kbuild.lock import locked
@@ -31,7 +40,9 @@ DEADLINE_SECONDS = 3600.0
 REASON_LENGTH = 2000
 
 
-def build(order: dict[str, Any], out: Path, site: Site, *, progress: Progress | None = None) -> dict[str, Any]:
+def build(
+    order: dict[str, Any], out: Path, site: Site, *, progress: Progress | None = None
+) -> dict[str, Any]:
     """Build the kernel that `order` (order-1 schema) asks for; returns the outcome (outcome-1 schema).
 
     Result files come into `out`: bzImage, config, System.map, build.log, objects.json, functions.json.gz, as far as they exist.
@@ -44,7 +55,13 @@ def build(order: dict[str, Any], out: Path, site: Site, *, progress: Progress | 
     except InfraError as error:
         return _outcome(order, out, started, "infra", str(error))
     except OSError as error:
-        return _outcome(order, out, started, "infra", f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.")
+        return _outcome(
+            order,
+            out,
+            started,
+            "infra",
+            f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.",
+        )
     outcome = _outcome(order, out, started, result.status, result.reason)
     outcome["kernel_build"] = _kernel_build(order, result, cached)
     return outcome
@@ -70,7 +87,9 @@ class _Build:
         return sorted(WALLS) if self.sandbox else []
 
 
-def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | None, started: float) -> tuple[Result, bool]:
+def _build(
+    order: dict[str, Any], out: Path, site: Site, progress: Progress | None, started: float
+) -> tuple[Result, bool]:
     spec = recipe.Spec.from_order(order)
     kconfig = configure.configuration_of(site, spec.kconfig)
     version = toolchain.compiler_version(spec.compiler)
@@ -80,13 +99,28 @@ def _build(order: dict[str, Any], out: Path, site: Site, progress: Progress | No
         return _failed(out, version, BuildFailed(str(error), []), []), False
     allowed = float(order.get("deadline_seconds", DEADLINE_SECONDS))
     fence = walls_for(spec.trust)
-    one = _Build(spec=spec, commit=commit, kconfig=kconfig, compiler_version=version, out=out, site=site, allowed=allowed, progress=progress, sandbox=fence)
+    one = _Build(
+        spec=spec,
+        commit=commit,
+        kconfig=kconfig,
+        compiler_version=version,
+        out=out,
+        site=site,
+        allowed=allowed,
+        progress=progress,
+        sandbox=fence,
+    )
     return _kept_or_made(one, started)
 
 
 def _kept_or_made(one: _Build, started: float) -> tuple[Result, bool]:
     # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
-    key = key_at(build_key(one.commit.tree, one.spec.kconfig, one.kconfig.text, one.spec.compiler, one.spec.layout), one.spec.trust)
+    key = key_at(
+        build_key(
+            one.commit.tree, one.spec.kconfig, one.kconfig.text, one.spec.compiler, one.spec.layout
+        ),
+        one.spec.trust,
+    )
     name = recipe.kept_name(key, one.compiler_version, one.spec.layout)
     kept = Kept(one.site.cache)
     if found := kept.fetch(name, one.out):
@@ -147,8 +181,13 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
         expected_objects=_last_count(tree) if not (directory / "vmlinux").exists() else None,
         walled=_walled(one, tree, directory),
     )
-    make.note(f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, {one.compiler_version}")
-    make.note(f"{one.spec.trust}, " + (f"behind walls: {', '.join(one.walls)}" if one.walls else "without walls"))
+    make.note(
+        f"commit {one.spec.commit}, kconfig {one.spec.kconfig}, layout {one.spec.layout}, {one.compiler_version}"
+    )
+    make.note(
+        f"{one.spec.trust}, "
+        + (f"behind walls: {', '.join(one.walls)}" if one.walls else "without walls")
+    )
     configure.configure(tree, make, directory, one.kconfig, one.compiler_version)
     left.take(directory, ".config", one.out / "config")
     # All layouts have the objects of layout 0; the link itself needs them complete before it can be told another order.
@@ -160,7 +199,9 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
     if one.spec.layout == 0:
         return _collect(one, tree, directory, hashes)
     with contextlib.suppress(NotAnObject):  # said when the record is written
-        functions.read_objects(tree.source, directory)  # what is remembered within the detour is lost
+        functions.read_objects(
+            tree.source, directory
+        )  # what is remembered within the detour is lost
     with tree.detour(directory, "vmlinux"):
         _write_layout(one, directory, hashes)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")
@@ -173,20 +214,34 @@ def _walled(one: _Build, tree: WorkTree, directory: Path) -> Walled | None:
         for shared in (directory, ccache):
             sandbox.disowned(shared)
         return None
-    return Walled.around(one.sandbox, one.spec.trust, tree, directory, one.spec.object_directory, one.kconfig.files, ccache)
+    return Walled.around(
+        one.sandbox,
+        one.spec.trust,
+        tree,
+        directory,
+        one.spec.object_directory,
+        one.kconfig.files,
+        ccache,
+    )
 
 
 def _write_layout(one: _Build, directory: Path, linked: Iterable[str]) -> None:
     script = directory / "arch/x86/kernel/vmlinux.lds"
     try:
-        text = layout.permuted(script.read_text() if script.exists() else "", list(linked), one.spec.layout)
+        text = layout.permuted(
+            script.read_text() if script.exists() else "", list(linked), one.spec.layout
+        )
     except layout.NoLayout as error:
         raise BuildFailed(str(error), []) from None
     (directory / layout.SCRIPT).write_text(text)
 
 
 def _collect(one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, str]) -> Result:
-    for name, file in (("arch/x86/boot/bzImage", "bzImage"), ("System.map", "System.map"), (".config", "config")):
+    for name, file in (
+        ("arch/x86/boot/bzImage", "bzImage"),
+        ("System.map", "System.map"),
+        (".config", "config"),
+    ):
         left.take(directory, name, one.out / file)
     (one.out / "objects.json").write_text(json.dumps(hashes, indent=0))
     _record_functions(one, tree, directory)
@@ -204,7 +259,11 @@ def _collect(one: _Build, tree: WorkTree, directory: Path, hashes: Mapping[str, 
 def _record_functions(one: _Build, tree: WorkTree, directory: Path) -> None:
     """A kernel whose objects cannot be read is a kernel all the same: it is only not compared by functions."""
     try:
-        (one.out / kernel_diff.FILE).write_bytes(functions.build_record(tree.source, directory, one.compiler_version, remember=one.spec.layout == 0))
+        (one.out / kernel_diff.FILE).write_bytes(
+            functions.build_record(
+                tree.source, directory, one.compiler_version, remember=one.spec.layout == 0
+            )
+        )
     except NotAnObject as error:
         with (one.out / "build.log").open("a") as log:
             log.write(f"swingbot: no {kernel_diff.FILE}: {error}\n")
@@ -214,10 +273,24 @@ def _failed(out: Path, compiler_version: str, failure: BuildFailed, walls: list[
     log = out / "build.log"
     with log.open("a") as file:
         file.write(f"swingbot: {failure.reason}\n")
-    lost = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("swingbot: ") and "this kernel does not take: " in line]
-    hint = f" ({len(lost)} lines of the kconfig are unknown to this kernel, see build.log)" if lost else ""
+    lost = [
+        line
+        for line in log.read_text(errors="replace").splitlines()
+        if line.startswith("swingbot: ") and "this kernel does not take: " in line
+    ]
+    hint = (
+        f" ({len(lost)} lines of the kconfig are unknown to this kernel, see build.log)"
+        if lost
+        else ""
+    )
     return Result(
-        status="failed", reason=f"{failure.reason}{hint}", compiler_version=compiler_version, sizes={}, errors=failure.lines, files=_digests(out), walls=walls
+        status="failed",
+        reason=f"{failure.reason}{hint}",
+        compiler_version=compiler_version,
+        sizes={},
+        errors=failure.lines,
+        files=_digests(out),
+        walls=walls,
     )
 
 
@@ -242,8 +315,13 @@ def _empty(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-def _outcome(order: dict[str, Any], out: Path, started: float, status: str, reason: str | None) -> dict[str, Any]:
-    files = {name: {"sha256": digest, "size": (out / name).stat().st_size} for name, digest in _digests(out).items()}
+def _outcome(
+    order: dict[str, Any], out: Path, started: float, status: str, reason: str | None
+) -> dict[str, Any]:
+    files = {
+        name: {"sha256": digest, "size": (out / name).stat().st_size}
+        for name, digest in _digests(out).items()
+    }
     return {
         "version": 1,
         "kind": "build",

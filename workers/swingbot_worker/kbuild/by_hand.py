@@ -11,7 +11,16 @@ from swingbot_worker.kbuild.configure import configuration_of
 from swingbot_worker.site import Site
 
 
-def order_by_hand(site: Site, *, repo: str, commit: str, kconfig: str, compiler: str, layout: int, trust: Trust = "trusted") -> dict[str, Any]:
+def order_by_hand(
+    site: Site,
+    *,
+    repo: str,
+    commit: str,
+    kconfig: str,
+    compiler: str,
+    layout: int,
+    trust: Trust = "trusted",
+) -> dict[str, Any]:
     """Make a build order. Raises InfraError if the repository, commit or kconfig is not there."""
     full = source.resolve(repo, commit)
     text = configuration_of(site, kconfig).text
@@ -20,7 +29,14 @@ def order_by_hand(site: Site, *, repo: str, commit: str, kconfig: str, compiler:
     except source.NotAKernel:
         tree = full  # building it says what is wrong
     key = key_at(build_key(tree, kconfig, text, compiler, layout), trust)
-    kernel: dict[str, Any] = {"build_key": key, "repo": repo, "commit": full, "kconfig": kconfig, "compiler": compiler, "layout": layout}
+    kernel: dict[str, Any] = {
+        "build_key": key,
+        "repo": repo,
+        "commit": full,
+        "kconfig": kconfig,
+        "compiler": compiler,
+        "layout": layout,
+    }
     if trust == "untrusted":
         kernel["trust"] = trust
     return {"version": 1, "kind": "build", "order": "o0", "attempt": "a0", "kernel": kernel}

@@ -15,7 +15,15 @@ from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.site import Site
 
 # All that a .config of kbuild depends on, besides compiler and fragments. Too many only costs some seconds now and then.
-INPUTS = (":(glob)**/Kconfig*", "scripts/kconfig", "scripts/*.sh", "kernel/configs", "arch/x86/configs", "arch/x86/Makefile", "Makefile")
+INPUTS = (
+    ":(glob)**/Kconfig*",
+    "scripts/kconfig",
+    "scripts/*.sh",
+    "kernel/configs",
+    "arch/x86/configs",
+    "arch/x86/Makefile",
+    "Makefile",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +45,9 @@ def configuration_of(site: Site, kconfig: str) -> Configuration:
     return Configuration(files=(site.kconfig / f"{parts.base}.config", *above), text=text)
 
 
-def configure(tree: WorkTree, make: Make, objects: Path, wanted: Configuration, compiler_version: str) -> None:
+def configure(
+    tree: WorkTree, make: Make, objects: Path, wanted: Configuration, compiler_version: str
+) -> None:
     """Leave the right .config in `objects`; lines that this kernel did not take are noted in the log.
 
     Raises BuildFailed if a fragment asks for something that this kernel did not take: who names a fragment is after what it
@@ -46,7 +56,9 @@ def configure(tree: WorkTree, make: Make, objects: Path, wanted: Configuration, 
     config = objects / ".config"
     stamp = objects / ".swingbot-config"
     fingerprint = _fingerprint(tree.listing(*INPUTS), wanted.text, compiler_version)
-    if not (stamp.exists() and config.exists() and stamp.read_text() == _stamp(fingerprint, config)):
+    if not (
+        stamp.exists() and config.exists() and stamp.read_text() == _stamp(fingerprint, config)
+    ):
         make.run("tinyconfig")
         make.command(recipe.merge_argv(make.spec, wanted.files), "merge_config.sh")
         make.run("olddefconfig")
@@ -57,12 +69,17 @@ def _check(make: Make, wanted: Configuration, config: str) -> None:
     texts = [file.read_text() for file in wanted.files]
     missing: list[str] = []
     for number, file in enumerate(wanted.files):
-        lost = recipe.lost_lines(recipe.not_overridden(texts[number], "\n".join(texts[number + 1 :])), config)
+        lost = recipe.lost_lines(
+            recipe.not_overridden(texts[number], "\n".join(texts[number + 1 :])), config
+        )
         for line in lost:
             make.note(f"{file.name}: this kernel does not take: {line}")
         missing += [f"{line} (fragment {file.stem})" for line in lost if number]
     if missing:
-        raise BuildFailed(f"This kernel does not take {', '.join(missing)}: it has no such option, or one that the option needs is off.", missing)
+        raise BuildFailed(
+            f"This kernel does not take {', '.join(missing)}: it has no such option, or one that the option needs is off.",
+            missing,
+        )
 
 
 def sealed(tree: WorkTree, objects: Path, wanted: Configuration, compiler_version: str) -> None:
@@ -72,7 +89,9 @@ def sealed(tree: WorkTree, objects: Path, wanted: Configuration, compiler_versio
 
 
 def _fingerprint(listing: str, text: str, compiler_version: str) -> str:
-    return hashlib.sha256(json.dumps([listing, text, compiler_version, recipe.RECIPE]).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps([listing, text, compiler_version, recipe.RECIPE]).encode()
+    ).hexdigest()
 
 
 def _stamp(wanted: str, config: Path) -> str:

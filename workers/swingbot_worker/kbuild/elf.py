@@ -16,7 +16,14 @@ from typing import IO, cast
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_COMPRESSED = 0x1, 0x2, 0x4, 0x10, 0x20, 0x800
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_MERGE, SHF_STRINGS, SHF_COMPRESSED = (
+    0x1,
+    0x2,
+    0x4,
+    0x10,
+    0x20,
+    0x800,
+)
 NOTYPE, OBJECT, FUNC, SECTION, FILE = 0, 1, 2, 3, 4
 LOCAL, GLOBAL, WEAK = 0, 1, 2
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
@@ -97,7 +104,11 @@ class Elf:
             return "V" if symbol.kind == OBJECT else "W"
         if symbol.section == COMMON:
             return "C"
-        letter = "a" if symbol.section >= len(self.sections) else _section_letter(self.sections[symbol.section])
+        letter = (
+            "a"
+            if symbol.section >= len(self.sections)
+            else _section_letter(self.sections[symbol.section])
+        )
         return letter.upper() if symbol.binding == GLOBAL else letter
 
 
@@ -123,9 +134,21 @@ def read_elf(path: Path) -> Elf:
         # Mapped, so that a wrong offset in the file is never an error of the disk.
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
             return _read(ELFFile(cast(IO[bytes], whole)), min(len(whole), _MOST_BYTES))
-    except (ELFError, struct.error, ValueError, LookupError, TypeError, AttributeError, MemoryError, OverflowError, AssertionError) as error:
+    except (
+        ELFError,
+        struct.error,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        MemoryError,
+        OverflowError,
+        AssertionError,
+    ) as error:
         # pyelftools says what is wrong with a damaged file in any of these.
-        raise NotAnObject(f"{path} is no x86-64 ELF file that can be read ({type(error).__name__}: {str(error)[:100]})") from None
+        raise NotAnObject(
+            f"{path} is no x86-64 ELF file that can be read ({type(error).__name__}: {str(error)[:100]})"
+        ) from None
 
 
 def _read(elf: ELFFile, room: int) -> Elf:
@@ -135,7 +158,9 @@ def _read(elf: ELFFile, room: int) -> Elf:
     sections, tables, symbols = [], [], []
     for index, header in enumerate(elf.iter_sections()):
         kind, empty = header["sh_type"], header["sh_type"] == "SHT_NOBITS"
-        if header["sh_flags"] & SHF_COMPRESSED and (kind != "SHT_PROGBITS" or header["sh_flags"] & SHF_ALLOC):
+        if header["sh_flags"] & SHF_COMPRESSED and (
+            kind != "SHT_PROGBITS" or header["sh_flags"] & SHF_ALLOC
+        ):
             raise ValueError("compressed where no compiler compresses")
         wanted = header["sh_flags"] & SHF_ALLOC and not empty
         if wanted or kind in ("SHT_RELA", "SHT_SYMTAB"):
@@ -143,7 +168,17 @@ def _read(elf: ELFFile, room: int) -> Elf:
         if room < 0:
             raise ValueError("its sections are longer than the file")
         data = header.data() if wanted else b""
-        sections.append(Section(index, header.name, header["sh_flags"], header["sh_size"], header["sh_entsize"], empty, data))
+        sections.append(
+            Section(
+                index,
+                header.name,
+                header["sh_flags"],
+                header["sh_size"],
+                header["sh_entsize"],
+                empty,
+                data,
+            )
+        )
         if kind == "SHT_RELA":
             tables.append(header)
         elif kind == "SHT_SYMTAB":
@@ -155,7 +190,10 @@ def _read(elf: ELFFile, room: int) -> Elf:
         if table["sh_size"] > _MOST_ENTRIES * _RELOCATION.size:
             raise ValueError("more relocations than a kernel has")
         if target.flags & SHF_ALLOC:
-            found = [Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend) for offset, info, addend in _RELOCATION.iter_unpack(table.data())]
+            found = [
+                Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend)
+                for offset, info, addend in _RELOCATION.iter_unpack(table.data())
+            ]
             if any(one.symbol >= len(symbols) or one.offset >= target.size for one in found):
                 raise ValueError("a relocation of nothing")
             target.relocations = sorted(found, key=lambda one: one.offset)

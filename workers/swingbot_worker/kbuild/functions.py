@@ -24,7 +24,9 @@ _TELLING = ("-O", "-f", "-m", "-g", "-std=", "-D__KERNEL__", "--target=")
 _PATHS = ("-fmacro-prefix-map=", "-ffile-prefix-map=", "-fdebug-prefix-map=")
 
 
-def build_record(source: Path, objects: Path, compiler_version: str, *, remember: bool = True) -> bytes:
+def build_record(
+    source: Path, objects: Path, compiler_version: str, *, remember: bool = True
+) -> bytes:
     """The record of the finished build in `objects`; with `remember`, a note there spares the next call what it knows.
 
     Raises NotAnObject or OSError.
@@ -46,23 +48,44 @@ def linked_objects(source: Path, objects: Path) -> list[str]:
     """
     if not (objects / "vmlinux.a").exists():
         return compiled_objects(source, objects, (".c", ".S"))
-    archives = ["vmlinux.a", *(str(path.relative_to(objects)) for pattern in ("lib/lib.a", "arch/*/lib/lib.a") for path in objects.glob(pattern))]
+    archives = [
+        "vmlinux.a",
+        *(
+            str(path.relative_to(objects))
+            for pattern in ("lib/lib.a", "arch/*/lib/lib.a")
+            for path in objects.glob(pattern)
+        ),
+    ]
     found: set[str] = set()
     for archive in archives:
-        found.update(os.path.normpath(os.path.join(os.path.dirname(archive), name)) for name in members(objects / archive) if "\0" not in name)
-    return sorted(path for path in found if not path.startswith(("/", "../")) and (objects / path).is_file())
+        found.update(
+            os.path.normpath(os.path.join(os.path.dirname(archive), name))
+            for name in members(objects / archive)
+            if "\0" not in name
+        )
+    return sorted(
+        path for path in found if not path.startswith(("/", "../")) and (objects / path).is_file()
+    )
 
 
 def source_of(objects: Path) -> Path:
     """The source of an object directory: where kbuild's link there points, the directory itself, or the one it lies in."""
     places = (objects / "source", objects, objects.resolve().parent)
-    return next((place.resolve() for place in places if (place / "init" / "main.c").is_file()), objects)
+    return next(
+        (place.resolve() for place in places if (place / "init" / "main.c").is_file()), objects
+    )
 
 
 def compiler_of(objects: Path) -> str:
     """The compiler as kbuild noted it in .config (since Linux 5.8); `unknown` if it did not."""
     config = objects / ".config"
-    found = re.search(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', config.read_text(errors="replace"), re.MULTILINE) if config.is_file() else None
+    found = (
+        re.search(
+            r'^CONFIG_CC_VERSION_TEXT="(.*)"$', config.read_text(errors="replace"), re.MULTILINE
+        )
+        if config.is_file()
+        else None
+    )
     return found[1] if found else "unknown"
 
 

@@ -67,6 +67,8 @@ class Kept:
         self._forget_oldest()
 
     def _forget_oldest(self) -> None:
-        by_age = sorted(self._root.glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        by_age = sorted(
+            self._root.glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime, reverse=True
+        )
         for path in by_age[LIMIT:]:
             shutil.rmtree(path, ignore_errors=True)

@@ -31,9 +31,14 @@ def permuted(script: str, objects: Sequence[str], layout: int) -> str:
     """
     place = _MAIN_TEXT.search(script)
     if place is None:
-        raise NoLayout("Its linker script has no statement for .text, so its code has but one layout here.")
+        raise NoLayout(
+            "Its linker script has no statement for .text, so its code has but one layout here."
+        )
     lead = f". = . + {STEP * (_draw(layout, 'lead', '') % LEAD)};"
-    moved = [_moved(name, STEP * (_draw(layout, "gap", name) % GAPS)) for name in sorted(set(objects), key=lambda name: (_draw(layout, "place", name), name))]
+    moved = [
+        _moved(name, STEP * (_draw(layout, "gap", name) % GAPS))
+        for name in sorted(set(objects), key=lambda name: (_draw(layout, "place", name), name))
+    ]
     return "\n".join([script[: place.start()], lead, *moved, script[place.start() :]])
 
 

@@ -20,7 +20,14 @@ MIB: Final = 1 << 20
 LONGEST: Final = {"arch/x86/boot/bzImage": 512 * MIB, "System.map": 256 * MIB, ".config": 16 * MIB}
 # All files of Linux 6.18 together are 1.6 GB.
 SOURCE_BYTES: Final = 8 << 30
-_NOT_AS_LEFT: Final = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG)
+_NOT_AS_LEFT: Final = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENXIO,
+    errno.ENAMETOOLONG,
+)
 
 
 def take(directory: Path, name: str, target: Path) -> None:
@@ -36,7 +43,10 @@ def take(directory: Path, name: str, target: Path) -> None:
         if not stat.S_ISREG(state.st_mode):
             raise BuildFailed(f"The build left {name}, but it is no file.", [])
         if state.st_size > LONGEST[name]:
-            raise BuildFailed(f"The build left a {name} of {state.st_size // MIB} MB; {LONGEST[name] // MIB} MB are taken.", [])
+            raise BuildFailed(
+                f"The build left a {name} of {state.st_size // MIB} MB; {LONGEST[name] // MIB} MB are taken.",
+                [],
+            )
         with open(descriptor, "rb", closefd=False) as source, target.open("wb") as sink:
             shutil.copyfileobj(source, sink)
     finally:
@@ -59,12 +69,19 @@ def spoilt(directory: Path) -> Iterator[None]:
     except UnicodeDecodeError:
         raise BuildFailed("The build left a text file that is no text.", []) from None
     except OSError as error:
-        if error.errno not in _NOT_AS_LEFT or not str(error.filename or "").startswith(f"{directory}/"):
+        if error.errno not in _NOT_AS_LEFT or not str(error.filename or "").startswith(
+            f"{directory}/"
+        ):
             raise
-        raise BuildFailed(f"The build took away or spoilt {os.path.relpath(error.filename, directory)}.", []) from None
+        raise BuildFailed(
+            f"The build took away or spoilt {os.path.relpath(error.filename, directory)}.", []
+        ) from None
 
 
 def refuse_huge(source_bytes: int) -> None:
     """Raise BuildFailed for a source that would fill the disk when it is checked out."""
     if source_bytes > SOURCE_BYTES:
-        raise BuildFailed(f"Its files are {source_bytes // MIB} MB together; {SOURCE_BYTES // MIB} MB are checked out at most.", [])
+        raise BuildFailed(
+            f"Its files are {source_bytes // MIB} MB together; {SOURCE_BYTES // MIB} MB are checked out at most.",
+            [],
+        )

@@ -15,7 +15,9 @@ POLL_SECONDS = 0.1
 
 
 @contextlib.contextmanager
-def locked(path: Path, timeout: float, waiting: Callable[[str], None] | None = None) -> Iterator[int]:
+def locked(
+    path: Path, timeout: float, waiting: Callable[[str], None] | None = None
+) -> Iterator[int]:
     """Hold the lock file `path`; yields its descriptor. Raises InfraError when another process has it for `timeout` seconds.
 
     The kernel frees the lock when the last process that has the descriptor is gone: pass it to
@@ -32,7 +34,9 @@ def locked(path: Path, timeout: float, waiting: Callable[[str], None] | None = N
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: Path, timeout: float, waiting: Callable[[str], None] | None) -> None:
+def _take(
+    descriptor: int, path: Path, timeout: float, waiting: Callable[[str], None] | None
+) -> None:
     started = time.monotonic()
     while True:
         try:
@@ -40,7 +44,9 @@ def _take(descriptor: int, path: Path, timeout: float, waiting: Callable[[str], 
         except BlockingIOError:
             holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
         if time.monotonic() - started > timeout:
-            raise InfraError(f"{path} is held by process {holder} since more than {timeout:.0f} s; see what it does, and end it if it hangs.")
+            raise InfraError(
+                f"{path} is held by process {holder} since more than {timeout:.0f} s; see what it does, and end it if it hangs."
+            )
         if waiting is not None:
             waiting(f"waiting for process {holder}, which builds in the same work tree")
             waiting = None

@@ -50,17 +50,27 @@ class Make:
 
     def run(self, *targets: str) -> None:
         """Make `targets`. Raises BuildFailed or InfraError."""
-        argv = recipe.make_argv(self.spec, self.source, jobs=self.jobs, ccache=self.ccache, targets=targets)
+        argv = recipe.make_argv(
+            self.spec, self.source, jobs=self.jobs, ccache=self.ccache, targets=targets
+        )
         self.command(argv, f"make {' '.join(targets)}")
 
     def command(self, argv: list[str], what: str) -> None:
         """Run one command of the build in the source directory. Raises BuildFailed or InfraError."""
         before = self.log.stat().st_size if self.log.exists() else 0
         left = max(self.deadline - time.monotonic(), 0.001)
-        watch = _Watch(self.log, before, self.expected_objects, self.progress) if self.progress else None
+        watch = (
+            _Watch(self.log, before, self.expected_objects, self.progress)
+            if self.progress
+            else None
+        )
         done = self._started(argv, left, watch)
         if done.timed_out:
-            raise BuildFailed(f"The build took longer than {self.allowed:g} s and was stopped.", [], repeatable=False)
+            raise BuildFailed(
+                f"The build took longer than {self.allowed:g} s and was stopped.",
+                [],
+                repeatable=False,
+            )
         if done.rc != 0:
             self._explain(before, what, done.rc)
 
@@ -68,10 +78,24 @@ class Make:
         if self.walled is None:
             passed = (self.lock,)
             return process.run(
-                argv, timeout=left, log=self.log, cwd=self.source, env=self.environment, pass_fds=passed, watch=watch, watch_seconds=PROGRESS_SECONDS
+                argv,
+                timeout=left,
+                log=self.log,
+                cwd=self.source,
+                env=self.environment,
+                pass_fds=passed,
+                watch=watch,
+                watch_seconds=PROGRESS_SECONDS,
             )
         try:
-            return self.walled.run(argv, timeout=left, log=self.log, env=self.environment, lock=self.lock, progress=watch)
+            return self.walled.run(
+                argv,
+                timeout=left,
+                log=self.log,
+                env=self.environment,
+                lock=self.lock,
+                progress=watch,
+            )
         except OverLimit as error:
             raise BuildFailed(f"The build {error}; it was stopped.", [], repeatable=False) from None
 
@@ -88,9 +112,13 @@ class Make:
             raise InfraError(fault)
         free = shutil.disk_usage(self.source).free
         if free < FULL_BYTES:  # not every tool says why it could not write
-            raise InfraError(f"The disk of the build cache is full ({free >> 20} MiB left at {self.source}); make room.")
+            raise InfraError(
+                f"The disk of the build cache is full ({free >> 20} MiB left at {self.source}); make room."
+            )
         if rc < 0:  # make itself, not something it ran: nothing in a kernel tree does that
-            raise InfraError(f"`{what}` was ended from outside by signal {-rc}; see what ends processes on this worker.")
+            raise InfraError(
+                f"`{what}` was ended from outside by signal {-rc}; see what ends processes on this worker."
+            )
         lines = log.error_lines(text)
         first = lines[0] if lines else "it printed nothing"
         raise BuildFailed(f"`{what}` failed: {first}", lines)

@@ -14,11 +14,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from swingbot_jobs.kernel_diff.record import Part
-from swingbot_worker.kbuild.elf import FUNC, NOTYPE, OBJECT, SHF_ALLOC, SHF_MERGE, SHF_STRINGS, UNDEFINED, Elf, Relocation, Section, Symbol
+from swingbot_worker.kbuild.elf import (
+    FUNC,
+    NOTYPE,
+    OBJECT,
+    SHF_ALLOC,
+    SHF_MERGE,
+    SHF_STRINGS,
+    UNDEFINED,
+    Elf,
+    Relocation,
+    Section,
+    Symbol,
+)
 
 # Widths of what x86-64 relocations change, in bytes; 64 is 8 and so on. Those missing here are 4 bytes wide.
 _WIDTHS = {1: 8, 24: 8, 27: 8, 12: 2, 13: 2, 14: 1, 15: 1}
-_PC_RELATIVE = frozenset((2, 4, 9, 13, 15, 24, 41, 42))  # PC32, PLT32, GOTPCREL, PC16, PC8, PC64, GOTPCRELX, REX_GOTPCRELX
+_PC_RELATIVE = frozenset(
+    (2, 4, 9, 13, 15, 24, 41, 42)
+)  # PC32, PLT32, GOTPCREL, PC16, PC8, PC64, GOTPCRELX, REX_GOTPCRELX
 
 # Numbers that compilers and macros of the kernel append: __key.7, __UNIQUE_ID_ddebug123, __initcall__kmod_slub__312_5043_init.
 _NUMBERS = re.compile(r"\.[0-9]+|(?<=__)[0-9]+_[0-9]+(?=_)")
@@ -26,11 +40,15 @@ _COUNTED = re.compile(r"^__UNIQUE_ID_|^__addressable_|^__already_done|^___once_k
 _CLONE = re.compile(r"\.(?:constprop|isra|part|llvm|localalias|lto_priv)\b")
 
 # Data that says when, where and from which lines it was built, or that repeats what is compared elsewhere.
-_STAMPS = frozenset(("linux_banner", "linux_proc_banner", "init_uts_ns", "vermagic", "kernel_config_data"))
+_STAMPS = frozenset(
+    ("linux_banner", "linux_proc_banner", "init_uts_ns", "vermagic", "kernel_config_data")
+)
 # Code that replaces other code, or is jumped to from there: part of the functions that it belongs to.
 _PATCHES = (".altinstr_replacement", ".altinstr_aux")
 # Tables about places in code and how many references an entry of theirs has, the place itself first: what runs there depends on them.
-_EXCEPTION = 12  # bytes of an entry of __ex_table; since Linux 5.17 with two references, before with three
+_EXCEPTION = (
+    12  # bytes of an entry of __ex_table; since Linux 5.17 with two references, before with three
+)
 _TABLES = {".altinstructions": 2, "__jump_table": 3, "__ex_table": 2, ".static_call_sites": 2}
 _UNCOMPARED = (
     *_PATCHES,
@@ -53,13 +71,20 @@ _WHOLE = (".initcall", ".con_initcall")  # what runs when: pointers without a si
 # call, jmp and jcc with a 32-bit distance, jmp with one of 8 bits, and lea relative to the next instruction: what the assembler resolves
 # within a section. A short jcc would be met by chance too often.
 _SHORT = re.compile(rb"(?=(\xeb)(.))", re.DOTALL)
-_DISTANCE = re.compile(rb"(?=([\xe8\xe9]|\x0f[\x80-\x8f]|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d])(.{4}))", re.DOTALL)
+_DISTANCE = re.compile(
+    rb"(?=([\xe8\xe9]|\x0f[\x80-\x8f]|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d])(.{4}))",
+    re.DOTALL,
+)
 # mov of a 32-bit number to a register that carries an argument.
 _ARGUMENT = re.compile(rb"(?=([\xbe\xbf\xba\xb9]|\x41[\xb8\xb9])(.{4}))", re.DOTALL)
 _SOURCE_FILE = re.compile(rb"[\w./+-]+\.(?:c|h|S|rs)")
-_SOURCE_LINE = re.compile(rb"([\w./+-]+\.(?:c|h|S|rs)):[0-9]+")  # as lockdep names a timer: "mm/memcontrol.c:647"
+_SOURCE_LINE = re.compile(
+    rb"([\w./+-]+\.(?:c|h|S|rs)):[0-9]+"
+)  # as lockdep names a timer: "mm/memcontrol.c:647"
 _LONGEST_NAME = 512  # of a file; also keeps the search in strings short
-_FILE_SYMBOLS = frozenset(("_acpi_module_name",))  # variables that stand for the name of a source file
+_FILE_SYMBOLS = frozenset(
+    ("_acpi_module_name",)
+)  # variables that stand for the name of a source file
 _LINE_NEARBY = 24  # bytes between the name of a file and its line among the arguments of one call
 _LAST_LINE = 100_000
 # What gas fills gaps with, what linkers do, and what a processor must never reach.
@@ -83,10 +108,16 @@ def normal_parts(elf: Elf) -> tuple[list[Part], list[Part]]:
             continue
         spans = list(form.spans(section))
         if section.code:
-            code += [form.part(section, start, end, normal_name(name)) for start, end, name in spans]
+            code += [
+                form.part(section, start, end, normal_name(name)) for start, end, name in spans
+            ]
             code += form.rest(section, [(start, end) for start, end, _ in spans])
         else:
-            data += [form.part(section, start, end, normal_name(name)) for start, end, name in spans if name not in _STAMPS]
+            data += [
+                form.part(section, start, end, normal_name(name))
+                for start, end, name in spans
+                if name not in _STAMPS
+            ]
             if section.name.startswith(_WHOLE) and not spans:
                 data.append(form.part(section, 0, section.size, f"({section.name})"))
     return code, data
@@ -134,12 +165,31 @@ class _Form:
         self._elf = elf
         self._named: dict[int, list[Symbol]] = {}
         for symbol in elf.symbols:
-            if symbol.kind in (NOTYPE, OBJECT, FUNC) and symbol.name and not symbol.name.startswith(".L") and 0 < symbol.section < len(elf.sections):
+            if (
+                symbol.kind in (NOTYPE, OBJECT, FUNC)
+                and symbol.name
+                and not symbol.name.startswith(".L")
+                and 0 < symbol.section < len(elf.sections)
+            ):
                 self._named.setdefault(symbol.section, []).append(symbol)
         for symbols in self._named.values():
-            symbols.sort(key=lambda one: (one.value, -one.size, one.kind == NOTYPE, one.binding == 0, one.name))
-        self._starts = {index: sorted({symbol.value for symbol in symbols}) for index, symbols in self._named.items()}
-        self._first = {index: {symbol.value: symbol for symbol in reversed(symbols)} for index, symbols in self._named.items()}
+            symbols.sort(
+                key=lambda one: (
+                    one.value,
+                    -one.size,
+                    one.kind == NOTYPE,
+                    one.binding == 0,
+                    one.name,
+                )
+            )
+        self._starts = {
+            index: sorted({symbol.value for symbol in symbols})
+            for index, symbols in self._named.items()
+        }
+        self._first = {
+            index: {symbol.value: symbol for symbol in reversed(symbols)}
+            for index, symbols in self._named.items()
+        }
         self._entries = self._all_entries()
         self._met: dict[int, list[int]] | None = None
 
@@ -169,7 +219,9 @@ class _Form:
         constants = _digest(b"\0".join(references.constants)) if references.constants else ""
         return Part(name, end - start, _digest(shape), constants, tuple(references.names))
 
-    def _shape(self, section: Section, start: int, end: int, references: _References, depth: int) -> bytes:
+    def _shape(
+        self, section: Section, start: int, end: int, references: _References, depth: int
+    ) -> bytes:
         """The bytes with their references blanked, and after them a line for each reference."""
         data = bytearray(section.data[start:end])
         places = self._places(section, start, end)
@@ -181,10 +233,15 @@ class _Form:
             if self._names_a_file(target):
                 files.append(at)
         entries = self._entries.get(section.index, [])
-        first, last = (bisect.bisect_left(entries, place, key=lambda one: one.place) for place in (start, end))
+        first, last = (
+            bisect.bisect_left(entries, place, key=lambda one: one.place) for place in (start, end)
+        )
         for entry in entries[first:last]:
             told = b" ".join(self._note(target, references, depth) for target in entry.targets)
-            notes.append(b"%s %d %s %s" % (entry.table.encode(), entry.place - start, entry.data.hex().encode(), told))
+            notes.append(
+                b"%s %d %s %s"
+                % (entry.table.encode(), entry.place - start, entry.data.hex().encode(), told)
+            )
         if section.code or depth:
             _blank_lines(data, files, section.code)
         return bytes(data) + b"\n" + b"\n".join(notes)
@@ -198,11 +255,15 @@ class _Form:
             places.append((one.offset, width, self._target(section, one)))
             taken.update(range(one.offset, one.offset + width))
         if section.code:
-            places += [place for place in self._distances(section, start, end) if place[0] not in taken]
+            places += [
+                place for place in self._distances(section, start, end) if place[0] not in taken
+            ]
             places.sort(key=lambda place: place[0])
         return places
 
-    def _distances(self, section: Section, start: int, end: int) -> Iterator[tuple[int, int, _Target]]:
+    def _distances(
+        self, section: Section, start: int, end: int
+    ) -> Iterator[tuple[int, int, _Target]]:
         """Calls and jumps to the start of other functions of the same section, which need no relocation."""
         firsts = self._first.get(section.index, {})
         for pattern in (_DISTANCE, _SHORT):
@@ -216,7 +277,11 @@ class _Form:
         offset = one.addend
         if one.kind in _PC_RELATIVE and section.code:
             offset += 4 + _immediate_after(section.data, one.offset)
-        named = symbol.name and symbol.kind in (NOTYPE, OBJECT, FUNC) and not symbol.name.startswith(".L")
+        named = (
+            symbol.name
+            and symbol.kind in (NOTYPE, OBJECT, FUNC)
+            and not symbol.name.startswith(".L")
+        )
         if named or symbol.section == UNDEFINED or symbol.section >= len(self._elf.sections):
             return _Target(_callee(symbol.name), offset)
         return self._within(self._elf.sections[symbol.section], symbol.value + offset)
@@ -235,19 +300,33 @@ class _Form:
         if target.name is not None:
             return b"%d+%d" % (references.number(target.name), target.offset)
         assert target.section is not None
-        references.constants.append(self._constant(target.section, target.offset, references, depth))
+        references.constants.append(
+            self._constant(target.section, target.offset, references, depth)
+        )
         return b"constant"
 
-    def _constant(self, section: Section, offset: int, references: _References, depth: int) -> bytes:
+    def _constant(
+        self, section: Section, offset: int, references: _References, depth: int
+    ) -> bytes:
         """The contents at an unnamed place: a string, a constant, a jump table; where it has none, its section."""
         references.looked_at += 1
         plain = section.code and section.name not in _PATCHES
-        if section.empty or plain or depth >= _DEEPEST or references.looked_at > _MOST_CONSTANTS or not 0 <= offset < len(section.data):
+        if (
+            section.empty
+            or plain
+            or depth >= _DEEPEST
+            or references.looked_at > _MOST_CONSTANTS
+            or not 0 <= offset < len(section.data)
+        ):
             return section.name.encode()
         if section.flags & SHF_STRINGS:
             text = self._string(section, offset)
             return _SOURCE_LINE.sub(rb"\1", text) if len(text) < _LONGEST_NAME else text
-        end = offset + section.entry_size if section.flags & SHF_MERGE and section.entry_size else self._end_of(section, offset)
+        end = (
+            offset + section.entry_size
+            if section.flags & SHF_MERGE and section.entry_size
+            else self._end_of(section, offset)
+        )
         return self._shape(section, offset, end, references, depth + 1)
 
     def _names_a_file(self, target: _Target) -> bool:
@@ -270,7 +349,15 @@ class _Form:
         after = bisect.bisect_right(met, offset)
         limit = min(met[after] if after < len(met) else section.size, offset + _MOST_CONSTANT)
         filled = offset + len(section.data[offset:limit].rstrip(b"\0"))
-        return max([filled, *(one.offset + _WIDTHS.get(one.kind, 4) for one in section.relocations_of(offset, limit)[-1:])])
+        return max(
+            [
+                filled,
+                *(
+                    one.offset + _WIDTHS.get(one.kind, 4)
+                    for one in section.relocations_of(offset, limit)[-1:]
+                ),
+            ]
+        )
 
     def _all_entries(self) -> dict[int, list[_Entry]]:
         """Entries of all tables by the section of code that they are about, in the order of its places."""
@@ -280,13 +367,21 @@ class _Form:
             if section.name == "__ex_table" and section.size >= _EXCEPTION:
                 each = len(section.relocations) * _EXCEPTION // section.size
             for first in range(0, len(section.relocations), each) if each else ():
-                group, following = section.relocations[first : first + each], section.relocations[first + each : first + each + 1]
+                group, following = (
+                    section.relocations[first : first + each],
+                    section.relocations[first + each : first + each + 1],
+                )
                 where, place = self._place(group[0])
                 if where is not None:
                     end = following[0].offset if following else section.size
                     targets = tuple(self._target(section, one) for one in group[1:])
-                    found.setdefault(where, []).append(_Entry(place, section.name, _blanked(section, group, end), targets))
-        return {index: sorted(entries, key=lambda one: (one.place, one.table, one.data)) for index, entries in found.items()}
+                    found.setdefault(where, []).append(
+                        _Entry(place, section.name, _blanked(section, group, end), targets)
+                    )
+        return {
+            index: sorted(entries, key=lambda one: (one.place, one.table, one.data))
+            for index, entries in found.items()
+        }
 
     def _place(self, one: Relocation) -> tuple[int | None, int]:
         """(section, offset) that a table's reference points to; tables count from the field, not from its end."""
@@ -335,11 +430,19 @@ def _immediate_after(code: bytes, offset: int) -> int:
     """
     if offset < 2 or code[offset - 1] & 0xC7 != 0x05:
         return 0
-    opcode, before, register = code[offset - 2], code[offset - 3] if offset > 2 else 0, code[offset - 1] >> 3 & 7
+    opcode, before, register = (
+        code[offset - 2],
+        code[offset - 3] if offset > 2 else 0,
+        code[offset - 1] >> 3 & 7,
+    )
     if opcode in (0xC0, 0xC1) and before == 0x0F:  # xadd
         return 0
     wide = 2 if before == 0x66 else 4
-    if opcode in (0x80, 0x83, 0xC6, 0xC0, 0xC1, 0x6B) or (opcode == 0xBA and before == 0x0F) or (opcode == 0xF6 and register < 2):
+    if (
+        opcode in (0x80, 0x83, 0xC6, 0xC0, 0xC1, 0x6B)
+        or (opcode == 0xBA and before == 0x0F)
+        or (opcode == 0xF6 and register < 2)
+    ):
         return 1
     return wide if opcode in (0x81, 0xC7, 0x69) or (opcode == 0xF7 and register < 2) else 0
 
@@ -351,7 +454,11 @@ def _blank_lines(data: bytearray, files: list[int], code: bool) -> None:
             data[at + 8 : at + 16] = bytes(len(data[at + 8 : at + 16]))
             continue
         first = max(at - _LINE_NEARBY, 0)
-        near = [match.start(2) for match in _ARGUMENT.finditer(bytes(data), first, min(at + _LINE_NEARBY, len(data))) if _is_line(match[2])]
+        near = [
+            match.start(2)
+            for match in _ARGUMENT.finditer(bytes(data), first, min(at + _LINE_NEARBY, len(data)))
+            if _is_line(match[2])
+        ]
         if near:
             line = min(near, key=lambda offset: abs(offset - at))
             data[line : line + 4] = bytes(4)

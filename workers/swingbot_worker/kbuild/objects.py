@@ -14,7 +14,15 @@ from pathlib import Path
 from swingbot_worker.kbuild.elf import read_elf
 
 # Code that is in the image but does not run once the kernel is up, or does not run in it at all.
-NOT_BUILT_IN = ("arch/x86/boot", "arch/x86/realmode", "arch/x86/purgatory", "scripts", "tools", "certs", "usr")
+NOT_BUILT_IN = (
+    "arch/x86/boot",
+    "arch/x86/realmode",
+    "arch/x86/purgatory",
+    "scripts",
+    "tools",
+    "certs",
+    "usr",
+)
 
 
 def sha256(path: Path) -> str:
@@ -39,7 +47,11 @@ def object_hashes(source: Path, objects: Path) -> dict[str, str]:
         state = os.stat(objects / path)
         old = known.get(path)
         same = old is not None and old[:2] == [state.st_mtime_ns, state.st_size]
-        fresh[path] = old if old is not None and same else [state.st_mtime_ns, state.st_size, sha256(objects / path)]
+        fresh[path] = (
+            old
+            if old is not None and same
+            else [state.st_mtime_ns, state.st_size, sha256(objects / path)]
+        )
     memory.write_text(json.dumps(fresh))
     return {path: str(entry[2]) for path, entry in sorted(fresh.items())}
 
@@ -57,9 +69,13 @@ def compiled_objects(source: Path, objects: Path, suffixes: tuple[str, ...] = ("
     found = []
     for parent, directories, names in os.walk(objects):
         below = os.path.relpath(parent, objects)
-        directories[:] = [name for name in directories if os.path.normpath(f"{below}/{name}") not in NOT_BUILT_IN]
+        directories[:] = [
+            name for name in directories if os.path.normpath(f"{below}/{name}") not in NOT_BUILT_IN
+        ]
         for name in names:
             path = os.path.normpath(f"{below}/{name}")
-            if name.endswith(".o") and any((source / f"{path[:-2]}{suffix}").exists() for suffix in suffixes):
+            if name.endswith(".o") and any(
+                (source / f"{path[:-2]}{suffix}").exists() for suffix in suffixes
+            ):
                 found.append(path)
     return found

@@ -64,7 +64,9 @@ class Spec:
 def kept_name(key: str, compiler_version: str, layout: int = 0) -> str:
     """Directory of a finished build: everything that could make it a different one is in the name."""
     recipe = [RECIPE, LAYOUT_RECIPE] if layout else RECIPE
-    exact = hashlib.sha256(json.dumps([compiler_version, recipe, kernel_diff.VERSION]).encode()).hexdigest()
+    exact = hashlib.sha256(
+        json.dumps([compiler_version, recipe, kernel_diff.VERSION]).encode()
+    ).hexdigest()
     return f"{key}-{exact[:16]}"
 
 
@@ -75,13 +77,21 @@ def ccache_directory(cache: Path) -> Path:
 
 def environment(work: Path, cache: Path, trust: Trust = "trusted") -> dict[str, str]:
     """Environment of make and all below it."""
-    ccache = {"CCACHE_DIR": str(ccache_directory(cache)), "CCACHE_BASEDIR": str(work), "CCACHE_MAXSIZE": CCACHE_SIZE}
+    ccache = {
+        "CCACHE_DIR": str(ccache_directory(cache)),
+        "CCACHE_BASEDIR": str(work),
+        "CCACHE_MAXSIZE": CCACHE_SIZE,
+    }
     if trust == "untrusted":
-        ccache = {"CCACHE_DISABLE": "1"}  # the command line stays the same: a changed one would compile everything again
+        ccache = {
+            "CCACHE_DISABLE": "1"
+        }  # the command line stays the same: a changed one would compile everything again
     return {**ENVIRONMENT, "HOME": str(work), **ccache}
 
 
-def make_argv(spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tuple[str, ...]) -> list[str]:
+def make_argv(
+    spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tuple[str, ...]
+) -> list[str]:
     """The make command for `targets` (or variables of make); -O is kbuild's, a directory inside the source.
 
     Inside, because kbuild then writes relative paths into every command line, and ccache finds
@@ -89,7 +99,17 @@ def make_argv(spec: Spec, source: Path, *, jobs: int, ccache: bool, targets: tup
     """
     prefix = "ccache " if ccache else ""
     compilers = [f"CC={prefix}{spec.compiler}", f"HOSTCC={prefix}{spec.compiler}"]
-    return ["make", "--no-print-directory", "-C", str(source), f"O={spec.object_directory}", f"-j{jobs}", "ARCH=x86_64", *compilers, *targets]
+    return [
+        "make",
+        "--no-print-directory",
+        "-C",
+        str(source),
+        f"O={spec.object_directory}",
+        f"-j{jobs}",
+        "ARCH=x86_64",
+        *compilers,
+        *targets,
+    ]
 
 
 def merge_argv(spec: Spec, files: Sequence[Path]) -> list[str]:
@@ -104,13 +124,21 @@ def merge_argv(spec: Spec, files: Sequence[Path]) -> list[str]:
 def lost_lines(fragment: str, config: str) -> list[str]:
     """Lines of the fragment that are not in the finished config: symbols this kernel has not, or will not have so."""
     there = set(config.splitlines())
-    return [line for line in fragment.splitlines() if _sets_something(line) and line not in there and not _absent_as_wished(line, there)]
+    return [
+        line
+        for line in fragment.splitlines()
+        if _sets_something(line) and line not in there and not _absent_as_wished(line, there)
+    ]
 
 
 def not_overridden(fragment: str, above: str) -> str:
     """The lines of `fragment` that set what none of the lines `above` sets."""
     later = {_symbol(line) for line in above.splitlines() if _sets_something(line)}
-    return "\n".join(line for line in fragment.splitlines() if _sets_something(line) and _symbol(line) not in later)
+    return "\n".join(
+        line
+        for line in fragment.splitlines()
+        if _sets_something(line) and _symbol(line) not in later
+    )
 
 
 def _symbol(line: str) -> str:
@@ -122,4 +150,6 @@ def _sets_something(line: str) -> bool:
 
 
 def _absent_as_wished(line: str, there: set[str]) -> bool:
-    return line.startswith("#") and not any(other.startswith(f"{_symbol(line)}=") for other in there)
+    return line.startswith("#") and not any(
+        other.startswith(f"{_symbol(line)}=") for other in there
+    )

@@ -15,7 +15,12 @@ from swingbot_worker.kbuild.recipe import ENVIRONMENT
 GIT_SECONDS = 120.0
 FETCH_SECONDS = 1800.0
 # What git asks of a host that must not depend on anybody's settings.
-GIT_ENVIRONMENT = {**ENVIRONMENT, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0"}
+GIT_ENVIRONMENT = {
+    **ENVIRONMENT,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_TERMINAL_PROMPT": "0",
+}
 
 
 class NotAKernel(Exception):
@@ -41,7 +46,12 @@ def find(repo: str, commit: str, cache: Path) -> Source:
     if tree.rc != 0:
         raise NotAKernel(f"Commit {commit} is not in {repo}; fetch it there, or name another.")
     _refuse_strange(git_dir, repo, commit)
-    return Source(objects=git_dir / "objects", commit=commit, tree=tree.text.strip(), version=_version(git_dir, repo, commit))
+    return Source(
+        objects=git_dir / "objects",
+        commit=commit,
+        tree=tree.text.strip(),
+        version=_version(git_dir, repo, commit),
+    )
 
 
 def resolve(repo: str, name: str) -> str:
@@ -49,7 +59,9 @@ def resolve(repo: str, name: str) -> str:
     git_dir = local_git_dir(repo)
     if git_dir is None:
         return _resolve_remote(repo, name)
-    answer = _git(git_dir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    answer = _git(
+        git_dir, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+    )
     if answer.rc != 0:
         raise InfraError(f"There is no commit, tag or branch {name!r} in {repo}.")
     return answer.text.strip()
@@ -63,22 +75,32 @@ def local_git_dir(repo: str) -> Path | None:
             return None
         raise InfraError(f"There is no repository at {repo}; check the path.")
     env = {**GIT_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(path.absolute().parent)}
-    answer = process.output(["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "--git-common-dir"], timeout=GIT_SECONDS, env=env)
+    answer = process.output(
+        ["git", "-c", "safe.directory=*", "-C", str(path), "rev-parse", "--git-common-dir"],
+        timeout=GIT_SECONDS,
+        env=env,
+    )
     if answer.rc != 0:
         raise InfraError(f"{repo} is not a git repository ({answer.text.strip()[:200]}).")
     return (path / answer.text.strip()).resolve()
 
 
 def _git(git_dir: Path, *arguments: str) -> process.Output:
-    return process.output(["git", f"--git-dir={git_dir}", *arguments], timeout=GIT_SECONDS, env=GIT_ENVIRONMENT)
+    return process.output(
+        ["git", f"--git-dir={git_dir}", *arguments], timeout=GIT_SECONDS, env=GIT_ENVIRONMENT
+    )
 
 
 def _version(git_dir: Path, repo: str, commit: str) -> str:
     makefile = _git(git_dir, "cat-file", "blob", f"{commit}:Makefile")
-    numbers = re.search(r"^VERSION = (\d{1,4})\nPATCHLEVEL = (\d{1,4})$", makefile.text, re.MULTILINE)
+    numbers = re.search(
+        r"^VERSION = (\d{1,4})\nPATCHLEVEL = (\d{1,4})$", makefile.text, re.MULTILINE
+    )
     kconfig = _git(git_dir, "cat-file", "-e", f"{commit}:Kconfig")
     if makefile.rc != 0 or numbers is None or kconfig.rc != 0:
-        raise NotAKernel(f"Commit {commit} of {repo} is not a Linux kernel tree: it has no kernel Makefile and Kconfig at its top.")
+        raise NotAKernel(
+            f"Commit {commit} of {repo} is not a Linux kernel tree: it has no kernel Makefile and Kconfig at its top."
+        )
     return f"{numbers[1]}.{numbers[2]}"
 
 
@@ -87,28 +109,43 @@ def _refuse_strange(git_dir: Path, repo: str, commit: str) -> None:
     names = _git(git_dir, "ls-tree", "--name-only", commit).text.splitlines()
     strange = next((name for name in names if name.startswith(("o-", '"o-'))), None)
     if strange is not None:
-        raise NotAKernel(f"Commit {commit} of {repo} has {strange[:80]} at its top, where builds have their objects; no kernel has such a name.")
+        raise NotAKernel(
+            f"Commit {commit} of {repo} has {strange[:80]} at its top, where builds have their objects; no kernel has such a name."
+        )
 
 
 def total_bytes(source: Source) -> int:
     """Length of all files of the commit together. Raises InfraError if git cannot say."""
     answer = _git(source.objects.parent, "ls-tree", "-r", "-l", "--full-tree", source.commit)
     _must(answer, f"cannot list {source.commit}")
-    return sum(int(size) for size in re.findall(r"^\d+ blob [0-9a-f]+ +(\d+)\t", answer.text, re.MULTILINE))
+    return sum(
+        int(size) for size in re.findall(r"^\d+ blob [0-9a-f]+ +(\d+)\t", answer.text, re.MULTILINE)
+    )
 
 
 def _remote_environment() -> dict[str, str]:
     # Unlike make, a fetch may need the user's proxy, keys and git settings; `ext::` and friends run commands.
-    return {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+    return {
+        **os.environ,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    }
 
 
 def _resolve_remote(repo: str, name: str) -> str:
     if re.fullmatch(r"[0-9a-f]{40}", name):
         return name
-    answer = process.output(["git", "ls-remote", "--", repo, name, f"{name}^{{}}"], timeout=GIT_SECONDS, env=_remote_environment())
+    answer = process.output(
+        ["git", "ls-remote", "--", repo, name, f"{name}^{{}}"],
+        timeout=GIT_SECONDS,
+        env=_remote_environment(),
+    )
     lines = [line for line in answer.text.splitlines() if re.match(r"[0-9a-f]{40}\t", line)]
     if answer.rc != 0 or not lines:
-        raise InfraError(f"There is no tag or branch {name!r} to be had from {repo}: {answer.text.strip()[:300] or 'git ls-remote found nothing'}.")
+        raise InfraError(
+            f"There is no tag or branch {name!r} to be had from {repo}: {answer.text.strip()[:300] or 'git ls-remote found nothing'}."
+        )
     return lines[-1].split("\t")[0]  # a tag's own commit comes after the tag
 
 
@@ -118,7 +155,14 @@ def _fetched(repo: str, commit: str, cache: Path) -> Path:
     git_dir.parent.mkdir(parents=True, exist_ok=True)
     with locked(git_dir.with_suffix(".lock"), FETCH_SECONDS):
         if not (git_dir / "HEAD").exists():
-            _must(process.output(["git", "init", "-q", "--bare", str(git_dir)], timeout=GIT_SECONDS, env=GIT_ENVIRONMENT), f"cannot make {git_dir}")
+            _must(
+                process.output(
+                    ["git", "init", "-q", "--bare", str(git_dir)],
+                    timeout=GIT_SECONDS,
+                    env=GIT_ENVIRONMENT,
+                ),
+                f"cannot make {git_dir}",
+            )
         if _git(git_dir, "cat-file", "-e", f"{commit}^{{tree}}").rc != 0:
             _fetch(git_dir, repo, commit)
     return git_dir
@@ -128,10 +172,15 @@ def _fetch(git_dir: Path, repo: str, commit: str) -> None:
     fetch = ["git", "-c", "gc.auto=0", f"--git-dir={git_dir}", "fetch", "-q", "--no-tags"]
     # Under a name, so that the next fetch can say what is here: without it each commit of a kernel brings the whole tree again, 290 MB instead of a few kB.
     named = f"+{commit}:refs/fetched/{commit}"
-    only_it = process.output([*fetch, "--depth=1", "--", repo, named], timeout=FETCH_SECONDS, env=_remote_environment())
+    only_it = process.output(
+        [*fetch, "--depth=1", "--", repo, named], timeout=FETCH_SECONDS, env=_remote_environment()
+    )
     if only_it.rc != 0:  # some servers only give what a branch points to
         all_branches = [*fetch, "--", repo, "+refs/heads/*:refs/fetched/*"]
-        _must(process.output(all_branches, timeout=FETCH_SECONDS, env=_remote_environment()), f"cannot fetch from {repo}")
+        _must(
+            process.output(all_branches, timeout=FETCH_SECONDS, env=_remote_environment()),
+            f"cannot fetch from {repo}",
+        )
 
 
 def _must(answer: process.Output, what: str) -> None:

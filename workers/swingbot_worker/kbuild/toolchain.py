@@ -23,12 +23,16 @@ TOOLS = {
 def compiler_version(compiler: str) -> str:
     """First line of `<compiler> --version`. Raises InfraError if the compiler or another tool is missing."""
     if not COMPILER.fullmatch(compiler):
-        raise InfraError(f"{compiler[:80]!r} is not a compiler this worker uses; it takes gcc, clang, gcc-<n> or clang-<n>.")
+        raise InfraError(
+            f"{compiler[:80]!r} is not a compiler this worker uses; it takes gcc, clang, gcc-<n> or clang-<n>."
+        )
     _need({compiler: compiler, **TOOLS})
     answer = process.output([compiler, "--version"], timeout=60, env=ENVIRONMENT)
     first = answer.text.partition("\n")[0].strip()[:500]
     if answer.rc != 0 or not first:
-        raise InfraError(f"`{compiler} --version` failed on this worker ({first or 'no output'}); install package {compiler} again.")
+        raise InfraError(
+            f"`{compiler} --version` failed on this worker ({first or 'no output'}); install package {compiler} again."
+        )
     return first
 
 
@@ -38,6 +42,14 @@ def has_ccache() -> bool:
 
 
 def _need(programs: dict[str, str]) -> None:
-    missing = sorted({package for program, package in programs.items() if shutil.which(program, path=ENVIRONMENT["PATH"]) is None})
+    missing = sorted(
+        {
+            package
+            for program, package in programs.items()
+            if shutil.which(program, path=ENVIRONMENT["PATH"]) is None
+        }
+    )
     if missing:
-        raise InfraError(f"This worker cannot build kernels: install package {' '.join(missing)} (apt-get install {' '.join(missing)}).")
+        raise InfraError(
+            f"This worker cannot build kernels: install package {' '.join(missing)} (apt-get install {' '.join(missing)})."
+        )

@@ -38,7 +38,16 @@ class Walled:
     objects: Path
 
     @classmethod
-    def around(cls, sandbox: Sandbox, trust: Trust, tree: WorkTree, objects: Path, name: str, kconfigs: tuple[Path, ...], ccache: Path) -> Walled:
+    def around(
+        cls,
+        sandbox: Sandbox,
+        trust: Trust,
+        tree: WorkTree,
+        objects: Path,
+        name: str,
+        kconfigs: tuple[Path, ...],
+        ccache: Path,
+    ) -> Walled:
         """Walls for a build in `tree`, whose object directory `name` is `objects`; only trusted builds see a compiler cache."""
         writable = [(objects, tree.source / name)]
         if trust == "trusted":
@@ -47,12 +56,36 @@ class Walled:
             writable.append((ccache.resolve(), ccache))
         sandbox_owned(objects, sandbox, trust)
         others = tuple(path for path in sorted(tree.source.glob("o-*")) if path.name != name)
-        view = View(trust=trust, read_only=(tree.source, *kconfigs), writable=tuple(writable), empty=others, directory=tree.source)
+        view = View(
+            trust=trust,
+            read_only=(tree.source, *kconfigs),
+            writable=tuple(writable),
+            empty=others,
+            directory=tree.source,
+        )
         return cls(sandbox=sandbox, view=view, objects=objects)
 
-    def run(self, argv: list[str], *, timeout: float, log: Path, env: dict[str, str], lock: int, progress: Callable[[float], None] | None) -> process.Completed:
+    def run(
+        self,
+        argv: list[str],
+        *,
+        timeout: float,
+        log: Path,
+        env: dict[str, str],
+        lock: int,
+        progress: Callable[[float], None] | None,
+    ) -> process.Completed:
         """Run one command; then nothing of it runs any more, and its objects hold only what can be read by name. Raises OverLimit or InfraError."""
-        done = self.sandbox.run(argv, view=self.view, timeout=timeout, env=env, log=log, measured=self.objects, keep=lock, progress=progress)
+        done = self.sandbox.run(
+            argv,
+            view=self.view,
+            timeout=timeout,
+            env=env,
+            log=log,
+            measured=self.objects,
+            keep=lock,
+            progress=progress,
+        )
         walls.clean(self.objects, self.sandbox.limits)
         if self.view.trust == "untrusted":
             for name in MEMORIES:

@@ -33,7 +33,13 @@ OBJECT_DIRECTORIES = 6
 TICK_SECONDS = 0.1
 MARK = ".swingbot-unfinished"
 # The tree is a stranger's: nothing in it may name a program that git runs. Filters need the configuration, of which there is only ours.
-_NO_PROGRAMS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.attributesFile=/dev/null", "submodule.recurse=false", "core.symlinks=true")
+_NO_PROGRAMS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "submodule.recurse=false",
+    "core.symlinks=true",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +63,17 @@ class WorkTree:
         if not (git_dir / "HEAD").exists():
             shutil.rmtree(git_dir, ignore_errors=True)
             self._git("init", "-q")
-        (git_dir / "index.lock").unlink(missing_ok=True)  # we hold the lock, so whoever made it is dead
+        (git_dir / "index.lock").unlink(
+            missing_ok=True
+        )  # we hold the lock, so whoever made it is dead
         (git_dir / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (git_dir / "objects" / "info" / "alternates").write_text(f"{to.objects}\n")
         try:
             self._read_tree(to.commit)
         except InfraError:
-            (git_dir / "index").unlink(missing_ok=True)  # a damaged index: without one every file is written anew
+            (git_dir / "index").unlink(
+                missing_ok=True
+            )  # a damaged index: without one every file is written anew
             self._read_tree(to.commit)
         self._git("clean", "-ffdxq", "-e", "/o-*/")
 
@@ -78,9 +88,15 @@ class WorkTree:
         return self._git("ls-files", "-s", "--", *patterns)
 
     def _git(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
-        settings = (word for setting in ("checkout.workers=0", "gc.auto=0", *_NO_PROGRAMS) for word in ("-c", setting))
+        settings = (
+            word
+            for setting in ("checkout.workers=0", "gc.auto=0", *_NO_PROGRAMS)
+            for word in ("-c", setting)
+        )
         where = ["git", f"--git-dir={self.root / 'git'}", f"--work-tree={self.source}", *settings]
-        answer = process.output([*where, *arguments], timeout=SWITCH_SECONDS, cwd=self.source, env=GIT_ENVIRONMENT)
+        answer = process.output(
+            [*where, *arguments], timeout=SWITCH_SECONDS, cwd=self.source, env=GIT_ENVIRONMENT
+        )
         if answer.rc not in allowed:
             why = "it took too long" if answer.timed_out else answer.text.strip()[-300:]
             raise InfraError(f"git {arguments[0]} in {self.source} failed: {why}.")
@@ -144,7 +160,9 @@ class WorkTree:
 
     def _forget_oldest(self, in_use: Path) -> None:
         os.utime(in_use)
-        by_age = sorted(self.source.glob("o-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        by_age = sorted(
+            self.source.glob("o-*"), key=lambda path: path.stat().st_mtime, reverse=True
+        )
         for path in by_age[OBJECT_DIRECTORIES:]:
             shutil.rmtree(path, ignore_errors=True)
 

@@ -59,13 +59,18 @@ def prepare(unit_jobs: Sequence[UnitJob], site: Site) -> Rootfs:
     return finished(tree, wanted, {}, site)
 
 
-def finished(tree: libraries.Tree, binaries: Sequence[programs.Binary], facts: Mapping[str, str], site: Site) -> Rootfs:
+def finished(
+    tree: libraries.Tree, binaries: Sequence[programs.Binary], facts: Mapping[str, str], site: Site
+) -> Rootfs:
     """`tree`, which holds `binaries`, with busybox for whatever else is called, as an archive in the cache; `facts` are told beside those of the binaries."""
     tree.add_opened_later()
     busybox = next(binary for binary in binaries if Path(binary.target).name == "busybox")
     for applet in _applets(busybox.source):
         tree.entries.setdefault(f"usr/bin/{applet}", cpio.link(f"usr/bin/{applet}", "busybox"))
-    facts = {**facts, **{f"version.{Path(binary.target).name}": binary.version for binary in binaries}}
+    facts = {
+        **facts,
+        **{f"version.{Path(binary.target).name}": binary.version for binary in binaries},
+    }
     facts |= {f"sha256.{name}": digest for name, digest in tree.programs.items()}
     facts["glibc"] = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
     archive = cpio.archive(cpio.with_parents(tree.entries.values()))
@@ -78,7 +83,10 @@ def finished(tree: libraries.Tree, binaries: Sequence[programs.Binary], facts: M
 
 def _note(made: Rootfs, record: dict[str, object], handed_on: bytes) -> None:
     """Put the record and the copy that may leave beside the archive, the record last: where it is, both are."""
-    for name, content in ((HANDED_ON, handed_on), (RECORD, json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")):
+    for name, content in (
+        (HANDED_ON, handed_on),
+        (RECORD, json.dumps(record, indent=1, sort_keys=True).encode() + b"\n"),
+    ):
         part = made.archive.with_name(f"{name}.part")
         part.write_bytes(content)
         part.rename(made.archive.with_name(name))
@@ -103,7 +111,11 @@ def recipe(site: Site) -> list[cpio.Entry]:
 
 
 def _applets(busybox: Path) -> list[str]:
-    return [name for name in process.output([busybox, "--list"], timeout=60).text.split() if "/" not in name]
+    return [
+        name
+        for name in process.output([busybox, "--list"], timeout=60).text.split()
+        if "/" not in name
+    ]
 
 
 def _kept(archive: bytes, facts: dict[str, str], folder: Path) -> Rootfs:

@@ -26,23 +26,48 @@ def without(archive: bytes, left_out: Iterable[Member]) -> bytes:
     return bytes(out)
 
 
-def record(archive: bytes, binaries: Sequence[Binary], sources: Mapping[str, Path], non_free: Path) -> tuple[dict[str, Any], bytes]:
+def record(
+    archive: bytes, binaries: Sequence[Binary], sources: Mapping[str, Path], non_free: Path
+) -> tuple[dict[str, Any], bytes]:
     """rootfs.json and the archive that may leave this worker.
 
     `sources` are the files of this host that lie in the archive, by their path there; what lies below `non_free` is cut out.
     """
     found = list(members(archive))
-    cut = [member for member in found if member.path in sources and non_free in sources[member.path].parents]
+    cut = [
+        member
+        for member in found
+        if member.path in sources and non_free in sources[member.path].parents
+    ]
     versions = {binary.target: binary.version for binary in binaries}
     packages = _packages(path for name, path in sources.items() if name not in versions)
     handed_on = without(archive, cut)
-    files = [_described(archive, member, versions.get(member.path) or packages.get(sources.get(member.path, Path())), member in cut) for member in found]
-    return {"version": VERSION, "whole": _sha256(archive), "archive": _sha256(handed_on), "size": len(archive), "files": files}, handed_on
+    files = [
+        _described(
+            archive,
+            member,
+            versions.get(member.path) or packages.get(sources.get(member.path, Path())),
+            member in cut,
+        )
+        for member in found
+    ]
+    return {
+        "version": VERSION,
+        "whole": _sha256(archive),
+        "archive": _sha256(handed_on),
+        "size": len(archive),
+        "files": files,
+    }, handed_on
 
 
 def _described(archive: bytes, member: Member, package: str | None, cut: bool) -> dict[str, Any]:
     content = archive[member.offset : member.offset + member.size]
-    said: dict[str, Any] = {"path": member.path, "size": member.size, "sha256": _sha256(content), "package": package}
+    said: dict[str, Any] = {
+        "path": member.path,
+        "size": member.size,
+        "sha256": _sha256(content),
+        "package": package,
+    }
     return said | {"left_out": {"offset": member.offset}} if cut else said
 
 
@@ -51,17 +76,34 @@ def _packages(paths: Iterable[Path]) -> dict[Path, str]:
     wanted = sorted(set(paths))
     names = [name for path in wanted for name in (str(path), str(path).removeprefix("/usr"))]
     owners: dict[str, str] = {}
-    for line in process.output(["dpkg-query", "-S", *names], timeout=60).text.splitlines() if names else ():
+    for line in (
+        process.output(["dpkg-query", "-S", *names], timeout=60).text.splitlines() if names else ()
+    ):
         package, separator, name = line.partition(": ")
         if separator and name.startswith("/") and "," not in package:
             owners[name] = package
-    told = process.output(["dpkg-query", "-W", "-f", "${binary:Package} ${Version}\n", *sorted(set(owners.values()))], timeout=60).text if owners else ""
+    told = (
+        process.output(
+            [
+                "dpkg-query",
+                "-W",
+                "-f",
+                "${binary:Package} ${Version}\n",
+                *sorted(set(owners.values())),
+            ],
+            timeout=60,
+        ).text
+        if owners
+        else ""
+    )
     versions = dict(line.split(" ", 1) for line in told.splitlines() if " " in line)
     versions |= {name.partition(":")[0]: version for name, version in versions.items()}
     found = {}
     for path in wanted:
         owner = owners.get(str(path)) or owners.get(str(path).removeprefix("/usr"))
-        if owner is not None and (version := versions.get(owner) or versions.get(owner.partition(":")[0])):
+        if owner is not None and (
+            version := versions.get(owner) or versions.get(owner.partition(":")[0])
+        ):
             found[path] = f"{owner.partition(':')[0]} {version}"
     return found
 

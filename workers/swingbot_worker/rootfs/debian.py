@@ -40,7 +40,10 @@ def one_line_sources(text: str) -> Iterator[Source]:
 def deb822_sources(text: str) -> Iterator[Source]:
     """The `deb` entries of a *.sources file; a key that is embedded in it is left out, Debian's own keyring takes its place."""
     for stanza in re.split(r"\n\s*\n", text):
-        keys = {name.lower(): value.strip() for name, value in re.findall(r"^([A-Za-z-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.M)}
+        keys = {
+            name.lower(): value.strip()
+            for name, value in re.findall(r"^([A-Za-z-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.M)
+        }
         if "deb" not in keys.get("types", "").split() or keys.get("enabled", "yes").lower() == "no":
             continue
         signed_by = keys.get("signed-by", "")
@@ -48,7 +51,9 @@ def deb822_sources(text: str) -> Iterator[Source]:
         options += ["trusted=yes"] if keys.get("trusted", "").lower() == "yes" else []
         for uri in keys.get("uris", "").split():
             for suite in keys.get("suites", "").split():
-                yield Source(uri, suite, tuple(keys.get("components", "").split()), " ".join(options))
+                yield Source(
+                    uri, suite, tuple(keys.get("components", "").split()), " ".join(options)
+                )
 
 
 def system_sources(apt_dir: Path = APT_DIR) -> list[Source]:
@@ -63,10 +68,17 @@ def system_sources(apt_dir: Path = APT_DIR) -> list[Source]:
 
 def non_free_list(sources: list[Source], codename: str) -> str:
     """A sources.list with the non-free component of the machine's own Debian mirrors for release `codename`."""
-    mirrors = [source for source in sources if source.suite == codename and "main" in source.components]
+    mirrors = [
+        source for source in sources if source.suite == codename and "main" in source.components
+    ]
     if not mirrors:
-        raise InfraError(f"No source of Debian {codename} main is set up for apt on this host; add one to /etc/apt/sources.list.")
-    return "".join(f"deb {f'[{source.options}] ' if source.options else ''}{source.uri} {source.suite} non-free\n" for source in mirrors)
+        raise InfraError(
+            f"No source of Debian {codename} main is set up for apt on this host; add one to /etc/apt/sources.list."
+        )
+    return "".join(
+        f"deb {f'[{source.options}] ' if source.options else ''}{source.uri} {source.suite} non-free\n"
+        for source in mirrors
+    )
 
 
 def fetched(package: str, cache: Path) -> Path:
@@ -91,7 +103,10 @@ def _fetch(package: str, folder: Path) -> None:
         for command in ([*apt, "update"], [*apt, "download", package]):
             done = process.output(command, timeout=APT_SECONDS, cwd=work / "debs")
             if done.rc != 0:
-                last = next((line for line in reversed(done.text.splitlines()) if line.startswith("E:")), "no reason given")
+                last = next(
+                    (line for line in reversed(done.text.splitlines()) if line.startswith("E:")),
+                    "no reason given",
+                )
                 raise InfraError(
                     f"apt could not fetch {package} from Debian non-free ({last}); check the network, or put your own {package} into benchmarks.dir."
                 )
@@ -118,5 +133,7 @@ def _private(work: Path) -> list[str]:
 def _codename() -> str:
     match = re.search(r'^VERSION_CODENAME="?(\w+)', Path("/etc/os-release").read_text(), re.M)
     if match is None:
-        raise InfraError("/etc/os-release names no release; netperf can be fetched only on Debian. Put your own netperf into benchmarks.dir.")
+        raise InfraError(
+            "/etc/os-release names no release; netperf can be fetched only on Debian. Put your own netperf into benchmarks.dir."
+        )
     return match[1]

@@ -32,7 +32,9 @@ class Tree:
         path = entry.path.strip("/")
         old = self.entries.setdefault(path, entry)
         if old.content != entry.content:
-            raise InfraError(f"Two different files want to be /{path} of the guest; build the benchmarks against the libraries of this host.")
+            raise InfraError(
+                f"Two different files want to be /{path} of the guest; build the benchmarks against the libraries of this host."
+            )
 
     def add_program(self, source: Path, target: str) -> None:
         """Add the executable `source` as `target`, with its libraries."""
@@ -63,8 +65,15 @@ def needed(program: Path) -> list[tuple[str, Path]]:
         return []
     listed = process.output(["ldd", program], timeout=60).text
     if missing := _MISSING.findall(listed):
-        raise InfraError(f"{program} needs the libraries {', '.join(sorted(set(missing)))}, which are not on this host; install them or build it again.")
-    return sorted({(Path(match["name"] or match["path"]).name, Path(match["path"]).resolve()) for match in _NEEDED.finditer(listed)})
+        raise InfraError(
+            f"{program} needs the libraries {', '.join(sorted(set(missing)))}, which are not on this host; install them or build it again."
+        )
+    return sorted(
+        {
+            (Path(match["name"] or match["path"]).name, Path(match["path"]).resolve())
+            for match in _NEEDED.finditer(listed)
+        }
+    )
 
 
 def layout() -> Iterable[cpio.Entry]:

@@ -38,7 +38,9 @@ def installed(listing: str) -> tuple[dict[str, Package], dict[str, str]]:
     for line in listing.splitlines():
         name, version, status, depends, provides = line.split("\t")
         if status == "installed":
-            found[name] = Package(version, [_names(part.split("|")) for part in depends.split(",") if part.strip()])
+            found[name] = Package(
+                version, [_names(part.split("|")) for part in depends.split(",") if part.strip()]
+            )
             for other in _names(provides.split(",")):
                 provided.setdefault(other, name)
     return found, provided
@@ -48,7 +50,11 @@ def _names(texts: Iterable[str]) -> list[str]:
     return [match[0] for text in texts if (match := _NAME.match(text.strip()))]
 
 
-def closure(wanted: Iterable[str], known: tuple[Mapping[str, Package], Mapping[str, str]], without: Collection[str]) -> list[str]:
+def closure(
+    wanted: Iterable[str],
+    known: tuple[Mapping[str, Package], Mapping[str, str]],
+    without: Collection[str],
+) -> list[str]:
     """`wanted` and all that they depend on, sorted; what is in `without` is left out, and with it what only that needs.
 
     Raises InfraError with what to install.
@@ -56,19 +62,27 @@ def closure(wanted: Iterable[str], known: tuple[Mapping[str, Package], Mapping[s
     found, provided = known
     missing = sorted(name for name in wanted if name not in found)
     if missing:
-        raise InfraError(f"The Debian packages {', '.join(missing)} are not on this worker; apt-get install {' '.join(missing)}.")
+        raise InfraError(
+            f"The Debian packages {', '.join(missing)} are not on this worker; apt-get install {' '.join(missing)}."
+        )
     todo, seen = list(wanted), set[str]()
     while todo:
         name = todo.pop()
         if name not in seen and name not in without:
             seen.add(name)
             for names in found[name].depends:
-                there = [other if other in found else provided[other] for other in names if other in found or other in provided]
+                there = [
+                    other if other in found else provided[other]
+                    for other in names
+                    if other in found or other in provided
+                ]
                 todo += there[:1]
     return sorted(seen)
 
 
-def entries(wanted: Iterable[str], without: Collection[str]) -> tuple[list[cpio.Entry], dict[str, str]]:
+def entries(
+    wanted: Iterable[str], without: Collection[str]
+) -> tuple[list[cpio.Entry], dict[str, str]]:
     """The files of `wanted` and of what they depend on, and the version of each of `wanted`."""
     names = list(wanted)
     known = installed(process.output(["dpkg-query", "-W", "-f", _FORMAT], timeout=60).text)

@@ -36,13 +36,26 @@ def needed(unit_jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
     found: dict[str, Binary] = {}
     for program in sorted({job.program for job in unit_jobs}):
         if not (site.jobs / "programs" / program / "run").is_file():
-            known = sorted(path.parent.name for path in site.jobs.glob("programs/*/run") if not _is_monitor(path.parent))
-            raise InfraError(f"The program {program} is unknown on this worker: {site.jobs}/programs has only {', '.join(known)}.")
+            known = sorted(
+                path.parent.name
+                for path in site.jobs.glob("programs/*/run")
+                if not _is_monitor(path.parent)
+            )
+            raise InfraError(
+                f"The program {program} is unknown on this worker: {site.jobs}/programs has only {', '.join(known)}."
+            )
         provide = _PROVIDERS.get(program, _by_name)
-        found |= {binary.target: binary for binary in provide(program, [job for job in unit_jobs if job.program == program], site)}
+        found |= {
+            binary.target: binary
+            for binary in provide(
+                program, [job for job in unit_jobs if job.program == program], site
+            )
+        }
     for monitor in sorted({name for job in unit_jobs for name in job.monitors}):
         if not (site.jobs / "programs" / monitor / "run").is_file():
-            raise InfraError(f"The monitor {monitor} is unknown on this worker: {site.jobs}/programs has no {monitor}/run.")
+            raise InfraError(
+                f"The monitor {monitor} is unknown on this worker: {site.jobs}/programs has no {monitor}/run."
+            )
         if monitor == "vmstat":
             binary = _vmstat()
             found[binary.target] = binary
@@ -90,11 +103,16 @@ def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
     own = [_own(site, name) for name in ("netperf", "netserver")]
     binaries = [binary for binary in own if binary]
     if len(binaries) == 1:
-        raise InfraError(f"benchmarks.dir has {binaries[0].source.name} but not the other half of netperf; put netperf and netserver of one build there.")
+        raise InfraError(
+            f"benchmarks.dir has {binaries[0].source.name} but not the other half of netperf; put netperf and netserver of one build there."
+        )
     if not binaries:
         folder = debian.fetched("netperf", site.cache)
         version = (folder / "version").read_text()
-        binaries = [Binary(folder / "usr" / "bin" / name, f"usr/bin/{name}", version) for name in ("netperf", "netserver")]
+        binaries = [
+            Binary(folder / "usr" / "bin" / name, f"usr/bin/{name}", version)
+            for name in ("netperf", "netserver")
+        ]
     for test in sorted({job.params.get("test", "") for job in jobs}):
         if test.startswith("SCTP") and test.encode() not in binaries[0].source.read_bytes():
             raise InfraError(
@@ -146,7 +164,9 @@ def _vmstat() -> Binary:
 
 def _own(site: Site, name: str) -> Binary | None:
     path = site.benchmarks / name if site.benchmarks else None
-    return Binary(path, f"usr/bin/{name}", "benchmarks.dir") if path and _is_executable(path) else None
+    return (
+        Binary(path, f"usr/bin/{name}", "benchmarks.dir") if path and _is_executable(path) else None
+    )
 
 
 def _compiled(program: str, source: Path, cache: Path) -> Binary:
@@ -160,8 +180,12 @@ def _compiled(program: str, source: Path, cache: Path) -> Binary:
         with lease.cache_entry(made), tempfile.TemporaryDirectory(dir=made.parent) as work:
             done = process.output(["gcc", *flags, "-o", Path(work, program), source], timeout=120)
             if done.rc != 0:
-                first = next((line for line in done.text.splitlines() if "error" in line), done.text[:200])
-                raise InfraError(f"gcc could not compile {source.name} ({first}); install Debian's gcc and libc6-dev.")
+                first = next(
+                    (line for line in done.text.splitlines() if "error" in line), done.text[:200]
+                )
+                raise InfraError(
+                    f"gcc could not compile {source.name} ({first}); install Debian's gcc and libc6-dev."
+                )
             Path(work, program).rename(made)
     return Binary(made, f"usr/bin/{program}", f"compiled by {compiler}")
 

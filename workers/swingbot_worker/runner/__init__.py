@@ -62,7 +62,10 @@ def seconds_of(job: UnitJob) -> float:
 
 def all_seconds_of(job: UnitJob) -> float:
     """About how long all runs of `job` take, in guest seconds."""
-    return sum(seconds_of(job) + (MONITOR_SECONDS if job.monitor_of(number) else 0.0) for number in job.numbers)
+    return sum(
+        seconds_of(job) + (MONITOR_SECONDS if job.monitor_of(number) else 0.0)
+        for number in job.numbers
+    )
 
 
 def limit_of(job: UnitJob, monitor: str | None = None) -> int:
@@ -98,17 +101,34 @@ def lines(job: UnitJob, line_of: Callable[[int], str]) -> list[str]:
 
 def _watched(job: UnitJob, monitor: str) -> list[str]:
     """Assignments that only the run for `monitor` is given."""
-    return [shlex.quote(f"sb_functions={' '.join(job.functions)}")] if monitor == PROFILER and job.functions else []
+    return (
+        [shlex.quote(f"sb_functions={' '.join(job.functions)}")]
+        if monitor == PROFILER and job.functions
+        else []
+    )
 
 
 def run_of(job: UnitJob, more: Mapping[str, str] = MappingProxyType({})) -> Callable[[int], str]:
     """The line of one run of `job` by its number; `more` goes into its environment beside the parameters."""
-    params = [shlex.quote(f"{name}={value}") for name, value in sorted({**job.params, **more}.items())]
+    params = [
+        shlex.quote(f"{name}={value}") for name, value in sorted({**job.params, **more}.items())
+    ]
 
     def line(number: int) -> str:
         monitor = job.monitor_of(number)
         watched = _watched(job, monitor) if monitor else []
-        run = " ".join(("one_run", shlex.quote(job.name), str(number), str(limit_of(job, monitor)), monitor or "-", job.program, *params, *watched))
+        run = " ".join(
+            (
+                "one_run",
+                shlex.quote(job.name),
+                str(number),
+                str(limit_of(job, monitor)),
+                monitor or "-",
+                job.program,
+                *params,
+                *watched,
+            )
+        )
         return f"{run}\n{_PROFILER_OFF}" if monitor == PROFILER else run
 
     return line

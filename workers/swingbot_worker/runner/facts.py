@@ -93,7 +93,9 @@ def functions(unit_jobs: Sequence[UnitJob]) -> str:
     filled = {
         "@LINES@": str(LINES),
         "@FILES@": _words(dict.fromkeys(file for fact in every for file in fact.files)),
-        "@AGAIN@": _words(dict.fromkeys(file for fact in every if fact.again for file in fact.files)),
+        "@AGAIN@": _words(
+            dict.fromkeys(file for fact in every if fact.again for file in fact.files)
+        ),
         "@BEFORE@": BEFORE,
         "@AFTER@": AFTER,
         "@NOTES@": NOTES,

@@ -37,7 +37,12 @@ def check(box: Testbox) -> list[Finding]:
     "Exit status: 0 it has all it needs, 1 something is missing, 2 there is no such testbox or its file is wrong.",
 )
 @click.argument("name", metavar="BOX")
-@click.option("--json", "as_json", is_flag=True, help='Print the findings as JSON: [{"what", "ok", "found", "do"}].')
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print the findings as JSON: [{"what", "ok", "found", "do"}].',
+)
 def command(name: str, as_json: bool) -> None:
     """Look whether testbox BOX of this worker has all that it needs: reach, console, power, memory, tuning. Changes nothing on it and boots nothing."""
     try:
@@ -45,12 +50,18 @@ def command(name: str, as_json: bool) -> None:
         path = folder / f"{name}.yaml"
         if path.parent != folder or not path.is_file():
             known = ", ".join(sorted(entry.stem for entry in folder.glob("*.yaml"))) or "none"
-            raise InfraError(f"The testbox {name} is not described on this worker: {folder} has {known}.")
+            raise InfraError(
+                f"The testbox {name} is not described on this worker: {folder} has {known}."
+            )
         found = check(load_file(path))
     except (InfraError, TestboxError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
-    click.echo(json.dumps([finding.to_json() for finding in found], indent=2) if as_json else as_text(found))
+    click.echo(
+        json.dumps([finding.to_json() for finding in found], indent=2)
+        if as_json
+        else as_text(found)
+    )
     sys.exit(0 if all(finding.ok for finding in found) else 1)
 
 
@@ -59,6 +70,8 @@ def as_text(found: list[tuning.Finding]) -> str:
     width = max((len(finding.what) for finding in found), default=0)
     lines = []
     for finding in found:
-        lines.append(f"{'ok' if finding.ok else 'NO':3} {finding.what:{width}}  {finding.found}".rstrip())
+        lines.append(
+            f"{'ok' if finding.ok else 'NO':3} {finding.what:{width}}  {finding.found}".rstrip()
+        )
         lines += [f"    -> {finding.do}"] if finding.do and not finding.ok else []
     return "\n".join(lines)

@@ -12,7 +12,9 @@ _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\[[^]]*\]\s)?")
 _PANIC = re.compile(r"Kernel panic - not syncing")
 # An exception in kernel mode ends in "... [#1]" on x86; the BUG: lines are printed before it, or stand alone.
 # Lockup and stall reports are left out: on a shared host a vCPU that was not given time prints them too.
-_OOPS = re.compile(r"\bBUG: (?!soft lockup|workqueue lockup)|kernel BUG at |\bOops\b.*:|general protection fault|: [0-9a-f]{4,16} \[#\d+\]|KASAN: |UBSAN: ")
+_OOPS = re.compile(
+    r"\bBUG: (?!soft lockup|workqueue lockup)|kernel BUG at |\bOops\b.*:|general protection fault|: [0-9a-f]{4,16} \[#\d+\]|KASAN: |UBSAN: "
+)
 # "Code: 8b 4f 20 66 <90> f7": what memory holds around the instruction pointer, which stands behind an int3 that trapped.
 _INT3 = re.compile(r"\bint3: [0-9a-f]{4,16} \[#1\]")
 _CODE = re.compile(r"\bCode: (?:[0-9a-f]{2} )*([0-9a-f]{2}) <[0-9a-f]{2}>")
@@ -25,7 +27,9 @@ def judge(text: str) -> Verdict | None:
     panic = next(_matching(_PANIC, text), None)
     oops = next(_matching(_OOPS, text), None)
     if panic is not None:
-        return Verdict(status=BootStatus.PANICKED, reason=panic if oops is None else f"{oops}; {panic}")
+        return Verdict(
+            status=BootStatus.PANICKED, reason=panic if oops is None else f"{oops}; {panic}"
+        )
     return None if oops is None else Verdict(status=BootStatus.OOPSED, reason=oops)
 
 

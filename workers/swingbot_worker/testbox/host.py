@@ -24,7 +24,9 @@ def facts(stolen_before: int | None) -> Mapping[str, Fact]:
         "host_load1": os.getloadavg()[0],
         "host_kernel": os.uname().release,
         "host_cpu_model": _read(_CPU).get("cpu_model"),
-        "host_stolen_ticks": now - stolen_before if now is not None and stolen_before is not None else None,
+        "host_stolen_ticks": now - stolen_before
+        if now is not None and stolen_before is not None
+        else None,
     }
 
 

@@ -31,7 +31,9 @@ def check(box: Testbox, image: Path, site: Site) -> None:
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text("works" if works else "fails")
     if known.read_text() != "works":
-        raise InfraError(f"Testbox {box.name} wants KVM, but a probe boot under KVM failed on this host; give it `accel: tcg`, or mend KVM and remove {known}.")
+        raise InfraError(
+            f"Testbox {box.name} wants KVM, but a probe boot under KVM failed on this host; give it `accel: tcg`, or mend KVM and remove {known}."
+        )
 
 
 def runs(accel: str, box: Testbox, image: Path) -> bool:
@@ -46,8 +48,34 @@ def probe_argv(accel: str, box: Testbox, image: Path, console: Path) -> list[str
     assert isinstance(box.driver, QemuDriver)
     return [
         qemu.PROGRAM,
-        *("-machine", "q35", "-accel", accel, "-cpu", box.driver.cpu, "-smp", str(box.nr_cpu), "-m", f"{box.memory_mb}M"),
-        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none", "-sandbox", qemu.SANDBOX),
-        *("-chardev", f"file,id=console,path={qemu.escaped(console)}", "-serial", "chardev:console"),
+        *(
+            "-machine",
+            "q35",
+            "-accel",
+            accel,
+            "-cpu",
+            box.driver.cpu,
+            "-smp",
+            str(box.nr_cpu),
+            "-m",
+            f"{box.memory_mb}M",
+        ),
+        *(
+            "-nodefaults",
+            "-no-user-config",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-monitor",
+            "none",
+            "-sandbox",
+            qemu.SANDBOX,
+        ),
+        *(
+            "-chardev",
+            f"file,id=console,path={qemu.escaped(console)}",
+            "-serial",
+            "chardev:console",
+        ),
         *("-kernel", str(image), "-append", qemu.kernel_cmdline(box, 0)),
     ]

@@ -29,7 +29,10 @@ class Limits:
 
 def estimate(box: Testbox, unit_jobs: Sequence[UnitJob]) -> float:
     """About how long a healthy boot with this job takes."""
-    return box.boot_seconds + sum(_pace(box) * (runner.all_seconds_of(job) + len(job.numbers) * engine.overhead_seconds(box)) for job in unit_jobs)
+    return box.boot_seconds + sum(
+        _pace(box) * (runner.all_seconds_of(job) + len(job.numbers) * engine.overhead_seconds(box))
+        for job in unit_jobs
+    )
 
 
 def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -> Limits:
@@ -45,7 +48,11 @@ def limits(box: Testbox, unit_jobs: Sequence[UnitJob], deadline: float | None) -
 
 def _run_seconds(box: Testbox, job: UnitJob) -> float:
     """Of the longest run of `job`."""
-    return _pace(box) * (runner.seconds_of(job) + engine.overhead_seconds(box) + (runner.MONITOR_SECONDS if job.monitors else 0.0))
+    return _pace(box) * (
+        runner.seconds_of(job)
+        + engine.overhead_seconds(box)
+        + (runner.MONITOR_SECONDS if job.monitors else 0.0)
+    )
 
 
 def _pace(box: Testbox) -> float:

@@ -47,7 +47,12 @@ def qemu_argv(box: Testbox, files: Files, delay_us: int) -> list[str]:
         *("-m", f"{box.memory_mb}M"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"),
         *("-sandbox", SANDBOX),
-        *("-chardev", f"file,id=console,path={escaped(files.console)}", "-serial", "chardev:console"),
+        *(
+            "-chardev",
+            f"file,id=console,path={escaped(files.console)}",
+            "-serial",
+            "chardev:console",
+        ),
         *("-chardev", f"file,id=results,path={escaped(files.results)}"),
         *("-device", RESULTS_DEVICE, "-device", f"virtserialport,chardev=results,name={PORT}"),
         *("-kernel", str(files.image), "-initrd", str(files.initrd)),
@@ -59,7 +64,16 @@ def _clock(driver: QemuDriver) -> list[str]:
     if driver.accel == "icount":
         # sleep=off: virtual time jumps over idle periods. The fixed seed and date keep the host's out.
         counted = f"shift={driver.icount_shift},align=off,sleep=off"
-        return ["-accel", "tcg,thread=single", "-icount", counted, "-seed", "1", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
+        return [
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            counted,
+            "-seed",
+            "1",
+            "-rtc",
+            "base=2026-01-01T00:00:00,clock=vm",
+        ]
     return ["-accel", {"tcg": "tcg,thread=multi", "kvm": "kvm"}[driver.accel]]
 
 
@@ -71,4 +85,9 @@ def escaped(path: Path) -> str:
 def facts(box: Testbox, delay_us: int, version: str) -> Mapping[str, str | int]:
     """What is worth knowing of the machine that QEMU makes."""
     assert isinstance(box.driver, QemuDriver)
-    return {"accel": box.driver.accel, "qemu_cpu": box.driver.cpu, "qemu_version": version, "perturbation_us": delay_us}
+    return {
+        "accel": box.driver.accel,
+        "qemu_cpu": box.driver.cpu,
+        "qemu_version": version,
+        "perturbation_us": delay_us,
+    }

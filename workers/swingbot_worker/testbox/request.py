@@ -35,7 +35,9 @@ class Node:
     entries: Sequence[Entry]  # its own job files
     locks: Sequence[int]  # the leases, which the cluster holds for both
     devices: Sequence[str] = ()  # of a virtual machine: more arguments for QEMU
-    ready: Callable[[], None] = alone  # called when all is looked at and nothing has begun: waits for the other; raises InfraError if that one cannot begin
+    ready: Callable[[], None] = (
+        alone  # called when all is looked at and nothing has begun: waits for the other; raises InfraError if that one cannot begin
+    )
     given_up: Callable[[], str | None] = lambda: None  # why nobody waits for this box any more
 
 

@@ -13,17 +13,23 @@ from swingbot_jobs.unit_job import UnitJob
 from swingbot_worker.site import Site
 
 
-def sample_table(order: dict[str, Any], out: Path, site: Site, facts: Mapping[str, Any] | None = None) -> str:
+def sample_table(
+    order: dict[str, Any], out: Path, site: Site, facts: Mapping[str, Any] | None = None
+) -> str:
     """One line for each unit job and metric with the value of each run; a run without a result shows `-`, and why below. `facts`: the outcome's."""
     results = out / "results.tar"
     if not results.is_file():
         return ""
     jobs = [UnitJob.from_json(job) for job in order["unit_jobs"]]
     runs = parse_results(results, jobs, load_programs(site.jobs / "programs"), facts)
-    rows = [row for job in jobs for row in _rows(job, [run for run in runs if run.unit_job == job.name])]
+    rows = [
+        row for job in jobs for row in _rows(job, [run for run in runs if run.unit_job == job.name])
+    ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
     lines = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows]
-    lines += [f"{run.unit_job} run {run.number}: {run.status}: {run.reason}" for run in runs if run.reason]
+    lines += [
+        f"{run.unit_job} run {run.number}: {run.status}: {run.reason}" for run in runs if run.reason
+    ]
     return "\n".join(lines)
 
 

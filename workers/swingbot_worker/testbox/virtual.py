@@ -38,26 +38,57 @@ def boot(request: Request) -> Boot:
     box, site = request.box, request.site
     assert isinstance(box.driver, QemuDriver)
     _check_disk(request.out, site.cache)
-    made, version, delay = engine.prepare(box, request.unit_jobs, site), _version(), box.perturbation(request.k)
+    made, version, delay = (
+        engine.prepare(box, request.unit_jobs, site),
+        _version(),
+        box.perturbation(request.k),
+    )
     _note(request, made, delay)
     with tempfile.TemporaryDirectory(dir=_scratch(site), prefix="boot-") as work:
-        files = qemu.Files(image=request.image, initrd=Path(work, "initrd"), console=request.console, results=request.results)
+        files = qemu.Files(
+            image=request.image,
+            initrd=Path(work, "initrd"),
+            console=request.console,
+            results=request.results,
+        )
         rootfs.with_job(made, request.job_entries(alone=True), files.initrd)
         with _leases(request) as locks:
             if box.driver.accel == "kvm":
                 kvm.check(box, request.image, site)
             if request.node is not None:
                 request.node.ready()
-            request.tell_phase("booting", "QEMU starts")  # and no other phase: while the guest runs, its host is left alone
-            verdict, stale = _sound_run(request, [*qemu.qemu_argv(box, files, delay), *(request.node.devices if request.node else ())], locks)
-    facts = {**made.facts, **qemu.facts(box, delay, version), "rootfs": made.key, "boots_spoilt_by_qemu": stale}
+            request.tell_phase(
+                "booting", "QEMU starts"
+            )  # and no other phase: while the guest runs, its host is left alone
+            verdict, stale = _sound_run(
+                request,
+                [
+                    *qemu.qemu_argv(box, files, delay),
+                    *(request.node.devices if request.node else ()),
+                ],
+                locks,
+            )
+    facts = {
+        **made.facts,
+        **qemu.facts(box, delay, version),
+        "rootfs": made.key,
+        "boots_spoilt_by_qemu": stale,
+    }
     return Boot(verdict=verdict, facts=facts)
 
 
 def _note(request: Request, made: rootfs.Rootfs, delay: int) -> None:
     """What makes this boot repeatable elsewhere: QEMU's arguments (files by name alone), the job's archive, what the root file system holds."""
-    files = qemu.Files(image=Path("bzImage"), initrd=Path("initrd"), console=Path("console.log"), results=Path("results.tar"))
-    argv = [*qemu.qemu_argv(request.box, files, delay), *(request.node.devices if request.node else ())]
+    files = qemu.Files(
+        image=Path("bzImage"),
+        initrd=Path("initrd"),
+        console=Path("console.log"),
+        results=Path("results.tar"),
+    )
+    argv = [
+        *qemu.qemu_argv(request.box, files, delay),
+        *(request.node.devices if request.node else ()),
+    ]
     (request.out / "qemu.json").write_text(json.dumps(argv, indent=1) + "\n")
     entries = request.job_entries(alone=True)
     (request.out / "job.cpio").write_bytes(cpio.archive(cpio.with_parents(entries)))
@@ -71,22 +102,38 @@ def _leases(request: Request) -> Iterator[list[int]]:
         yield list(request.node.locks)
         return
     with contextlib.ExitStack() as stack:
-        locks = [stack.enter_context(lease.one_boot(cache, request.box.name, tell=request.tell, patience=request.patience))]
+        locks = [
+            stack.enter_context(
+                lease.one_boot(
+                    cache, request.box.name, tell=request.tell, patience=request.patience
+                )
+            )
+        ]
         if not request.box.repeatable:
-            locks.append(stack.enter_context(lease.exclusive(cache, tell=request.tell, patience=request.patience)))
+            locks.append(
+                stack.enter_context(
+                    lease.exclusive(cache, tell=request.tell, patience=request.patience)
+                )
+            )
         yield locks
 
 
 def _sound_run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> tuple[Verdict, int]:
     """Run until a boot is not spoilt by QEMU itself; its verdict, and how many were."""
-    boots = STALE_BOOTS if request.node is None else 1  # a node of a cluster does not boot again alone
+    boots = (
+        STALE_BOOTS if request.node is None else 1
+    )  # a node of a cluster does not boot again alone
     for stale in range(boots):
         verdict = _run(request, argv, locks)
         if not console.trapped_on_stale_code(request.console.read_text(errors="replace")):
             return verdict, stale
         if stale + 1 < boots:
-            request.tell(f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again")
-    raise StaleCode(f"QEMU ran breakpoints that the kernel had taken away, {STALE_BOOTS} boots in a row; QEMU 8.1 and later do not.")
+            request.tell(
+                f"QEMU ran a breakpoint that the kernel had taken away already ({verdict.reason}); booting again"
+            )
+    raise StaleCode(
+        f"QEMU ran breakpoints that the kernel had taken away, {STALE_BOOTS} boots in a row; QEMU 8.1 and later do not."
+    )
 
 
 def _run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> Verdict:
@@ -98,7 +145,14 @@ def _run(request: Request, argv: Sequence[str], locks: Sequence[int]) -> Verdict
     stopped: Stop | None = None
     done: process.Completed | None = None
     try:
-        done = process.run(argv, timeout=request.limits.wall, log=log, pass_fds=locks, watch=_watching(request, watch), watch_seconds=LOOK_SECONDS)
+        done = process.run(
+            argv,
+            timeout=request.limits.wall,
+            log=log,
+            pass_fds=locks,
+            watch=_watching(request, watch),
+            watch_seconds=LOOK_SECONDS,
+        )
     except Stop as stop:
         stopped = stop
     _cut(request.console)
@@ -117,7 +171,9 @@ def _watching(request: Request, watch: Watch) -> Callable[[float], None]:
     return look
 
 
-def _judge(request: Request, log: Path, done: process.Completed | None, stopped: Stop | None) -> Verdict:
+def _judge(
+    request: Request, log: Path, done: process.Completed | None, stopped: Stop | None
+) -> Verdict:
     """The console first, then the end marker, never the exit status: QEMU exits with 0 when the guest panics."""
     text = request.console.read_text(errors="replace")
     if told := console.judge(text):
@@ -130,10 +186,18 @@ def _judge(request: Request, log: Path, done: process.Completed | None, stopped:
     last = console.last_line(text)
     after = f"last on the console: {last}" if last else "the console is empty"
     if done is None or done.timed_out:
-        return Verdict(status=BootStatus.TIMED_OUT, reason=f"not done after {request.limits.wall:.0f} s; {after}")
-    if done.rc != 0 or "terminating on signal" in tail(log):  # QEMU that is ended from outside exits with 0 too
+        return Verdict(
+            status=BootStatus.TIMED_OUT,
+            reason=f"not done after {request.limits.wall:.0f} s; {after}",
+        )
+    if done.rc != 0 or "terminating on signal" in tail(
+        log
+    ):  # QEMU that is ended from outside exits with 0 too
         return _qemu_failed(request, log, done.rc)
-    return Verdict(status=BootStatus.PANICKED, reason=f"the machine reset or switched itself off before the job was done; {after}")
+    return Verdict(
+        status=BootStatus.PANICKED,
+        reason=f"the machine reset or switched itself off before the job was done; {after}",
+    )
 
 
 def _qemu_failed(request: Request, log: Path, rc: int) -> Verdict:
@@ -141,14 +205,18 @@ def _qemu_failed(request: Request, log: Path, rc: int) -> Verdict:
     said = console.last_line(tail(log))
     if any(words in said for words in (*REFUSED_IMAGE, str(request.image))):
         return Verdict(status=BootStatus.PANICKED, reason=f"QEMU cannot load this image: {said}")
-    raise InfraError(f"QEMU failed with status {rc} ({said or 'it said nothing'}); see {log} and the qemu settings of testbox {request.box.name}.")
+    raise InfraError(
+        f"QEMU failed with status {rc} ({said or 'it said nothing'}); see {log} and the qemu settings of testbox {request.box.name}."
+    )
 
 
 def _check_disk(*folders: Path) -> None:
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(folder).free < FREE_BYTES:
-            raise InfraError(f"The disk of {folder} has less than {FREE_BYTES >> 20} MiB left; make room.")
+            raise InfraError(
+                f"The disk of {folder} has less than {FREE_BYTES >> 20} MiB left; make room."
+            )
 
 
 def _cut(path: Path) -> None:

@@ -52,15 +52,25 @@ class Watch:
             raise Stop(Verdict(status=BootStatus.HUNG, reason=self._hung(quiet)))
 
     def _check_sizes(self, console_bytes: int, results_bytes: int) -> None:
-        for what, size, most in (("console", console_bytes, CONSOLE_BYTES), ("results port", results_bytes, RESULTS_BYTES)):
+        for what, size, most in (
+            ("console", console_bytes, CONSOLE_BYTES),
+            ("results port", results_bytes, RESULTS_BYTES),
+        ):
             if size > most:
                 last = console.last_line(tail(self._console))
-                raise Stop(Verdict(status=BootStatus.TIMED_OUT, reason=f"the {what} was flooded with more than {most >> 20} MiB; last on the console: {last}"))
+                raise Stop(
+                    Verdict(
+                        status=BootStatus.TIMED_OUT,
+                        reason=f"the {what} was flooded with more than {most >> 20} MiB; last on the console: {last}",
+                    )
+                )
 
     def _hung(self, quiet: float) -> str:
         last = console.last_line(tail(self._console))
         when = "while the job ran" if self._sizes[1] else "before the job began"
-        return f"no sign of life for {quiet:.0f} s {when}; " + (f"last on the console: {last}" if last else "the console is empty")
+        return f"no sign of life for {quiet:.0f} s {when}; " + (
+            f"last on the console: {last}" if last else "the console is empty"
+        )
 
 
 def ended(results: Path) -> bool:

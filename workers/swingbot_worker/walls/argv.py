@@ -14,11 +14,20 @@ from swingbot_worker.walls.limits import Limits
 # Debian and systemd give these to nobody; each level has its own, so that limits and files are apart.
 USERS: Final[dict[Trust, int]] = {"trusted": 65_531, "untrusted": 65_532}
 # Of /etc, what programs need to start: no passwords, no keys, no names of this site.
-_ETC: Final = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl/openssl.cnf", "ccache.conf")
+_ETC: Final = (
+    "alternatives",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ssl/openssl.cnf",
+    "ccache.conf",
+)
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # bwrap makes / a slave mount, which fails in a chroot whose / is no mount point. So / becomes one first: bound over a directory of
 # /proc, which is a mount of its own and is made private before, so that no other mount namespace sees it.
-_CHROOT: Final = 'mount --make-rprivate /proc && mount --rbind / /proc/fs && exec chroot /proc/fs "$@"'
+_CHROOT: Final = (
+    'mount --make-rprivate /proc && mount --rbind / /proc/fs && exec chroot /proc/fs "$@"'
+)
 
 Way = Literal["root", "root in a chroot", "user"]
 
@@ -43,19 +52,62 @@ class Descriptors:
     keep: int | None = None  # held as long as the sandbox lives, and not given to what runs in it
 
 
-def behind(way: Way, view: View, limits: Limits, seconds: float, descriptors: Descriptors, argv: Sequence[str]) -> list[str]:
+def behind(
+    way: Way,
+    view: View,
+    limits: Limits,
+    seconds: float,
+    descriptors: Descriptors,
+    argv: Sequence[str],
+) -> list[str]:
     """`argv` behind all walls."""
-    around = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", _CHROOT, "sh"] if way == "root in a chroot" else []
+    around = (
+        ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", _CHROOT, "sh"]
+        if way == "root in a chroot"
+        else []
+    )
     user = USERS[view.trust]
-    return [*around, "bwrap", *_apart(way, user), *_files(view, limits), *_descriptors(descriptors), "--", *_limited(limits, seconds), *_drop(way, user), *argv]
+    return [
+        *around,
+        "bwrap",
+        *_apart(way, user),
+        *_files(view, limits),
+        *_descriptors(descriptors),
+        "--",
+        *_limited(limits, seconds),
+        *_drop(way, user),
+        *argv,
+    ]
 
 
 def _apart(way: Way, user: int) -> list[str]:
-    spaces = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "swingbot", "--die-with-parent"]
+    spaces = [
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--hostname",
+        "swingbot",
+        "--die-with-parent",
+    ]
     if way == "user":
-        return [*spaces, "--unshare-user", "--disable-userns", "--uid", str(user), "--gid", str(user)]
+        return [
+            *spaces,
+            "--unshare-user",
+            "--disable-userns",
+            "--uid",
+            str(user),
+            "--gid",
+            str(user),
+        ]
     # As root there is no need for a user namespace: bwrap mounts as root, and what it starts becomes the other user before anything else.
-    return [*spaces, "--cap-drop", "ALL", *(word for cap in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{cap}"))]
+    return [
+        *spaces,
+        "--cap-drop",
+        "ALL",
+        *(word for cap in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{cap}")),
+    ]
 
 
 def _files(view: View, limits: Limits) -> list[str]:
@@ -65,15 +117,42 @@ def _files(view: View, limits: Limits) -> list[str]:
             words += ["--symlink", os.readlink(name), name]
         elif os.path.isdir(name):
             words += ["--ro-bind", name, name]
-    words += ["--dir", "/etc", "--dir", "/etc/ssl"]  # made without being asked, they would be for root alone
+    words += [
+        "--dir",
+        "/etc",
+        "--dir",
+        "/etc/ssl",
+    ]  # made without being asked, they would be for root alone
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", str(limits.tmp), "--tmpfs", "/tmp"]
+    words += [
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--remount-ro",
+        "/dev",
+        "--perms",
+        "1777",
+        "--size",
+        str(limits.tmp),
+        "--tmpfs",
+        "/tmp",
+    ]
     words += [word for path in _parents(view) for word in ("--dir", str(path))]
     for path in view.read_only:
         words += ["--ro-bind", str(path), str(path)]
     for path in view.empty:
-        words += ["--perms", "0555", "--size", "4096", "--tmpfs", str(path), "--remount-ro", str(path)]
+        words += [
+            "--perms",
+            "0555",
+            "--size",
+            "4096",
+            "--tmpfs",
+            str(path),
+            "--remount-ro",
+            str(path),
+        ]
     for outside, inside in view.writable:
         words += ["--bind", str(outside), str(inside)]
     return [*words, "--remount-ro", "/", "--chdir", str(view.directory)]
@@ -81,8 +160,22 @@ def _files(view: View, limits: Limits) -> list[str]:
 
 def _parents(view: View) -> list[Path]:
     """The directories above what is shown, the highest first: bwrap would make them for root alone."""
-    shown = [*view.read_only, *(inside for _, inside in view.writable if not any(inside.is_relative_to(path) for path in view.read_only))]
-    return sorted({parent for path in shown for parent in path.parents if parent not in (Path("/"), Path("/tmp"))})
+    shown = [
+        *view.read_only,
+        *(
+            inside
+            for _, inside in view.writable
+            if not any(inside.is_relative_to(path) for path in view.read_only)
+        ),
+    ]
+    return sorted(
+        {
+            parent
+            for path in shown
+            for parent in path.parents
+            if parent not in (Path("/"), Path("/tmp"))
+        }
+    )
 
 
 def _descriptors(descriptors: Descriptors) -> list[str]:
@@ -92,11 +185,35 @@ def _descriptors(descriptors: Descriptors) -> list[str]:
 
 def _limited(limits: Limits, seconds: float) -> list[str]:
     """Limits of each process; those of all together are for `guard` to see to. Out of memory, the host's kernel takes the build first."""
-    given = {"as": limits.memory, "fsize": limits.file, "nproc": limits.processes, "nofile": 4096, "core": 0, "memlock": 0, "cpu": int(seconds) + 1}
-    return ["prlimit", *(f"--{name}={value}:{value}" for name, value in given.items()), "choom", "-n", "1000", "--"]
+    given = {
+        "as": limits.memory,
+        "fsize": limits.file,
+        "nproc": limits.processes,
+        "nofile": 4096,
+        "core": 0,
+        "memlock": 0,
+        "cpu": int(seconds) + 1,
+    }
+    return [
+        "prlimit",
+        *(f"--{name}={value}:{value}" for name, value in given.items()),
+        "choom",
+        "-n",
+        "1000",
+        "--",
+    ]
 
 
 def _drop(way: Way, user: int) -> list[str]:
     if way == "user":
         return []
-    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"]
+    return [
+        "setpriv",
+        f"--reuid={user}",
+        f"--regid={user}",
+        "--clear-groups",
+        "--no-new-privs",
+        "--inh-caps=-all",
+        "--bounding-set=-all",
+        "--",
+    ]

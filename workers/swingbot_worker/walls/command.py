@@ -32,7 +32,12 @@ def command(as_json: bool) -> None:
         "walls": [wall.to_json() for wall in found.walls],
         "complete": not lacking,
         "builds": ["trusted", "untrusted"] if not lacking else ["trusted"],
-        "limits": {"memory_mb": limits.memory // MIB, "disk_mb": limits.disk // MIB, "processes": limits.processes, "log_mb": limits.log // MIB},
+        "limits": {
+            "memory_mb": limits.memory // MIB,
+            "disk_mb": limits.disk // MIB,
+            "processes": limits.processes,
+            "log_mb": limits.log // MIB,
+        },
     }
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -42,5 +47,9 @@ def command(as_json: bool) -> None:
         click.echo(
             f"limits   {limits.memory // MIB} MB of memory, {limits.disk // MIB} MB of disk, {limits.processes} processes, {limits.log // MIB} MB of log"
         )
-        click.echo("Kernels of any trust are built here." if not lacking else "Only trusted kernels are built here, without walls.")
+        click.echo(
+            "Kernels of any trust are built here."
+            if not lacking
+            else "Only trusted kernels are built here, without walls."
+        )
     sys.exit(1 if lacking else 0)

@@ -93,9 +93,13 @@ class Guard:
                 continue
             memory += sum(int(kilobytes) * 1024 for kilobytes in _MEMORY.findall(status))
         if memory > self.limits.memory:
-            raise OverLimit(f"used {memory // MIB} MB of memory; it may use {self.limits.memory // MIB} (SWINGBOT_BUILD_MEMORY_MB)")
+            raise OverLimit(
+                f"used {memory // MIB} MB of memory; it may use {self.limits.memory // MIB} (SWINGBOT_BUILD_MEMORY_MB)"
+            )
         if count > self.limits.processes:
-            raise OverLimit(f"ran {count} processes; it may run {self.limits.processes} (SWINGBOT_BUILD_PROCESSES)")
+            raise OverLimit(
+                f"ran {count} processes; it may run {self.limits.processes} (SWINGBOT_BUILD_PROCESSES)"
+            )
 
     def _look_at_log(self) -> None:
         if self.log is not None and self.log.exists() and self.log.stat().st_size > self.limits.log:
@@ -105,7 +109,9 @@ class Guard:
         used, files = room(objects)
         if used is None or files is None or used > self.limits.disk:
             what = "more files than can be counted" if used is None else f"{used // MIB} MB"
-            raise OverLimit(f"wrote {what}; it may write {self.limits.disk // MIB} MB (SWINGBOT_BUILD_DISK_MB)")
+            raise OverLimit(
+                f"wrote {what}; it may write {self.limits.disk // MIB} MB (SWINGBOT_BUILD_DISK_MB)"
+            )
         if files > self.limits.files:
             raise OverLimit(f"made {files} files; it may make {self.limits.files}")
 
@@ -125,6 +131,10 @@ def room(directory: Path, *, apparent: bool = False) -> tuple[int | None, int | 
 
 
 def _du(options: list[str], directory: Path) -> int | None:
-    done = process.output(["du", "--summarize", "--one-file-system", *options, "--", directory], timeout=_DU_SECONDS, env=_ENVIRONMENT)
+    done = process.output(
+        ["du", "--summarize", "--one-file-system", *options, "--", directory],
+        timeout=_DU_SECONDS,
+        env=_ENVIRONMENT,
+    )
     last = done.text.rstrip("\n").rpartition("\n")[2].split("\t")[0]
     return None if done.timed_out or not last.isdigit() else int(last)

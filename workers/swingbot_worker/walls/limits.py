@@ -40,7 +40,9 @@ class Limits:
 def limits_of(environ: Mapping[str, str] | None = None) -> Limits:
     """Limits from SWINGBOT_BUILD_MEMORY_MB, SWINGBOT_BUILD_DISK_MB and SWINGBOT_BUILD_PROCESSES; unset or empty is the default."""
     env = os.environ if environ is None else environ
-    memory = _number(env, "SWINGBOT_BUILD_MEMORY_MB", _three_quarters_of_memory_mb(), LEAST_MEMORY_MB)
+    memory = _number(
+        env, "SWINGBOT_BUILD_MEMORY_MB", _three_quarters_of_memory_mb(), LEAST_MEMORY_MB
+    )
     disk = _number(env, "SWINGBOT_BUILD_DISK_MB", DISK_MB, 1)
     return Limits(
         memory=memory * MIB,

@@ -98,7 +98,13 @@ def probe() -> Probe:
 
 @cache
 def _probe(limits: Limits) -> Probe:
-    lacking = sorted({package for program, package in _NEEDED.items() if shutil.which(program, path=_ENVIRONMENT["PATH"]) is None})
+    lacking = sorted(
+        {
+            package
+            for program, package in _NEEDED.items()
+            if shutil.which(program, path=_ENVIRONMENT["PATH"]) is None
+        }
+    )
     if lacking:
         return _none(f"{' and '.join(lacking)} not installed (apt-get install {' '.join(lacking)})")
     if not seccomp.available():
@@ -117,7 +123,10 @@ def _looked(sandbox: Sandbox, way: Way) -> Probe:
     found: dict[str, str] = {}
     for trust in USERS:
         found = {**_seen(sandbox, way, trust), **found}
-    walls = tuple(Wall(name=name, stands=name not in found, why=found.get(name, words)) for name, words in WALLS.items())
+    walls = tuple(
+        Wall(name=name, stands=name not in found, why=found.get(name, words))
+        for name, words in WALLS.items()
+    )
     return Probe(walls=walls, sandbox=sandbox if all(wall.stands for wall in walls) else None)
 
 
@@ -128,9 +137,25 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
         source.mkdir(mode=0o755)
         objects.mkdir()
         owned(objects, way, trust)
-        view = View(trust=trust, read_only=(source,), writable=((objects, objects),), directory=source)
-        told = [str(source), str(objects), str(os.getpid()), str(sandbox.limits.processes), str(sandbox.limits.memory), str(sandbox.limits.tmp)]
-        done = sandbox.run(["bash", "-c", _LOOK, "bash", *told], view=view, timeout=_SECONDS, env=_ENVIRONMENT, log=log, measured=objects)
+        view = View(
+            trust=trust, read_only=(source,), writable=((objects, objects),), directory=source
+        )
+        told = [
+            str(source),
+            str(objects),
+            str(os.getpid()),
+            str(sandbox.limits.processes),
+            str(sandbox.limits.memory),
+            str(sandbox.limits.tmp),
+        ]
+        done = sandbox.run(
+            ["bash", "-c", _LOOK, "bash", *told],
+            view=view,
+            timeout=_SECONDS,
+            env=_ENVIRONMENT,
+            log=log,
+            measured=objects,
+        )
         lines = [line.partition(" ")[::2] for line in log.read_text(errors="replace").splitlines()]
     if done.rc != 0 or ("end", "") not in lines:
         raise InfraError(f"The look around behind the walls ended with {done.rc}.")
@@ -141,4 +166,6 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
 
 
 def _none(why: str) -> Probe:
-    return Probe(walls=tuple(Wall(name=name, stands=False, why=why) for name in WALLS), sandbox=None)
+    return Probe(
+        walls=tuple(Wall(name=name, stands=False, why=why) for name in WALLS), sandbox=None
+    )

@@ -58,14 +58,27 @@ class Sandbox:
             passed = [rules, info_in, ready_in, *([] if keep is None else [keep])]
             begin = log.stat().st_size if log is not None and log.exists() else 0
             try:
-                done = process.run(words, timeout=timeout, log=log, env=env, cwd=Path("/"), pass_fds=passed, watch=guard, watch_seconds=WATCH_SECONDS)
+                done = process.run(
+                    words,
+                    timeout=timeout,
+                    log=log,
+                    env=env,
+                    cwd=Path("/"),
+                    pass_fds=passed,
+                    watch=guard,
+                    watch_seconds=WATCH_SECONDS,
+                )
             finally:
                 gone = guard.wait_until_empty()
                 _shorten(log, self.limits.log + begin)
             if not gone:
-                raise InfraError("Processes of the build are left that do not end; see which ones of users 65531 and 65532 there are, and end them.")
+                raise InfraError(
+                    "Processes of the build are left that do not end; see which ones of users 65531 and 65532 there are, and end them."
+                )
             if not done.timed_out and _told(ready) != b"ready\n":
-                raise InfraError(f"The walls around the build could not be built ({_last_line(log, begin)}); `swingbot-worker walls` says more.")
+                raise InfraError(
+                    f"The walls around the build could not be built ({_last_line(log, begin)}); `swingbot-worker walls` says more."
+                )
         if measured is not None:
             guard.look_at_objects(measured)
         return done
@@ -76,13 +89,33 @@ def clean(objects: Path, limits: Limits) -> None:
 
     Call it when nothing of the build runs any more; then what is in there can be opened by name. kbuild makes its links anew where it needs them.
     """
-    odd = ["(", "-not", "-type", "f", "-not", "-type", "d", ")", "-o", "-size", f"+{LONGEST_FILE // MIB}M"]
-    done = process.output(["find", objects, "-xdev", "(", *odd, ")", "-delete"], timeout=_CLEAN_SECONDS, env=_ENVIRONMENT)
+    odd = [
+        "(",
+        "-not",
+        "-type",
+        "f",
+        "-not",
+        "-type",
+        "d",
+        ")",
+        "-o",
+        "-size",
+        f"+{LONGEST_FILE // MIB}M",
+    ]
+    done = process.output(
+        ["find", objects, "-xdev", "(", *odd, ")", "-delete"],
+        timeout=_CLEAN_SECONDS,
+        env=_ENVIRONMENT,
+    )
     if done.timed_out:
         raise OverLimit("made more files than can be looked at")
     if done.rc != 0:
         raise InfraError(f"{objects} could not be looked through ({done.text.strip()[-200:]}).")
-    deep = process.output(["find", objects, "-xdev", "-mindepth", str(DEEPEST), "-print", "-quit"], timeout=_CLEAN_SECONDS, env=_ENVIRONMENT)
+    deep = process.output(
+        ["find", objects, "-xdev", "-mindepth", str(DEEPEST), "-print", "-quit"],
+        timeout=_CLEAN_SECONDS,
+        env=_ENVIRONMENT,
+    )
     if deep.text or deep.timed_out:
         raise OverLimit(f"made directories more than {DEEPEST} deep")
     lengths, _ = room(objects, apparent=True)
@@ -97,9 +130,15 @@ def owned(directory: Path, way: Way, trust: Trust) -> None:
     user = USERS[trust]
     if way == "user" or directory.stat().st_uid == user:
         return
-    done = process.output(["chown", "-hR", f"{user}:{user}", "--", directory], timeout=_CLEAN_SECONDS, env=_ENVIRONMENT)
+    done = process.output(
+        ["chown", "-hR", f"{user}:{user}", "--", directory],
+        timeout=_CLEAN_SECONDS,
+        env=_ENVIRONMENT,
+    )
     if done.rc != 0:
-        raise InfraError(f"{directory} could not be given to the user that builds ({done.text.strip()[-200:]}).")
+        raise InfraError(
+            f"{directory} could not be given to the user that builds ({done.text.strip()[-200:]})."
+        )
 
 
 def disowned(directory: Path) -> None:
@@ -110,14 +149,24 @@ def disowned(directory: Path) -> None:
 
 def forget(directory: Path) -> None:
     """Delete `directory`, however deep and strange what is in it. Raises InfraError if something of it stays."""
-    done = process.output(["rm", "-rf", "--one-file-system", "--", directory], timeout=_CLEAN_SECONDS, env=_ENVIRONMENT)
+    done = process.output(
+        ["rm", "-rf", "--one-file-system", "--", directory],
+        timeout=_CLEAN_SECONDS,
+        env=_ENVIRONMENT,
+    )
     if directory.exists():
-        raise InfraError(f"{directory} could not be deleted ({done.text.strip()[-200:]}); delete it by hand.")
+        raise InfraError(
+            f"{directory} could not be deleted ({done.text.strip()[-200:]}); delete it by hand."
+        )
 
 
 def copied(source: Path, target: Path) -> None:
     """Make `target` a copy of the directory `source` with its time stamps, sharing blocks where the file system can. Raises InfraError."""
-    done = process.output(["cp", "--archive", "--no-target-directory", "--reflink=auto", "--", source, target], timeout=_CLEAN_SECONDS, env=_ENVIRONMENT)
+    done = process.output(
+        ["cp", "--archive", "--no-target-directory", "--reflink=auto", "--", source, target],
+        timeout=_CLEAN_SECONDS,
+        env=_ENVIRONMENT,
+    )
     if done.rc != 0:
         raise InfraError(f"{source} could not be copied ({done.text.strip()[-200:]}).")
 
@@ -162,4 +211,7 @@ def _last_line(log: Path | None, begin: int) -> str:
         return "it said nothing"
     with log.open("rb") as file:
         file.seek(begin)
-        return file.read(65_536).decode(errors="replace").strip().rpartition("\n")[2][:300] or "it said nothing"
+        return (
+            file.read(65_536).decode(errors="replace").strip().rpartition("\n")[2][:300]
+            or "it said nothing"
+        )

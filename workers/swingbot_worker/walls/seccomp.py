@@ -19,7 +19,9 @@ _X32: Final = 0x40000000  # set in the numbers of x32 calls
 _ALLOW: Final = 0x7FFF0000
 _ERRNO: Final = 0x00050000
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
-_NAMESPACES: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+_NAMESPACES: Final = (
+    0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+)
 _AF_UNIX: Final = 1
 _CLONE, _SOCKET = 56, 41
 
@@ -68,7 +70,14 @@ _REFUSED: Final = {
     "mlock2": 325,
 }
 # Callers know what to do without these.
-_ABSENT: Final = {"clone3": 435, "memfd_create": 319, "memfd_secret": 447, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427}
+_ABSENT: Final = {
+    "clone3": 435,
+    "memfd_create": 319,
+    "memfd_secret": 447,
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+}
 # Room without writing: gigabytes would be gone before anybody can look. Tools write zeros instead.
 _UNSUPPORTED: Final = {"fallocate": 285}
 
@@ -83,12 +92,28 @@ def program() -> bytes:
         _line(_JUMP_AT_LEAST, _X32, 0, 1),
         _refuse(errno.ENOSYS),
     ]
-    for numbers, error in ((_REFUSED, errno.EPERM), (_ABSENT, errno.ENOSYS), (_UNSUPPORTED, errno.EOPNOTSUPP)):
+    for numbers, error in (
+        (_REFUSED, errno.EPERM),
+        (_ABSENT, errno.ENOSYS),
+        (_UNSUPPORTED, errno.EOPNOTSUPP),
+    ):
         for number in numbers.values():
             lines += [_line(_JUMP_EQUAL, number, 0, 1), _refuse(error)]
     # The low half of the first argument is all of it for both.
-    lines += [_line(_JUMP_EQUAL, _CLONE, 0, 4), _line(_LOAD, _FIRST_ARGUMENT_AT), _line(_JUMP_BITS, _NAMESPACES, 0, 1), _refuse(errno.EPERM), _allow()]
-    lines += [_line(_JUMP_EQUAL, _SOCKET, 0, 3), _line(_LOAD, _FIRST_ARGUMENT_AT), _line(_JUMP_EQUAL, _AF_UNIX, 1, 0), _refuse(errno.EAFNOSUPPORT), _allow()]
+    lines += [
+        _line(_JUMP_EQUAL, _CLONE, 0, 4),
+        _line(_LOAD, _FIRST_ARGUMENT_AT),
+        _line(_JUMP_BITS, _NAMESPACES, 0, 1),
+        _refuse(errno.EPERM),
+        _allow(),
+    ]
+    lines += [
+        _line(_JUMP_EQUAL, _SOCKET, 0, 3),
+        _line(_LOAD, _FIRST_ARGUMENT_AT),
+        _line(_JUMP_EQUAL, _AF_UNIX, 1, 0),
+        _refuse(errno.EAFNOSUPPORT),
+        _allow(),
+    ]
     return b"".join(lines)
 
 

@@ -33,7 +33,9 @@ def _patient_connect(parameters: dict[str, Any]) -> Any:
             if not told:
                 log.msg(f"swingbot: the database is away, trying on: {str(error).strip()}")
                 told = True
-            time.sleep(_PAUSE_SECONDS)  # in a thread of Buildbot's database pool, never in the reactor's
+            time.sleep(
+                _PAUSE_SECONDS
+            )  # in a thread of Buildbot's database pool, never in the reactor's
 
 
 @cache  # the same object at each reconfiguration, or Buildbot refuses to reconfigure
@@ -58,7 +60,9 @@ def config(url: str) -> dict[str, Any]:
     """The value of Buildbot's `c['db']`."""
     _retry_after_disconnect()
     return {
-        "db_url": sa.make_url(url).set(drivername="postgresql+psycopg2").render_as_string(hide_password=False),
+        "db_url": sa.make_url(url)
+        .set(drivername="postgresql+psycopg2")
+        .render_as_string(hide_password=False),
         "engine_kwargs": {"creator": creator(url), "pool_pre_ping": True},
     }
 
@@ -69,7 +73,9 @@ def _retry_after_disconnect() -> None:
         return
 
     def should_retry(self: Any, operational_error: Any) -> bool:
-        return bool(getattr(operational_error, "connection_invalidated", False)) or bool(original(self, operational_error))
+        return bool(getattr(operational_error, "connection_invalidated", False)) or bool(
+            original(self, operational_error)
+        )
 
     should_retry.of_swingbot = True  # type: ignore[attr-defined]  # so that a reconfiguration does not wrap it again
     enginestrategy.Strategy.should_retry = should_retry

@@ -38,7 +38,14 @@ class DispatchStore(Protocol):
     def mark_over(self, dispatch: int, result: Result) -> None: ...
 
 
-WORDS: Mapping[int, Result] = {SUCCESS: "success", WARNINGS: "success", SKIPPED: "success", FAILURE: "failure", RETRY: "retry", CANCELLED: "cancelled"}
+WORDS: Mapping[int, Result] = {
+    SUCCESS: "success",
+    WARNINGS: "success",
+    SKIPPED: "success",
+    FAILURE: "failure",
+    RETRY: "retry",
+    CANCELLED: "cancelled",
+}
 
 
 def result_word(results: int | None) -> Result:
@@ -113,9 +120,13 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
 
     async def _find(self, dispatch: OpenDispatch) -> tuple[int, int] | None:
         """The buildset and request that a life before a crash made of this dispatch."""
-        buildsets = await self.master.data.get(("buildsets",), filters=[Filter("external_idstring", "eq", [dispatch.external_id])])
+        buildsets = await self.master.data.get(
+            ("buildsets",), filters=[Filter("external_idstring", "eq", [dispatch.external_id])]
+        )
         for buildset in buildsets:
-            requests = await self.master.data.get(("buildrequests",), filters=[Filter("buildsetid", "eq", [buildset["bsid"]])])
+            requests = await self.master.data.get(
+                ("buildrequests",), filters=[Filter("buildsetid", "eq", [buildset["bsid"]])]
+            )
             if requests:
                 return buildset["bsid"], requests[0]["buildrequestid"]
         return None
@@ -131,7 +142,9 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
         buildset, requests = await self.master.data.updates.addBuildset(
             waited_for=False,
             scheduler="swingbot",
-            sourcestamps=[{"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}],
+            sourcestamps=[
+                {"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}
+            ],
             reason=f"swingbot {dispatch.external_id}",
             properties=properties,
             builderids=[builder],
@@ -148,16 +161,26 @@ class Dispatcher(BuildbotService):  # type: ignore[misc]  # Buildbot is not type
         builds = await self.master.data.get(("buildrequests", dispatch.bb_request, "builds"))
         last = max(builds, key=lambda build: build["buildid"], default=None)
         if last is not None and last["number"] != dispatch.bb_number:
-            await threads.deferToThread(self._store.mark_build, dispatch.id, last["builderid"], last["number"])
+            await threads.deferToThread(
+                self._store.mark_build, dispatch.id, last["builderid"], last["number"]
+            )
         if request["complete"]:
-            results = RETRY if request["results"] == CANCELLED and len(builds) >= BUILDS_PER_REQUEST else request["results"]
+            results = (
+                RETRY
+                if request["results"] == CANCELLED and len(builds) >= BUILDS_PER_REQUEST
+                else request["results"]
+            )
             await threads.deferToThread(self._store.mark_over, dispatch.id, result_word(results))
         elif dispatch.cancelled:
             await self._cancel(dispatch, "nobody wants it any more")
         elif len(builds) >= BUILDS_PER_REQUEST and last is not None and last["complete"]:
-            await self._cancel(dispatch, f"given up after {len(builds)} builds whose worker was lost")
+            await self._cancel(
+                dispatch, f"given up after {len(builds)} builds whose worker was lost"
+            )
 
     async def _cancel(self, dispatch: OpenDispatch, reason: str) -> None:
         checkpoint("dispatcher: before cancel")
-        await self.master.data.control("cancel", {"reason": reason}, ("buildrequests", dispatch.bb_request))
+        await self.master.data.control(
+            "cancel", {"reason": reason}, ("buildrequests", dispatch.bb_request)
+        )
         checkpoint("dispatcher: after cancel")

@@ -22,7 +22,9 @@ ENDING_SECONDS: Final = 20.0  # a build that never ends would keep Buildbot from
 
 
 def _give_up() -> None:
-    log.msg("swingbot: Buildbot does not come to its end; leaving all the same, what was under way is tried again")
+    log.msg(
+        "swingbot: Buildbot does not come to its end; leaving all the same, what was under way is tried again"
+    )
     os._exit(0)
 
 
@@ -34,7 +36,10 @@ class SecretFile:
         self._worker, self._file = worker, file
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SecretFile) and (self._worker, self._file) == (other._worker, other._file)
+        return isinstance(other, SecretFile) and (self._worker, self._file) == (
+            other._worker,
+            other._file,
+        )
 
     def __hash__(self) -> int:
         return hash((self._worker, self._file))
@@ -86,12 +91,22 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
     async def _let_go(self) -> None:
         for dispatcher in self.pbmanager.dispatchers.values():
             if dispatcher.port is not None:
-                await defer.maybeDeferred(dispatcher.port.stopListening)  # who comes back now would meet half a master
-        building = [build for builder in self.botmaster.builders.values() for build in builder.building]
+                await defer.maybeDeferred(
+                    dispatcher.port.stopListening
+                )  # who comes back now would meet half a master
+        building = [
+            build for builder in self.botmaster.builders.values() for build in builder.building
+        ]
         for connection in list(self.workers.connections.values()):
             connection.loseConnection()
         if building:
-            log.msg(f"swingbot: stopping; {len(building)} builds under way are tried again at the next start")
-            ended: defer.Deferred[Any] = defer.gatherResults([build.waitUntilFinished() for build in building], consumeErrors=True)
-            patience: defer.Deferred[Any] = task.deferLater(self.reactor, LETTING_GO_SECONDS, lambda: None)
+            log.msg(
+                f"swingbot: stopping; {len(building)} builds under way are tried again at the next start"
+            )
+            ended: defer.Deferred[Any] = defer.gatherResults(
+                [build.waitUntilFinished() for build in building], consumeErrors=True
+            )
+            patience: defer.Deferred[Any] = task.deferLater(
+                self.reactor, LETTING_GO_SECONDS, lambda: None
+            )
             await defer.race([ended, patience])

@@ -18,7 +18,9 @@ OPERATOR: Final = "operator"
 # A session outlives its token by so much at most: Buildbot looks at the token when one signs in, and never again.
 SESSION: Final = datetime.timedelta(hours=8)
 
-NameOfOperator = Callable[[str], "str | None"]  # token -> whose it is, None unless an operator's; may block
+NameOfOperator = Callable[
+    [str], "str | None"
+]  # token -> whose it is, None unless an operator's; may block
 
 
 class OperatorAuth(CustomAuth):  # type: ignore[misc]  # Buildbot is not typed
@@ -40,7 +42,11 @@ class RolesOfThoseSignedIn(RolesFromBase):  # type: ignore[misc]
     """Nobody but operators can sign in, so whoever has is one."""
 
     def getRolesFromUser(self, userDetails: dict[str, Any]) -> list[str]:
-        return [] if userDetails.get("anonymous", True) is True and "username" not in userDetails else [OPERATOR]
+        return (
+            []
+            if userDetails.get("anonymous", True) is True and "username" not in userDetails
+            else [OPERATOR]
+        )
 
 
 def www(port: str, *, pages: str, control: str, name_of: NameOfOperator) -> dict[str, Any]:
@@ -52,7 +58,9 @@ def www(port: str, *, pages: str, control: str, name_of: NameOfOperator) -> dict
     return {
         "port": port,
         "plugins": {"waterfall_view": {}, "console_view": {}, "grid_view": {}},
-        "authz": util.Authz(allowRules=rules, roleMatchers=[RolesOfThoseSignedIn()] if signing_in else []),
+        "authz": util.Authz(
+            allowRules=rules, roleMatchers=[RolesOfThoseSignedIn()] if signing_in else []
+        ),
         "allowed_origins": [],
         "avatar_methods": [],  # the default asks a server of strangers
         "cookie_expiration_time": SESSION,

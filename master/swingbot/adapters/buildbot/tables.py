@@ -22,6 +22,15 @@ def newest() -> str | None:
 
 def are_current(url: str) -> bool:
     """Raises sqlalchemy.exc.OperationalError for a database that does not answer."""
-    engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg2"), poolclass=sa.NullPool, connect_args={"connect_timeout": 10})
+    engine = sa.create_engine(
+        sa.make_url(url).set(drivername="postgresql+psycopg2"),
+        poolclass=sa.NullPool,
+        connect_args={"connect_timeout": 10},
+    )
     with engine.connect() as conn:
-        return MigrationContext.configure(conn, opts={"version_table_schema": "public"}).get_current_revision() == newest()
+        return (
+            MigrationContext.configure(
+                conn, opts={"version_table_schema": "public"}
+            ).get_current_revision()
+            == newest()
+        )

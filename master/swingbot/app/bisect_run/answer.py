@@ -60,7 +60,13 @@ def exit_status(answer: Facts) -> int:
     if answer["status"] == "failed":
         return 1
     if answer["status"] in ("culprit", "several"):
-        return 3 if any(verdict(c["change_pct"], answer["better"]) != "better" for c in answer["culprits"]) else 0
+        return (
+            3
+            if any(
+                verdict(c["change_pct"], answer["better"]) != "better" for c in answer["culprits"]
+            )
+            else 0
+        )
     return 0 if answer["status"] == "not_reproduced" else 4
 
 
@@ -89,7 +95,9 @@ def _through(outer: Facts, entered: Sequence[Entered]) -> tuple[list[Facts], lis
     last, merge = inside[-1], outer["commit"][:12]
     conclusion, part = last.conclusion, last.part.range
     if conclusion.kind == "not_reproduced":
-        return [outer], [f"{merge} is a merge whose branch does not show the change by itself: it is the merge that brings it about"]
+        return [outer], [
+            f"{merge} is a merge whose branch does not show the change by itself: it is the merge that brings it about"
+        ]
     if conclusion.kind == "culprit":
         inner = _culprit(part, conclusion.culprits[0])
         inner["probability"] *= outer["probability"]
@@ -99,9 +107,19 @@ def _through(outer: Facts, entered: Sequence[Entered]) -> tuple[list[Facts], lis
     members = [part.shas[i] for i in conclusion.members] or list(part.shas[1:])
     named = {c.idx: c for c in conclusion.candidates}
     index = {sha: i for i, sha in enumerate(part.shas)}
-    share = [outer["probability"] * (named[index[sha]].probability if index[sha] in named else 0.0) for sha in members]
+    share = [
+        outer["probability"] * (named[index[sha]].probability if index[sha] in named else 0.0)
+        for sha in members
+    ]
     inner_set = [
-        {**outer, "commit": sha, "subject": part.subject(sha), "probability": p, "merge": outer["commit"]} for sha, p in zip(members, share, strict=True)
+        {
+            **outer,
+            "commit": sha,
+            "subject": part.subject(sha),
+            "probability": p,
+            "merge": outer["commit"],
+        }
+        for sha, p in zip(members, share, strict=True)
     ]
     return [*inner_set, {**outer, "probability": max(0.0, outer["probability"] - sum(share))}], [
         f"it came in with the merge {merge}, in whose branch: {_in_words(conclusion.reason, part)}"
@@ -125,22 +143,39 @@ def _listed(interval: tuple[float, float] | None) -> list[float] | None:
     return list(interval) if interval else None
 
 
-def _members(status: str, culprits: Sequence[Facts], conclusion: Conclusion, whole: Range) -> list[Facts]:
+def _members(
+    status: str, culprits: Sequence[Facts], conclusion: Conclusion, whole: Range
+) -> list[Facts]:
     if status in _NAMED:
         return [{"commit": c["commit"], "subject": c["subject"]} for c in culprits]
-    return [{"commit": whole.shas[i], "subject": whole.subject(whole.shas[i])} for i in conclusion.members]
+    return [
+        {"commit": whole.shas[i], "subject": whole.subject(whole.shas[i])}
+        for i in conclusion.members
+    ]
 
 
 def _levels(found: Found, culprits: Sequence[Facts], booted: Sequence[Booted]) -> list[Facts]:
     """Mean of boot means of the ends, of each culprit and of what it was measured against."""
-    shas = [found.part.range.shas[0], *(sha for c in culprits for sha in (c["parent"], c["commit"])), found.part.range.shas[-1]]
-    means = {sha: [sum(b.values) / len(b.values) for b in booted if b.sha == sha and b.values] for sha in shas}
-    return [{"commit": sha, "boots": len(m), "mean": sum(m) / len(m) if m else None} for sha, m in means.items()]
+    shas = [
+        found.part.range.shas[0],
+        *(sha for c in culprits for sha in (c["parent"], c["commit"])),
+        found.part.range.shas[-1],
+    ]
+    means = {
+        sha: [sum(b.values) / len(b.values) for b in booted if b.sha == sha and b.values]
+        for sha in shas
+    }
+    return [
+        {"commit": sha, "boots": len(m), "mean": sum(m) / len(m) if m else None}
+        for sha, m in means.items()
+    ]
 
 
 def _candidates(found: Found) -> list[Facts]:
     """The range's commits; behind an entered merge those of its branch, which share its probability."""
-    inside: dict[str, Entered] = {e.merge: e for e in found.entered if e.conclusion.kind != "not_reproduced"}
+    inside: dict[str, Entered] = {
+        e.merge: e for e in found.entered if e.conclusion.kind != "not_reproduced"
+    }
 
     def listed(whole: Range, conclusion: Conclusion, share: float) -> list[Facts]:
         rows: list[Facts] = []
@@ -149,7 +184,15 @@ def _candidates(found: Found) -> list[Facts]:
             inner = inside.get(sha)
             below = listed(inner.part.range, inner.conclusion, p) if inner else []
             left = max(0.0, p - sum(row["probability"] for row in below))
-            rows += [*below, {"commit": sha, "subject": whole.subject(sha), "probability": left, "state": c.state}]
+            rows += [
+                *below,
+                {
+                    "commit": sha,
+                    "subject": whole.subject(sha),
+                    "probability": left,
+                    "state": c.state,
+                },
+            ]
         return rows
 
     return listed(found.part.range, found.conclusion, 1.0)
@@ -167,14 +210,25 @@ def _in_words(reason: str, whole: Range) -> str:
     parts = reason.split(" ")
     for i, word in enumerate(parts):
         digits = word.rstrip(":,;.)")
-        known = i > 0 and parts[i - 1] == "commit" and digits.isdigit() and int(digits) < len(whole.shas)
+        known = (
+            i > 0
+            and parts[i - 1] == "commit"
+            and digits.isdigit()
+            and int(digits) < len(whole.shas)
+        )
         words.append(whole.shas[int(digits)][:12] + word[len(digits) :] if known else word)
     text = " ".join(words)
-    for ours, theirs in (("good and the bad kernel are", "good and the bad commit are"), ("kernels", "commits"), ("kernel", "commit")):
+    for ours, theirs in (
+        ("good and the bad kernel are", "good and the bad commit are"),
+        ("kernels", "commits"),
+        ("kernel", "commit"),
+    ):
         text = text.replace(ours, theirs)
     return text
 
 
 def spent(booted: Sequence[Booted]) -> Counter[str]:
     """Boots by what came of them."""
-    return Counter("value" if b.values else "untestable" if b.untestable else "failed" for b in booted)
+    return Counter(
+        "value" if b.values else "untestable" if b.untestable else "failed" for b in booted
+    )

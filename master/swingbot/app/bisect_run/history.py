@@ -33,7 +33,9 @@ class Range:
         return self.shas[idx - 1]
 
 
-def make_range(good: str, bad: str, commits: Sequence[Commit], relevant: Collection[str] | None = None) -> Range:
+def make_range(
+    good: str, bad: str, commits: Sequence[Commit], relevant: Collection[str] | None = None
+) -> Range:
     """`commits` as `git log --topo-order GOOD..BAD` lists them: children before parents. `relevant`: only these can be to blame.
 
     Raises ValueError if `bad` does not descend from `good`.

@@ -17,7 +17,18 @@ from swingbot.app.bisect_run.journal import Asked, Booted, Journal
 from swingbot.app.bisect_run.lab import Lab
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.app.bisect_run.trouble import Trouble
-from swingbot.core.bisect.state import BisectionState, Conclude, Conclusion, InFlight, Measure, NoisePrior, Observation, PointState, Policy, Wait
+from swingbot.core.bisect.state import (
+    BisectionState,
+    Conclude,
+    Conclusion,
+    InFlight,
+    Measure,
+    NoisePrior,
+    Observation,
+    PointState,
+    Policy,
+    Wait,
+)
 from swingbot.core.bisect.step import step
 
 _SLACK: Final = 10.0  # a boot may take so many times the longest one so far
@@ -111,23 +122,44 @@ class Hunt:
                 self._start(part, queue.pop(0))
             if self.lab.busy:
                 self._learn(part)
-                queue = [a for a in self.journal.unanswered(part.name) if a not in self.lab.under_way]
+                queue = [
+                    a for a in self.journal.unanswered(part.name) if a not in self.lab.under_way
+                ]
 
     def _ask(self, part: Part, action: Measure) -> list[Asked]:
-        wanted = [Asked(part=part.name, sha=part.range.shas[r.idx], k=r.k, phase=action.phase) for r in action.requests]
+        wanted = [
+            Asked(part=part.name, sha=part.range.shas[r.idx], k=r.k, phase=action.phase)
+            for r in action.requests
+        ]
         self.journal.ask(wanted, action.why)
         for one in wanted:
             self.whys[one.part, one.sha, one.k] = action.why
         return wanted
 
     def _start(self, part: Part, asked: Asked) -> None:
-        self.listen(News("boot", part, asked=asked, why=self.whys.get((asked.part, asked.sha, asked.k), "asked for before the interruption")), self)
+        self.listen(
+            News(
+                "boot",
+                part,
+                asked=asked,
+                why=self.whys.get(
+                    (asked.part, asked.sha, asked.k), "asked for before the interruption"
+                ),
+            ),
+            self,
+        )
         self.lab.start(asked, self._limit(part))
 
     def _learn(self, part: Part) -> None:
         booted, warning = self.lab.next()
-        if booted.failed and not any(b.values for b in self.journal.booted) and booted.failed == "CMD printed no number":
-            raise Trouble(f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print one number a line for each run on stdout")
+        if (
+            booted.failed
+            and not any(b.values for b in self.journal.booted)
+            and booted.failed == "CMD printed no number"
+        ):
+            raise Trouble(
+                f"CMD printed no number for commit {booted.sha[:12]} (exit status 0); it must print one number a line for each run on stdout"
+            )
         self.journal.boot(booted)
         self.listen(News("told", part, booted=booted, warning=warning), self)
 
@@ -151,15 +183,43 @@ class Hunt:
         """From the journal alone."""
         index = {sha: i for i, sha in enumerate(part.range.shas)}
         mine = [b for b in self.journal.booted if b.part == part.name]
-        strange = next((sha for sha in (*(b.sha for b in mine), *(a.sha for a in self.journal.unanswered(part.name))) if sha not in index), None)
+        strange = next(
+            (
+                sha
+                for sha in (
+                    *(b.sha for b in mine),
+                    *(a.sha for a in self.journal.unanswered(part.name)),
+                )
+                if sha not in index
+            ),
+            None,
+        )
         if strange is not None:
-            raise Trouble(f"{self.journal.path} speaks of commit {strange[:12]}, which is not in the range; begin anew with --restart")
+            raise Trouble(
+                f"{self.journal.path} speaks of commit {strange[:12]}, which is not in the range; begin anew with --restart"
+            )
         untestable = {b.sha: b.untestable for b in self.journal.booted if b.untestable}
         weights = part.range.weights
         return BisectionState(
-            points=tuple(PointState(idx=i, weight=weights[i], built=True, skipped=untestable.get(sha)) for sha, i in index.items()),
-            observations=tuple(Observation(idx=index[b.sha], k=b.k, values=b.values, skip=b.failed or b.untestable, phase=b.phase, at=b.at) for b in mine),
-            in_flight=tuple(InFlight(idx=index[a.sha], k=a.k, phase=a.phase) for a in self.journal.unanswered(part.name)),
+            points=tuple(
+                PointState(idx=i, weight=weights[i], built=True, skipped=untestable.get(sha))
+                for sha, i in index.items()
+            ),
+            observations=tuple(
+                Observation(
+                    idx=index[b.sha],
+                    k=b.k,
+                    values=b.values,
+                    skip=b.failed or b.untestable,
+                    phase=b.phase,
+                    at=b.at,
+                )
+                for b in mine
+            ),
+            in_flight=tuple(
+                InFlight(idx=index[a.sha], k=a.k, phase=a.phase)
+                for a in self.journal.unanswered(part.name)
+            ),
             better=None,
             min_effect_pct=self.wanted.min_effect_pct,
             noise=self._noise(part),
@@ -173,7 +233,9 @@ class Hunt:
         for b in self.journal.booted:
             if b.values:
                 boots.setdefault(b.sha, []).append(b.values)
-        return noise.estimate(boots, (part.range.shas[0], part.range.shas[-1]), self.wanted.min_effect_pct / 100)
+        return noise.estimate(
+            boots, (part.range.shas[0], part.range.shas[-1]), self.wanted.min_effect_pct / 100
+        )
 
     def boot_seconds(self) -> float | None:
         """What a boot usually takes."""
@@ -199,7 +261,14 @@ class Hunt:
             if fork is None or fork == tip:
                 continue
             part = Part(f"{merge}:{tip[:12]}", self.read_range(fork, tip))
-            self.listen(News("part", part, why=f"{merge[:12]} is a merge: the branch that it brought in is searched now"), self)
+            self.listen(
+                News(
+                    "part",
+                    part,
+                    why=f"{merge[:12]} is a merge: the branch that it brought in is searched now",
+                ),
+                self,
+            )
             conclusion = self._bisect(part)
             found.append(Entered(merge, part, conclusion))
             if conclusion.kind == "culprit":
@@ -211,5 +280,7 @@ class Hunt:
 
     def read_range(self, good: str, bad: str) -> Range:
         """The range as git has it. Raises Trouble."""
-        relevant = self.repository.touching(good, bad, self.wanted.paths) if self.wanted.paths else None
+        relevant = (
+            self.repository.touching(good, bad, self.wanted.paths) if self.wanted.paths else None
+        )
         return make_range(good, bad, self.repository.log(good, bad), relevant)

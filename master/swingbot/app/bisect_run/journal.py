@@ -62,19 +62,32 @@ class Journal:
 
     def ask(self, wanted: list[Asked], why: str) -> None:
         first = wanted[0]
-        self._append({"ask": [[w.sha, w.k] for w in wanted], "part": first.part, "phase": first.phase, "why": why})
+        self._append(
+            {
+                "ask": [[w.sha, w.k] for w in wanted],
+                "part": first.part,
+                "phase": first.phase,
+                "why": why,
+            }
+        )
         self.asked += wanted
 
     def boot(self, boot: Booted) -> None:
         facts = asdict(boot)
-        self._append({"boot": facts.pop("sha"), **{k: v for k, v in facts.items() if v is not None}})
+        self._append(
+            {"boot": facts.pop("sha"), **{k: v for k, v in facts.items() if v is not None}}
+        )
         self.booted.append(boot)
 
     def unanswered(self, part: str) -> list[Asked]:
         """Asked for in this part and not booted, in the order of asking; boots of commits that proved untestable are off."""
         done = {(b.part, b.sha, b.k) for b in self.booted}
         off = {b.sha for b in self.booted if b.untestable}
-        return [a for a in self.asked if a.part == part and (part, a.sha, a.k) not in done and a.sha not in off]
+        return [
+            a
+            for a in self.asked
+            if a.part == part and (part, a.sha, a.k) not in done and a.sha not in off
+        ]
 
     def unanswered_anywhere(self) -> bool:
         return any(self.unanswered(part) for part in {a.part for a in self.asked})
@@ -85,16 +98,22 @@ class Journal:
             self.file = -1
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        data = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "backslashreplace")
+        data = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode(
+            "utf-8", "backslashreplace"
+        )
         try:
             while data:
                 data = data[os.write(self.file, data) :]
             os.fsync(self.file)
         except OSError as error:
-            raise Trouble(f"the journal {self.path} cannot be written ({error.strerror}); make room and start the same command again") from None
+            raise Trouble(
+                f"the journal {self.path} cannot be written ({error.strerror}); make room and start the same command again"
+            ) from None
 
 
-def open_journal(path: Path, begin: dict[str, Any], *, restart: bool, loose: frozenset[str]) -> Journal:
+def open_journal(
+    path: Path, begin: dict[str, Any], *, restart: bool, loose: frozenset[str]
+) -> Journal:
     """Begin the journal, or go on with it if it is of the same bisection. Keys in `loose` may differ from the last call.
 
     Raises Misuse for another bisection's journal and for one in use, Trouble for a damaged or unwritable one.
@@ -103,7 +122,9 @@ def open_journal(path: Path, begin: dict[str, Any], *, restart: bool, loose: fro
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise Trouble(f"the journal {path} cannot be opened ({error.strerror}); give another place with --state DIR") from None
+        raise Trouble(
+            f"the journal {path} cannot be opened ({error.strerror}); give another place with --state DIR"
+        ) from None
     journal = Journal(path=path, begin=begin, file=handle)
     try:
         _lock(handle, path)
@@ -125,7 +146,9 @@ def _begin(journal: Journal) -> None:
         os.ftruncate(journal.file, 0)
         os.write(journal.file, _HEAD.encode())
     except OSError as error:
-        raise Trouble(f"the journal {journal.path} cannot be written ({error.strerror}); give another place with --state DIR") from None
+        raise Trouble(
+            f"the journal {journal.path} cannot be written ({error.strerror}); give another place with --state DIR"
+        ) from None
     journal._append({"begin": {"format": FORMAT, **journal.begin}})
     directory = os.open(journal.path.parent, os.O_RDONLY)
     try:
@@ -138,7 +161,9 @@ def _lock(handle: int, path: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise Misuse(f"another `swingbot bisect run` is at work on {path}; wait for it, or give this one a place of its own with --state DIR") from None
+        raise Misuse(
+            f"another `swingbot bisect run` is at work on {path}; wait for it, or give this one a place of its own with --state DIR"
+        ) from None
 
 
 def _whole_lines(handle: int) -> list[str]:
@@ -164,13 +189,20 @@ def _load(journal: Journal, lines: list[str], begin: dict[str, Any], loose: froz
                 journal.begin = record["begin"]
             elif "ask" in record:
                 phase = _phase(record["phase"])
-                journal.asked += [Asked(part=str(record["part"]), sha=str(sha), k=int(k), phase=phase) for sha, k in record["ask"]]
+                journal.asked += [
+                    Asked(part=str(record["part"]), sha=str(sha), k=int(k), phase=phase)
+                    for sha, k in record["ask"]
+                ]
             else:
                 journal.booted.append(_booted(record))
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Trouble(f"{journal.path}, line {number} is damaged; mend it, or begin anew with --restart") from None
+            raise Trouble(
+                f"{journal.path}, line {number} is damaged; mend it, or begin anew with --restart"
+            ) from None
     if "cmd" not in journal.begin or '"begin"' not in "".join(lines[:2]):
-        raise Trouble(f"{journal.path} does not begin as a journal of `swingbot bisect run` does; begin anew with --restart")
+        raise Trouble(
+            f"{journal.path} does not begin as a journal of `swingbot bisect run` does; begin anew with --restart"
+        )
 
 
 def _booted(record: Mapping[str, Any]) -> Booted:
@@ -196,9 +228,13 @@ def _phase(text: str) -> Phase:
     return cast(Phase, text)
 
 
-def _same(path: Path, old: Mapping[str, Any], new: Mapping[str, Any], loose: frozenset[str]) -> None:
+def _same(
+    path: Path, old: Mapping[str, Any], new: Mapping[str, Any], loose: frozenset[str]
+) -> None:
     if old.get("format") != FORMAT:
-        raise Misuse(f"{path} was written by another version of swingbot; begin anew with --restart")
+        raise Misuse(
+            f"{path} was written by another version of swingbot; begin anew with --restart"
+        )
     for key, value in new.items():
         if key not in loose and old.get(key) != value:
             raise Misuse(

@@ -74,7 +74,11 @@ class Lab:
             self.repository.check_out(tree, asked.sha)
         stem = self.state / "boots" / f"{asked.sha[:12]}-{asked.k}"
         out, err = stem.with_suffix(".out"), stem.with_suffix(".err")
-        env = clean_environment() | {"SWINGBOT_COMMIT": asked.sha, "SWINGBOT_BOOT": str(asked.k), process.MARK: str(self.state)}
+        env = clean_environment() | {
+            "SWINGBOT_COMMIT": asked.sha,
+            "SWINGBOT_BOOT": str(asked.k),
+            process.MARK: str(self.state),
+        }
         began = time.monotonic()
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -110,12 +114,20 @@ class Lab:
         self._ended.put(slot)
 
     def _patience(self) -> float:
-        left = [boot.began + boot.limit - time.monotonic() for boot in self._under_way.values() if boot.limit is not None and not boot.timed_out]
+        left = [
+            boot.began + boot.limit - time.monotonic()
+            for boot in self._under_way.values()
+            if boot.limit is not None and not boot.timed_out
+        ]
         return max(0.0, min([_LOOK_SECONDS, *left]))
 
     def _watch(self) -> None:
         for boot in self._under_way.values():
-            if boot.limit is not None and not boot.timed_out and time.monotonic() - boot.began >= boot.limit:
+            if (
+                boot.limit is not None
+                and not boot.timed_out
+                and time.monotonic() - boot.began >= boot.limit
+            ):
                 boot.timed_out = True
                 process.end(boot.child)
             if max(_size(boot.out), _size(boot.err)) > _MOST_OUTPUT:
@@ -123,7 +135,9 @@ class Lab:
                 boot.child.wait()
                 for path in (boot.out, boot.err):
                     os.truncate(path, min(_size(path), _KEPT_OUTPUT))
-                raise Trouble(f"CMD printed more than {_MOST_OUTPUT >> 20} MB for commit {boot.asked.sha[:12]}; print one number for each run")
+                raise Trouble(
+                    f"CMD printed more than {_MOST_OUTPUT >> 20} MB for commit {boot.asked.sha[:12]}; print one number for each run"
+                )
 
     def _told(self, boot: _Boot) -> tuple[Booted, str | None]:
         seconds = time.monotonic() - boot.began
@@ -131,9 +145,13 @@ class Lab:
             told = values.Told(failed=f"CMD did not end within {boot.limit:g} s")
         else:
             try:
-                told = values.read(boot.child.returncode, _text(boot.out), _text(boot.err), self.command.pattern)
+                told = values.read(
+                    boot.child.returncode, _text(boot.out), _text(boot.err), self.command.pattern
+                )
             except Trouble as trouble:
-                raise Trouble(f"commit {boot.asked.sha[:12]}: {trouble} (its output: {boot.out.with_suffix('')}.out, .err)") from None
+                raise Trouble(
+                    f"commit {boot.asked.sha[:12]}: {trouble} (its output: {boot.out.with_suffix('')}.out, .err)"
+                ) from None
         asked = boot.asked
         booted = Booted(
             part=asked.part,
@@ -150,7 +168,12 @@ class Lab:
 
     def _no_start(self, error: OSError, asked: Asked) -> str:
         name = self.command.argv[0]
-        if self.command.checkout and not os.path.isabs(name) and "/" in name and isinstance(error, FileNotFoundError):
+        if (
+            self.command.checkout
+            and not os.path.isabs(name)
+            and "/" in name
+            and isinstance(error, FileNotFoundError)
+        ):
             return f"commit {asked.sha[:12]} holds no {name}; with --checkout CMD starts in the checked-out commit: give an absolute path"
         return f"{name} cannot be started: {error.strerror}"
 

@@ -22,9 +22,13 @@ from swingbot.core.stats.moments import mean
 
 USUAL: Final = 0.02  # a benchmark on a machine in use
 _LN_SD: Final = 1.2
-_CERTAINTY: Final = 0.75  # +-100 %: the boots that made the estimate are counted again by the engine
+_CERTAINTY: Final = (
+    0.75  # +-100 %: the boots that made the estimate are counted again by the engine
+)
 _FLOOR: Final = 1e-4  # of the level; nothing is held to repeat better
-_COARSE: Final = 0.03  # rounding is believed to hide no more; small counts are rather counts than rounded
+_COARSE: Final = (
+    0.03  # rounding is believed to hide no more; small counts are rather counts than rounded
+)
 _LAYOUT: Final = 0.002  # by which commits that change nothing differ; never more than a fifth of the smallest effect looked for
 
 Boots = Mapping[str, Sequence[Sequence[float]]]  # commit -> boots -> values of its runs
@@ -42,13 +46,19 @@ class Spread:
         low, high = math.log(_FLOOR), math.log(10.0)
         for _ in range(60):
             ln = (low + high) / 2
-            slope = -self.df + self.squares * math.exp(-2 * ln) - (ln - math.log(centre)) / _LN_SD**2
+            slope = (
+                -self.df + self.squares * math.exp(-2 * ln) - (ln - math.log(centre)) / _LN_SD**2
+            )
             low, high = (ln, high) if slope > 0 else (low, ln)
         return math.exp(low)
 
     def careful(self) -> float:
         """One standard deviation of ln s above the mode: a few boots that lie close by chance must not make all others look like steps."""
-        return self.mode() * math.exp(1.0 / math.sqrt(2.0 * self.df + 1.0 / _LN_SD**2)) if self.df else self.mode()
+        return (
+            self.mode() * math.exp(1.0 / math.sqrt(2.0 * self.df + 1.0 / _LN_SD**2))
+            if self.df
+            else self.mode()
+        )
 
 
 def estimate(boots: Boots, ends: tuple[str, str], min_effect: float) -> NoisePrior:
@@ -57,12 +67,19 @@ def estimate(boots: Boots, ends: tuple[str, str], min_effect: float) -> NoisePri
     scaled, floor = _scaled(boots, ends)
     within, between, runs = _within(scaled), _between(scaled), _usual_runs(scaled)
     boot_mean = max(between.careful(), floor)
-    if not within.df:  # one run a boot: which of the two it is cannot be told, and makes no difference
+    if (
+        not within.df
+    ):  # one run a boot: which of the two it is cannot be told, and makes no difference
         share = boot_mean / math.sqrt(2.0)
         return NoisePrior(sd_run=share, sd_boot=share, sd_layout=layout, certainty=_CERTAINTY)
     run = max(within.mode(), floor)
     left = boot_mean**2 - run**2 / runs if between.df else run**2 / 4
-    return NoisePrior(sd_run=run, sd_boot=math.sqrt(max(left, run**2 / 25)), sd_layout=layout, certainty=_CERTAINTY)
+    return NoisePrior(
+        sd_run=run,
+        sd_boot=math.sqrt(max(left, run**2 / 25)),
+        sd_layout=layout,
+        certainty=_CERTAINTY,
+    )
 
 
 def known(pct: float, min_effect: float) -> NoisePrior:
@@ -78,9 +95,20 @@ def _scaled(boots: Boots, ends: tuple[str, str]) -> tuple[Boots, float]:
         return {}, _FLOOR
     if all(v > 0 for v in values):
         level = sorted(values)[len(values) // 2]
-        return {sha: [[math.log(v) for v in boot] for boot in of] for sha, of in boots.items()}, _floor(values, level)
-    level = max((abs(mean([mean(b) for b in boots[end]])) for end in ends if boots.get(end)), default=0.0) or max(abs(v) for v in values) or 1.0
-    return {sha: [[v / level for v in boot] for boot in of] for sha, of in boots.items()}, _floor(values, level)
+        return {
+            sha: [[math.log(v) for v in boot] for boot in of] for sha, of in boots.items()
+        }, _floor(values, level)
+    level = (
+        max(
+            (abs(mean([mean(b) for b in boots[end]])) for end in ends if boots.get(end)),
+            default=0.0,
+        )
+        or max(abs(v) for v in values)
+        or 1.0
+    )
+    return {sha: [[v / level for v in boot] for boot in of] for sha, of in boots.items()}, _floor(
+        values, level
+    )
 
 
 def _floor(values: Sequence[float], level: float) -> float:

@@ -21,7 +21,9 @@ def boots_left(belief: Belief, noise: NoisePrior, policy: Policy) -> float:
     best = min(shares[0] / total if shares else 0.0, 0.999999)
     missing = max(0.0, _logit(policy.confidence) - max(0.0, _logit(best)))
     search = open_bits / capacity(d) + missing / (d * d / 2) if best < policy.confidence else 0.0
-    ends = max(0, 2 * policy.boots_per_end - sum(p.boots for p in (belief.points[0], belief.points[-1])))
+    ends = max(
+        0, 2 * policy.boots_per_end - sum(p.boots for p in (belief.points[0], belief.points[-1]))
+    )
     spent = sum(p.boots + p.failed for p in belief.points)
     return min(_SLACK * search + ends, max(0, policy.max_boots - spent)) + 2 * policy.confirm_boots
 
@@ -35,7 +37,9 @@ def _distance(belief: Belief, noise: NoisePrior) -> float:
     """Step in spreads of a boot with one run; of 2.5 spreads as long as nothing is known."""
     if belief.change_pct is None:
         return 2.5
-    return abs(math.log1p(max(belief.change_pct, -99.0) / 100)) / math.hypot(noise.sd_run, noise.sd_boot)
+    return abs(math.log1p(max(belief.change_pct, -99.0) / 100)) / math.hypot(
+        noise.sd_run, noise.sd_boot
+    )
 
 
 def _logit(p: float) -> float:

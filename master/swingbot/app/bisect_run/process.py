@@ -19,7 +19,9 @@ MARK: Final = "SWINGBOT_BISECT_RUN"  # in CMD's environment: the state directory
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, out: Path, err: Path) -> subprocess.Popen[bytes]:
+def start(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, out: Path, err: Path
+) -> subprocess.Popen[bytes]:
     """Start CMD; it gets SIGKILL when we die, even by SIGKILL. A script without `#!` is given to sh, as a shell would. Raises OSError."""
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -30,7 +32,14 @@ def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, out:
     def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
         with out.open("wb") as to_out, err.open("wb") as to_err:
             return subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=to_out, stderr=to_err, env=dict(env), cwd=cwd, start_new_session=True, preexec_fn=tie_to_us
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=to_out,
+                stderr=to_err,
+                env=dict(env),
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=tie_to_us,
             )
 
     try:

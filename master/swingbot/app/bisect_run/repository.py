@@ -12,7 +12,16 @@ from swingbot.adapters import process
 from swingbot.app.bisect_run.history import Commit
 from swingbot.app.bisect_run.trouble import Misuse, Trouble
 
-_CONFIG: Final = ("-c", "log.showSignature=false", "-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false", "-c", "i18n.logOutputEncoding=UTF-8")
+_CONFIG: Final = (
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "advice.detachedHead=false",
+    "-c",
+    "i18n.logOutputEncoding=UTF-8",
+)
 _QUERY_SECONDS: Final = 600.0
 _CHECKOUT_SECONDS: Final = 3600.0
 
@@ -22,7 +31,15 @@ def clean_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in _TIES}
 
 
-_TIES: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
+_TIES: Final = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+)
 
 
 class Repository:
@@ -34,15 +51,23 @@ class Repository:
         self.path = path
         done = self._run("rev-parse", "--git-common-dir")
         if done.rc != 0:
-            raise Misuse(f"{path} is not a git repository ({_last_line(done.err)}); run in one, or give --repo DIR")
+            raise Misuse(
+                f"{path} is not a git repository ({_last_line(done.err)}); run in one, or give --repo DIR"
+            )
         self.git_dir = (path / done.out.strip()).resolve()
 
     def resolve(self, ref: str) -> str:
         """A branch, tag, commit or unique prefix as a full commit id."""
-        done = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        done = self._run(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
+        )
         if done.rc == 0:
             return done.out.strip()
-        why = "is the beginning of more than one commit; give more digits" if "ambiguous" in self._run("rev-parse", ref, "--").err else "is no commit here"
+        why = (
+            "is the beginning of more than one commit; give more digits"
+            if "ambiguous" in self._run("rev-parse", ref, "--").err
+            else "is no commit here"
+        )
         raise Misuse(f"{ref!r} {why} ({self.path}); a branch, a tag or a commit id is wanted")
 
     def is_ancestor(self, old: str, new: str) -> bool:
@@ -54,13 +79,28 @@ class Repository:
 
     def log(self, good: str, bad: str) -> list[Commit]:
         """All commits of bad that good does not hold, children before parents."""
-        fields = self._git("log", "-z", "--topo-order", "--format=%H%x00%P%x00%s", f"{good}..{bad}", "--").split("\0")
-        return [Commit(sha, tuple(parents.split()), subject) for sha, parents, subject in zip(fields[::3], fields[1::3], fields[2::3], strict=False)]
+        fields = self._git(
+            "log", "-z", "--topo-order", "--format=%H%x00%P%x00%s", f"{good}..{bad}", "--"
+        ).split("\0")
+        return [
+            Commit(sha, tuple(parents.split()), subject)
+            for sha, parents, subject in zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+        ]
 
     def touching(self, good: str, bad: str, paths: Sequence[str]) -> set[str]:
         """Commits of the range, merges left out, that change one of `paths` (patterns as git takes them)."""
         specs = [f":(top,glob){p}" if not p.startswith(":") else p for p in paths]
-        return set(self._git("log", "--no-merges", "--full-history", "--format=%H", f"{good}..{bad}", "--", *specs).split())
+        return set(
+            self._git(
+                "log",
+                "--no-merges",
+                "--full-history",
+                "--format=%H",
+                f"{good}..{bad}",
+                "--",
+                *specs,
+            ).split()
+        )
 
     def show(self, sha: str) -> str:
         """Author, date and message, as `git bisect` prints them under its answer."""
@@ -68,11 +108,22 @@ class Repository:
 
     def check_out(self, tree: Path, sha: str) -> None:
         """Make `tree` a work tree of ours that holds `sha`. Files that CMD made there and git does not know are left, as `git bisect` does."""
-        if (tree / ".git").is_file() and self._at(tree, "checkout", "--quiet", "--force", "--detach", sha).rc == 0:
+        if (tree / ".git").is_file() and self._at(
+            tree, "checkout", "--quiet", "--force", "--detach", sha
+        ).rc == 0:
             return
         self.remove(tree)
         tree.parent.mkdir(parents=True, exist_ok=True)
-        done = self._run("worktree", "add", "--quiet", "--force", "--detach", str(tree), sha, timeout=_CHECKOUT_SECONDS)
+        done = self._run(
+            "worktree",
+            "add",
+            "--quiet",
+            "--force",
+            "--detach",
+            str(tree),
+            sha,
+            timeout=_CHECKOUT_SECONDS,
+        )
         if done.rc != 0:
             raise Trouble(f"commit {sha[:12]} cannot be checked out: {_last_line(done.err)}")
 
@@ -91,14 +142,26 @@ class Repository:
     def _run(self, *words: str, timeout: float = _QUERY_SECONDS) -> process.Completed:
         return self._at(self.path, *words, timeout=timeout)
 
-    def _at(self, where: Path, *words: str, timeout: float = _CHECKOUT_SECONDS) -> process.Completed:
-        environment = clean_environment() | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    def _at(
+        self, where: Path, *words: str, timeout: float = _CHECKOUT_SECONDS
+    ) -> process.Completed:
+        environment = clean_environment() | {
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+            "GIT_OPTIONAL_LOCKS": "0",
+        }
         try:
-            return process.run(["git", "-C", str(where), *_CONFIG, *words], timeout=timeout, env=environment)
+            return process.run(
+                ["git", "-C", str(where), *_CONFIG, *words], timeout=timeout, env=environment
+            )
         except FileNotFoundError:
             raise Trouble("git is not installed, or not in PATH") from None
 
 
 def _last_line(text: str) -> str:
-    lines = [line.removeprefix("fatal: ").removeprefix("error: ") for line in text.splitlines() if line.strip() and not line.startswith("hint:")]
+    lines = [
+        line.removeprefix("fatal: ").removeprefix("error: ")
+        for line in text.splitlines()
+        if line.strip() and not line.startswith("hint:")
+    ]
     return lines[-1] if lines else ""

@@ -26,7 +26,15 @@ from swingbot.app.bisect_run.trouble import Misuse, Trouble
 from swingbot.app.commands.context import say_json
 from swingbot.core.bisect.state import Policy
 
-_STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")  # what makes old boots worthless if it differs
+_STRICT: Final = (
+    "format",
+    "good",
+    "bad",
+    "cmd",
+    "checkout",
+    "pattern",
+    "paths",
+)  # what makes old boots worthless if it differs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +98,29 @@ def _bisect(it: Call) -> int:
     repository = Repository(it.repo)
     good, bad = _ends(repository, it.range_, say)
     whole = _range(repository, good, bad, it.paths)
-    place = (it.state or repository.git_dir / "swingbot" / f"bisect-{good[:12]}-{bad[:12]}").resolve()
-    journal = open_journal(place / "log", _begin(it, good, bad), restart=it.restart, loose=frozenset(_begin(it, good, bad)) - set(_STRICT))
+    place = (
+        it.state or repository.git_dir / "swingbot" / f"bisect-{good[:12]}-{bad[:12]}"
+    ).resolve()
+    journal = open_journal(
+        place / "log",
+        _begin(it, good, bad),
+        restart=it.restart,
+        loose=frozenset(_begin(it, good, bad)) - set(_STRICT),
+    )
     try:
         if journal.unanswered_anywhere() and (ended := process.end_leftovers(place)):
             say(f"ended {ended} processes that an interrupted call had left behind")
         if journal.booted:
             say(f"going on after {len(journal.booted)} boots ({journal.path})")
-        lab = Lab(repository, place, Command(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs), _zero(journal))
-        hunt = Hunt(journal, lab, repository, _wanted(it), words.teller(say) if not it.quiet else _silent)
+        lab = Lab(
+            repository,
+            place,
+            Command(argv=it.command, checkout=it.checkout, pattern=pattern, jobs=it.jobs),
+            _zero(journal),
+        )
+        hunt = Hunt(
+            journal, lab, repository, _wanted(it), words.teller(say) if not it.quiet else _silent
+        )
         found = hunt.run(whole)
         lab.take_down()
         return _print(it, repository, found, journal)
@@ -117,7 +139,11 @@ def _check(it: Call) -> re.Pattern[str] | None:
     name = it.command[0]
     relative = "/" in name and not os.path.isabs(name)
     if not (it.checkout and relative) and shutil.which(name) is None:
-        why = "is not executable (chmod +x, or start it as `sh FILE`)" if Path(name).is_file() else "is not found"
+        why = (
+            "is not executable (chmod +x, or start it as `sh FILE`)"
+            if Path(name).is_file()
+            else "is not found"
+        )
         raise Misuse(f"CMD {name!r} {why}")
     try:
         return re.compile(it.pattern) if it.pattern is not None else None
@@ -132,14 +158,22 @@ def _ends(repository: Repository, text: str, say: Callable[[str], None]) -> tupl
         raise Misuse(f"{text!r}: write the range as GOOD..BAD")
     good, bad = repository.resolve(good_ref), repository.resolve(bad_ref or "HEAD")
     if good == bad:
-        raise Misuse(f"{good_ref} and {bad_ref or 'HEAD'} are the same commit, {good[:12]}; there is nothing between them")
+        raise Misuse(
+            f"{good_ref} and {bad_ref or 'HEAD'} are the same commit, {good[:12]}; there is nothing between them"
+        )
     if repository.is_ancestor(good, bad):
         return good, bad
     if repository.is_ancestor(bad, good):
-        say(f"{bad_ref} is older than {good_ref}: bisecting {bad_ref}..{good_ref}; the change is said from the older to the newer one")
+        say(
+            f"{bad_ref} is older than {good_ref}: bisecting {bad_ref}..{good_ref}; the change is said from the older to the newer one"
+        )
         return bad, good
     base = repository.merge_base(good, bad)
-    hint = f"bisect {base[:12]}..{bad_ref}, from where they part, or {base[:12]}..{good_ref}" if base else "they have no commit in common"
+    hint = (
+        f"bisect {base[:12]}..{bad_ref}, from where they part, or {base[:12]}..{good_ref}"
+        if base
+        else "they have no commit in common"
+    )
     raise Misuse(f"{good_ref} is not an ancestor of {bad_ref or 'HEAD'}; {hint}")
 
 
@@ -184,7 +218,9 @@ def _wanted(it: Call) -> Wanted:
 
 
 def _print(it: Call, repository: Repository, found: Found, journal: Journal) -> int:
-    facts = answer.facts(found, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path))
+    facts = answer.facts(
+        found, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
+    )
     if it.json_:
         say_json(facts)
     else:

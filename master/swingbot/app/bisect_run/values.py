@@ -34,8 +34,12 @@ def read(status: int, out: str, err: str, pattern: re.Pattern[str] | None) -> To
     if status < 0:
         raise Trouble(f"CMD was ended by {_signal_name(-status)}{_last(err)}")
     if status >= 128 or status in _STOP:
-        meaning = {126: " (not executable)", 127: " (command not found)"}.get(status, f" ({_signal_name(status - 128)})" if 128 < status <= 192 else "")
-        raise Trouble(f"CMD exited with status {status}{meaning}, which says that CMD itself is at fault{_last(err)}")
+        meaning = {126: " (not executable)", 127: " (command not found)"}.get(
+            status, f" ({_signal_name(status - 128)})" if 128 < status <= 192 else ""
+        )
+        raise Trouble(
+            f"CMD exited with status {status}{meaning}, which says that CMD itself is at fault{_last(err)}"
+        )
     if status != 0:
         return Told(failed=f"CMD exited with status {status}{_last(err)}")
     return _numbers(out, pattern)
@@ -58,8 +62,14 @@ def _numbers(out: str, pattern: re.Pattern[str] | None) -> Told:
         value = _number(text, line)
         (found if math.isfinite(value) else odd).append(value)
         if len(found) > MOST_VALUES:
-            raise Trouble(f"CMD printed more than {MOST_VALUES} numbers in one boot; print one number for each run, not for each request")
-    warning = f"{len(odd)} of {len(odd) + len(found)} values are not finite ({odd[0]}) and tell nothing" if odd else None
+            raise Trouble(
+                f"CMD printed more than {MOST_VALUES} numbers in one boot; print one number for each run, not for each request"
+            )
+    warning = (
+        f"{len(odd)} of {len(odd) + len(found)} values are not finite ({odd[0]}) and tell nothing"
+        if odd
+        else None
+    )
     if not found:
         return Told(failed=warning or "CMD printed no number", warning=warning)
     return Told(values=tuple(found), warning=warning)

@@ -24,9 +24,14 @@ def teller(write: Callable[[str], None]) -> Callable[[News, Hunt], None]:
             write(news.why)
         elif news.asked is not None:
             part, sha = news.part, news.asked.sha
-            write(f"boot {len(hunt.journal.booted) + 1 + len(hunt.lab.under_way)}: {sha[:12]} {_place(part, sha)} {part.range.subject(sha)[:50]}")
+            write(
+                f"boot {len(hunt.journal.booted) + 1 + len(hunt.lab.under_way)}: {sha[:12]} {_place(part, sha)} {part.range.subject(sha)[:50]}"
+            )
         elif news.booted is not None:
-            write(f"  {_told(news.booted)}" + (f" ({news.warning})" if news.warning and news.booted.values else ""))
+            write(
+                f"  {_told(news.booted)}"
+                + (f" ({news.warning})" if news.warning and news.booted.values else "")
+            )
             write(f"  {_belief(news.part, hunt)}")
 
     return tell
@@ -41,7 +46,9 @@ def _told(boot: Booted) -> str:
     took = f"in {boot.seconds:.3g} s" if boot.seconds < 60 else f"in {seconds(boot.seconds)}"
     if not boot.values:
         return f"tells nothing: {boot.untestable or boot.failed}, {took}"
-    shown = " ".join(number(v) for v in boot.values[:6]) + (f" ... {len(boot.values)} runs" if len(boot.values) > 6 else "")
+    shown = " ".join(number(v) for v in boot.values[:6]) + (
+        f" ... {len(boot.values)} runs" if len(boot.values) > 6 else ""
+    )
     mean = f", mean {number(sum(boot.values) / len(boot.values))}" if len(boot.values) > 1 else ""
     return f"{shown}{mean}, {took}"
 
@@ -52,7 +59,11 @@ def _belief(part: Part, hunt: Hunt) -> str:
     if known.change_pct is None:
         return "both ends first"
     best = sorted(known.candidates, key=lambda c: -c.probability)[:_SHOWN]
-    bars = "  ".join(f"{part.range.shas[c.idx][:8]} {bar(c.probability)} {100 * c.probability:.3g} %" for c in best if c.probability >= 0.005)
+    bars = "  ".join(
+        f"{part.range.shas[c.idx][:8]} {bar(c.probability)} {100 * c.probability:.3g} %"
+        for c in best
+        if c.probability >= 0.005
+    )
     left = max(1.0, boots_left(known, state.noise, policy))
     each = hunt.boot_seconds() or 0.0
     eta = f"about {left:.0f} boots, {seconds(left * each / hunt.lab.command.jobs)} left"
@@ -65,7 +76,9 @@ def bar(share: float) -> str:
     return "#" * full + "." * (_BAR // 2 - full)
 
 
-def answer(facts: Facts, shown: str, command: Sequence[str], booted: Sequence[Booted], *, checkout: bool) -> str:
+def answer(
+    facts: Facts, shown: str, command: Sequence[str], booted: Sequence[Booted], *, checkout: bool
+) -> str:
     """The answer; its first line is that of `git bisect`. `shown` is what git shows of the culprit."""
     lines = [_headline(facts)]
     if facts["status"] == "culprit":
@@ -95,7 +108,11 @@ def _headline(facts: Facts) -> str:
 
 def _list(facts: Facts) -> list[str]:
     p = {c["commit"]: c["probability"] for c in (*facts["candidates"], *facts["culprits"])}
-    change = {c["commit"]: c["change_pct"] for c in facts["culprits"]} if facts["status"] == "several" else {}
+    change = (
+        {c["commit"]: c["change_pct"] for c in facts["culprits"]}
+        if facts["status"] == "several"
+        else {}
+    )
     rows = []
     for member in facts["members"]:
         sha = member["commit"]
@@ -115,7 +132,11 @@ def _evidence(facts: Facts, booted: Sequence[Booted]) -> list[str]:
     lines.append(f"why          {facts['reason']}")
     counts = spent(booted)
     lost = ", ".join(f"{n} {what}" for what, n in counts.items() if what != "value")
-    lines.append(f"cost         {facts['boots']} boots of {facts['builds']} commits" + (f" ({lost})" if lost else "") + f", {seconds(facts['seconds'])}")
+    lines.append(
+        f"cost         {facts['boots']} boots of {facts['builds']} commits"
+        + (f" ({lost})" if lost else "")
+        + f", {seconds(facts['seconds'])}"
+    )
     lines.append(f"journal      {facts['journal']}")
     return lines
 

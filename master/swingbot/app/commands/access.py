@@ -31,13 +31,25 @@ def token() -> None:
 
 @token.command()
 @click.argument("who", metavar="NAME")
-@click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What the token is good for.")
-@click.option("--for", "life", metavar="TIME", help="How long it is good, such as 12h, 90d or 52w; default: until it is revoked.")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    required=True,
+    help="What the token is good for.",
+)
+@click.option(
+    "--for",
+    "life",
+    metavar="TIME",
+    help="How long it is good, such as 12h, 90d or 52w; default: until it is revoked.",
+)
 @click.option("--note", help="What it is for, such as 'nightly script on ci3'.")
 @as_json
 @pass_session
 @guarded
-def create(session: Session, who: str, role: str, life: str | None, note: str | None, json_: bool) -> None:
+def create(
+    session: Session, who: str, role: str, life: str | None, note: str | None, json_: bool
+) -> None:
     """Make a token and print it, once: only its SHA-256 is kept.
 
     \b
@@ -50,12 +62,23 @@ def create(session: Session, who: str, role: str, life: str | None, note: str | 
         raise RequestError(str(error)) from None
     made = tokens.PREFIX + secrets.token_urlsafe(tokens.RANDOM_BYTES)
     with session.engine.begin() as conn:
-        number = access.create(conn, who=name, role=Role(role), digest=tokens.digest(made), life=lasting, note=note, by=whoami())
+        number = access.create(
+            conn,
+            who=name,
+            role=Role(role),
+            digest=tokens.digest(made),
+            life=lasting,
+            note=note,
+            by=whoami(),
+        )
     if json_:
         say_json({"id": number, "who": name, "role": role, "token": made})
         return
     click.echo(made)
-    click.echo(f"token {number} of {name} {PURPOSES[Role(role)]}; it is not shown again. Sign in with it at {session.settings.web_url}/login", err=True)
+    click.echo(
+        f"token {number} of {name} {PURPOSES[Role(role)]}; it is not shown again. Sign in with it at {session.settings.web_url}/login",
+        err=True,
+    )
 
 
 @token.command("list")
@@ -76,8 +99,23 @@ def list_(session: Session, all_: bool, json_: bool) -> None:
         say_json(rows)
         return
     heads = ("ID", "WHO", "ROLE", "MADE", "BY", "EXPIRES", "LAST USED", "REVOKED", "NOTE")
-    cells = ("id", "who", "role", "made_at", "made_by", "expires_at", "used_at", "revoked_at", "note")
-    click.echo(text.table([tuple(row[cell] if row[cell] is not None else "" for cell in cells) for row in rows], heads))
+    cells = (
+        "id",
+        "who",
+        "role",
+        "made_at",
+        "made_by",
+        "expires_at",
+        "used_at",
+        "revoked_at",
+        "note",
+    )
+    click.echo(
+        text.table(
+            [tuple(row[cell] if row[cell] is not None else "" for cell in cells) for row in rows],
+            heads,
+        )
+    )
 
 
 @token.command()
@@ -100,7 +138,9 @@ def revoke(session: Session, number: int) -> None:
 
 
 @token.command()
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many."
+)
 @as_json
 @pass_session
 @guarded
@@ -117,4 +157,12 @@ def log(session: Session, limit: int, json_: bool) -> None:
         say_json(rows)
     else:
         cells = ("at", "act", "who", "token", "detail")
-        click.echo(text.table([tuple(row[cell] if row[cell] is not None else "" for cell in cells) for row in rows], ("AT", "WHAT", "WHO", "TOKEN", "DETAIL")))
+        click.echo(
+            text.table(
+                [
+                    tuple(row[cell] if row[cell] is not None else "" for cell in cells)
+                    for row in rows
+                ],
+                ("AT", "WHAT", "WHO", "TOKEN", "DETAIL"),
+            )
+        )

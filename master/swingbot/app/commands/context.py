@@ -36,8 +36,27 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # 2: what was asked for is wrong; 1: we could not do it.
-_USAGE = (RequestError, BadId, NotFound, SettingsError, LineError, ParseError, TestboxError, ReportError, BadAddress)
-_OURS = (NotRunning, SchemaError, MasterError, SecretError, GitError, ArtifactError, sa.exc.OperationalError, OSError)
+_USAGE = (
+    RequestError,
+    BadId,
+    NotFound,
+    SettingsError,
+    LineError,
+    ParseError,
+    TestboxError,
+    ReportError,
+    BadAddress,
+)
+_OURS = (
+    NotRunning,
+    SchemaError,
+    MasterError,
+    SecretError,
+    GitError,
+    ArtifactError,
+    sa.exc.OperationalError,
+    OSError,
+)
 
 
 class Session:
@@ -104,14 +123,25 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
     found = []
     for name in files:
         path = Path(name)
-        if path.name == name and not os.path.isfile(path):  # the caller may be in a folder that is not theirs to look into: there is none then, too
-            path = next((p for p in (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml") if p.is_file()), path)
+        if path.name == name and not os.path.isfile(
+            path
+        ):  # the caller may be in a folder that is not theirs to look into: there is none then, too
+            path = next(
+                (
+                    p
+                    for p in (Path(jobs_dir) / name, Path(jobs_dir) / f"{name}.yaml")
+                    if p.is_file()
+                ),
+                path,
+            )
         try:
             found.append(JobFile(name=path.name, text=read_job(path, [Path(jobs_dir)])))
         except (OSError, UnicodeDecodeError) as error:
             shipped = ", ".join(sorted(p.name for p in Path(jobs_dir).glob("*.yaml")))
             why = error.strerror if isinstance(error, OSError) else "not text"
-            raise RequestError(f"job file {name}: {why}; give a path, or one of {shipped}") from None
+            raise RequestError(
+                f"job file {name}: {why}; give a path, or one of {shipped}"
+            ) from None
     return found
 
 

@@ -12,7 +12,12 @@ from swingbot_jobs.facts import checklist, known
 
 
 @click.command("facts")
-@click.option("--checklist", "quiet", is_flag=True, help="The checklist of a quiet testbox instead: who enforces, verifies and records each item.")
+@click.option(
+    "--checklist",
+    "quiet",
+    is_flag=True,
+    help="The checklist of a quiet testbox instead: who enforces, verifies and records each item.",
+)
 @as_json
 @guarded
 def facts_(quiet: bool, json_: bool) -> None:
@@ -23,10 +28,22 @@ def facts_(quiet: bool, json_: bool) -> None:
       swingbot facts --checklist
     """
     if json_:
-        say_json([asdict(item) for item in checklist()] if quiet else [asdict(fact) for fact in known().values()])
+        say_json(
+            [asdict(item) for item in checklist()]
+            if quiet
+            else [asdict(fact) for fact in known().values()]
+        )
     elif quiet:
-        rows = [(item.item, item.want, item.enforced, " ".join(item.verified), " ".join(item.recorded)) for item in checklist()]
-        click.echo(text.table(rows, ("ITEM", "WANTED", "ENFORCED BY", "VERIFIED BY", "RECORDED AS")))
+        rows = [
+            (item.item, item.want, item.enforced, " ".join(item.verified), " ".join(item.recorded))
+            for item in checklist()
+        ]
+        click.echo(
+            text.table(rows, ("ITEM", "WANTED", "ENFORCED BY", "VERIFIED BY", "RECORDED AS"))
+        )
     else:
-        rows = [(fact.group, fact.name, "sets it" if fact.set else "", fact.compare, fact.about) for fact in known().values()]
+        rows = [
+            (fact.group, fact.name, "sets it" if fact.set else "", fact.compare, fact.about)
+            for fact in known().values()
+        ]
         click.echo(text.table(rows, ("GROUP", "FACT", "RUNNER", "COMPARED AS", "WHAT IT IS")))

@@ -48,7 +48,17 @@ def list_(session: Session, json_: bool) -> None:
         say_json(rows)
         return
     click.echo(
-        text.table([(r["name"], "elsewhere" if r["elsewhere"] else "this host", "yes" if r["secret"] else "no") for r in rows], ("WORKER", "RUNS ON", "SECRET"))
+        text.table(
+            [
+                (
+                    r["name"],
+                    "elsewhere" if r["elsewhere"] else "this host",
+                    "yes" if r["secret"] else "no",
+                )
+                for r in rows
+            ],
+            ("WORKER", "RUNS ON", "SECRET"),
+        )
     )
     click.echo(f"\non another host:  {serve_command(session.settings, 'NAME')}")
 
@@ -67,7 +77,9 @@ def _row(settings: Settings, name: str) -> dict[str, Any]:
 def serve_command(settings: Settings, name: str) -> str:
     """What starts worker `name` on its host."""
     tls = " --tls-ca CA.pem" if settings.buildbot.tls_certificate else ""
-    return f"swingbot-worker serve {name} --master {settings.master_address} --secret-file FILE{tls}"
+    return (
+        f"swingbot-worker serve {name} --master {settings.master_address} --secret-file FILE{tls}"
+    )
 
 
 @worker.command(
@@ -77,7 +89,11 @@ Examples:
   swingbot worker secret box-rack3 --new | ssh rack3 'umask 077; cat >/etc/swingbot/box-rack3'"""
 )
 @click.argument("name")
-@click.option("--new", is_flag=True, help="Make another secret; the old one is refused at the worker's next login.")
+@click.option(
+    "--new",
+    is_flag=True,
+    help="Make another secret; the old one is refused at the worker's next login.",
+)
 @pass_session
 @guarded
 def secret(session: Session, name: str, new: bool) -> None:
@@ -89,19 +105,43 @@ def secret(session: Session, name: str, new: bool) -> None:
     made = worker_secrets.make(file)
     click.echo(worker_secrets.read(file))
     if new or made:
-        click.echo(f"a new secret, kept in {file}; on the worker's host: {serve_command(session.settings, name)}", err=True)
+        click.echo(
+            f"a new secret, kept in {file}; on the worker's host: {serve_command(session.settings, name)}",
+            err=True,
+        )
 
 
 def _check_name(settings: Settings, name: str) -> None:
     known = buildmaster.worker_names(settings)
     if name not in known:
-        raise SettingsError(f"there is no worker {name!r}; known are {', '.join(known)} (a testbox's worker is box-NAME, with workers/testboxes/NAME.yaml)")
+        raise SettingsError(
+            f"there is no worker {name!r}; known are {', '.join(known)} (a testbox's worker is box-NAME, with workers/testboxes/NAME.yaml)"
+        )
 
 
-@worker.command(epilog="Example:  swingbot worker certificate --name lab.example.org --out /etc/swingbot/tls")
-@click.option("--name", "names", multiple=True, required=True, help="Name or address by which workers reach the master; may be repeated.")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory for ca.pem, ca.key, master.pem and master.key.")
-@click.option("--days", default=1095, show_default=True, type=click.IntRange(1, 3650), help="How long the master's certificate is valid.")
+@worker.command(
+    epilog="Example:  swingbot worker certificate --name lab.example.org --out /etc/swingbot/tls"
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    required=True,
+    help="Name or address by which workers reach the master; may be repeated.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for ca.pem, ca.key, master.pem and master.key.",
+)
+@click.option(
+    "--days",
+    default=1095,
+    show_default=True,
+    type=click.IntRange(1, 3650),
+    help="How long the master's certificate is valid.",
+)
 @pass_session
 @guarded
 def certificate(session: Session, names: tuple[str, ...], out: Path, days: int) -> None:
@@ -116,16 +156,44 @@ def certificate(session: Session, names: tuple[str, ...], out: Path, days: int) 
     except certificates.CertificateError as error:
         raise SettingsError(str(error)) from None
     click.echo(f"{made.certificate}\n{made.key}\n{made.ca}")
-    click.echo(f'[buildbot] tls_certificate = "{made.certificate}", tls_key = "{made.key}", tls_ca = "{made.ca}"; give {made.ca} to the workers', err=True)
+    click.echo(
+        f'[buildbot] tls_certificate = "{made.certificate}", tls_key = "{made.key}", tls_ca = "{made.ca}"; give {made.ca} to the workers',
+        err=True,
+    )
 
 
-@click.command("roles", epilog="Example:  swingbot db roles --url postgresql://postgres@/swingbot --service-password-file /etc/swingbot/db_service")
-@click.option("--url", envvar="SWINGBOT_DB_ADMIN_URL", help="The database as a superuser; default db.owner_url, db.url. Also SWINGBOT_DB_ADMIN_URL.")
-@click.option("--url-password-file", envvar="SWINGBOT_DB_ADMIN_PASSWORD_FILE", type=FILE, help="Its password. Also SWINGBOT_DB_ADMIN_PASSWORD_FILE.")
-@click.option("--owner-password-file", envvar="SWINGBOT_DB_OWNER_PASSWORD_FILE", type=FILE, help="Password of swingbot_owner; default db.owner_password_file.")
-@click.option("--service-password-file", envvar="SWINGBOT_DB_PASSWORD_FILE", type=FILE, help="Password of swingbot_service; default db.password_file.")
+@click.command(
+    "roles",
+    epilog="Example:  swingbot db roles --url postgresql://postgres@/swingbot --service-password-file /etc/swingbot/db_service",
+)
 @click.option(
-    "--grafana-password-file", envvar="SWINGBOT_DB_GRAFANA_PASSWORD_FILE", type=FILE, help="Of swingbot_grafana. Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE."
+    "--url",
+    envvar="SWINGBOT_DB_ADMIN_URL",
+    help="The database as a superuser; default db.owner_url, db.url. Also SWINGBOT_DB_ADMIN_URL.",
+)
+@click.option(
+    "--url-password-file",
+    envvar="SWINGBOT_DB_ADMIN_PASSWORD_FILE",
+    type=FILE,
+    help="Its password. Also SWINGBOT_DB_ADMIN_PASSWORD_FILE.",
+)
+@click.option(
+    "--owner-password-file",
+    envvar="SWINGBOT_DB_OWNER_PASSWORD_FILE",
+    type=FILE,
+    help="Password of swingbot_owner; default db.owner_password_file.",
+)
+@click.option(
+    "--service-password-file",
+    envvar="SWINGBOT_DB_PASSWORD_FILE",
+    type=FILE,
+    help="Password of swingbot_service; default db.password_file.",
+)
+@click.option(
+    "--grafana-password-file",
+    envvar="SWINGBOT_DB_GRAFANA_PASSWORD_FILE",
+    type=FILE,
+    help="Of swingbot_grafana. Also SWINGBOT_DB_GRAFANA_PASSWORD_FILE.",
 )
 @pass_session
 @guarded
@@ -150,13 +218,23 @@ def roles(
         made.SERVICE: service_password_file or _path(chosen.password_file),
         made.GRAFANA: grafana_password_file,
     }
-    passwords = {role: database.password(file, f"the password of {role}") for role, file in files.items() if file}
-    address = database.with_password(url, url_password_file) if url else database.owner_url(session.settings)
+    passwords = {
+        role: database.password(file, f"the password of {role}")
+        for role, file in files.items()
+        if file
+    }
+    address = (
+        database.with_password(url, url_password_file)
+        if url
+        else database.owner_url(session.settings)
+    )
     try:
         made.make(connect(session.settings, address), passwords)
     except made.RolesError as error:
         raise MasterError(str(error)) from None
-    click.echo(f"roles {', '.join(made.ROLES)} have their rights; a password was set for {', '.join(passwords) or 'none'}")
+    click.echo(
+        f"roles {', '.join(made.ROLES)} have their rights; a password was set for {', '.join(passwords) or 'none'}"
+    )
 
 
 def _path(text: str) -> Path | None:

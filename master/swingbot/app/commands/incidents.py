@@ -17,7 +17,9 @@ from swingbot.core.model import ids
 from swingbot.service import keep_incidents as keep
 from swingbot_db import read
 
-reason_option = click.option("--reason", metavar="TEXT", help="Why, in a sentence; it is kept, and a retraction says it.")
+reason_option = click.option(
+    "--reason", metavar="TEXT", help="Why, in a sentence; it is kept, and a retraction says it."
+)
 _ID = click.argument("id_", metavar="ID")
 
 
@@ -55,12 +57,26 @@ def list_(session: Session, status: str | None, tree: str | None, limit: int, js
     if json_:
         say_json(rows)
         return
-    shown = [(r["id"], _status(r), r["tree"], r["culprit"]["commit"][:12], ",".join(r["reports"]), r["culprit"]["subject"]) for r in rows]
+    shown = [
+        (
+            r["id"],
+            _status(r),
+            r["tree"],
+            r["culprit"]["commit"][:12],
+            ",".join(r["reports"]),
+            r["culprit"]["subject"],
+        )
+        for r in rows
+    ]
     click.echo(text.table(shown, ("ID", "STATUS", "TREE", "CULPRIT", "REPORTS", "SUBJECT")))
 
 
 def _status(facts: text.Facts) -> str:
-    return f"{facts['status']} of {facts['merged_into']}" if facts["merged_into"] else str(facts["status"])
+    return (
+        f"{facts['status']} of {facts['merged_into']}"
+        if facts["merged_into"]
+        else str(facts["status"])
+    )
 
 
 @incident.command("show")
@@ -89,27 +105,74 @@ def told(facts: text.Facts) -> list[str]:
     lines = [f"{facts['id']} is {_status(facts)}: {culprit['commit'][:12]} {culprit['subject']}"]
     lines += [f"  by {culprit['author']}"] if culprit["author"] else []
     if facts["fixed_by"]:
-        waits = f"checked by {facts['fix_check']}" if facts["fix_check"] else "checked at the first tip that has it"
+        waits = (
+            f"checked by {facts['fix_check']}"
+            if facts["fix_check"]
+            else "checked at the first tip that has it"
+        )
         lines += [f"  fixed by {facts['fixed_by'][:12]}, {waits}"]
     lines += ["", "significant impact on"] if facts["impact"] else []
     shown = [
-        (one["unit_job"], one["metric"], place["testbox"], place["tree"], place["words"] + (", the other way elsewhere" if one["split"] else ""))
+        (
+            one["unit_job"],
+            one["metric"],
+            place["testbox"],
+            place["tree"],
+            place["words"] + (", the other way elsewhere" if one["split"] else ""),
+        )
         for one in facts["impact"]
         for place in one["places"]
     ]
-    lines += text.table(shown, ("TEST", "METRIC", "TESTBOX", "TREE", "CHANGE")).splitlines() if shown else []
-    found = [(s["bisection"], s["tree"], s["commit"][:12], s["metric"], s["testbox"], s["comparison"], s["report"]) for s in facts["sightings"]]
-    lines += ["", *text.table(found, ("FOUND BY", "TREE", "COMMIT", "METRIC", "TESTBOX", "MEASURED BY", "TOLD BY")).splitlines()] if found else []
-    mails = [(r["id"], r["kind"], r["state"], r["withdrawn"] or r["subject"]) for r in facts["report_list"]]
-    lines += ["", *text.table(mails, ("MAIL", "KIND", "STATE", "SUBJECT")).splitlines()] if mails else []
+    lines += (
+        text.table(shown, ("TEST", "METRIC", "TESTBOX", "TREE", "CHANGE")).splitlines()
+        if shown
+        else []
+    )
+    found = [
+        (
+            s["bisection"],
+            s["tree"],
+            s["commit"][:12],
+            s["metric"],
+            s["testbox"],
+            s["comparison"],
+            s["report"],
+        )
+        for s in facts["sightings"]
+    ]
+    lines += (
+        [
+            "",
+            *text.table(
+                found, ("FOUND BY", "TREE", "COMMIT", "METRIC", "TESTBOX", "MEASURED BY", "TOLD BY")
+            ).splitlines(),
+        ]
+        if found
+        else []
+    )
+    mails = [
+        (r["id"], r["kind"], r["state"], r["withdrawn"] or r["subject"])
+        for r in facts["report_list"]
+    ]
+    lines += (
+        ["", *text.table(mails, ("MAIL", "KIND", "STATE", "SUBJECT")).splitlines()] if mails else []
+    )
     lines += ["", *(event_line(event) for event in facts["history"])] if facts["history"] else []
     return lines
 
 
 def event_line(event: text.Facts) -> str:
     """One line of an incident's history."""
-    about = ", ".join(f"{key} {_short(value)}" for key, value in event["detail"].items() if key not in ("was", "sightings"))
-    return f"{event['at']}  {event['act']} by {event['who']}" + (f" ({about})" if about else "") + (f": {event['reason']}" if event["reason"] else "")
+    about = ", ".join(
+        f"{key} {_short(value)}"
+        for key, value in event["detail"].items()
+        if key not in ("was", "sightings")
+    )
+    return (
+        f"{event['at']}  {event['act']} by {event['who']}"
+        + (f" ({about})" if about else "")
+        + (f": {event['reason']}" if event["reason"] else "")
+    )
 
 
 def _short(value: Any) -> str:
@@ -147,10 +210,12 @@ def _command(name: Act, help_: str, words: str = "") -> Callable[..., None]:
 
 
 close = _command(
-    "close", "Nothing more is to be done: no more mails. `reopen` takes it back.\n\n\b\nExample:\n  swingbot incident close i3 --reason 'the driver is gone'"
+    "close",
+    "Nothing more is to be done: no more mails. `reopen` takes it back.\n\n\b\nExample:\n  swingbot incident close i3 --reason 'the driver is gone'",
 )
 reopen = _command(
-    "reopen", "Open again, after close, expected, invalid or fixed. What was mailed is not mailed again.\n\n\b\nExample:\n  swingbot incident reopen i3"
+    "reopen",
+    "Open again, after close, expected, invalid or fixed. What was mailed is not mailed again.\n\n\b\nExample:\n  swingbot incident reopen i3",
 )
 expected = _command(
     "expected",
@@ -179,8 +244,17 @@ def fixed_by(session: Session, id_: str, commit: str, reason: str | None, json_:
     Example:
       swingbot incident fixed-by i3 4f1c09aa81d2
     """
-    done = keep.say(session.lab, _number(id_), "fixed-by", who=somebody(), reason=reason, commit=commit)
-    _said(session, done.id, json_, "" if done.status == "fixed" else f"; {str(done.fixed_by)[:12]} is checked at the first tip that has it")
+    done = keep.say(
+        session.lab, _number(id_), "fixed-by", who=somebody(), reason=reason, commit=commit
+    )
+    _said(
+        session,
+        done.id,
+        json_,
+        ""
+        if done.status == "fixed"
+        else f"; {str(done.fixed_by)[:12]} is checked at the first tip that has it",
+    )
 
 
 @incident.command("merge")
@@ -190,14 +264,18 @@ def fixed_by(session: Session, id_: str, commit: str, reason: str | None, json_:
 @as_json
 @pass_session
 @guarded
-def merge(session: Session, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool) -> None:
+def merge(
+    session: Session, ids_: tuple[str, ...], into: str, reason: str | None, json_: bool
+) -> None:
     """Make one incident of several. Nothing that was sent is sent again; mails of the others that wait are taken back.
 
     \b
     Example:
       swingbot incident merge i4 i5 --into i3
     """
-    done = keep.merge(session.lab, [_number(id_) for id_ in ids_], _number(into), who=somebody(), reason=reason)
+    done = keep.merge(
+        session.lab, [_number(id_) for id_ in ids_], _number(into), who=somebody(), reason=reason
+    )
     _said(session, done.id, json_, f" and has {', '.join(ids_)}")
 
 
@@ -221,12 +299,18 @@ def duplicate(session: Session, id_: str, of: str, reason: str | None, json_: bo
 
 @incident.command("split")
 @_ID
-@click.option("--bisection", metavar="ID", help="Take out what this bisection found; without it, take a duplicate out of the incident it was merged into.")
+@click.option(
+    "--bisection",
+    metavar="ID",
+    help="Take out what this bisection found; without it, take a duplicate out of the incident it was merged into.",
+)
 @reason_option
 @as_json
 @pass_session
 @guarded
-def split(session: Session, id_: str, bisection: str | None, reason: str | None, json_: bool) -> None:
+def split(
+    session: Session, id_: str, bisection: str | None, reason: str | None, json_: bool
+) -> None:
     """Make two incidents of one, or undo a merge.
 
     \b

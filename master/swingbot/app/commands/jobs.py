@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 
 from swingbot.adapters.job_files import read_job
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
+from swingbot.app.commands.context import (
+    Session,
+    as_json,
+    guarded,
+    pass_session,
+    read_overrides,
+    say_json,
+)
 from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.service.ports import RequestError
 from swingbot_jobs import testbox
@@ -28,11 +35,15 @@ def jobs() -> None:
 @jobs.command("expand")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--testbox", "box", required=True, help="Testbox whose facts resolve percentages.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file."
+)
 @as_json
 @pass_session
 @guarded
-def jobs_expand(session: Session, file: Path, box: str, overrides: tuple[str, ...], json_: bool) -> None:
+def jobs_expand(
+    session: Session, file: Path, box: str, overrides: tuple[str, ...], json_: bool
+) -> None:
     """Print the unit jobs of a job FILE on a testbox: names, result roots and resolved values.
 
     What a result root does not know before a kernel is measured stands in it as {rootfs}, {kconfig}, {compiler}, {commit} and {run}.
@@ -42,22 +53,43 @@ def jobs_expand(session: Session, file: Path, box: str, overrides: tuple[str, ..
       swingbot jobs expand jobs/vm-netperf.yaml --testbox vm-icount
     """
     [chosen] = _testboxes(session, [box])
-    found = chosen.demanded(expand(read_job(file, _roots(session)), file.name, chosen, _programs(session), read_overrides(overrides)))
+    found = chosen.demanded(
+        expand(
+            read_job(file, _roots(session)),
+            file.name,
+            chosen,
+            _programs(session),
+            read_overrides(overrides),
+        )
+    )
     if json_:
-        say_json([job.to_json() | {"result_root": _result_root(job, chosen.tbox_group)} for job in found])
+        say_json(
+            [job.to_json() | {"result_root": _result_root(job, chosen.tbox_group)} for job in found]
+        )
         return
     for job in found:
         click.echo(f"{job.name}\n    {_result_root(job, chosen.tbox_group)}\n    {_described(job)}")
-    click.echo(f"{_count(len(found), 'unit job')} on {chosen.name}, {_count(sum(len(job.numbers) for job in found), 'run')} a boot")
+    click.echo(
+        f"{_count(len(found), 'unit job')} on {chosen.name}, {_count(sum(len(job.numbers) for job in found), 'run')} a boot"
+    )
 
 
 @jobs.command("lint")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--testbox", "boxes", multiple=True, help="Look at it as it would be on this testbox; several may be given.")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--testbox",
+    "boxes",
+    multiple=True,
+    help="Look at it as it would be on this testbox; several may be given.",
+)
 @as_json
 @pass_session
 @guarded
-def jobs_lint(session: Session, files: tuple[Path, ...], boxes: tuple[str, ...], json_: bool) -> None:
+def jobs_lint(
+    session: Session, files: tuple[Path, ...], boxes: tuple[str, ...], json_: bool
+) -> None:
     """Say all that is wrong with job FILES; exit status 2 if something is.
 
     Unknown keys, options that no program declares, values that can't be, unit jobs that would share a name, and shares of CPUs that leave no thread.
@@ -67,15 +99,23 @@ def jobs_lint(session: Session, files: tuple[Path, ...], boxes: tuple[str, ...],
     Example:
       swingbot jobs lint jobs/*.yaml --testbox vm-tcg
     """
-    chosen: Sequence[testbox.Testbox | NominalBox] = _testboxes(session, boxes) if boxes else [NominalBox()]
+    chosen: Sequence[testbox.Testbox | NominalBox] = (
+        _testboxes(session, boxes) if boxes else [NominalBox()]
+    )
     programs, roots = _programs(session), _roots(session)
     linted = [_linted(file, chosen, programs, roots) for file in files]
-    findings = [_named(finding, one.file_name) for one in linted for finding in one.findings] + twins([(file.stem, str(file)) for file in files])
+    findings = [
+        _named(finding, one.file_name) for one in linted for finding in one.findings
+    ] + twins([(file.stem, str(file)) for file in files])
     if json_:
         say_json(
             {
-                "findings": [{"severity": finding.severity, "text": finding.text} for finding in findings],
-                "unit_jobs": {str(file): dict(one.unit_jobs) for file, one in zip(files, linted, strict=True)},
+                "findings": [
+                    {"severity": finding.severity, "text": finding.text} for finding in findings
+                ],
+                "unit_jobs": {
+                    str(file): dict(one.unit_jobs) for file, one in zip(files, linted, strict=True)
+                },
             }
         )
     else:
@@ -84,7 +124,12 @@ def jobs_lint(session: Session, files: tuple[Path, ...], boxes: tuple[str, ...],
         raise SystemExit(2)
 
 
-def _linted(file: Path, boxes: Sequence[testbox.Testbox | NominalBox], programs: dict[str, Program], roots: Sequence[Path]) -> Linted:
+def _linted(
+    file: Path,
+    boxes: Sequence[testbox.Testbox | NominalBox],
+    programs: dict[str, Program],
+    roots: Sequence[Path],
+) -> Linted:
     try:
         return lint(read_job(file, roots), file.name, boxes, programs)
     except JobError as error:
@@ -93,7 +138,11 @@ def _linted(file: Path, boxes: Sequence[testbox.Testbox | NominalBox], programs:
 
 def _named(finding: Finding, file_name: str) -> Finding:
     """With the job's file in front where the place is in a file that it includes."""
-    return finding if finding.text.startswith(f"{file_name}:") else Finding(finding.severity, f"{file_name}: {finding.text}")
+    return (
+        finding
+        if finding.text.startswith(f"{file_name}:")
+        else Finding(finding.severity, f"{file_name}: {finding.text}")
+    )
 
 
 def _say(linted: Sequence[Linted], findings: Sequence[Finding]) -> None:
@@ -111,7 +160,9 @@ def _testboxes(session: Session, names: Sequence[str]) -> list[testbox.Testbox]:
     known = testbox.load_all(Path(session.settings.paths.workers) / "testboxes")
     missing = [name for name in names if name not in known]
     if missing:
-        raise RequestError(f"there is no testbox {missing[0]!r}; known are {', '.join(sorted(known))}")
+        raise RequestError(
+            f"there is no testbox {missing[0]!r}; known are {', '.join(sorted(known))}"
+        )
     return [known[name] for name in names]
 
 

@@ -47,16 +47,40 @@ def kept(run: Callable[P, R]) -> Callable[P, R]:
 
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
-@click.option("--keep", type=click.IntRange(1, 10_000), default=7, show_default=True, help="Generations that stay; older ones go when this one is whole.")
-@click.option("--link", is_flag=True, help="Link raw results instead of copying them: quick, but no help when the disk breaks.")
-@click.option("--verify", "verify_", is_flag=True, help="Make nothing: read the latest generation, or --generation, again and compare every sha256.")
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 10_000),
+    default=7,
+    show_default=True,
+    help="Generations that stay; older ones go when this one is whole.",
+)
+@click.option(
+    "--link",
+    is_flag=True,
+    help="Link raw results instead of copying them: quick, but no help when the disk breaks.",
+)
+@click.option(
+    "--verify",
+    "verify_",
+    is_flag=True,
+    help="Make nothing: read the latest generation, or --generation, again and compare every sha256.",
+)
 @click.option("--generation", metavar="NAME", help="With --verify: which one.")
 @click.option("--list", "list_", is_flag=True, help="Make nothing: list the generations of DIR.")
 @as_json
 @pass_session
 @guarded
 @kept
-def backup(session: Session, directory: Path, keep: int, link: bool, verify_: bool, generation: str | None, list_: bool, json_: bool) -> None:
+def backup(
+    session: Session,
+    directory: Path,
+    keep: int,
+    link: bool,
+    verify_: bool,
+    generation: str | None,
+    list_: bool,
+    json_: bool,
+) -> None:
     """Copy database, raw results, git mirror and mails to DIR, while the service runs.
 
     Each call makes a generation; raw results, mails and git objects are copied once. Secrets are not copied: docs/operations.md says why.
@@ -72,22 +96,50 @@ def backup(session: Session, directory: Path, keep: int, link: bool, verify_: bo
     elif verify_:
         _verify(place, generation, json_)
     elif generation is not None:
-        raise BadBackup("--generation goes with --verify; a new generation gets its name from the clock")
+        raise BadBackup(
+            "--generation goes with --verify; a new generation gets its name from the clock"
+        )
     else:
         from swingbot.app.keep.backup import backup as make
 
-        name, manifest = make(session.settings, session.engine, directory, _quiet if json_ else click.echo, keep=keep, link=link)
+        name, manifest = make(
+            session.settings,
+            session.engine,
+            directory,
+            _quiet if json_ else click.echo,
+            keep=keep,
+            link=link,
+        )
         if json_:
-            say_json({"generation": name, "taken_at": manifest.taken_at, "artifacts": manifest.artifacts, "bytes": manifest.artifact_bytes})
+            say_json(
+                {
+                    "generation": name,
+                    "taken_at": manifest.taken_at,
+                    "artifacts": manifest.artifacts,
+                    "bytes": manifest.artifact_bytes,
+                }
+            )
         else:
-            click.echo(f"generation {name} is whole; not in it, keep them elsewhere: the settings file, and {', '.join(manifest.secrets) or 'no secret'}")
+            click.echo(
+                f"generation {name} is whole; not in it, keep them elsewhere: the settings file, and {', '.join(manifest.secrets) or 'no secret'}"
+            )
 
 
 def _list(place: Backup, json_: bool) -> None:
     place.check()
     found = [(name, place.manifest(name)) for name in place.names()]
     if json_:
-        say_json([{"generation": name, "taken_at": one.taken_at, "revision": one.revision, "artifacts": one.artifacts} for name, one in found])
+        say_json(
+            [
+                {
+                    "generation": name,
+                    "taken_at": one.taken_at,
+                    "revision": one.revision,
+                    "artifacts": one.artifacts,
+                }
+                for name, one in found
+            ]
+        )
         return
     for name, one in found:
         rows = sum(table.rows for table in one.tables)
@@ -115,15 +167,29 @@ def _quiet(line: str) -> None:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
-@click.option("--state", type=click.Path(file_okay=False, path_type=Path), required=True, help="The new state directory: empty, or not there yet.")
+@click.argument(
+    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR"
+)
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The new state directory: empty, or not there yet.",
+)
 @click.option("--generation", metavar="NAME", help="Which one; default: the latest.")
 @click.option("--unchecked", is_flag=True, help="Do not compare every sha256 first.")
 @as_json
 @pass_session
 @guarded
 @kept
-def restore(session: Session, directory: Path, state: Path, generation: str | None, unchecked: bool, json_: bool) -> None:
+def restore(
+    session: Session,
+    directory: Path,
+    state: Path,
+    generation: str | None,
+    unchecked: bool,
+    json_: bool,
+) -> None:
     """Make a new state directory and a new database out of a backup. Starts nothing; mail is stopped until someone has looked.
 
     \b
@@ -133,7 +199,13 @@ def restore(session: Session, directory: Path, state: Path, generation: str | No
     """
     from swingbot.app.keep.restore import restore as make
 
-    done = make(with_place(session.settings, state, None), directory, generation, _quiet if json_ else click.echo, check=not unchecked)
+    done = make(
+        with_place(session.settings, state, None),
+        directory,
+        generation,
+        _quiet if json_ else click.echo,
+        check=not unchecked,
+    )
     if json_:
         say_json(done)
         return
@@ -142,11 +214,15 @@ def restore(session: Session, directory: Path, state: Path, generation: str | No
         f"restored generation {done['generation']}: {changed['attempts']} attempts under way are made again;"
         f" {changed['mails in doubt']} mails may have left and {changed['mails held']} are held"
     )
-    click.echo("mail is stopped: look which mails left after the backup, then `swingbot report resume`")
+    click.echo(
+        "mail is stopped: look which mails left after the backup, then `swingbot report resume`"
+    )
 
 
 @click.command()
-@click.option("--dry-run/--prune", default=True, show_default=True, help="Show what would go, or let it go.")
+@click.option(
+    "--dry-run/--prune", default=True, show_default=True, help="Show what would go, or let it go."
+)
 @as_json
 @pass_session
 @guarded
@@ -167,15 +243,32 @@ def retention(session: Session, dry_run: bool, json_: bool) -> None:
     done = retain(session.settings, session.engine, datetime.now(UTC), really=not dry_run)
     if json_:
         classes = {kind: total.to_json() for kind, total in done.totals.items()}
-        say_json({"dry_run": dry_run, "classes": classes, "pruned_before": done.pruned_before, "freed_bytes": done.freed})
+        say_json(
+            {
+                "dry_run": dry_run,
+                "classes": classes,
+                "pruned_before": done.pruned_before,
+                "freed_bytes": done.freed,
+            }
+        )
         return
-    click.echo(text.table([_class_row(kind, total) for kind, total in done.totals.items() if total.files], _HEADINGS) or "there are no raw results yet")
+    click.echo(
+        text.table(
+            [_class_row(kind, total) for kind, total in done.totals.items() if total.files],
+            _HEADINGS,
+        )
+        or "there are no raw results yet"
+    )
     for kind, total in done.totals.items():
         for why, files in sorted(total.stays.items(), key=lambda item: -item[1]):
             click.echo(f"  {kind}: {files} stay, {why}")
     going = sum(total.goes_size for total in done.totals.values())
     click.echo(f"{done.pruned_before} files were pruned before")
-    click.echo(f"would free {amount(going)}; `swingbot retention --prune` does it" if dry_run else f"freed {amount(done.freed)}")
+    click.echo(
+        f"would free {amount(going)}; `swingbot retention --prune` does it"
+        if dry_run
+        else f"freed {amount(done.freed)}"
+    )
 
 
 _HEADINGS = ("CLASS", "KEPT", "FILES", "SIZE", "OLDEST", "GO", "SIZE THAT GOES")
@@ -184,4 +277,12 @@ _HEADINGS = ("CLASS", "KEPT", "FILES", "SIZE", "OLDEST", "GO", "SIZE THAT GOES")
 def _class_row(kind: str, total: Total) -> tuple[str, ...]:
     rule = f"{total.days:g} days" if total.days > 0 else "for ever"
     oldest = "" if total.oldest is None else f"{total.oldest:%Y-%m-%d}"
-    return (kind, rule, str(total.files), amount(total.size), oldest, str(total.goes), amount(total.goes_size))
+    return (
+        kind,
+        rule,
+        str(total.files),
+        amount(total.size),
+        oldest,
+        str(total.goes),
+        amount(total.goes_size),
+    )

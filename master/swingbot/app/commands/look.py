@@ -9,7 +9,14 @@ import click
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_overrides, say_json
+from swingbot.app.commands.context import (
+    Session,
+    as_json,
+    guarded,
+    pass_session,
+    read_overrides,
+    say_json,
+)
 from swingbot.app.commands.proof import as_text as gates_as_text
 from swingbot.app.commands.sheets import printed
 from swingbot.app.keep.condition import problems_here
@@ -22,8 +29,14 @@ from swingbot_jobs.parse import parse_file
 from swingbot_jobs.program import load_programs
 
 _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "comparisons": (read.list_comparisons, ("id", "status", "kind", "tree", "base", "head", "reason")),
-    "bisections": (read.list_bisections, ("id", "status", "tree", "metric", "unit_job", "testbox", "reason")),
+    "comparisons": (
+        read.list_comparisons,
+        ("id", "status", "kind", "tree", "base", "head", "reason"),
+    ),
+    "bisections": (
+        read.list_bisections,
+        ("id", "status", "tree", "metric", "unit_job", "testbox", "reason"),
+    ),
     "incidents": (read.list_incidents, ("id", "status", "tree", "culprit", "reports")),
     "orders": (read.list_orders, ("id", "kind", "state", "commit", "testbox", "k", "reason")),
     "reports": (read.list_reports, ("id", "state", "kind", "incident", "subject")),
@@ -52,7 +65,12 @@ def status(session: Session, json_: bool) -> None:
         facts = read.status(conn)
     facts["problems"] = problems_here(session.settings) + facts["problems"]
     if session.settings.mail.stop:
-        facts["problems"].append({"text": "mail is stopped by the setting mail.stop: no report leaves", "link": "/outbox"})
+        facts["problems"].append(
+            {
+                "text": "mail is stopped by the setting mail.stop: no report leaves",
+                "link": "/outbox",
+            }
+        )
     if json_:
         say_json(facts)
     else:
@@ -61,7 +79,13 @@ def status(session: Session, json_: bool) -> None:
 
 @click.command("list")
 @click.argument("kind", type=click.Choice(sorted(_LISTS)))
-@click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help="Such as status=running or tree=linus; several must all hold.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Such as status=running or tree=linus; several must all hold.",
+)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @as_json
 @pass_session
@@ -82,7 +106,12 @@ def list_(session: Session, kind: str, filters: tuple[str, ...], limit: int, jso
     if json_:
         say_json(rows)
     else:
-        click.echo(text.table([[_cell(row.get(column)) for column in columns] for row in rows], [c.upper() for c in columns]))
+        click.echo(
+            text.table(
+                [[_cell(row.get(column)) for column in columns] for row in rows],
+                [c.upper() for c in columns],
+            )
+        )
 
 
 def _cell(value: object) -> object:
@@ -96,7 +125,12 @@ def _cell(value: object) -> object:
 @click.command()
 @click.argument("id_", metavar="ID")
 @click.option("--counters", is_flag=True, help="Comparisons: every row, counters of perf stat too.")
-@click.option("--format", "form", type=click.Choice(sorted(FORMS)), help="Comparisons, bisections, reports: for a mail, as LKP or perf stat, for a commit.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(sorted(FORMS)),
+    help="Comparisons, bisections, reports: for a mail, as LKP or perf stat, for a commit.",
+)
 @as_json
 @pass_session
 @guarded
@@ -120,11 +154,15 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
     with session.reading() as conn:
         facts = _SHOWN[kind](conn, id_)
         if kind == "comparison":
-            facts["kernel"] = kernel_change.of_comparison(read, Artifacts(session.settings.artifacts).open, conn, facts)
+            facts["kernel"] = kernel_change.of_comparison(
+                read, Artifacts(session.settings.artifacts).open, conn, facts
+            )
     if json_:
         say_json(facts)
     elif kind == "comparison":
-        click.echo(f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}")
+        click.echo(
+            f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}"
+        )
     elif kind == "bisection":
         click.echo(text.bisection(facts))
     elif kind == "boot":
@@ -151,4 +189,6 @@ def parse_(session: Session, program: str, file: Path) -> None:
     Example:
       swingbot parse netperf jobs/programs/netperf/samples/udp-stream.raw
     """
-    say_json(parse_file(program, file, load_programs(Path(session.settings.paths.jobs) / "programs")))
+    say_json(
+        parse_file(program, file, load_programs(Path(session.settings.paths.jobs) / "programs"))
+    )

@@ -14,7 +14,13 @@ from swingbot.core.proof.gates import GATES, spoken
 from swingbot.service.request_proof import foresee_gates, prove_again
 from swingbot_db import read
 
-gate_option = click.option("--gate", "gates", multiple=True, metavar="GATE", help=f"One of {', '.join(GATES)}; several may be given.")
+gate_option = click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="GATE",
+    help=f"One of {', '.join(GATES)}; several may be given.",
+)
 
 
 @click.group()
@@ -54,7 +60,16 @@ def as_text(gates: list[dict[str, Any]]) -> str:
     """The gates as a table."""
     if not gates:
         return "no gate is open yet: they open when the commit has been measured against its parent; `swingbot proof run` begins that where nothing else does"
-    rows = [(gate["gate"], gate["status"], gate["comparison"], _cost(gate["foreseen"]), gate["reason"] or gate["question"]) for gate in gates]
+    rows = [
+        (
+            gate["gate"],
+            gate["status"],
+            gate["comparison"],
+            _cost(gate["foreseen"]),
+            gate["reason"] or gate["question"],
+        )
+        for gate in gates
+    ]
     return text.table(rows, ("GATE", "STATUS", "COMPARISON", "FORESEEN", "WHY"))
 
 
@@ -86,7 +101,9 @@ def run(session: Session, incident: str, gates: tuple[str, ...], json_: bool) ->
     if json_:
         say_json({"incident": ids.show("incident", number), "gates": found})
     elif begun:
-        click.echo(f"{ids.show('incident', number)} is measured against its parent first; its gates open by themselves after that")
+        click.echo(
+            f"{ids.show('incident', number)} is measured against its parent first; its gates open by themselves after that"
+        )
     else:
         click.echo(as_text(found))
 
@@ -108,5 +125,15 @@ def cost(session: Session, incident: str, gates: tuple[str, ...], json_: bool) -
     if json_:
         say_json([asdict(one) for one in found])
         return
-    rows = [(one.gate, *((None, None, one.answer) if one.answer is not None else (one.builds, one.boots, f"about {spoken(one.seconds)}"))) for one in found]
+    rows = [
+        (
+            one.gate,
+            *(
+                (None, None, one.answer)
+                if one.answer is not None
+                else (one.builds, one.boots, f"about {spoken(one.seconds)}")
+            ),
+        )
+        for one in found
+    ]
     click.echo(text.table(rows, ("GATE", "BUILDS", "BOOTS", "COST OR ANSWER")))

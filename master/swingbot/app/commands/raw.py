@@ -28,8 +28,17 @@ def _say(line: str) -> None:
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory to write to; what is there and whole is kept.")
-@click.option("--without-kernels", is_flag=True, help="Leave out configuration, System.map, build log and image of each kernel.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory to write to; what is there and whole is kept.",
+)
+@click.option(
+    "--without-kernels",
+    is_flag=True,
+    help="Leave out configuration, System.map, build log and image of each kernel.",
+)
 @as_json
 @pass_session
 @guarded
@@ -44,27 +53,50 @@ def raw(session: Session, id_: str, out: Path, without_kernels: bool, json_: boo
       swingbot raw c5 --out /tmp/c5
       swingbot raw http://lab.example.org:8010/raw/c5/ --out /tmp/c5
     """
-    source: Source = There(id_) if "://" in id_ else Here(session.engine, Artifacts(session.settings.artifacts), id_)
-    export = Export(source, out, load_programs(Path(session.settings.paths.jobs) / "programs"), _say)
+    source: Source = (
+        There(id_)
+        if "://" in id_
+        else Here(session.engine, Artifacts(session.settings.artifacts), id_)
+    )
+    export = Export(
+        source, out, load_programs(Path(session.settings.paths.jobs) / "programs"), _say
+    )
     try:
         export.run(kernels=not without_kernels)
     except (Broken, Gone) as error:
         _say(f"swingbot: {error}")
         raise SystemExit(1) from None
     if json_:
-        counts = {"files": export.fetched + export.kept, "fetched": export.fetched, "kept": export.kept, "bytes_fetched": export.bytes}
-        say_json({"out": str(out), **counts, "runs": export.runs, "samples": export.samples, "missing": export.notes})
+        counts = {
+            "files": export.fetched + export.kept,
+            "fetched": export.fetched,
+            "kept": export.kept,
+            "bytes_fetched": export.bytes,
+        }
+        say_json(
+            {
+                "out": str(out),
+                **counts,
+                "runs": export.runs,
+                "samples": export.samples,
+                "missing": export.notes,
+            }
+        )
     else:
         click.echo(
             f"{export.fetched + export.kept} files ({export.kept} were there), {export.runs} runs and {export.samples} samples in {out}; see README there"
         )
     if export.notes:
-        _say(f"swingbot: {len(export.notes)} things could not be brought, README says which; the first: {export.notes[0]}")
+        _say(
+            f"swingbot: {len(export.notes)} things could not be brought, README says which; the first: {export.notes[0]}"
+        )
         raise SystemExit(1)
 
 
 @click.command()
-@click.option("--program", metavar="P", help="Only runs of this program; a monitor is in the runs of all.")
+@click.option(
+    "--program", metavar="P", help="Only runs of this program; a monitor is in the runs of all."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
 @click.option("--again", is_flag=True, help="Also read runs that today's parser has read already.")
 @as_json
@@ -81,7 +113,9 @@ def reparse(session: Session, program: str | None, dry_run: bool, again: bool, j
       swingbot reparse --program netperf --dry-run
     """
     ticker = Ticker(_say)
-    done = reparse_runs.reparse(session.lab, program=program, dry_run=dry_run, again=again, tell=ticker.tell)
+    done = reparse_runs.reparse(
+        session.lab, program=program, dry_run=dry_run, again=again, tell=ticker.tell
+    )
     facts = reparse_facts(done, program=program, dry_run=dry_run)
     if json_:
         say_json(facts)
@@ -103,7 +137,9 @@ class Ticker:
         if now - self._said >= _SAY_SECONDS and done.total:
             self._said = now
             left = (done.total - done.boots) * (now - self._began) / max(1, done.boots)
-            self._say(f"{done.boots} of {done.total} boots, {100 * done.boots / done.total:.0f} %, about {left:.0f} s left; {done.changed} runs changed")
+            self._say(
+                f"{done.boots} of {done.total} boots, {100 * done.boots / done.total:.0f} %, about {left:.0f} s left; {done.changed} runs changed"
+            )
 
 
 def reparse_facts(done: Reparsed, *, program: str | None, dry_run: bool) -> dict[str, Any]:
@@ -117,8 +153,17 @@ def reparse_facts(done: Reparsed, *, program: str | None, dry_run: bool) -> dict
         "runs_changed": done.changed,
         "runs_new": done.new,
         "boots_unreadable": done.lost,
-        "metrics": [{"metric": name, **{kind: done.metrics[name][kind] for kind in ("added", "gone", "changed")}} for name in sorted(done.metrics)],
-        "statuses": [{"old": old, "new": new, "runs": count} for (old, new), count in sorted(done.statuses.items())],
+        "metrics": [
+            {
+                "metric": name,
+                **{kind: done.metrics[name][kind] for kind in ("added", "gone", "changed")},
+            }
+            for name in sorted(done.metrics)
+        ],
+        "statuses": [
+            {"old": old, "new": new, "runs": count}
+            for (old, new), count in sorted(done.statuses.items())
+        ],
         "changes": [
             {
                 "boot": ids.show("boot", change.boot),
@@ -126,12 +171,17 @@ def reparse_facts(done: Reparsed, *, program: str | None, dry_run: bool) -> dict
                 "run": change.number,
                 "status": {"old": change.old_status, "new": change.new_status},
                 "reason": change.reason,
-                "metrics": {name: {"kind": reread.kind, "old": list(reread.old), "new": list(reread.new)} for name, reread in change.metrics.items()},
+                "metrics": {
+                    name: {"kind": reread.kind, "old": list(reread.old), "new": list(reread.new)}
+                    for name, reread in change.metrics.items()
+                },
             }
             for change in done.told
         ],
         "changes_left_out": done.changed - len(done.told),
-        "unreadable": [{"boot": ids.show("boot", boot), "reason": why} for boot, why in done.unreadable],
+        "unreadable": [
+            {"boot": ids.show("boot", boot), "reason": why} for boot, why in done.unreadable
+        ],
         "comparisons": [ids.show("comparison", number) for number in done.comparisons],
         "bisections": [ids.show("bisection", number) for number in done.bisections],
     }
@@ -146,12 +196,25 @@ def reparse_text(facts: Mapping[str, Any]) -> str:
     ]
     lines += [f"{row['runs']} runs: {row['old']} -> {row['new']}" for row in facts["statuses"]]
     if facts["metrics"]:
-        rows = [(row["metric"], row["added"], row["gone"], row["changed"], _example(facts, row["metric"])) for row in facts["metrics"]]
+        rows = [
+            (
+                row["metric"],
+                row["added"],
+                row["gone"],
+                row["changed"],
+                _example(facts, row["metric"]),
+            )
+            for row in facts["metrics"]
+        ]
         lines.append(text.table(rows, ("METRIC", "ADDED", "GONE", "CHANGED", "FIRST")))
-    lines += [f"{row['boot']} keeps what it has: {row['reason']}" for row in facts["unreadable"][:20]]
+    lines += [
+        f"{row['boot']} keeps what it has: {row['reason']}" for row in facts["unreadable"][:20]
+    ]
     requests = [*facts["comparisons"], *facts["bisections"]]
     if requests:
-        lines.append(f"Judged from the old values, and left as they are: {', '.join(requests[:50])}{' and more' if len(requests) > 50 else ''}")
+        lines.append(
+            f"Judged from the old values, and left as they are: {', '.join(requests[:50])}{' and more' if len(requests) > 50 else ''}"
+        )
     return "\n".join(lines)
 
 

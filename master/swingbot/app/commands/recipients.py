@@ -27,10 +27,26 @@ def recipients(session: Session, commit: str, tree: str, json_: bool) -> None:
     found = addressed(lab.policies.mail, lab.policies.recipients, chosen, problem)
     if json_:
         left_out = [{"address": address, "reason": reason} for address, reason in found.left_out]
-        facts = {"commit": commit, "to": list(found.would_to), "cc": list(found.would_cc), "lists": list(found.lists), "left_out": left_out}
-        say_json({**facts, "dry_run": found.dry_run, "really_to": [*found.to, *found.cc], "unknown": problem or None})
+        facts = {
+            "commit": commit,
+            "to": list(found.would_to),
+            "cc": list(found.would_cc),
+            "lists": list(found.lists),
+            "left_out": left_out,
+        }
+        say_json(
+            {
+                **facts,
+                "dry_run": found.dry_run,
+                "really_to": [*found.to, *found.cc],
+                "unknown": problem or None,
+            }
+        )
         return
-    lines = [*(f"To: {address}" for address in found.would_to), *(f"Cc: {address}" for address in found.would_cc)]
+    lines = [
+        *(f"To: {address}" for address in found.would_to),
+        *(f"Cc: {address}" for address in found.would_cc),
+    ]
     lines += [f"not {address}: {reason}" for address, reason in found.left_out]
     lines = [*(lines or ["nobody"]), *([problem] if problem else [])]
     if found.dry_run:

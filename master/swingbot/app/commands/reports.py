@@ -64,20 +64,35 @@ def list_(session: Session, state: str | None, json_: bool) -> None:
             say_json(rows)
             return
         mail = read.switch(conn)
-    click.echo(text.table([(r["id"], r["state"], r["kind"], r["subject"]) for r in rows], ("ID", "STATE", "KIND", "SUBJECT")))
+    click.echo(
+        text.table(
+            [(r["id"], r["state"], r["kind"], r["subject"]) for r in rows],
+            ("ID", "STATE", "KIND", "SUBJECT"),
+        )
+    )
     if mail["stopped"] or session.settings.mail.stop:
         click.echo(_stopped(mail, session.settings.mail.stop))
 
 
 def _stopped(mail: Mapping[str, Any], by_setting: bool) -> str:
     if not mail["stopped"]:
-        return "mail is stopped by the setting mail.stop: nothing leaves" if by_setting else "mail is not stopped"
-    return f"mail is stopped since {mail['at']} by {mail['who']}" + (f" ({mail['why']})" if mail["why"] else "") + ": nothing leaves"
+        return (
+            "mail is stopped by the setting mail.stop: nothing leaves"
+            if by_setting
+            else "mail is not stopped"
+        )
+    return (
+        f"mail is stopped since {mail['at']} by {mail['who']}"
+        + (f" ({mail['why']})" if mail["why"] else "")
+        + ": nothing leaves"
+    )
 
 
 @report.command("show")
 @click.argument("id_", metavar="ID")
-@click.option("--mail", is_flag=True, help="The whole message, headers included, as it was or will be sent.")
+@click.option(
+    "--mail", is_flag=True, help="The whole message, headers included, as it was or will be sent."
+)
 @as_json
 @pass_session
 @guarded
@@ -96,19 +111,30 @@ def show(session: Session, id_: str, mail: bool, json_: bool) -> None:
     elif mail:
         click.echo((facts["mail"] or "").replace("\r\n", "\n"), nl=False)
     else:
-        click.echo("\n".join([*_head(facts), "", f"Subject: {facts['subject']}", "", facts["body"]]))
+        click.echo(
+            "\n".join([*_head(facts), "", f"Subject: {facts['subject']}", "", facts["body"]])
+        )
 
 
 def _head(facts: Mapping[str, Any]) -> list[str]:
-    lines = [f"{facts['id']} is {facts['state']}" + (f": {facts['reason']}" if facts["reason"] else "")]
+    lines = [
+        f"{facts['id']} is {facts['state']}" + (f": {facts['reason']}" if facts["reason"] else "")
+    ]
     lines.append(f"to {_people(facts['to'], facts['cc'])}")
     if facts["dry_run"]:
-        lines.append(f"dry run; would be sent to: {_people(facts['would_to'], facts['would_cc']) or 'nobody'}")
+        lines.append(
+            f"dry run; would be sent to: {_people(facts['would_to'], facts['would_cc']) or 'nobody'}"
+        )
     lines += [f"  not {left['address']}: {left['reason']}" for left in facts["left_out"]]
-    lines.append("evidence: " + ", ".join(f"{gate} {word}" for gate, word in facts["evidence"].items()))
+    lines.append(
+        "evidence: " + ", ".join(f"{gate} {word}" for gate, word in facts["evidence"].items())
+    )
     if facts["error"]:
         lines.append(f"{facts['tries']} tries; {facts['error']}; next {facts['next_try']}")
-    return lines + [f"{act['at']} {act['act']} by {act['who']}" + (f": {act['why']}" if act["why"] else "") for act in facts["acts"]]
+    return lines + [
+        f"{act['at']} {act['act']} by {act['who']}" + (f": {act['why']}" if act["why"] else "")
+        for act in facts["acts"]
+    ]
 
 
 def _people(to: Sequence[str], cc: Sequence[str]) -> str:
@@ -185,7 +211,9 @@ def readdress_(session: Session, id_: str) -> None:
     with session.engine.begin() as conn:
         case = reports.case_of(conn, number)
         if case is None:
-            raise RequestError(f"{id_} tells of no commit; a digest goes to mail.digest_to, a mail about the lab to mail.to")
+            raise RequestError(
+                f"{id_} tells of no commit; a digest goes to mail.digest_to, a mail about the lab to mail.to"
+            )
         new = readdress(session.lab, case)
         reports.set_addressed(conn, number, new.addressed, new.message, who=whoami())
         click.echo("\n".join(_head(read.report(conn, id_))))
@@ -207,10 +235,15 @@ def classes(session: Session, json_: bool) -> None:
     if json_:
         say_json(found)
         return
-    rows = [(c["metric"], c["testbox"], ", ".join(c["gates"]) or "none", c["reports"], c["words"]) for c in found]
+    rows = [
+        (c["metric"], c["testbox"], ", ".join(c["gates"]) or "none", c["reports"], c["words"])
+        for c in found
+    ]
     click.echo(text.table(rows, ("METRIC", "TESTBOX", "GATES PASSED", "REPORTS", "RECORD")))
     if session.settings.mail.release != "earned":
-        click.echo(f"mail.release is `{session.settings.mail.release}`: the record decides only with `earned`")
+        click.echo(
+            f"mail.release is `{session.settings.mail.release}`: the record decides only with `earned`"
+        )
 
 
 @report.command()

@@ -15,13 +15,28 @@ from swingbot.core.reproduce import members
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="A file that ends in .tar.gz, or a directory that is not there yet.")
-@click.option("--without-kernels", is_flag=True, help="Leave out both kernel images; build.sh in it makes them.")
-@click.option("--incomplete", is_flag=True, help="Write what there is although something is missing; README names it.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A file that ends in .tar.gz, or a directory that is not there yet.",
+)
+@click.option(
+    "--without-kernels",
+    is_flag=True,
+    help="Leave out both kernel images; build.sh in it makes them.",
+)
+@click.option(
+    "--incomplete",
+    is_flag=True,
+    help="Write what there is although something is missing; README names it.",
+)
 @as_json
 @pass_session
 @guarded
-def reproduce(session: Session, id_: str, out: Path, without_kernels: bool, incomplete: bool, json_: bool) -> None:
+def reproduce(
+    session: Session, id_: str, out: Path, without_kernels: bool, incomplete: bool, json_: bool
+) -> None:
     """Everything to see a report's numbers elsewhere: both kernels, the job, QEMU's command, and a script that runs it all.
 
     ID is a report. The script needs QEMU, tar, awk and sha256sum; it boots both kernels as they were booted for the report and prints
@@ -39,7 +54,10 @@ def reproduce(session: Session, id_: str, out: Path, without_kernels: bool, inco
     made = Reproductions(session.engine, Artifacts(session.settings.artifacts), session.settings)
     kit = made.kit(id_, kernels=not without_kernels)
     if kit.missing and not incomplete:
-        click.echo(f"swingbot: {Incomplete(kit.report, kit.missing)}; --incomplete writes what there is", err=True)
+        click.echo(
+            f"swingbot: {Incomplete(kit.report, kit.missing)}; --incomplete writes what there is",
+            err=True,
+        )
         raise SystemExit(1)
     if out.name.endswith((".tar.gz", ".tgz")):
         size = made.write(kit, out)
@@ -48,10 +66,25 @@ def reproduce(session: Session, id_: str, out: Path, without_kernels: bool, inco
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     if json_:
         files = [member.path for member in members(kit)]
-        say_json({"report": kit.report, "out": str(out), "size": size, "boots": [boot.id for boot in kit.boots], "files": files, "missing": list(kit.missing)})
+        say_json(
+            {
+                "report": kit.report,
+                "out": str(out),
+                "size": size,
+                "boots": [boot.id for boot in kit.boots],
+                "files": files,
+                "missing": list(kit.missing),
+            }
+        )
     else:
-        inside = "./reproduce.sh there" if not out.name.endswith("gz") else f"{kit.directory}/reproduce.sh in it"
-        click.echo(f"{out}: {len(members(kit))} files, {size / 1e6:.1f} MB; {inside} makes {len(kit.boots)} boots and compares")
+        inside = (
+            "./reproduce.sh there"
+            if not out.name.endswith("gz")
+            else f"{kit.directory}/reproduce.sh in it"
+        )
+        click.echo(
+            f"{out}: {len(members(kit))} files, {size / 1e6:.1f} MB; {inside} makes {len(kit.boots)} boots and compares"
+        )
     raise SystemExit(0)
 
 

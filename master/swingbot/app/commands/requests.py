@@ -12,7 +12,15 @@ from typing import Any, Final
 import click
 
 from swingbot.app.commands import steer, text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_jobs, read_overrides, say_json
+from swingbot.app.commands.context import (
+    Session,
+    as_json,
+    guarded,
+    pass_session,
+    read_jobs,
+    read_overrides,
+    say_json,
+)
 from swingbot.core.model import ids
 from swingbot.service.cancel_request import cancel_bisection, cancel_comparison
 from swingbot.service.foresee_comparison import foresee
@@ -25,10 +33,24 @@ _OVER: Final = ("done", "failed", "cancelled")
 _POLL_SECONDS: Final = 1.0
 Facts = dict[str, Any]
 
-job_option = click.option("--job", "jobs", multiple=True, metavar="FILE", help="Job file: a path, or the name of a shipped one; default: the tree's jobs.")
-set_option = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file.")
-wait_option = click.option("--wait", "wait_", is_flag=True, help="Wait for the end, showing progress.")
-exit_code_option = click.option("--exit-code", is_flag=True, help="With --wait: 3 if something got worse, 4 if the answer is unclear or invalid.")
+job_option = click.option(
+    "--job",
+    "jobs",
+    multiple=True,
+    metavar="FILE",
+    help="Job file: a path, or the name of a shipped one; default: the tree's jobs.",
+)
+set_option = click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file."
+)
+wait_option = click.option(
+    "--wait", "wait_", is_flag=True, help="Wait for the end, showing progress."
+)
+exit_code_option = click.option(
+    "--exit-code",
+    is_flag=True,
+    help="With --wait: 3 if something got worse, 4 if the answer is unclear or invalid.",
+)
 
 
 @click.command()
@@ -37,10 +59,26 @@ exit_code_option = click.option("--exit-code", is_flag=True, help="With --wait: 
 @click.option("--tree", "tree_name", required=True, help="Tree that holds both commits.")
 @job_option
 @set_option
-@click.option("--testbox", "testboxes", multiple=True, metavar="ID|GROUP", help="Where; default: the tree's testboxes.")
+@click.option(
+    "--testbox",
+    "testboxes",
+    multiple=True,
+    metavar="ID|GROUP",
+    help="Where; default: the tree's testboxes.",
+)
 @click.option("--boots", type=click.IntRange(1, 1000), help="Boots a side.")
-@click.option("--patch", "patches", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Patch or mbox to apply on HEAD first.")
-@click.option("--trusted", is_flag=True, help="You vouch for the patches: they are built and booted like the tree itself.")
+@click.option(
+    "--patch",
+    "patches",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Patch or mbox to apply on HEAD first.",
+)
+@click.option(
+    "--trusted",
+    is_flag=True,
+    help="You vouch for the patches: they are built and booted like the tree itself.",
+)
 @wait_option
 @exit_code_option
 @as_json
@@ -86,8 +124,18 @@ def compare(
         click.echo(seen.sentence, err=True)
     left = _load(session, read.comparison, id_).get("eta_seconds")
     if left is not None:
-        click.echo(f"{plan[0].boots} boots a side take about {text.seconds(left)}, builds included", err=True)
-    _answer(session, id_, wait_=wait_ or exit_code, exit_code=exit_code, json_=json_, more={"plan": [asdict(seen) for seen in plan]})
+        click.echo(
+            f"{plan[0].boots} boots a side take about {text.seconds(left)}, builds included",
+            err=True,
+        )
+    _answer(
+        session,
+        id_,
+        wait_=wait_ or exit_code,
+        exit_code=exit_code,
+        json_=json_,
+        more={"plan": [asdict(seen) for seen in plan]},
+    )
 
 
 @click.group()
@@ -109,7 +157,11 @@ for command in steer.COMMANDS:
 @click.option("--metric", required=True, help="Full name, such as netperf.Throughput_Mbps.")
 @click.option("--unit-job", help="Which unit job, where several give the metric.")
 @click.option("--testbox", metavar="ID|GROUP", help="Where; default: the tree's first testbox.")
-@click.option("--trusted", is_flag=True, help="You vouch for commits of the range that were made here out of patches.")
+@click.option(
+    "--trusted",
+    is_flag=True,
+    help="You vouch for commits of the range that were made here out of patches.",
+)
 @wait_option
 @exit_code_option
 @as_json
@@ -157,12 +209,23 @@ def start(
         unit_job=unit_job,
         trusted=trusted,
     )
-    _answer(session, ids.show("bisection", number), wait_=wait_ or exit_code, exit_code=exit_code, json_=json_)
+    _answer(
+        session,
+        ids.show("bisection", number),
+        wait_=wait_ or exit_code,
+        exit_code=exit_code,
+        json_=json_,
+    )
 
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after so many seconds (exit status 1).")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="S",
+    help="Give up after so many seconds (exit status 1).",
+)
 @exit_code_option
 @as_json
 @pass_session
@@ -194,11 +257,22 @@ def cancel(session: Session, id_: str) -> None:
     elif kind == "bisection":
         done = cancel_bisection(session.lab, number)
     else:
-        raise RequestError(f"a {kind} cannot be cancelled; comparisons (c5) and bisections (b2) can")
+        raise RequestError(
+            f"a {kind} cannot be cancelled; comparisons (c5) and bisections (b2) can"
+        )
     click.echo(f"{id_} is cancelled" if done else f"{id_} was over already")
 
 
-def _answer(session: Session, id_: str, *, wait_: bool, exit_code: bool, json_: bool, timeout: float | None = None, more: Facts | None = None) -> None:
+def _answer(
+    session: Session,
+    id_: str,
+    *,
+    wait_: bool,
+    exit_code: bool,
+    json_: bool,
+    timeout: float | None = None,
+    more: Facts | None = None,
+) -> None:
     load, say = _reader(id_)
     facts = _wait(session, id_, load, timeout) if wait_ else _load(session, load, id_)
     if json_:
@@ -206,7 +280,9 @@ def _answer(session: Session, id_: str, *, wait_: bool, exit_code: bool, json_: 
     elif wait_:
         click.echo(say(facts))
     else:
-        click.echo(f"{id_} is {facts['status']}: {session.settings.web_url}/{ids.read(id_)[0]}/{id_}  (swingbot wait {id_})")
+        click.echo(
+            f"{id_} is {facts['status']}: {session.settings.web_url}/{ids.read(id_)[0]}/{id_}  (swingbot wait {id_})"
+        )
     if exit_code:
         sys.exit(verdict_status(facts))
     if wait_ and facts["status"] in ("failed", "cancelled"):
@@ -219,7 +295,9 @@ def _reader(id_: str) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
         return read.comparison, text.comparison
     if kind == "bisection":
         return read.bisection, text.bisection
-    raise RequestError(f"there is nothing to wait for in a {kind}; comparisons (c5) and bisections (b2) end")
+    raise RequestError(
+        f"there is nothing to wait for in a {kind}; comparisons (c5) and bisections (b2) end"
+    )
 
 
 def _load(session: Session, load: Callable[..., Facts], id_: str) -> Facts:
@@ -244,7 +322,10 @@ def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float
             click.echo(f"[{text.seconds(time.monotonic() - began)}] {line}", err=True)
             told = line
         if timeout is not None and time.monotonic() - began > timeout:
-            raise TimeoutError(0, f"{id_} is not over after {text.seconds(timeout)}; it goes on, `swingbot wait {id_}` waits again")
+            raise TimeoutError(
+                0,
+                f"{id_} is not over after {text.seconds(timeout)}; it goes on, `swingbot wait {id_}` waits again",
+            )
         time.sleep(_POLL_SECONDS)
 
 
@@ -264,7 +345,11 @@ def _belief(facts: Facts) -> str:
     best = max(facts["candidates"], key=lambda c: c["probability"] or 0.0, default=None)
     if best is None or not best["probability"]:
         return "no belief yet"
-    bits = f", {facts['progress']['bits_left']:.1f} of {facts['progress']['bits_at_start']:.1f} bits of doubt left" if facts.get("progress") else ""
+    bits = (
+        f", {facts['progress']['bits_left']:.1f} of {facts['progress']['bits_at_start']:.1f} bits of doubt left"
+        if facts.get("progress")
+        else ""
+    )
     return f"first suspect {best['commit'][:12]} with {100 * best['probability']:.0f} %{bits}"
 
 

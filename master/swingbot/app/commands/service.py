@@ -18,8 +18,14 @@ from swingbot.app.wiring import connect
 
 
 @click.command()
-@click.option("--state", type=click.Path(file_okay=False, path_type=Path), help="State directory (paths.state).")
-@click.option("--port", type=click.IntRange(1, 65000), help="First of the four ports used (web.port).")
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="State directory (paths.state).",
+)
+@click.option(
+    "--port", type=click.IntRange(1, 65000), help="First of the four ports used (web.port)."
+)
 @pass_session
 @guarded
 def up(session: Session, state: Path | None, port: int | None) -> None:
@@ -55,9 +61,20 @@ def web(session: Session) -> None:
     serve(session.settings, session.engine)
 
 
-@click.command(epilog="Example:  swingbot smtpd --host 0.0.0.0 --smtp-port 2525   (in a container, where only our own parts reach it)")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on: whoever reaches it may leave mail.")
-@click.option("--smtp-port", type=click.IntRange(1, 65535), help="Port; default: the one that the loop sends to.")
+@click.command(
+    epilog="Example:  swingbot smtpd --host 0.0.0.0 --smtp-port 2525   (in a container, where only our own parts reach it)"
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on: whoever reaches it may leave mail.",
+)
+@click.option(
+    "--smtp-port",
+    type=click.IntRange(1, 65535),
+    help="Port; default: the one that the loop sends to.",
+)
 @pass_session
 @guarded
 def smtpd(session: Session, host: str, smtp_port: int | None) -> None:
@@ -100,13 +117,29 @@ def settings_(session: Session, json_: bool) -> None:
         for field in dataclasses.fields(values):
             key = f"{section}.{field.name}"
             rows.append(
-                {"key": key, "value": shown(getattr(values, field.name)), "source": session.settings.sources.get(key, "default"), "doc": field.metadata["doc"]}
+                {
+                    "key": key,
+                    "value": shown(getattr(values, field.name)),
+                    "source": session.settings.sources.get(key, "default"),
+                    "doc": field.metadata["doc"],
+                }
             )
     if json_:
-        say_json({"state": str(session.settings.state), "cache": str(session.settings.cache), "settings": rows})
+        say_json(
+            {
+                "state": str(session.settings.state),
+                "cache": str(session.settings.cache),
+                "settings": rows,
+            }
+        )
     else:
         click.echo(f"state {session.settings.state}\ncache {session.settings.cache}\n")
-        click.echo(text.table([(r["key"], repr(r["value"]), r["source"], r["doc"]) for r in rows], ("KEY", "VALUE", "FROM", "MEANING")))
+        click.echo(
+            text.table(
+                [(r["key"], repr(r["value"]), r["source"], r["doc"]) for r in rows],
+                ("KEY", "VALUE", "FROM", "MEANING"),
+            )
+        )
 
 
 @click.command("describe")

@@ -34,20 +34,28 @@ def sheet_of(conn: sa.Connection, id_: str) -> Sheet:
             raise RequestError(f"{id_}: its commit was not yet compared with its parent")
         return _of_comparison(conn, id_, comparison)
     if kind != "comparison":
-        raise RequestError(f"a {kind} cannot be shown in this form; comparisons (c5), bisections (b2), incidents (i1) and reports (r4) can")
+        raise RequestError(
+            f"a {kind} cannot be shown in this form; comparisons (c5), bisections (b2), incidents (i1) and reports (r4) can"
+        )
     return _of_comparison(conn, id_, id_)
 
 
 def _of_bisection(conn: sa.Connection, id_: str) -> Sheet:
     found = read.bisection(conn, id_)
-    comparison = read.incident(conn, found["incident"])["comparison"] if found.get("incident") else None
+    comparison = (
+        read.incident(conn, found["incident"])["comparison"] if found.get("incident") else None
+    )
     if comparison is not None:
         return _of_comparison(conn, id_, comparison)
     sheet = sheet_of_bisection(found)
     if sheet is None:
-        raise RequestError(f"{id_} is {found['status']}: it has named no commit that was measured beside its parent; `swingbot show {id_}` tells more")
+        raise RequestError(
+            f"{id_} is {found['status']}: it has named no commit that was measured beside its parent; `swingbot show {id_}` tells more"
+        )
     return sheet
 
 
 def _of_comparison(conn: sa.Connection, id_: str, comparison: str) -> Sheet:
-    return sheet_of_comparison(id_, read.comparison(conn, comparison), read.samples_of_comparison(conn, comparison))
+    return sheet_of_comparison(
+        id_, read.comparison(conn, comparison), read.samples_of_comparison(conn, comparison)
+    )

@@ -30,13 +30,47 @@ def stats() -> None:
 @stats.command("compare")
 @click.option("--base", help="Runs of the base: commas between runs, semicolons between boots.")
 @click.option("--head", help="Runs of the head, likewise.")
-@click.option("--file", "path", type=click.Path(allow_dash=True, exists=True, dir_okay=False), help="Both sides from a JSON, CSV or TSV file; - for stdin.")
-@click.option("--lower-is-better", is_flag=True, help="Smaller numbers are better; so they are of --class time.")
-@click.option("--paired", is_flag=True, help="The n-th boot of base belongs to the n-th boot of head.")
-@click.option("--unordered", is_flag=True, help="The boots are not given in the order they ran: look for no drift.")
-@click.option("--class", "klass", type=click.Choice(CLASSES), default="kpi", show_default=True, help="Rules of which class of metric.")
-@click.option("--min-effect", type=float, default=1.0, show_default=True, help="Smallest change in per cent that counts; points for --class share.")
-@click.option("--alpha", type=float, default=0.005, show_default=True, help="How often equal kernels may get a verdict with a direction.")
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(allow_dash=True, exists=True, dir_okay=False),
+    help="Both sides from a JSON, CSV or TSV file; - for stdin.",
+)
+@click.option(
+    "--lower-is-better",
+    is_flag=True,
+    help="Smaller numbers are better; so they are of --class time.",
+)
+@click.option(
+    "--paired", is_flag=True, help="The n-th boot of base belongs to the n-th boot of head."
+)
+@click.option(
+    "--unordered",
+    is_flag=True,
+    help="The boots are not given in the order they ran: look for no drift.",
+)
+@click.option(
+    "--class",
+    "klass",
+    type=click.Choice(CLASSES),
+    default="kpi",
+    show_default=True,
+    help="Rules of which class of metric.",
+)
+@click.option(
+    "--min-effect",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Smallest change in per cent that counts; points for --class share.",
+)
+@click.option(
+    "--alpha",
+    type=float,
+    default=0.005,
+    show_default=True,
+    help="How often equal kernels may get a verdict with a direction.",
+)
 @click.option("--exit-code", is_flag=True, help="3 if it got worse, 4 if unclear or invalid.")
 @as_json
 @guarded
@@ -65,7 +99,13 @@ def stats_compare(
     """
     _check(min_effect, alpha)
     sides = _sides(base, head, path)
-    rule = rule_for(klass, "lower" if lower_is_better or klass == "time" else "higher", min_effect, paired=paired, alpha=alpha)
+    rule = rule_for(
+        klass,
+        "lower" if lower_is_better or klass == "time" else "higher",
+        min_effect,
+        paired=paired,
+        alpha=alpha,
+    )
     facts = row_json(compare(*sides, replace(rule, trend_alpha=0.0) if unordered else rule), rule)
     if json_:
         say_json(facts)
@@ -77,14 +117,20 @@ def stats_compare(
 
 def _check(min_effect: float, alpha: float) -> None:
     if not 0 <= min_effect <= 1e6:
-        raise RequestError(f"--min-effect {min_effect:g} is no change in per cent; give a number from 0 up")
+        raise RequestError(
+            f"--min-effect {min_effect:g} is no change in per cent; give a number from 0 up"
+        )
     if not 0 < alpha < 0.5:
-        raise RequestError(f"--alpha {alpha:g} is no error rate; give a number above 0 and below 0.5, such as 0.005 for 1 in 200")
+        raise RequestError(
+            f"--alpha {alpha:g} is no error rate; give a number above 0 and below 0.5, such as 0.005 for 1 in 200"
+        )
 
 
 def _sides(base: str | None, head: str | None, path: str | None) -> Sides:
     """The boots of both sides, counted from 1 as people count."""
-    if (path is None) == (base is None and head is None) or (path is None and (base is None or head is None)):
+    if (path is None) == (base is None and head is None) or (
+        path is None and (base is None or head is None)
+    ):
         raise RequestError("give --base and --head, or --file")
     try:
         if path is None:
@@ -107,10 +153,20 @@ def _from_one(boots: list[BootRuns]) -> list[BootRuns]:
 
 def _words(row: dict[str, Any]) -> list[str]:
     """The row for a person: verdict and change, both sides, interval, how the level was made, why."""
-    means = levels(row["base"]["mean"], row["head"]["mean"])  # with the digits that the printed change can be recomputed from
-    lines = [_headline(row), *(f"  {name} {mean}{_side(row[name])}" for name, mean in zip(("base", "head"), means, strict=True))]
+    means = levels(
+        row["base"]["mean"], row["head"]["mean"]
+    )  # with the digits that the printed change can be recomputed from
+    lines = [
+        _headline(row),
+        *(
+            f"  {name} {mean}{_side(row[name])}"
+            for name, mean in zip(("base", "head"), means, strict=True)
+        ),
+    ]
     if row["interval_pct"]:
-        lines.append(f"  95 % interval {_bound(row['interval_pct'][0])} .. {_bound(row['interval_pct'][1])} %{_points(row)}")
+        lines.append(
+            f"  95 % interval {_bound(row['interval_pct'][0])} .. {_bound(row['interval_pct'][1])} %{_points(row)}"
+        )
     if row["level"]:
         lines.append(f"  level: {row['level']}")
     return [*lines, *([f"  {row['reason']}"] if row["reason"] else [])]
@@ -120,12 +176,20 @@ def _headline(row: dict[str, Any]) -> str:
     """`18.0% worse`; other verdicts first, with the measured change behind."""
     if row["verdict"] in ("worse", "better"):
         return text.change(row)
-    return f"{row['verdict']}" + (f" ({_bound(row['change_pct'])} %)" if row["change_pct"] is not None else "")
+    return f"{row['verdict']}" + (
+        f" ({_bound(row['change_pct'])} %)" if row["change_pct"] is not None else ""
+    )
 
 
 def _side(side: dict[str, Any]) -> str:
-    within = f", +- {text.number(side['stddev_within'])} within boots" if side["stddev_within"] is not None else ""
-    between = f" +- {text.number(side['stddev'])} between boots" if side["stddev"] is not None else ""
+    within = (
+        f", +- {text.number(side['stddev_within'])} within boots"
+        if side["stddev_within"] is not None
+        else ""
+    )
+    between = (
+        f" +- {text.number(side['stddev'])} between boots" if side["stddev"] is not None else ""
+    )
     return f"{between}{within} ({_many(side['boots'], 'boot')}, {_many(side['runs'], 'run')})"
 
 

@@ -51,7 +51,9 @@ def log_(session: Session, id_: str, json_: bool) -> None:
     Example:
       swingbot bisect log b2 > b2.log
     """
-    click.echo(logbook.written(steering.logbook(session.lab, _number(id_)), people=not json_), nl=False)
+    click.echo(
+        logbook.written(steering.logbook(session.lab, _number(id_)), people=not json_), nl=False
+    )
 
 
 @click.command()
@@ -74,9 +76,19 @@ def replay(session: Session, what: str, json_: bool) -> None:
         raise RequestError(f"{what}: {error}") from None
     others = sorted({entry.engine for entry in steps} - {engine()})
     if json_:
-        found = done.difference and {"step": done.difference.step, "recorded": done.difference.recorded, "now": done.difference.now}
+        found = done.difference and {
+            "step": done.difference.step,
+            "recorded": done.difference.recorded,
+            "now": done.difference.now,
+        }
         say_json(
-            {"steps": done.steps, "same": done.difference is None, "difference": found, "engine": engine(), "recorded_by": sorted({s.engine for s in steps})}
+            {
+                "steps": done.steps,
+                "same": done.difference is None,
+                "difference": found,
+                "engine": engine(),
+                "recorded_by": sorted({s.engine for s in steps}),
+            }
         )
     elif done.difference is None:
         click.echo(f"{done.steps} steps, decided again: the same, byte for byte")
@@ -95,7 +107,9 @@ def _steps(session: Session, what: str) -> list[journal.Step]:
     if what != "-" and not path.is_file():
         steps = list(steering.logbook(session.lab, _number(what)).steps)
         if not steps:
-            raise RequestError(f"{what} has made no step yet, or it is older than journals: there is nothing to decide again")
+            raise RequestError(
+                f"{what} has made no step yet, or it is older than journals: there is nothing to decide again"
+            )
         return steps
     if what != "-" and path.stat().st_size > _LARGEST_LOG:
         raise RequestError(f"{what} is larger than any log")
@@ -103,7 +117,9 @@ def _steps(session: Session, what: str) -> list[journal.Step]:
     try:
         return logbook.read(content.decode().split("\n"))
     except UnicodeDecodeError:
-        raise RequestError(f"{what}: not text; give what `swingbot bisect log ID` printed") from None
+        raise RequestError(
+            f"{what}: not text; give what `swingbot bisect log ID` printed"
+        ) from None
 
 
 @click.command()
@@ -130,11 +146,19 @@ def skip(session: Session, id_: str, commits: tuple[str, ...], why: str | None, 
 @click.command()
 @click.argument("id_", metavar="ID")
 @click.argument("commits", nargs=-1, required=True, metavar="COMMIT|A..B...")
-@click.option("--factor", type=float, default=10.0, show_default=True, help="Times as likely as before any boot; below 1 less likely, 1 takes a hint back.")
+@click.option(
+    "--factor",
+    type=float,
+    default=10.0,
+    show_default=True,
+    help="Times as likely as before any boot; below 1 less likely, 1 takes a hint back.",
+)
 @why_option
 @pass_session
 @guarded
-def hint(session: Session, id_: str, commits: tuple[str, ...], factor: float, why: str | None) -> None:
+def hint(
+    session: Session, id_: str, commits: tuple[str, ...], factor: float, why: str | None
+) -> None:
     """Say that you suspect these commits (or, with a factor below 1, that you do not).
 
     A right hint of 10 saves about three boots of a good signal; a wrong one costs as many. It never decides: boots outweigh it.
@@ -144,12 +168,16 @@ def hint(session: Session, id_: str, commits: tuple[str, ...], factor: float, wh
       swingbot bisect hint b2 3f2a91c --factor 10 --why 'changes the batch size'
     """
     done = steering.hint(session.lab, _number(id_), commits, factor, who=person(), why=why)
-    click.echo(f"{id_}: {', '.join(commit[:12] for commit in done)} counts {factor:g} times as likely, from the next step on")
+    click.echo(
+        f"{id_}: {', '.join(commit[:12] for commit in done)} counts {factor:g} times as likely, from the next step on"
+    )
 
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@click.option("--boots", type=int, required=True, metavar="N", help="How many more boots it may spend.")
+@click.option(
+    "--boots", type=int, required=True, metavar="N", help="How many more boots it may spend."
+)
 @why_option
 @pass_session
 @guarded
@@ -161,7 +189,9 @@ def resume(session: Session, id_: str, boots: int, why: str | None) -> None:
       swingbot bisect resume b2 --boots 100
     """
     allowed = steering.resume(session.lab, _number(id_), boots, who=person(), why=why)
-    click.echo(f"{id_} is running again; it may spend up to {allowed} boots in all  (swingbot wait {id_})")
+    click.echo(
+        f"{id_} is running again; it may spend up to {allowed} boots in all  (swingbot wait {id_})"
+    )
 
 
 @click.command()
@@ -179,7 +209,14 @@ def explain(session: Session, id_: str, json_: bool) -> None:
     found = explain_bisection(session.lab, _number(id_))
     told = tell.told(found.explanation, found.state, found.commits, found.unit, text.seconds)
     if json_:
-        say_json({"id": id_, "text": told, **journal.plain(found.explanation), "action": journal.decision(found.explanation.action)})
+        say_json(
+            {
+                "id": id_,
+                "text": told,
+                **journal.plain(found.explanation),
+                "action": journal.decision(found.explanation.action),
+            }
+        )
     else:
         click.echo("\n".join(told))
 
@@ -187,11 +224,15 @@ def explain(session: Session, id_: str, json_: bool) -> None:
 @click.command()
 @click.argument("id_", metavar="ID")
 @click.option("--ascii", "ascii_", is_flag=True, help="Only characters of ASCII.")
-@click.option("--all", "everything", is_flag=True, help="A line for every commit, also where nobody looked.")
+@click.option(
+    "--all", "everything", is_flag=True, help="A line for every commit, also where nobody looked."
+)
 @click.option("--width", type=click.IntRange(48, 500), help="Columns; default: the terminal's.")
 @pass_session
 @guarded
-def visualize(session: Session, id_: str, ascii_: bool, everything: bool, width: int | None) -> None:
+def visualize(
+    session: Session, id_: str, ascii_: bool, everything: bool, width: int | None
+) -> None:
     """Draw the probability of each commit, with its boots, their mean and spread, skips and hints.
 
     \b
@@ -201,7 +242,14 @@ def visualize(session: Session, id_: str, ascii_: bool, everything: bool, width:
     with session.reading() as conn:
         facts = read.bisection(conn, _number(id_))
     click.echo(text.bisection_head(facts))
-    click.echo(text.bisection_picture(facts, width=width or shutil.get_terminal_size((100, 24)).columns, ascii=ascii_ or None, everything=everything))
+    click.echo(
+        text.bisection_picture(
+            facts,
+            width=width or shutil.get_terminal_size((100, 24)).columns,
+            ascii=ascii_ or None,
+            everything=everything,
+        )
+    )
 
 
 COMMANDS: Final = (log_, replay, skip, hint, resume, explain, visualize)

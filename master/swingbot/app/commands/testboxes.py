@@ -12,7 +12,9 @@ from swingbot.app.commands.context import Session, as_json, guarded, pass_sessio
 from swingbot.service import boot_anchors
 from swingbot_db import read
 
-reason_option = click.option("--reason", default="by hand", show_default=True, help="Why; shown wherever the testbox is.")
+reason_option = click.option(
+    "--reason", default="by hand", show_default=True, help="Why; shown wherever the testbox is."
+)
 
 
 @click.group()
@@ -36,7 +38,16 @@ def list_(session: Session, json_: bool) -> None:
     if json_:
         say_json(rows)
     else:
-        cells = [(r["name"], r["tbox_group"], r["words"], r["boots"], r["reason"] or _lost(r) or r["label"]) for r in rows]
+        cells = [
+            (
+                r["name"],
+                r["tbox_group"],
+                r["words"],
+                r["boots"],
+                r["reason"] or _lost(r) or r["label"],
+            )
+            for r in rows
+        ]
         click.echo(text.table(cells, ("NAME", "GROUP", "STATE", "BOOTS", "REASON OR LABEL")))
 
 
@@ -57,20 +68,44 @@ def show(session: Session, name: str, json_: bool) -> None:
     if json_:
         say_json(facts)
         return
-    click.echo(f"{facts['name']}  {facts['state']}" + (f": {facts['reason']}" if facts["reason"] else "") + (f"  [{facts['label']}]" if facts["label"] else ""))
+    click.echo(
+        f"{facts['name']}  {facts['state']}"
+        + (f": {facts['reason']}" if facts["reason"] else "")
+        + (f"  [{facts['label']}]" if facts["label"] else "")
+    )
     click.echo(_now(facts))
     if nodes := (facts["facts"].get("cluster") or {}).get("nodes"):
-        click.echo(f"cluster of {', '.join(f'{role} {node}' for role, node in sorted(nodes.items(), reverse=True))}; leased and booted together")
-    click.echo(f"{facts['boots']} boots, {facts['boots_not_up']} of them did not come up; {facts['queued']} in the queue\n")
+        click.echo(
+            f"cluster of {', '.join(f'{role} {node}' for role, node in sorted(nodes.items(), reverse=True))}; leased and booted together"
+        )
+    click.echo(
+        f"{facts['boots']} boots, {facts['boots_not_up']} of them did not come up; {facts['queued']} in the queue\n"
+    )
     parts = ("run", "boot", "boot_mean", "pair", "day", "layout")
-    rows = [(r["metric"], r["unit_job"], *(_part(r[p]) for p in parts), r["boots"], r["wild_boots"]) for r in facts["noise"]]
-    click.echo(text.table(rows, ("METRIC", "UNIT JOB", *(p.upper().replace("_", " ") for p in parts), "BOOTS", "WILD")))
+    rows = [
+        (r["metric"], r["unit_job"], *(_part(r[p]) for p in parts), r["boots"], r["wild_boots"])
+        for r in facts["noise"]
+    ]
+    click.echo(
+        text.table(
+            rows,
+            ("METRIC", "UNIT JOB", *(p.upper().replace("_", " ") for p in parts), "BOOTS", "WILD"),
+        )
+    )
     for anchor in facts["anchors"]:
-        click.echo(f"anchor {anchor['id']}  {anchor['at']}  {anchor['status']}  {anchor['reason'] or 'as before'}")
+        click.echo(
+            f"anchor {anchor['id']}  {anchor['at']}  {anchor['status']}  {anchor['reason'] or 'as before'}"
+        )
     for alert in facts["alerts"][:5]:
-        click.echo(f"alert  {alert['began_at']}  {alert['kind']}: {alert['reason']}" + (f" (over {alert['ended_at']})" if alert["ended_at"] else " (it lasts)"))
+        click.echo(
+            f"alert  {alert['began_at']}  {alert['kind']}: {alert['reason']}"
+            + (f" (over {alert['ended_at']})" if alert["ended_at"] else " (it lasts)")
+        )
     if facts["events"]:
-        changes = [(e["at"], f"{e['was']} -> {e['state']}", e["order"], e["why"]) for e in facts["events"][:10]]
+        changes = [
+            (e["at"], f"{e['was']} -> {e['state']}", e["order"], e["why"])
+            for e in facts["events"][:10]
+        ]
         click.echo("\n" + text.table(changes, ("CHANGED AT", "FROM -> TO", "FOR", "WHY")))
 
 
@@ -83,8 +118,14 @@ def _now(facts: dict[str, Any]) -> str:
     now = facts["now"]
     since = f" since {now['since']}" if now["since"] else ""
     why = f": {now['why']}" if now["why"] and now["why"] != facts["reason"] else ""
-    held = f"; driven by {now['holder']}, whose lease holds until {now['until']}" if now["holder"] else ""
-    failures = f"; attempts in a row that were lost to it: {now['failures']}" if now["failures"] else ""
+    held = (
+        f"; driven by {now['holder']}, whose lease holds until {now['until']}"
+        if now["holder"]
+        else ""
+    )
+    failures = (
+        f"; attempts in a row that were lost to it: {now['failures']}" if now["failures"] else ""
+    )
     return f"{facts['words']}{since}{why}{held}{failures}"
 
 
@@ -101,7 +142,12 @@ def _part(spread: dict[str, Any]) -> str | None:
 def quarantine(session: Session, name: str, reason: str, json_: bool) -> None:
     """Its numbers are not to be trusted: its orders wait until `resume`."""
     boot_anchors.quarantine(session.lab, name, reason)
-    _moved(session, name, f"testbox {name} is quarantined; `swingbot testbox resume {name}` when it is fit", json_)
+    _moved(
+        session,
+        name,
+        f"testbox {name} is quarantined; `swingbot testbox resume {name}` when it is fit",
+        json_,
+    )
 
 
 @testbox.command()
@@ -113,10 +159,17 @@ def quarantine(session: Session, name: str, reason: str, json_: bool) -> None:
 def drain(session: Session, name: str, reason: str, json_: bool) -> None:
     """What runs there ends; nothing new begins until `resume`."""
     boot_anchors.drain(session.lab, name, reason)
-    _moved(session, name, f"testbox {name} is drained; `swingbot testbox resume {name}` lets it work again", json_)
+    _moved(
+        session,
+        name,
+        f"testbox {name} is drained; `swingbot testbox resume {name}` lets it work again",
+        json_,
+    )
 
 
-@testbox.command(epilog="Exit status: 0 it has all that it needs; 1 something is missing, or it could not be checked; 2 there is no such testbox.")
+@testbox.command(
+    epilog="Exit status: 0 it has all that it needs; 1 something is missing, or it could not be checked; 2 there is no such testbox."
+)
 @click.argument("name")
 @click.option("--here", is_flag=True, help="Check from this host, whichever drives the testbox.")
 @as_json

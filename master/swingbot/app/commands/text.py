@@ -11,7 +11,16 @@ from swingbot.core.bisect.picture import Line, picture
 from swingbot_jobs.kernel_diff import change_text
 
 Facts = Mapping[str, Any]
-_MARKED = ("culprit", "suspect", "skipped", "does not build", "cannot be measured", "same kernel", "good end", "bad end")
+_MARKED = (
+    "culprit",
+    "suspect",
+    "skipped",
+    "does not build",
+    "cannot be measured",
+    "same kernel",
+    "good end",
+    "bad end",
+)
 
 
 def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
@@ -21,7 +30,10 @@ def table(rows: Iterable[Sequence[object]], heads: Sequence[str]) -> str:
         return "(none)"
     grid = [list(heads), *body]
     widths = [max(len(row[i]) for row in grid) for i in range(len(heads))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in grid)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in grid
+    )
 
 
 def left(facts: Facts) -> str:
@@ -72,22 +84,35 @@ def side(facts: Facts) -> str:
 
 def comparison(facts: Facts, *, counters: bool = False) -> str:
     """A comparison: the headline metric of each unit job, or with `counters` every row."""
-    lines = [f"{facts['id']}  {facts['base'][:12]} -> {facts['head'][:12]}  {facts['status']}" + (f": {facts['reason']}" if facts.get("reason") else "")]
+    lines = [
+        f"{facts['id']}  {facts['base'][:12]} -> {facts['head'][:12]}  {facts['status']}"
+        + (f": {facts['reason']}" if facts.get("reason") else "")
+    ]
     lines += differences(facts.get("facts_differ", ()))
     hidden = 0
     for row in facts["rows"]:
         if not counters and not row.get("headline"):
             hidden += 1
             continue
-        lines += ["", f"{row['testbox']}  {row['unit_job']}  {row['metric']} [{row['unit'] or 'count'}]: {change(row)}"]
+        lines += [
+            "",
+            f"{row['testbox']}  {row['unit_job']}  {row['metric']} [{row['unit'] or 'count'}]: {change(row)}",
+        ]
         if row["base"]["mean"] is not None or row["head"]["mean"] is not None:
-            lines += [f"  base {side(row['base'])}", f"  head {side(row['head'])}", f"  verdict {row['verdict']}, 95 % interval {interval(row)}"]
+            lines += [
+                f"  base {side(row['base'])}",
+                f"  head {side(row['head'])}",
+                f"  verdict {row['verdict']}, 95 % interval {interval(row)}",
+            ]
         if row.get("reason"):
             lines.append(f"  {row['reason']}")
         if row.get("label"):
             lines.append(f"  [{row['label']}]")
     if hidden:
-        lines += ["", f"{hidden} further rows (counters, other metrics of the same runs); --counters shows them"]
+        lines += [
+            "",
+            f"{hidden} further rows (counters, other metrics of the same runs); --counters shows them",
+        ]
     return "\n".join(lines)
 
 
@@ -98,8 +123,14 @@ def kernel_change(facts: Facts) -> str:
 
 def differences(found: Iterable[Facts]) -> list[str]:
     """How the fact sheets of the two sides differ; the variant itself, which has to, in one line."""
-    marks = {"blocks": "BLOCKS A VERDICT", "compared": "compared by the job", "told": "may be the explanation"}
-    shown = [f"  {d['testbox']}: {d['words']} [{marks[d['kind']]}]" for d in found if d["kind"] in marks]
+    marks = {
+        "blocks": "BLOCKS A VERDICT",
+        "compared": "compared by the job",
+        "told": "may be the explanation",
+    }
+    shown = [
+        f"  {d['testbox']}: {d['words']} [{marks[d['kind']]}]" for d in found if d["kind"] in marks
+    ]
     variant = sorted({d["fact"] for d in found if d["kind"] == "variant"})
     shown += [f"  the variant itself: {', '.join(variant)}"] if variant else []
     return ["facts that differ:", *shown] if shown else []
@@ -108,9 +139,14 @@ def differences(found: Iterable[Facts]) -> list[str]:
 def boot(facts: Facts) -> str:
     """A boot: how it ended, its runs, and its fact sheet; what is not known is `-`."""
     lines = [
-        f"{facts['id']}  {facts['commit'][:12]} on {facts['testbox']}, k={facts['k']}  {facts['outcome']}" + (f": {facts['reason']}" if facts["reason"] else "")
+        f"{facts['id']}  {facts['commit'][:12]} on {facts['testbox']}, k={facts['k']}  {facts['outcome']}"
+        + (f": {facts['reason']}" if facts["reason"] else "")
     ]
-    lines += [f"  {run['unit_job']} run {run['number']}  {run['status']}" + (f": {run['reason']}" if run["reason"] else "") for run in facts["runs"]]
+    lines += [
+        f"  {run['unit_job']} run {run['number']}  {run['status']}"
+        + (f": {run['reason']}" if run["reason"] else "")
+        for run in facts["runs"]
+    ]
     for group, told in facts["sheet"].items():
         wide = max((len(line["name"]) for line in told), default=0)
         lines += ["", group]
@@ -125,7 +161,9 @@ def bisection(facts: Facts) -> str:
     return f"{bisection_head(facts)}\n\n{bisection_picture(facts, width=shutil.get_terminal_size((100, 24)).columns)}"
 
 
-def bisection_picture(facts: Facts, *, width: int, ascii: bool | None = None, everything: bool = False) -> str:
+def bisection_picture(
+    facts: Facts, *, width: int, ascii: bool | None = None, everything: bool = False
+) -> str:
     """A bar for each commit. `ascii` None: as standard output can."""
     lines = [
         Line(
@@ -138,11 +176,18 @@ def bisection_picture(facts: Facts, *, width: int, ascii: bool | None = None, ev
             sd=p["sd"],
             mark=p["state"] if p["state"] in _MARKED else "",
             hint=p["hint"],
-            coming=any(entry["seen_at"] is None for entry in p["observations"]) and facts["status"] == "running",
+            coming=any(entry["seen_at"] is None for entry in p["observations"])
+            and facts["status"] == "running",
         )
         for p in facts["points"]
     ]
-    return picture(lines, width=width, ascii=not prints("█▏±") if ascii is None else ascii, p_none=facts.get("p_none"), everything=everything)
+    return picture(
+        lines,
+        width=width,
+        ascii=not prints("█▏±") if ascii is None else ascii,
+        p_none=facts.get("p_none"),
+        everything=everything,
+    )
 
 
 def prints(characters: str) -> bool:
@@ -156,26 +201,38 @@ def prints(characters: str) -> bool:
 
 def bisection_head(facts: Facts) -> str:
     """A bisection in a few lines: what it found, or how it stands."""
-    lines = [f"{facts['id']}  {facts['metric']} of {facts['unit_job']} on {facts['testbox']}  {facts['status']}"]
+    lines = [
+        f"{facts['id']}  {facts['metric']} of {facts['unit_job']} on {facts['testbox']}  {facts['status']}"
+    ]
     if facts.get("reason"):
         lines.append(f"  {facts['reason']}")
     if facts.get("culprit"):
         lines.append(f"  culprit {facts['culprit']['commit'][:12]} ({facts['culprit']['subject']})")
     if facts.get("change_pct") is not None:
         bounds = facts.get("interval_pct")
-        lines.append(f"  change {facts['change_pct']:+.2f} %" + (f" (95 % interval {bounds[0]:+.2f} .. {bounds[1]:+.2f} %)" if bounds else ""))
+        lines.append(
+            f"  change {facts['change_pct']:+.2f} %"
+            + (f" (95 % interval {bounds[0]:+.2f} .. {bounds[1]:+.2f} %)" if bounds else "")
+        )
     if facts["status"] == "running" and facts.get("why"):
         lines.append(f"  {facts.get('phase') or 'start'}: {facts['why']}; {left(facts)}")
     lines += [f"  waits: {why}" for why in facts.get("waits", ())]
     lines += [f"  {branch['words']}" for branch in facts.get("branches", ())]
     if facts["status"] == "several":
-        lines += [f"  culprit {c['commit'][:12]} ({c['subject']}): {_pct(c['change_pct'])}{_share(c)}, P = {c['probability']:.3f}" for c in facts["culprits"]]
+        lines += [
+            f"  culprit {c['commit'][:12]} ({c['subject']}): {_pct(c['change_pct'])}{_share(c)}, P = {c['probability']:.3f}"
+            for c in facts["culprits"]
+        ]
     if facts.get("parent"):
-        lines.append(f"  searches the branch that {facts['merged'][:12]} merged, for {facts['parent']}")
+        lines.append(
+            f"  searches the branch that {facts['merged'][:12]} merged, for {facts['parent']}"
+        )
     lines += [f"  told by {steer['words']}" for steer in facts.get("steers", ())]
     lines.append(f"  {facts['boots']} boots, {facts['builds']} kernels built")
     if facts.get("resumable"):
-        lines.append(f"  swingbot bisect resume {facts['id']} --boots N  goes on with it; all that was observed still counts")
+        lines.append(
+            f"  swingbot bisect resume {facts['id']} --boots N  goes on with it; all that was observed still counts"
+        )
     return "\n".join(lines)
 
 
@@ -184,19 +241,36 @@ def _pct(value: float | None) -> str:
 
 
 def _share(culprit: Facts) -> str:
-    return "" if culprit.get("share") is None else f" ({100 * culprit['share']:.0f} % of the whole change)"
+    return (
+        ""
+        if culprit.get("share") is None
+        else f" ({100 * culprit['share']:.0f} % of the whole change)"
+    )
 
 
 def status(facts: Facts) -> str:
     """`swingbot status`."""
     queue = facts["queue"]
-    lines = ["queue     " + "; ".join(f"{kind}s: {n['running']} running, {n['ready']} ready, {n['waiting']} waiting" for kind, n in queue.items())]
+    lines = [
+        "queue     "
+        + "; ".join(
+            f"{kind}s: {n['running']} running, {n['ready']} ready, {n['waiting']} waiting"
+            for kind, n in queue.items()
+        )
+    ]
     for box in facts["testboxes"]:
-        lines.append(f"testbox   {box['name']}  {box['words']}" + (f"  {box['label']}" if box.get("label") else ""))
+        lines.append(
+            f"testbox   {box['name']}  {box['words']}"
+            + (f"  {box['label']}" if box.get("label") else "")
+        )
     for job in facts["running"]:
-        lines.append(f"running   {job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}  {(job.get('commit') or '')[:12]}")
+        lines.append(
+            f"running   {job['id']}  {job['kind']}  {job.get('testbox') or 'kernel'}  {(job.get('commit') or '')[:12]}"
+        )
     for tree in facts["trees"]:
-        lines.append(f"tree      {tree['name']}  {tree['branch']}  tip {(tree['tip_commit'] or 'not looked at yet')[:12]}")
+        lines.append(
+            f"tree      {tree['name']}  {tree['branch']}  tip {(tree['tip_commit'] or 'not looked at yet')[:12]}"
+        )
     for open_ in [*facts["comparisons"], *facts["bisections"]]:
         lines.append(f"open      {open_['id']}  {open_['status']}, {left(open_)}")
     for problem in facts["problems"]:

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from swingbot.app.commands import text
-from swingbot.app.commands.context import Session, as_json, guarded, pass_session, read_jobs, say_json
+from swingbot.app.commands.context import (
+    Session,
+    as_json,
+    guarded,
+    pass_session,
+    read_jobs,
+    say_json,
+)
 from swingbot.service.ports import RequestError
 from swingbot.service.request_comparison import known_tree
 from swingbot.service.watch_trees import add_tree, poll_tree
@@ -29,13 +36,44 @@ def tree() -> None:
 @click.argument("name")
 @click.argument("url")
 @click.option("--branch", required=True, help="Branch to watch.")
-@click.option("--base", required=True, help="Commit, tag or branch that the branch grew from; the first comparison is base..tip.")
-@click.option("--job", "jobs", multiple=True, metavar="FILE", help="Job file: a path, or the name of a shipped one. May be given several times.")
-@click.option("--testbox", "testboxes", multiple=True, metavar="ID|GROUP", help="Where to measure; default: watch.testbox.")
-@click.option("--paths", multiple=True, metavar="GLOB", help="Only changes of these paths matter, such as 'mm/*'.")
-@click.option("--kconfig", metavar="NAME", help="Kernel configuration, as vm-x86_64 or vm-x86_64+align64; default: build.kconfig.")
+@click.option(
+    "--base",
+    required=True,
+    help="Commit, tag or branch that the branch grew from; the first comparison is base..tip.",
+)
+@click.option(
+    "--job",
+    "jobs",
+    multiple=True,
+    metavar="FILE",
+    help="Job file: a path, or the name of a shipped one. May be given several times.",
+)
+@click.option(
+    "--testbox",
+    "testboxes",
+    multiple=True,
+    metavar="ID|GROUP",
+    help="Where to measure; default: watch.testbox.",
+)
+@click.option(
+    "--paths",
+    multiple=True,
+    metavar="GLOB",
+    help="Only changes of these paths matter, such as 'mm/*'.",
+)
+@click.option(
+    "--kconfig",
+    metavar="NAME",
+    help="Kernel configuration, as vm-x86_64 or vm-x86_64+align64; default: build.kconfig.",
+)
 @click.option("--compiler", metavar="CC", help="Compiler; default: build.compiler.")
-@click.option("--trust", type=click.Choice(LEVELS), default="trusted", show_default=True, help="untrusted: anybody's code; docs/walls.md says what that means.")
+@click.option(
+    "--trust",
+    type=click.Choice(LEVELS),
+    default="trusted",
+    show_default=True,
+    help="untrusted: anybody's code; docs/walls.md says what that means.",
+)
 @as_json
 @pass_session
 @guarded
@@ -61,7 +99,10 @@ def add(
     """
     settings = session.settings
     url = str(Path(url).absolute()) if url.startswith(("./", "../")) else url
-    click.echo(f"fetching {branch} of {url} (minutes for a whole kernel history, seconds when it is there)", err=True)
+    click.echo(
+        f"fetching {branch} of {url} (minutes for a whole kernel history, seconds when it is there)",
+        err=True,
+    )
     added = add_tree(
         session.lab,
         name=name,
@@ -83,7 +124,9 @@ def add(
     if json_:
         say_json(facts)
     else:
-        click.echo(f"tree {added.name} is watched: {added.base_commit[:12]}..{(facts['tip_commit'] or '')[:12]} on {', '.join(added.testboxes)}")
+        click.echo(
+            f"tree {added.name} is watched: {added.base_commit[:12]}..{(facts['tip_commit'] or '')[:12]} on {', '.join(added.testboxes)}"
+        )
 
 
 @tree.command("list")
@@ -98,7 +141,22 @@ def list_(session: Session, json_: bool) -> None:
         say_json(rows)
     else:
         heads = ("NAME", "BRANCH", "BASE", "TIP", "URL", "PROBLEM")
-        click.echo(text.table([(r["name"], r["branch"], r["base_commit"][:12], (r["tip_commit"] or "")[:12], r["url"], r["problem"]) for r in rows], heads))
+        click.echo(
+            text.table(
+                [
+                    (
+                        r["name"],
+                        r["branch"],
+                        r["base_commit"][:12],
+                        (r["tip_commit"] or "")[:12],
+                        r["url"],
+                        r["problem"],
+                    )
+                    for r in rows
+                ],
+                heads,
+            )
+        )
 
 
 @tree.command()

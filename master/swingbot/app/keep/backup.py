@@ -24,7 +24,15 @@ from swingbot.adapters.zstd_file import ZstdWriter
 from swingbot.app.keep.place import Backup, copy_whole, write_json
 from swingbot.app.keep.progress import Progress, amount
 from swingbot.app.settings import SECTIONS, Settings
-from swingbot.core.keep.generation import FORMAT, BadBackup, Letter, Manifest, TableFile, generation_name, too_many
+from swingbot.core.keep.generation import (
+    FORMAT,
+    BadBackup,
+    Letter,
+    Manifest,
+    TableFile,
+    generation_name,
+    too_many,
+)
 from swingbot_db import dump, migrate
 
 Announce = Callable[[str], None]
@@ -42,15 +50,27 @@ def alone(settings: Settings) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise KeepError(f"another backup or retention run is at work on {settings.state}; wait until it is done") from None
+            raise KeepError(
+                f"another backup or retention run is at work on {settings.state}; wait until it is done"
+            ) from None
         yield
 
 
-def backup(settings: Settings, engine: sa.Engine, directory: Path, announce: Announce, *, keep: int, link: bool = False) -> tuple[str, Manifest]:
+def backup(
+    settings: Settings,
+    engine: sa.Engine,
+    directory: Path,
+    announce: Announce,
+    *,
+    keep: int,
+    link: bool = False,
+) -> tuple[str, Manifest]:
     """Make a generation in `directory` and let the oldest beyond `keep` go. Raises BadBackup, KeepError, OSError."""
     place = Backup(directory)
     if settings.state == place.directory or settings.state in place.directory.parents:
-        raise KeepError(f"{place.directory} lies in the state directory that it is to be a copy of; name a directory elsewhere")
+        raise KeepError(
+            f"{place.directory} lies in the state directory that it is to be a copy of; name a directory elsewhere"
+        )
     with alone(settings):
         place.create()
         name = generation_name(datetime.now(UTC))
@@ -61,7 +81,11 @@ def backup(settings: Settings, engine: sa.Engine, directory: Path, announce: Ann
         manifest = _database(settings, engine, part / "database", announce)
         count, size = _artifacts(settings, place, part, announce, link=link)
         manifest = dataclasses.replace(
-            manifest, artifacts=count, artifact_bytes=size, refs=_mirror(settings.mirror, place, name, announce), letters=_mail(settings.maildir, place)
+            manifest,
+            artifacts=count,
+            artifact_bytes=size,
+            refs=_mirror(settings.mirror, place, name, announce),
+            letters=_mail(settings.maildir, place),
         )
         write_json(part / "manifest.json", manifest.to_json())
         os.sync()
@@ -77,7 +101,9 @@ def _database(settings: Settings, engine: sa.Engine, folder: Path, announce: Ann
     with dump.snapshot(engine) as conn:
         migrate.check(conn)
         found = dump.tables(conn)
-        progress = Progress("database", len(found), sum(table.bytes for table in found), announce, noun="tables")
+        progress = Progress(
+            "database", len(found), sum(table.bytes for table in found), announce, noun="tables"
+        )
         taken_at = datetime.now(UTC).isoformat(timespec="seconds")
         written = []
         for table in found:
@@ -97,7 +123,9 @@ def _database(settings: Settings, engine: sa.Engine, folder: Path, announce: Ann
             secrets=_secrets(settings),
             settings=_given(settings),
         )
-    announce(f"database: {len(written)} tables, {sum(one.rows for one in written)} rows, {amount(sum(one.size for one in written))} compressed")
+    announce(
+        f"database: {len(written)} tables, {sum(one.rows for one in written)} rows, {amount(sum(one.size for one in written))} compressed"
+    )
     return manifest
 
 
@@ -119,20 +147,38 @@ def _table(conn: sa.Connection, table: dump.Table, target: Path) -> TableFile:
         writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # it writes and does nothing else
         rows = dump.write_table(conn, table, writer)
         writer.finish()
-    return TableFile(name=table.name, columns=table.columns, rows=rows, sha256=hashing.digest.hexdigest(), size=hashing.size)
+    return TableFile(
+        name=table.name,
+        columns=table.columns,
+        rows=rows,
+        sha256=hashing.digest.hexdigest(),
+        size=hashing.size,
+    )
 
 
 def _secrets(settings: Settings) -> tuple[str, ...]:
     """Files that the service reads secrets from, as paths below the state directory or, where they are elsewhere, as they are. They stay where they are."""
     state = settings.state
-    there = [file for file in (settings.secret_file, *sorted(settings.worker_secrets.glob("*"))) if file.is_file()]
-    return tuple(str(file.relative_to(state) if file.is_relative_to(state) else file) for file in there)
+    there = [
+        file
+        for file in (settings.secret_file, *sorted(settings.worker_secrets.glob("*")))
+        if file.is_file()
+    ]
+    return tuple(
+        str(file.relative_to(state) if file.is_relative_to(state) else file) for file in there
+    )
 
 
 def _given(settings: Settings) -> dict[str, Any]:
     """Settings that somebody gave; not the database's address, which may have a password in it."""
-    found = {f"{section}.{field.name}": getattr(getattr(settings, section), field.name) for section in SECTIONS for field in _fields(settings, section)}
-    return {key: value for key, value in found.items() if key in settings.sources and key != "db.url"}
+    found = {
+        f"{section}.{field.name}": getattr(getattr(settings, section), field.name)
+        for section in SECTIONS
+        for field in _fields(settings, section)
+    }
+    return {
+        key: value for key, value in found.items() if key in settings.sources and key != "db.url"
+    }
 
 
 def _fields(settings: Settings, section: str) -> tuple[dataclasses.Field[Any], ...]:
@@ -142,10 +188,16 @@ def _fields(settings: Settings, section: str) -> tuple[dataclasses.Field[Any], .
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
-def _artifacts(settings: Settings, place: Backup, part: Path, announce: Announce, *, link: bool) -> tuple[int, int]:
+def _artifacts(
+    settings: Settings, place: Backup, part: Path, announce: Announce, *, link: bool
+) -> tuple[int, int]:
     """Copy what the backup does not have yet; answers how many files the generation has, and their bytes."""
     there = list(artifacts.Artifacts(settings.artifacts).stored())
-    new = [file for file in there if not (place.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)]
+    new = [
+        file
+        for file in there
+        if not (place.artifacts / file.path).exists() or file.path.endswith(artifacts.GONE)
+    ]
     progress = Progress("artifacts", len(new), sum(file.size for file in new), announce)
     copied = 0
     for file in new:
@@ -156,7 +208,9 @@ def _artifacts(settings: Settings, place: Backup, part: Path, announce: Announce
         out.writelines(f"{file.path}\n" for file in there)
     size = sum(file.size for file in there)
     how = f"; {copied} could not be linked and were copied" if link and copied else ""
-    announce(f"artifacts: {len(there)} files, {amount(size)}; {len(new)} of them new, {amount(sum(file.size for file in new))}{how}")
+    announce(
+        f"artifacts: {len(there)} files, {amount(size)}; {len(new)} of them new, {amount(sum(file.size for file in new))}{how}"
+    )
     return len(there), size
 
 
@@ -167,7 +221,16 @@ def _mirror(mirror: Path, place: Backup, name: str, announce: Announce) -> dict[
         return {}
     if not place.mirror.exists():
         _git("init", "--quiet", "--bare", str(place.mirror))
-    _git("-C", str(place.mirror), "fetch", "--quiet", "--no-tags", "--no-auto-gc", str(mirror), f"+refs/*:refs/backup/{name}/*")
+    _git(
+        "-C",
+        str(place.mirror),
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-auto-gc",
+        str(mirror),
+        f"+refs/*:refs/backup/{name}/*",
+    )
     found = refs(place.mirror, name)
     announce(f"mirror: {len(found)} refs")
     return found
@@ -176,14 +239,21 @@ def _mirror(mirror: Path, place: Backup, name: str, announce: Announce) -> dict[
 def refs(mirror: Path, name: str) -> dict[str, str]:
     """The refs of a generation: what they were called below `refs/`, and their commits."""
     prefix = f"refs/backup/{name}/"
-    lines = _git("-C", str(mirror), "for-each-ref", "--format=%(objectname) %(refname)", prefix).splitlines()
-    return {ref.removeprefix(prefix): commit for commit, _, ref in (line.partition(" ") for line in lines)}
+    lines = _git(
+        "-C", str(mirror), "for-each-ref", "--format=%(objectname) %(refname)", prefix
+    ).splitlines()
+    return {
+        ref.removeprefix(prefix): commit
+        for commit, _, ref in (line.partition(" ") for line in lines)
+    }
 
 
 def _git(*arguments: str) -> str:
     done = process.run(["git", *arguments], timeout=_GIT_SECONDS)
     if done.rc != 0:
-        raise KeepError(f"git {arguments[2] if arguments[0] == '-C' else arguments[0]}: {(done.err.strip().splitlines() or ['failed'])[-1]}")
+        raise KeepError(
+            f"git {arguments[2] if arguments[0] == '-C' else arguments[0]}: {(done.err.strip().splitlines() or ['failed'])[-1]}"
+        )
     return done.out
 
 
@@ -227,7 +297,11 @@ def _forget(place: Backup, keep: int, announce: Announce) -> None:
         kept_mail.update(letter.sha256 for letter in place.manifest(name).letters)
     gone = 0
     for path in [*place.artifacts.glob("??/*"), *place.mail.glob("??/*")]:
-        named = path.parent.name + "/" + path.name if path.is_relative_to(place.artifacts) else path.parent.name + path.name
+        named = (
+            path.parent.name + "/" + path.name
+            if path.is_relative_to(place.artifacts)
+            else path.parent.name + path.name
+        )
         if named not in (kept_files if path.is_relative_to(place.artifacts) else kept_mail):
             path.unlink()
             gone += 1

@@ -38,7 +38,13 @@ def problems_here(settings: Settings) -> list[dict[str, Any]]:
     if not settings.state.exists():
         return []
     disk = settings.disk
-    found = problems(free_bytes(settings), disk.stop_below_mib, disk.warn_below_mib, str(settings.state), last_beat(beat_file(settings)))
+    found = problems(
+        free_bytes(settings),
+        disk.stop_below_mib,
+        disk.warn_below_mib,
+        str(settings.state),
+        last_beat(beat_file(settings)),
+    )
     return [{"text": text, "link": None} for text in found]
 
 
@@ -49,4 +55,10 @@ def read_here(settings: Settings) -> ReadModels:
         found = read.status(conn)
         return found | {"problems": problems_here(settings) + found["problems"]}
 
-    return cast(ReadModels, SimpleNamespace(**{name: getattr(read, name) for name in dir(read) if not name.startswith("_")} | {"status": status}))
+    return cast(
+        ReadModels,
+        SimpleNamespace(
+            **{name: getattr(read, name) for name in dir(read) if not name.startswith("_")}
+            | {"status": status}
+        ),
+    )

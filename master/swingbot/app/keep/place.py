@@ -42,7 +42,9 @@ class Backup:
             self.check()
             return
         if any(self.directory.iterdir()):
-            raise BadBackup(f"{self.directory} is not empty and no backup of swingbot; name another directory")
+            raise BadBackup(
+                f"{self.directory} is not empty and no backup of swingbot; name another directory"
+            )
         self.generations.mkdir()
         _write_whole(mark, json.dumps({"format": FORMAT}) + "\n")
         self.directory.chmod(0o700)  # mails and results of embargoed work are in it
@@ -52,9 +54,13 @@ class Backup:
         try:
             document = json.loads((self.directory / MARK).read_text())
         except (OSError, ValueError):
-            raise BadBackup(f"{self.directory} is no backup of swingbot: there is no readable {MARK} in it") from None
+            raise BadBackup(
+                f"{self.directory} is no backup of swingbot: there is no readable {MARK} in it"
+            ) from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise BadBackup(f"{self.directory} has another format than {FORMAT}: use the swingbot that made it")
+            raise BadBackup(
+                f"{self.directory} has another format than {FORMAT}: use the swingbot that made it"
+            )
 
     def names(self) -> list[str]:
         """Generations that are whole, oldest first."""
@@ -65,9 +71,13 @@ class Backup:
         self.check()
         names = self.names()
         if not names:
-            raise BadBackup(f"{self.directory} has no generation that is whole; run `swingbot backup {self.directory}`")
+            raise BadBackup(
+                f"{self.directory} has no generation that is whole; run `swingbot backup {self.directory}`"
+            )
         if wanted is not None and wanted not in names:
-            raise BadBackup(f"{self.directory} has no generation {wanted}; there are {', '.join(names)}")
+            raise BadBackup(
+                f"{self.directory} has no generation {wanted}; there are {', '.join(names)}"
+            )
         return wanted or names[-1]
 
     def manifest(self, name: str) -> Manifest:

@@ -15,10 +15,26 @@ class DidNotStart(Exception):
 
 
 @contextmanager
-def running(argv: Sequence[str], *, user: str | None, directory: Path, log: Path, answers: Callable[[], bool], seconds: float) -> Iterator[None]:
+def running(
+    argv: Sequence[str],
+    *,
+    user: str | None,
+    directory: Path,
+    log: Path,
+    answers: Callable[[], bool],
+    seconds: float,
+) -> Iterator[None]:
     """Run the server `argv` until the block ends; as `user` if one is given. Raises DidNotStart."""
     with log.open("ab") as sink:
-        child = subprocess.Popen(argv, user=user, cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+        child = subprocess.Popen(
+            argv,
+            user=user,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     try:
         end = time.monotonic() + seconds
         while not answers():

@@ -20,14 +20,34 @@ def amount(size: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 class Progress:
     """Tells `announce` at most every two seconds; the estimate is by bytes, so that a few large files do not fool it."""
 
-    def __init__(self, what: str, files: int, size: int, announce: Callable[[str], None], *, noun: str = "files") -> None:
-        self._what, self._files, self._bytes, self._announce, self._noun = what, files, size, announce, noun
+    def __init__(
+        self,
+        what: str,
+        files: int,
+        size: int,
+        announce: Callable[[str], None],
+        *,
+        noun: str = "files",
+    ) -> None:
+        self._what, self._files, self._bytes, self._announce, self._noun = (
+            what,
+            files,
+            size,
+            announce,
+            noun,
+        )
         self._begin = self._told = time.monotonic()
         self._done_files = self._done_bytes = 0
 
@@ -38,6 +58,12 @@ class Progress:
         if now - self._told < EVERY_SECONDS:
             return
         self._told = now
-        left = (now - self._begin) * max(0, self._bytes - self._done_bytes) / max(1, self._done_bytes)
-        estimate = f", about {duration(left)} left" if self._done_bytes > _ENOUGH * self._bytes else ""
-        self._announce(f"  {self._what}: {self._done_files} of {self._files} {self._noun}, {amount(self._done_bytes)} of {amount(self._bytes)}{estimate}")
+        left = (
+            (now - self._begin) * max(0, self._bytes - self._done_bytes) / max(1, self._done_bytes)
+        )
+        estimate = (
+            f", about {duration(left)} left" if self._done_bytes > _ENOUGH * self._bytes else ""
+        )
+        self._announce(
+            f"  {self._what}: {self._done_files} of {self._files} {self._noun}, {amount(self._done_bytes)} of {amount(self._bytes)}{estimate}"
+        )

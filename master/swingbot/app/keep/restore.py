@@ -31,14 +31,23 @@ Announce = Callable[[str], None]
 _START_SECONDS: Final = 60.0
 
 
-def restore(settings: Settings, directory: Path, generation: str | None, announce: Announce, *, check: bool = True) -> dict[str, Any]:
+def restore(
+    settings: Settings,
+    directory: Path,
+    generation: str | None,
+    announce: Announce,
+    *,
+    check: bool = True,
+) -> dict[str, Any]:
     """Fill `settings.state` and its database, both empty or not there yet; answers what was done. Raises BadBackup, KeepError, OSError."""
     place, state = Backup(directory), settings.state
     name = place.choose(generation)
     manifest = place.manifest(name)
     _fits(manifest)
     if state.exists() and any(state.iterdir()):
-        raise KeepError(f"{state} is not empty; a restore begins with nothing: name another directory with --state")
+        raise KeepError(
+            f"{state} is not empty; a restore begins with nothing: name another directory with --state"
+        )
     if check and (problems := verify(place, name, announce)):
         raise KeepError(
             f"generation {name} is not whole, {len(problems)} problems: {'; '.join(problems[:3])}; take another one, or --unchecked takes it as it is"
@@ -61,7 +70,9 @@ def restore(settings: Settings, directory: Path, generation: str | None, announc
 def _fits(manifest: Manifest) -> None:
     known = migrate.known_revisions()
     if manifest.revision not in known:
-        raise BadBackup(f"the backup has schema {manifest.revision}, this program knows {known[-1]} at most: restore it with the swingbot that made it")
+        raise BadBackup(
+            f"the backup has schema {manifest.revision}, this program knows {known[-1]} at most: restore it with the swingbot that made it"
+        )
 
 
 @contextmanager
@@ -72,34 +83,64 @@ def _server(settings: Settings) -> Iterator[sa.Engine]:
             postgres.prepare(settings.state)
             argv, log = postgres.argv(settings.state), settings.state / "restore-postgres.log"
             answers = partial(postgres.answers, settings.state)
-            stack.enter_context(process.running(argv, user=postgres.user(), directory=settings.state, log=log, answers=answers, seconds=_START_SECONDS))
+            stack.enter_context(
+                process.running(
+                    argv,
+                    user=postgres.user(),
+                    directory=settings.state,
+                    log=log,
+                    answers=answers,
+                    seconds=_START_SECONDS,
+                )
+            )
             postgres.create_database(settings.state)
         engine = make_engine(database.owner_url(settings))
         stack.callback(engine.dispose)
         with engine.connect() as conn:
             if (used := dump.in_use(conn)) is not None:
                 where = postgres.hidden(settings.db.url)
-                raise KeepError(f"the database {where} has the table {used} already; make a new, empty database and name it in db.url")
+                raise KeepError(
+                    f"the database {where} has the table {used} already; make a new, empty database and name it in db.url"
+                )
         yield engine
 
 
-def _database(engine: sa.Engine, place: Backup, name: str, manifest: Manifest, announce: Announce) -> Mapping[str, int]:
-    progress = Progress("database", len(manifest.tables), sum(table.size for table in manifest.tables), announce, noun="tables")
+def _database(
+    engine: sa.Engine, place: Backup, name: str, manifest: Manifest, announce: Announce
+) -> Mapping[str, int]:
+    progress = Progress(
+        "database",
+        len(manifest.tables),
+        sum(table.size for table in manifest.tables),
+        announce,
+        noun="tables",
+    )
     with dump.filling(engine, manifest.revision) as conn:
         for table in manifest.tables:
-            with (place.generations / name / "database" / f"{table.name}.copy.zst").open("rb") as file, ZstdReader(file) as source:
+            with (
+                (place.generations / name / "database" / f"{table.name}.copy.zst").open(
+                    "rb"
+                ) as file,
+                ZstdReader(file) as source,
+            ):
                 rows = dump.read_table(conn, table.name, table.columns, source)
             if rows != table.rows:
-                raise KeepError(f"table {table.name} has {rows} rows in the backup, {table.rows} were written; take another generation")
+                raise KeepError(
+                    f"table {table.name} has {rows} rows in the backup, {table.rows} were written; take another generation"
+                )
             progress.add(table.size)
         dump.set_sequences(conn, manifest.sequences)
         changed = dump.make_sound(conn, manifest.taken_at)
     migrate.upgrade(engine)
-    announce(f"database: {len(manifest.tables)} tables, {sum(table.rows for table in manifest.tables)} rows, schema {manifest.revision}")
+    announce(
+        f"database: {len(manifest.tables)} tables, {sum(table.rows for table in manifest.tables)} rows, schema {manifest.revision}"
+    )
     return changed
 
 
-def _files(settings: Settings, place: Backup, name: str, manifest: Manifest, announce: Announce) -> None:
+def _files(
+    settings: Settings, place: Backup, name: str, manifest: Manifest, announce: Announce
+) -> None:
     progress = Progress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
     settings.artifacts.mkdir(parents=True, exist_ok=True)
     for entry in place.artifact_list(name):
@@ -109,7 +150,15 @@ def _files(settings: Settings, place: Backup, name: str, manifest: Manifest, ann
     announce(f"artifacts: {manifest.artifacts} files, {amount(manifest.artifact_bytes)}")
     if manifest.refs:
         git("init", "--quiet", "--bare", str(settings.mirror))
-        git("-C", str(settings.mirror), "fetch", "--quiet", "--no-tags", str(place.mirror), f"+refs/backup/{name}/*:refs/*")
+        git(
+            "-C",
+            str(settings.mirror),
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            str(place.mirror),
+            f"+refs/backup/{name}/*:refs/*",
+        )
     announce(f"mirror: {len(manifest.refs)} refs")
     for folder in ("tmp", "new", "cur"):
         (settings.maildir / folder).mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,9 @@ def retain(settings: Settings, engine: sa.Engine, now: datetime, *, really: bool
         store = Artifacts(settings.artifacts)
         there, pruned = _there(store)
         days = days_of(settings)
-        verdicts = judge(there, _named(engine, store), days, now) + list(_kits(settings, days["kits"], now))
+        verdicts = judge(there, _named(engine, store), days, now) + list(
+            _kits(settings, days["kits"], now)
+        )
         freed = sum(_prune(settings, store, one) for one in verdicts if one.goes) if really else 0
         if really:
             write_json(_stamp(settings), {"at": now.isoformat(timespec="seconds"), "freed": freed})
@@ -81,7 +83,13 @@ def _there(store: Artifacts) -> tuple[list[There], int]:
         if file.path.endswith(GONE):
             notes += 1
         else:
-            found.append(There(key=file.sha256, size=file.size, modified=datetime.fromtimestamp(file.modified, UTC)))
+            found.append(
+                There(
+                    key=file.sha256,
+                    size=file.size,
+                    modified=datetime.fromtimestamp(file.modified, UTC),
+                )
+            )
     return found, notes
 
 
@@ -96,7 +104,10 @@ def _named(engine: sa.Engine, store: Artifacts) -> dict[str, list[Named]]:
     for sha256, namings in records.items():
         archive = _archive(store, sha256)
         if archive is not None:
-            named += [Named(sha256=archive, name="handed-on.cpio", used=one.used, held=one.held) for one in namings]
+            named += [
+                Named(sha256=archive, name="handed-on.cpio", used=one.used, held=one.held)
+                for one in namings
+            ]
     return merged(named)
 
 
@@ -119,7 +130,13 @@ def _kits(settings: Settings, days: float, now: datetime) -> Iterator[Verdict]:
         if days > 0 and now - modified > timedelta(days=days):
             yield gone(file, "kits", modified, {"kits": days}, now)
         else:
-            yield Verdict(file=file, kind="kits", used=modified, goes=False, why=f"younger than {days:g} days" if days > 0 else "kept for ever")
+            yield Verdict(
+                file=file,
+                kind="kits",
+                used=modified,
+                goes=False,
+                why=f"younger than {days:g} days" if days > 0 else "kept for ever",
+            )
 
 
 def _prune(settings: Settings, store: Artifacts, verdict: Verdict) -> int:

@@ -22,10 +22,18 @@ _ENTRY: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})(\.zst|\.gone)?")
 def verify(place: Backup, name: str, announce: Callable[[str], None]) -> list[str]:
     """What is wrong with a generation, one sentence each; nothing, if all of it is as it was written. Raises BadBackup for what is no generation."""
     manifest = place.manifest(name)
-    problems = [*_database(place, name, manifest), *_mail(place, manifest), *_mirror(place, name, manifest)]
-    announce(f"database, {len(manifest.letters)} mails and {len(manifest.refs)} refs of the mirror: {_told(len(problems))}")
+    problems = [
+        *_database(place, name, manifest),
+        *_mail(place, manifest),
+        *_mirror(place, name, manifest),
+    ]
+    announce(
+        f"database, {len(manifest.letters)} mails and {len(manifest.refs)} refs of the mirror: {_told(len(problems))}"
+    )
     wrong = list(_artifacts(place, name, manifest, announce))
-    announce(f"{manifest.artifacts} artifacts, {amount(manifest.artifact_bytes)}: {_told(len(wrong))}")
+    announce(
+        f"{manifest.artifacts} artifacts, {amount(manifest.artifact_bytes)}: {_told(len(wrong))}"
+    )
     return problems + wrong
 
 
@@ -36,7 +44,9 @@ def _told(count: int) -> str:
 def checked_path(entry: str) -> str:
     """A line of a generation's list of artifacts, if it can be one. Raises BadBackup."""
     if _ENTRY.fullmatch(entry) is None:
-        raise BadBackup(f"{entry[:80]!r} in the list of artifacts is not the name of one; take another generation")
+        raise BadBackup(
+            f"{entry[:80]!r} in the list of artifacts is not the name of one; take another generation"
+        )
     return entry
 
 
@@ -77,12 +87,16 @@ def _mirror(place: Backup, name: str, manifest: Manifest) -> Iterator[str]:
         for ref, commit in manifest.refs.items():
             if there.get(ref) != commit:
                 yield f"{place.mirror}: refs/backup/{name}/{ref} is {there.get(ref, 'not there')}, not {commit}"
-        git("-C", str(place.mirror), "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
+        git(
+            "-C", str(place.mirror), "fsck", "--connectivity-only", "--no-dangling", "--no-progress"
+        )
     except KeepError as error:
         yield f"{place.mirror} is damaged: {error}"
 
 
-def _artifacts(place: Backup, name: str, manifest: Manifest, announce: Callable[[str], None]) -> Iterator[str]:
+def _artifacts(
+    place: Backup, name: str, manifest: Manifest, announce: Callable[[str], None]
+) -> Iterator[str]:
     store = Artifacts(place.artifacts)
     progress = Progress("artifacts", manifest.artifacts, manifest.artifact_bytes, announce)
     for entry in place.artifact_list(name):

@@ -37,7 +37,9 @@ class Buckets:
         """Take one if there is one and answer 0.0, else the seconds to wait; what has to wait takes nothing."""
         wait = self.wait(client, now)
         if wait == 0.0:
-            self._full_at[client] = max(self._full_at.get(client, now), now) + 1.0 / self._rate.per_second
+            self._full_at[client] = (
+                max(self._full_at.get(client, now), now) + 1.0 / self._rate.per_second
+            )
             self._full_at.move_to_end(client)
             while len(self._full_at) > self._remembered:
                 self._full_at.popitem(last=False)

@@ -37,7 +37,9 @@ def name_of(text: str) -> str:
     """A person's name as it is kept beside what the person decides. Raises BadToken."""
     who = " ".join(text.split())
     if _WHO.fullmatch(who) is None:
-        raise BadToken(f"{text[:80]!r} is no name: letters, digits, blanks and . @ + - are, 64 at most, with a letter or digit at both ends")
+        raise BadToken(
+            f"{text[:80]!r} is no name: letters, digits, blanks and . @ + - are, 64 at most, with a letter or digit at both ends"
+        )
     return who
 
 

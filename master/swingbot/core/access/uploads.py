@@ -12,7 +12,9 @@ class Cap:
     files: int = 200
     size: int = 4 << 30  # bytes, of all its files together
     open_files: int = 16  # of all attempts
-    open_files_each: int = 4  # a worker brings one after the other; a second connection may outlive the first
+    open_files_each: int = (
+        4  # a worker brings one after the other; a second connection may outlive the first
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,12 @@ from typing import Final, Literal
 Protocol = Literal["https", "git", "ssh", "file"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-_AUTHORITY: Final = re.compile(r"(?:(?P<user>[^@/]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(?::(?P<port>[0-9]{1,5}))?")
-_SCP: Final = re.compile(r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})@)?(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):(?P<path>[^-:/].*|/.*)")
+_AUTHORITY: Final = re.compile(
+    r"(?:(?P<user>[^@/]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(?::(?P<port>[0-9]{1,5}))?"
+)
+_SCP: Final = re.compile(
+    r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})@)?(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):(?P<path>[^-:/].*|/.*)"
+)
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PATH: Final = re.compile(r"/[A-Za-z0-9/_.,+=@~%-]*")
 LONGEST: Final = 1000  # characters
@@ -41,11 +45,15 @@ class Remote:
 def remote(text: str) -> Remote:
     """Understand a URL or path as the operator gives it. Raises BadUrl."""
     if len(text) > LONGEST or not text.isprintable() or text != text.strip() or not text:
-        raise BadUrl(f"{text[:80]!r} is no repository: give one line without blanks around it, of {LONGEST} characters at most")
+        raise BadUrl(
+            f"{text[:80]!r} is no repository: give one line without blanks around it, of {LONGEST} characters at most"
+        )
     if text.startswith("-"):
         raise BadUrl(f"{text[:80]!r} begins like an option; write a path as ./{text[:40]}")
     if "::" in text.partition("/")[0]:
-        raise BadUrl(f"{text[:80]!r} names a helper program of git; only https, git and ssh are used to fetch")
+        raise BadUrl(
+            f"{text[:80]!r} names a helper program of git; only https, git and ssh are used to fetch"
+        )
     match = _SCHEME.fullmatch(text)
     if match is not None:
         return _by_scheme(text, match[1].lower(), match[2])
@@ -53,7 +61,9 @@ def remote(text: str) -> Remote:
         return Remote(url=text, protocol="file")
     scp = _SCP.fullmatch(text)
     if scp is None:
-        raise BadUrl(f"{text[:80]!r} is neither a path (/srv/linux.git) nor a URL (https://, git://, ssh://, user@host:path)")
+        raise BadUrl(
+            f"{text[:80]!r} is neither a path (/srv/linux.git) nor a URL (https://, git://, ssh://, user@host:path)"
+        )
     return Remote(url=text, protocol="ssh", host=scp["host"])
 
 
@@ -64,13 +74,19 @@ def _by_scheme(text: str, scheme: str, rest: str) -> Remote:
             raise BadUrl(f"{text[:80]!r} names another host; give the path alone")
         return Remote(url=path, protocol="file")
     if scheme not in ("https", "git", "ssh"):
-        raise BadUrl(f"{text[:80]!r}: {scheme}:// is not used to fetch; https://, git:// and ssh:// are")
+        raise BadUrl(
+            f"{text[:80]!r}: {scheme}:// is not used to fetch; https://, git:// and ssh:// are"
+        )
     authority, slash, path = rest.partition("/")
     match = _AUTHORITY.fullmatch(authority)
     if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
-        raise BadUrl(f"a repository at {scheme}:// needs a plain host name, as in {scheme}://git.example.org/linux.git")  # not shown: may hold a password
+        raise BadUrl(
+            f"a repository at {scheme}:// needs a plain host name, as in {scheme}://git.example.org/linux.git"
+        )  # not shown: may hold a password
     if match["user"] is not None and (scheme != "ssh" or _USER.fullmatch(match["user"]) is None):
-        raise BadUrl(f"the URL at host {match['host']} holds a user or password, which pages would show; keep it in git's credential helper or use ssh")
+        raise BadUrl(
+            f"the URL at host {match['host']} holds a user or password, which pages would show; keep it in git's credential helper or use ssh"
+        )
     if _PATH.fullmatch(slash + path) is None or path.startswith("-"):
         raise BadUrl(f"{text[:80]!r}: its path has characters that repositories do not have")
     return Remote(url=text, protocol=scheme, host=match["host"].strip("[]"))  # type: ignore[arg-type]
@@ -81,4 +97,6 @@ def check_path(found: Remote, listed: Sequence[str]) -> None:
     if found.protocol == "file":
         path = posixpath.normpath(found.url)
         if not any(fnmatchcase(path, glob) for glob in listed):
-            raise BadUrl(f"{path!r} is not listed in git.paths ({', '.join(listed) or 'empty'}); add it there, or use https, git or ssh")
+            raise BadUrl(
+                f"{path!r} is not listed in git.paths ({', '.join(listed) or 'empty'}); add it there, or use https, git or ssh"
+            )

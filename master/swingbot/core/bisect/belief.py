@@ -8,7 +8,14 @@ import numpy as np
 
 from swingbot.core.bisect.case import Case, look, phases, why_not
 from swingbot.core.bisect.evidence import Evidence, Floats
-from swingbot.core.bisect.state import Belief, BisectionState, CandidateBelief, Phase, PointBelief, Policy
+from swingbot.core.bisect.state import (
+    Belief,
+    BisectionState,
+    CandidateBelief,
+    Phase,
+    PointBelief,
+    Policy,
+)
 
 
 def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
@@ -54,13 +61,21 @@ def _candidate(ev: Evidence, idx: int, per_position: Floats) -> CandidateBelief:
     if ev.points[position] != idx:
         return CandidateBelief(idx=idx, probability=0.0, state="same")
     measured: Literal["measured", "candidate"] = "measured" if ev.at(position) else "candidate"
-    return CandidateBelief(idx=idx, probability=float(per_position[position]), state=measured if ev.measurable[position] else "skipped")
+    return CandidateBelief(
+        idx=idx,
+        probability=float(per_position[position]),
+        state=measured if ev.measurable[position] else "skipped",
+    )
 
 
 def _point(case: Case, idx: int) -> PointBelief:
     ev, point = case.ev, case.state.points[idx]
     own = [o for o in case.state.observations if o.idx == idx]
-    shared = ev.at(ev.position[idx]) if point.same_as is not None or ev.points[ev.position[idx]] == idx else []
+    shared = (
+        ev.at(ev.position[idx])
+        if point.same_as is not None or ev.points[ev.position[idx]] == idx
+        else []
+    )
     means = [float(np.mean(b.values)) for b in shared]
     failed = sum(1 for o in own if not o.values)
     unbootable = None if ev.measurable[ev.position[idx]] else why_not(case, ev.position[idx])

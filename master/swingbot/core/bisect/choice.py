@@ -76,7 +76,10 @@ class _Kernels:
             return dict.fromkeys(layouts, 1.0)
         total = self._on_box()[box]
         here = {position: self.boots[position, layout, box] for position, layout in layouts.items()}
-        return {position: _against(n + 1, total - n) - _against(n, total - n) for position, n in here.items()}
+        return {
+            position: _against(n + 1, total - n) - _against(n, total - n)
+            for position, n in here.items()
+        }
 
     def first(self, box: int) -> float:
         """What the first boot of another build is worth."""
@@ -112,10 +115,17 @@ def choose(ev: Evidence, post: Posterior, policy: Policy, boxes: int = 1) -> Pla
     under_way = [(p.position, p.layout, p.box) for p in ev.pending if p.phase == "search"]
     chosen: list[Choice] = []
     while len(under_way) + len(chosen) < policy.parallel:
-        planned, box = under_way + [(c.position, c.layout, c.box) for c in chosen], least_busy(busy, done, boxes)
+        planned, box = (
+            under_way + [(c.position, c.layout, c.box) for c in chosen],
+            least_busy(busy, done, boxes),
+        )
         gains = look.bits(planned, box) if planned else alone
         rate = _rate(gains, cost, policy)
-        if rate.max() <= 0 or rate.max() < policy.worth * most or (planned and gains.max() < policy.least_gain):
+        if (
+            rate.max() <= 0
+            or rate.max() < policy.worth * most
+            or (planned and gains.max() < policy.least_gain)
+        ):
             break
         chosen.append(_pick(gains, rate, kernels.and_(planned), box))
         busy[box] += 1
@@ -150,28 +160,48 @@ class _Look:
         if box not in self.closer:
             self.closer[box] = self._foreseen(alone, [self._told(box)])
         closer = self.closer[box] if self.closer[box].any() else alone
-        return closer * np.clip(self.by_rule(under_way, box) / np.maximum(alone, 1e-300), 0.0, 1.0) if under_way else closer
+        return (
+            closer * np.clip(self.by_rule(under_way, box) / np.maximum(alone, 1e-300), 0.0, 1.0)
+            if under_way
+            else closer
+        )
 
     def _told(self, box: int) -> Hypotheses:
-        told = on_testbox(self.ev, self.post, box, self.policy.prior_effect) if self.kernels.group else self.post.told
+        told = (
+            on_testbox(self.ev, self.post, box, self.policy.prior_effect)
+            if self.kernels.group
+            else self.post.told
+        )
         assert told is not None
         return told
 
-    def _when_answered(self, rule: Floats, under_way: Sequence[tuple[int, int, int]], box: int) -> Floats:
+    def _when_answered(
+        self, rule: Floats, under_way: Sequence[tuple[int, int, int]], box: int
+    ) -> Floats:
         asked = [(position, b) for position, _, b in under_way]
-        on = {b: divided(self._told(b), self.ev.mass, [position for position, _ in asked]) for b in {box, *(b for _, b in asked)}}
+        on = {
+            b: divided(self._told(b), self.ev.mass, [position for position, _ in asked])
+            for b in {box, *(b for _, b in asked)}
+        }
         believed = answered(on, asked, self.post.sd_layout**2 + self.post.boot_var)
         return self._foreseen(rule, [replace(on[box], weight=weight) for weight in believed])
 
     def _foreseen(self, rule: Floats, told: Sequence[Hypotheses]) -> Floats:
         """Bits of the positions that are worth a closer look, the mean over `told`."""
         positions = self._worth_a_look(rule)
-        measured = np.array([p for p in positions if self.ev.layout_cost is not None and self.ev.at(int(p))], np.intp)
+        measured = np.array(
+            [p for p in positions if self.ev.layout_cost is not None and self.ev.at(int(p))],
+            np.intp,
+        )
         bits = np.zeros((2, self.ev.last + 1))
         for each in told:
-            bits[0, positions] += foreseen(self.ev, self.post, each, positions, new_layout=False) / len(told)
+            bits[0, positions] += foreseen(
+                self.ev, self.post, each, positions, new_layout=False
+            ) / len(told)
             if len(measured):
-                bits[1, measured] += foreseen(self.ev, self.post, each, measured, new_layout=True) / len(told)
+                bits[1, measured] += foreseen(
+                    self.ev, self.post, each, measured, new_layout=True
+                ) / len(told)
         return bits
 
     def _worth_a_look(self, rule: Floats) -> Indices:
@@ -182,8 +212,18 @@ class _Look:
         share = upto / max(float(upto[-1]), 1e-300)
         seen = [p for p in {b.position for b in ev.boots} if _SETTLED < share[p] < 1.0 - _SETTLED]
         quantiles = np.searchsorted(upto, upto[-1] * np.arange(1, _PARTS) / _PARTS)
-        wanted = {0, ev.last, *seen, *np.argsort(-rate, kind="stable")[:_PARTS].tolist(), *quantiles.tolist(), *likely.tolist(), *(likely - 1).tolist()}
-        return np.array(sorted(p for p in wanted if 0 <= p <= ev.last and ev.measurable[p]), np.intp)
+        wanted = {
+            0,
+            ev.last,
+            *seen,
+            *np.argsort(-rate, kind="stable")[:_PARTS].tolist(),
+            *quantiles.tolist(),
+            *likely.tolist(),
+            *(likely - 1).tolist(),
+        }
+        return np.array(
+            sorted(p for p in wanted if 0 <= p <= ev.last and ev.measurable[p]), np.intp
+        )
 
 
 def least_busy(busy: Mapping[int, int], done: Mapping[int, int], boxes: int) -> int:
@@ -197,7 +237,9 @@ def _rate(bits: Floats, cost: Floats, policy: Policy) -> Floats:
 
 
 def _costs(ev: Evidence) -> Floats:
-    return np.stack([ev.cost, np.full(len(ev.cost), ev.layout_cost if ev.layout_cost is not None else math.inf)])
+    return np.stack(
+        [ev.cost, np.full(len(ev.cost), ev.layout_cost if ev.layout_cost is not None else math.inf)]
+    )
 
 
 def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
@@ -238,7 +280,13 @@ class _Power:
 
     @staticmethod
     def of(post: Posterior) -> _Power:
-        return _Power(post.effect**2 + post.effect_var, post.sd_layout**2, post.boot_var, post.low_var, post.high_var)
+        return _Power(
+            post.effect**2 + post.effect_var,
+            post.sd_layout**2,
+            post.boot_var,
+            post.low_var,
+            post.high_var,
+        )
 
     def after(self, ev: Evidence, under_way: Sequence[tuple[int, int, int]]) -> _Power:
         """With the boots of the ends that are under way."""
@@ -255,7 +303,9 @@ class _Power:
     def at(self, precision: Floats) -> Floats:
         """`precision` of each point: summed over its builds, whose layouts are independent."""
         threshold = (self.low + self.high) / 4
-        return np.where(precision > 0, self.d2 / (1.0 / np.maximum(precision, 1e-300) + threshold), 0.0)
+        return np.where(
+            precision > 0, self.d2 / (1.0 / np.maximum(precision, 1e-300) + threshold), 0.0
+        )
 
     def with_end(self, end: int) -> _Power:
         """After one more boot of the good (0) or the bad end."""
@@ -265,7 +315,9 @@ class _Power:
         return replace(self, high=better) if end else replace(self, low=better)
 
 
-def _precisions(ev: Evidence, power: _Power, kernels: _Kernels, box: int) -> tuple[Floats, Floats, Floats]:
+def _precisions(
+    ev: Evidence, power: _Power, kernels: _Kernels, box: int
+) -> tuple[Floats, Floats, Floats]:
     """Position -> precision now, after one more boot on that testbox of the build booted least, and after one boot there of a new layout."""
     now, worth = np.zeros(ev.last + 1), kernels.worth()
     least: dict[int, tuple[float, int]] = {}
@@ -273,13 +325,25 @@ def _precisions(ev: Evidence, power: _Power, kernels: _Kernels, box: int) -> tup
         now[position] += power.precision(boots)
         least[position] = min((boots, layout), least.get(position, (boots, layout)))
     fresh = power.precision(kernels.first(box))
-    more, adds = now + fresh, kernels.more({position: layout for position, (_, layout) in least.items()}, box)
+    more, adds = (
+        now + fresh,
+        kernels.more({position: layout for position, (_, layout) in least.items()}, box),
+    )
     for position, (boots, _) in least.items():
-        more[position] = now[position] - power.precision(boots) + power.precision(boots + adds[position])
+        more[position] = (
+            now[position] - power.precision(boots) + power.precision(boots + adds[position])
+        )
     return now, more, np.where(now > 0, now + fresh, 0.0)
 
 
-def _gains(ev: Evidence, post: Posterior, kernels: _Kernels, under_way: Sequence[tuple[int, int, int]], decisive: float, box: int) -> Floats:
+def _gains(
+    ev: Evidence,
+    post: Posterior,
+    kernels: _Kernels,
+    under_way: Sequence[tuple[int, int, int]],
+    decisive: float,
+    box: int,
+) -> Floats:
     """(repeat, new layout) x position -> bits that one more boot there, on that testbox, tells about which side of it the step is on. A boot
     of an end tells about the points measured so far: it sharpens what they are judged against."""
     behind = np.cumsum(post.commit) / max(float(post.commit.sum()), 1e-300)
@@ -298,9 +362,17 @@ def _gains(ev: Evidence, post: Posterior, kernels: _Kernels, under_way: Sequence
             p = np.clip((behind[inside] - before) / share, 0.0, 1.0)
             already = information(p, (plan - known)[inside])
             for row, after in enumerate((more, new)[: 1 if ev.layout_cost is None else 2]):
-                bits[row, inside] = share * (information(p, np.maximum(then.at(after) - known, 0.0)[inside]) - already)
+                bits[row, inside] = share * (
+                    information(p, np.maximum(then.at(after) - known, 0.0)[inside]) - already
+                )
     for end, position in ((0, 0), (1, ev.last)):
-        bits[:, position] = (information(behind, then.with_end(end).at(planned) - known) - information(behind, plan - known)).max(), 0.0
+        bits[:, position] = (
+            (
+                information(behind, then.with_end(end).at(planned) - known)
+                - information(behind, plan - known)
+            ).max(),
+            0.0,
+        )
     return np.where(np.array(ev.measurable), np.maximum(bits, 0.0), 0.0)
 
 
@@ -314,8 +386,12 @@ def information(p: Floats, d2: Floats) -> Floats:
     y = np.clip((ln_d2 - _LN_D2[0]) / (_LN_D2[1] - _LN_D2[0]), 0.0, len(_LN_D2) - 1.000001)
     i, j, table = x.astype(int), y.astype(int), _told()
     u, v = x - i, y - j
-    share = (1 - u) * ((1 - v) * table[i, j] + v * table[i, j + 1]) + u * ((1 - v) * table[i + 1, j] + v * table[i + 1, j + 1])
-    share = share * np.minimum(1.0, np.maximum(d2, 0.0) / math.exp(_LN_D2[0]))  # below the table: in proportion
+    share = (1 - u) * ((1 - v) * table[i, j] + v * table[i, j + 1]) + u * (
+        (1 - v) * table[i + 1, j] + v * table[i + 1, j + 1]
+    )
+    share = share * np.minimum(
+        1.0, np.maximum(d2, 0.0) / math.exp(_LN_D2[0])
+    )  # below the table: in proportion
     return np.where(q > 1e-9, entropy * share, 0.0)
 
 
@@ -333,6 +409,8 @@ def _told() -> Floats:
             tails, heads = np.exp(-0.5 * y**2), np.exp(-0.5 * (y - d) ** 2)
             mixture = (1 - p) * tails + p * heads
             with np.errstate(divide="ignore", invalid="ignore"):
-                told = (1 - p) * tails * np.log(tails / mixture) + p * heads * np.log(heads / mixture)
+                told = (1 - p) * tails * np.log(tails / mixture) + p * heads * np.log(
+                    heads / mixture
+                )
             table[i, j] = np.nansum(told) * step / math.sqrt(2 * math.pi) / entropy
     return np.clip(table, 0.0, 1.0)

@@ -27,12 +27,24 @@ class Fresh:
         return self.row.effect if self.row and self.row.effect is not None else 0.0
 
 
-def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, *, df: float, paired: bool, min_effect_pct: float) -> Fresh:
+def fresh(
+    ev: Evidence,
+    left: int,
+    right: int,
+    post: Posterior,
+    policy: Policy,
+    *,
+    df: float,
+    paired: bool,
+    min_effect_pct: float,
+) -> Fresh:
     """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it.
 
     `df`: degrees of freedom behind that spread.
     """
-    sides = [{b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)]
+    sides = [
+        {b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)
+    ]
     both = sorted(sides[0].keys() & sides[1].keys())
     wild = wild_boots(ev, post)
     ks = [k for k in both if not {(left, k), (right, k)} & wild]
@@ -51,26 +63,47 @@ def fresh(ev: Evidence, left: int, right: int, post: Posterior, policy: Policy, 
         layout=post.sd_layout / math.sqrt(max(layouts, 1)),
         form="ratio" if ev.ratio else "difference",
     )
-    return Fresh(left, right, len(ks), failed, len(both) - len(ks), compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule))
+    return Fresh(
+        left,
+        right,
+        len(ks),
+        failed,
+        len(both) - len(ks),
+        compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule),
+    )
 
 
-def confirm_requests(ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool) -> tuple[Request, ...]:
+def confirm_requests(
+    ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool
+) -> tuple[Request, ...]:
     """Boots (of positions) still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or
     under way. With `layouts` each pair is of another build of the same two commits."""
     asked: list[Boot | Pending] = [*ev.boots, *ev.pending]
     known = {(b.position, b.k): b.layout for b in asked if b.phase == "confirm"}
     broken = {k for p, k in ev.failed if p in (left, right)}
     taken = {(b.position, b.k) for b in asked}
-    begun = sorted({k for p, k in known if p in (left, right)} - broken)  # some with another neighbour, when that was the suspect
+    begun = sorted(
+        {k for p, k in known if p in (left, right)} - broken
+    )  # some with another neighbour, when that was the suspect
     whole = [k for k in begun if (left, k) in known and (right, k) in known]
-    half = [k for k in begun if k not in whole and all((p, k) in known or (p, k) not in taken for p in (left, right))]
+    half = [
+        k
+        for k in begun
+        if k not in whole and all((p, k) in known or (p, k) not in taken for p in (left, right))
+    ]
     ks = sorted((whole + half)[:pairs])
     first = ev.next_k()
     ks += range(first, first + pairs - len(ks))
     wanted = []
     for turn, k in enumerate(ks):
-        layout = next((known[p, k] for p in (left, right) if (p, k) in known), turn if layouts else 0)
-        wanted += [Request(p, k, layout) for p in ((left, right) if turn % 2 == 0 else (right, left)) if (p, k) not in known]
+        layout = next(
+            (known[p, k] for p in (left, right) if (p, k) in known), turn if layouts else 0
+        )
+        wanted += [
+            Request(p, k, layout)
+            for p in ((left, right) if turn % 2 == 0 else (right, left))
+            if (p, k) not in known
+        ]
     return tuple(wanted)
 
 

@@ -42,12 +42,16 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    points: tuple[int, ...]  # position -> the point that is asked for when it is measured, also the commit that leads to it
+    points: tuple[
+        int, ...
+    ]  # position -> the point that is asked for when it is measured, also the commit that leads to it
     position: tuple[int, ...]  # point -> position in the whole range
     mass: Floats  # position -> prior mass of that commit, sum 1, mass[0] = 0
     measurable: tuple[bool, ...]
     cost: Floats  # position -> seconds of its next boot
-    layout_cost: float | None  # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
+    layout_cost: (
+        float | None
+    )  # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
     boots: tuple[Boot, ...]  # that gave values, ordered by position, layout and k
     pending: tuple[Pending, ...]
     failed: tuple[tuple[int, int], ...]  # (position, k) of boots that told nothing
@@ -92,8 +96,12 @@ class Evidence:
             mass=mass / mass.sum() if mass.sum() > 0 else mass,
             measurable=self.measurable[low : high + 1],
             cost=self.cost[low : high + 1],
-            boots=tuple(replace(b, position=b.position - low) for b in self.boots if inside(b.position)),
-            pending=tuple(replace(p, position=p.position - low) for p in self.pending if inside(p.position)),
+            boots=tuple(
+                replace(b, position=b.position - low) for b in self.boots if inside(b.position)
+            ),
+            pending=tuple(
+                replace(p, position=p.position - low) for p in self.pending if inside(p.position)
+            ),
             failed=tuple((p - low, k) for p, k in self.failed if inside(p)),
         )
 
@@ -116,7 +124,11 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     counted = {i: position[i] for i in range(len(canon)) if canon[i] == canon[points[position[i]]]}
     boots, failed = _observed(state, counted)
     done = {(b.position, b.k) for b in boots} | set(failed)
-    pending = {(counted[f.idx], f.k): f for f in sorted(state.in_flight, key=lambda f: (f.idx, f.k)) if f.idx in counted}
+    pending = {
+        (counted[f.idx], f.k): f
+        for f in sorted(state.in_flight, key=lambda f: (f.idx, f.k))
+        if f.idx in counted
+    }
     members: dict[int, list[int]] = {}
     for i, p in counted.items():
         members.setdefault(p, []).append(i)
@@ -129,13 +141,23 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
         mass=_mass(state, points),
         measurable=tuple(
             not any(state.points[i].skipped for i in members[p])
-            and (fails[p] < policy.boot_tries if not seen[p] else fails[p] < policy.boot_tries + 2 * seen[p])
+            and (
+                fails[p] < policy.boot_tries
+                if not seen[p]
+                else fails[p] < policy.boot_tries + 2 * seen[p]
+            )
             for p in range(len(points))
         ),
         cost=np.array([_cost(state, members[p]) for p in range(len(points))]),
-        layout_cost=max(state.boot_cost_seconds, 1e-3) + state.layout_cost_seconds if state.layouts else None,
+        layout_cost=max(state.boot_cost_seconds, 1e-3) + state.layout_cost_seconds
+        if state.layouts
+        else None,
         boots=boots,
-        pending=tuple(Pending(p, k, pending[p, k].phase, pending[p, k].layout, pending[p, k].box) for p, k in sorted(pending) if (p, k) not in done),
+        pending=tuple(
+            Pending(p, k, pending[p, k].phase, pending[p, k].layout, pending[p, k].box)
+            for p, k in sorted(pending)
+            if (p, k) not in done
+        ),
         failed=failed,
         ratio=ratio,
         unit=1.0 if ratio else _unit(boots, len(points) - 1),
@@ -168,7 +190,9 @@ def _alive(canon: list[int]) -> list[bool]:
     return alive
 
 
-def _observed(state: BisectionState, counted: dict[int, int]) -> tuple[tuple[Boot, ...], tuple[tuple[int, int], ...]]:
+def _observed(
+    state: BisectionState, counted: dict[int, int]
+) -> tuple[tuple[Boot, ...], tuple[tuple[int, int], ...]]:
     boots: dict[tuple[int, int], Boot] = {}
     failed: set[tuple[int, int]] = set()
     for o in sorted(state.observations, key=lambda o: (o.idx, o.k)):
@@ -180,7 +204,9 @@ def _observed(state: BisectionState, counted: dict[int, int]) -> tuple[tuple[Boo
             boots.setdefault(key, Boot(*key, values, o.phase, o.layout, o.box, o.at))
         else:
             failed.add(key)
-    return tuple(sorted(boots.values(), key=lambda b: (b.position, b.layout, b.k))), tuple(sorted(failed - boots.keys()))
+    return tuple(sorted(boots.values(), key=lambda b: (b.position, b.layout, b.k))), tuple(
+        sorted(failed - boots.keys())
+    )
 
 
 def _mass(state: BisectionState, points: tuple[int, ...]) -> Floats:
@@ -191,13 +217,21 @@ def _mass(state: BisectionState, points: tuple[int, ...]) -> Floats:
 
 
 def _cost(state: BisectionState, members: list[int]) -> float:
-    build = 0.0 if any(state.points[i].built for i in members) else state.points[members[0]].build_cost_seconds
+    build = (
+        0.0
+        if any(state.points[i].built for i in members)
+        else state.points[members[0]].build_cost_seconds
+    )
     return max(state.boot_cost_seconds, 1e-3) + build
 
 
 def _unit(boots: tuple[Boot, ...], last: int) -> float:
     """Difference form: the larger mean magnitude of the two ends, or of anything seen, or 1."""
     means = [
-        abs(sum(v for b in boots if b.position == end for v in b.values) / max(1, sum(len(b.values) for b in boots if b.position == end))) for end in (0, last)
+        abs(
+            sum(v for b in boots if b.position == end for v in b.values)
+            / max(1, sum(len(b.values) for b in boots if b.position == end))
+        )
+        for end in (0, last)
     ]
     return max(means) or max((abs(v) for b in boots for v in b.values), default=0.0) or 1.0

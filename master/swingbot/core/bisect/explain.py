@@ -19,14 +19,26 @@ from scipy.special import ndtri
 
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.posterior import entropy
-from swingbot.core.bisect.state import Action, Belief, BisectionState, Conclude, InFlight, Measure, Observation, Policy
+from swingbot.core.bisect.state import (
+    Action,
+    Belief,
+    BisectionState,
+    Conclude,
+    InFlight,
+    Measure,
+    Observation,
+    Policy,
+)
 from swingbot.core.bisect.step import step
 
 Like = Literal["good", "bad"]
 _MOST_LOOKS: Final = 60  # beliefs to compute for `influences`; more boots are taken together
 _MOST_STEPS: Final = 120  # of one search that is played on
 _SURE: Final = 0.5  # a suspect below this is none any more
-_R2: Final = (0.7548776662466927, 0.5698402909980532)  # of the plane's low-discrepancy sequence (Roberts 2018): spread without chance
+_R2: Final = (
+    0.7548776662466927,
+    0.5698402909980532,
+)  # of the plane's low-discrepancy sequence (Roberts 2018): spread without chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +47,9 @@ class Influence:
 
     boots: tuple[Observation, ...]
     bits: float  # KL(belief after || belief before): how far the belief moved
-    before: tuple[int, float] | None  # the likeliest commit and its probability; None: no change is likelier
+    before: (
+        tuple[int, float] | None
+    )  # the likeliest commit and its probability; None: no change is likelier
     after: tuple[int, float] | None
 
 
@@ -80,7 +94,9 @@ class Explanation:
     forecast: Forecast | None
 
 
-def explain(state: BisectionState, policy: Policy, order: Sequence[Observation], *, most: int = 5) -> Explanation:
+def explain(
+    state: BisectionState, policy: Policy, order: Sequence[Observation], *, most: int = 5
+) -> Explanation:
     """`order` holds the observations of the state in the order in which they came."""
     action, known = step(state, policy), belief(state, policy)
     told = sorted(influences(state, policy, order), key=lambda i: -i.bits)[:most]
@@ -99,21 +115,33 @@ def explain(state: BisectionState, policy: Policy, order: Sequence[Observation],
 # --- the past ---------------------------------------------------------------------------------------------------------------
 
 
-def influences(state: BisectionState, policy: Policy, order: Sequence[Observation]) -> Iterator[Influence]:
+def influences(
+    state: BisectionState, policy: Policy, order: Sequence[Observation]
+) -> Iterator[Influence]:
     """How far each boot moved the belief, given those before it."""
     size = max(1, math.ceil(len(order) / _MOST_LOOKS))
     before = belief(dataclasses.replace(state, observations=(), in_flight=()), policy)
     for start in range(0, len(order), size):
         seen = tuple(order[: start + size])
         after = belief(dataclasses.replace(state, observations=seen, in_flight=()), policy)
-        yield Influence(boots=seen[start:], bits=moved(before, after), before=leader(before), after=leader(after))
+        yield Influence(
+            boots=seen[start:],
+            bits=moved(before, after),
+            before=leader(before),
+            after=leader(after),
+        )
         before = after
 
 
 def moved(before: Belief, after: Belief) -> float:
     """KL divergence of the later belief from the earlier one, in bits."""
     p, q = _vector(after), _vector(before)
-    return float(max(0.0, np.sum(np.where(p > 0, p * np.log2(np.maximum(p, 1e-300) / np.maximum(q, 1e-12)), 0.0))))
+    return float(
+        max(
+            0.0,
+            np.sum(np.where(p > 0, p * np.log2(np.maximum(p, 1e-300) / np.maximum(q, 1e-12)), 0.0)),
+        )
+    )
 
 
 def leader(known: Belief) -> tuple[int, float] | None:
@@ -151,7 +179,9 @@ def _pooled(parts: Sequence[tuple[float, int]]) -> float | None:
 # --- what boots that were not made would do ---------------------------------------------------------------------------------
 
 
-def what_ifs(state: BisectionState, policy: Policy, action: Action, known: Belief) -> Iterator[WhatIf]:
+def what_ifs(
+    state: BisectionState, policy: Policy, action: Action, known: Belief
+) -> Iterator[WhatIf]:
     """Of the next boot both answers; of a named culprit how many boots like the good end would clear it."""
     if known.good_level is None or known.bad_level is None:
         return
@@ -174,7 +204,9 @@ def _clears(state: BisectionState, policy: Policy, known: Belief, idx: int) -> I
             return
 
 
-def what_if(state: BisectionState, policy: Policy, known: Belief, idx: int, like: Like, boots: int) -> WhatIf:
+def what_if(
+    state: BisectionState, policy: Policy, known: Belief, idx: int, like: Like, boots: int
+) -> WhatIf:
     """The belief after boots of point `idx` that measure like an end. On a paired testbox the ends are booted along, as believed."""
     levels = {"good": known.good_level or 0.0, "bad": known.bad_level or 0.0}
     runs = max((len(o.values) for o in state.observations), default=1)
@@ -184,8 +216,14 @@ def what_if(state: BisectionState, policy: Policy, known: Belief, idx: int, like
         at = {idx: levels[like]}
         if state.paired:
             at = {0: levels["good"], len(state.points) - 1: levels["bad"]} | at
-        made += [Observation(idx=i, k=k, values=(level,) * runs, phase="search") for i, level in at.items()]
-    then = belief(dataclasses.replace(state, observations=state.observations + tuple(made), in_flight=()), policy)
+        made += [
+            Observation(idx=i, k=k, values=(level,) * runs, phase="search")
+            for i, level in at.items()
+        ]
+    then = belief(
+        dataclasses.replace(state, observations=state.observations + tuple(made), in_flight=()),
+        policy,
+    )
     own = next((c.probability for c in then.candidates if c.idx == idx), 0.0)
     return WhatIf(idx=idx, like=like, boots=boots, leader=leader(then), own=own)
 
@@ -199,15 +237,26 @@ def forecast(state: BisectionState, policy: Policy, known: Belief) -> Forecast |
         return None
     shares = (0.25, 0.5, 0.75) if len(state.points) <= 300 else (0.5,)
     culprits = [1 + int(np.searchsorted(upto, share * upto[-1])) for share in shares]
-    played = [_played(state, policy, min(c, len(state.points) - 1), known.good_level, known.bad_level) for c in culprits]
+    played = [
+        _played(state, policy, min(c, len(state.points) - 1), known.good_level, known.bad_level)
+        for c in culprits
+    ]
     boots, builds, seconds = (sum(column) / len(played) for column in zip(*played, strict=True))
     return Forecast(boots=boots, builds=builds, seconds=seconds)
 
 
-def _played(state: BisectionState, policy: Policy, culprit: int, good: float, bad: float) -> tuple[int, int, float]:
+def _played(
+    state: BisectionState, policy: Policy, culprit: int, good: float, bad: float
+) -> tuple[int, int, float]:
     """(boots, builds, seconds) until the engine concludes, boots in flight included."""
     noise = spreads(state)
-    sd = noise.boot if noise.boot is not None else 0.0 if state.paired else math.hypot(state.noise.sd_boot, state.noise.sd_run)
+    sd = (
+        noise.boot
+        if noise.boot is not None
+        else 0.0
+        if state.paired
+        else math.hypot(state.noise.sd_boot, state.noise.sd_run)
+    )
     runs = max((len(o.values) for o in state.observations), default=1)
     boots = builds = 0
     seconds = 0.0
@@ -219,8 +268,19 @@ def _played(state: BisectionState, policy: Policy, culprit: int, good: float, ba
                 points[f.idx] = dataclasses.replace(points[f.idx], built=True)
             boots, seconds = boots + 1, seconds + state.boot_cost_seconds
             value = (bad if f.idx >= culprit else good) * (1.0 + sd * _even(f.idx, f.k))
-            came.append(Observation(idx=f.idx, k=f.k, values=(value,) * runs, phase=f.phase, layout=f.layout, box=f.box))
-        state = dataclasses.replace(state, points=tuple(points), observations=state.observations + tuple(came), in_flight=())
+            came.append(
+                Observation(
+                    idx=f.idx,
+                    k=f.k,
+                    values=(value,) * runs,
+                    phase=f.phase,
+                    layout=f.layout,
+                    box=f.box,
+                )
+            )
+        state = dataclasses.replace(
+            state, points=tuple(points), observations=state.observations + tuple(came), in_flight=()
+        )
         action = step(state, policy)
         if not isinstance(action, Measure):
             break
@@ -229,7 +289,10 @@ def _played(state: BisectionState, policy: Policy, culprit: int, good: float, ba
 
 
 def _asked(action: Measure) -> tuple[InFlight, ...]:
-    return tuple(InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box) for r in action.requests)
+    return tuple(
+        InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box)
+        for r in action.requests
+    )
 
 
 def _even(idx: int, k: int) -> float:

@@ -15,14 +15,19 @@ from swingbot.core.bisect.posterior import Hypotheses, Posterior
 _NEGLIGIBLE: Final = 1e-5  # hypotheses that are less likely tell nothing
 _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
 _REACH: Final = 5.0  # sd
-_PLACES: Final = (64, 1500)  # fewest and most; with more between the levels, one boot tells all there is
+_PLACES: Final = (
+    64,
+    1500,
+)  # fewest and most; with more between the levels, one boot tells all there is
 _LITTLE_LAYOUT: Final = 0.05  # share of a boot's variance below which layout is no reason to remember what a kernel showed before
 _ANSWERS: Final = 12  # of boots under way that are gone through
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)
 _WIDE: Final = 1e6  # variance of a level that nothing is known of, in variances of a boot
 
 
-def foreseen(ev: Evidence, post: Posterior, told: Hypotheses, positions: Indices, *, new_layout: bool) -> Floats:
+def foreseen(
+    ev: Evidence, post: Posterior, told: Hypotheses, positions: Indices, *, new_layout: bool
+) -> Floats:
     """Bits that one boot of each of `positions` tells about where the step is, or that there is none.
 
     It is the entropy of the value that all hypotheses together foresee less the mean entropy of what each of them foresees. `new_layout`: of
@@ -34,11 +39,19 @@ def foreseen(ev: Evidence, post: Posterior, told: Hypotheses, positions: Indices
     weights, mean, var = weights[:, shown], mean[shown], var[shown]
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     bits = np.zeros(len(positions))
-    own = np.array([not new_layout and layout > _LITTLE_LAYOUT * boot and bool(ev.at(int(p))) for p in positions])
+    own = np.array(
+        [
+            not new_layout and layout > _LITTLE_LAYOUT * boot and bool(ev.at(int(p)))
+            for p in positions
+        ]
+    )
     if not own.all():
         bits[~own] = _information(weights[~own], mean, var + layout + boot)
     for i in np.flatnonzero(own):
-        bits[i] = _information(weights[i : i + 1], *_of_this_build(ev, ev.at(int(positions[i])), mean, var, layout, boot))[0]
+        bits[i] = _information(
+            weights[i : i + 1],
+            *_of_this_build(ev, ev.at(int(positions[i])), mean, var, layout, boot),
+        )[0]
     return bits
 
 
@@ -58,13 +71,20 @@ def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> 
     sum_before, sums = _running(place, boxes, value, len(at))
     low, high = before[:, :-1], total[:, None] - before[:, :-1]  # boots by (testbox, gap)
     worth = low * high / np.maximum(low + high, 1.0)
-    apart = np.where(worth > 0, (sums[:, None] - sum_before[:, :-1]) / np.maximum(high, 1.0) - sum_before[:, :-1] / np.maximum(low, 1.0), 0.0)
+    apart = np.where(
+        worth > 0,
+        (sums[:, None] - sum_before[:, :-1]) / np.maximum(high, 1.0)
+        - sum_before[:, :-1] / np.maximum(low, 1.0),
+        0.0,
+    )
     precision = worth.sum(axis=0) / post.boot_var + 1.0 / prior_effect**2
     effect, effect_var = (worth * apart).sum(axis=0) / post.boot_var / precision, 1.0 / precision
     here = int(np.searchsorted(np.unique(boxes), box)) if box in boxes else None
     if here is None or not total[here]:
         wide = np.full(len(weight), _WIDE * post.boot_var)
-        return Hypotheses(at, weight, np.full(len(weight), post.low), wide, np.full(len(weight), post.low), wide)
+        return Hypotheses(
+            at, weight, np.full(len(weight), post.low), wide, np.full(len(weight), post.low), wide
+        )
     n, level = total[here], sums[here] / total[here]
     behind = high[here] / n
     base = post.boot_var / n
@@ -81,14 +101,28 @@ def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> 
 def divided(told: Hypotheses, mass: Floats, positions: Sequence[int]) -> Hypotheses:
     """The same hypotheses, each gap cut at those of `positions` inside it: its parts say the same of the levels and share its probability by
     the prior of their commits. Positions outside of what was measured cut nothing."""
-    at = np.array(sorted({*told.at.tolist(), *(p for p in positions if told.at[0] < p < told.at[-1])}), np.intp)
+    at = np.array(
+        sorted({*told.at.tolist(), *(p for p in positions if told.at[0] < p < told.at[-1])}),
+        np.intp,
+    )
     whole, upto = np.searchsorted(told.at, at[1:]) - 1, np.cumsum(mass)
-    share = (upto[at[1:]] - upto[at[:-1]]) / np.maximum((upto[told.at[1:]] - upto[told.at[:-1]])[whole], 1e-300)
+    share = (upto[at[1:]] - upto[at[:-1]]) / np.maximum(
+        (upto[told.at[1:]] - upto[told.at[:-1]])[whole], 1e-300
+    )
     of = np.append(whole, len(told.weight) - 1)  # the last one: there is no step
-    return Hypotheses(at, told.weight[of] * np.append(share, 1.0), told.low[of], told.low_var[of], told.high[of], told.high_var[of])
+    return Hypotheses(
+        at,
+        told.weight[of] * np.append(share, 1.0),
+        told.low[of],
+        told.low_var[of],
+        told.high[of],
+        told.high_var[of],
+    )
 
 
-def answered(on: Mapping[int, Hypotheses], asked: Sequence[tuple[int, int]], noise: float) -> list[Floats]:
+def answered(
+    on: Mapping[int, Hypotheses], asked: Sequence[tuple[int, int]], noise: float
+) -> list[Floats]:
     """Weights of the hypotheses after boots whose outcome is not known yet, for `_ANSWERS` equally likely ways in which they may answer.
 
     `on`: testbox -> the hypotheses there, divided alike; `asked`: (position, testbox) of each boot; `noise`: variance of a boot and its layout.
@@ -102,7 +136,10 @@ def answered(on: Mapping[int, Hypotheses], asked: Sequence[tuple[int, int]], noi
     for i, (position, box) in enumerate(asked):
         told = on[box]
         behind = np.append(told.at[1:] <= position, False)
-        mean, var = np.where(behind, told.high, told.low), np.where(behind, told.high_var, told.low_var) + noise
+        mean, var = (
+            np.where(behind, told.high, told.low),
+            np.where(behind, told.high_var, told.low_var) + noise,
+        )
         quantile = (np.arange(1, _ANSWERS + 1) * math.sqrt(_PRIMES[i % len(_PRIMES)])) % 1.0
         value = mean[true] + np.sqrt(var[true]) * ndtri(quantile)
         ln -= 0.5 * np.log(var) + 0.5 * (value[:, None] - mean) ** 2 / var
@@ -133,12 +170,16 @@ def _sides(told: Hypotheses, mass: Floats, positions: Indices) -> tuple[Floats, 
     )
 
 
-def _of_this_build(ev: Evidence, boots: list[Boot], mean: Floats, var: Floats, layout: float, boot: float) -> tuple[Floats, Floats]:
+def _of_this_build(
+    ev: Evidence, boots: list[Boot], mean: Floats, var: Floats, layout: float, boot: float
+) -> tuple[Floats, Floats]:
     """What the next boot of a build gives whose layout its earlier boots have shown in part."""
     n = len(boots)
     seen = float(np.mean([np.mean([ev.of(v) for v in b.values]) for b in boots]))
     known = n * layout / (n * layout + boot)
-    return mean + known * (seen - mean), var * (1.0 - known) ** 2 + 1.0 / (1.0 / layout + n / boot) + boot
+    return mean + known * (seen - mean), var * (1.0 - known) ** 2 + 1.0 / (
+        1.0 / layout + n / boot
+    ) + boot
 
 
 def _information(weights: Floats, mean: Floats, var: Floats) -> Floats:
@@ -147,7 +188,9 @@ def _information(weights: Floats, mean: Floats, var: Floats) -> Floats:
     first, last = float((mean - _REACH * sd).min()), float((mean + _REACH * sd).max())
     places = int(np.clip((last - first) / (_SPACING * float(sd.min())), *_PLACES))
     values = np.linspace(first, last, places)
-    density = np.exp(-0.5 * ((values[None, :] - mean[:, None]) / sd[:, None]) ** 2) / (sd[:, None] * math.sqrt(2.0 * math.pi))
+    density = np.exp(-0.5 * ((values[None, :] - mean[:, None]) / sd[:, None]) ** 2) / (
+        sd[:, None] * math.sqrt(2.0 * math.pi)
+    )
     mixed = weights @ density
     together = -(mixed * np.log(np.maximum(mixed, 1e-300))).sum(axis=1) * (values[1] - values[0])
     each = weights @ (0.5 * np.log(2.0 * math.pi * math.e * sd**2))

@@ -25,7 +25,10 @@ from swingbot.core.bisect.state import NoisePrior, Policy
 _LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
 _SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
 _OFFSET_SD: Final = 0.5  # between testboxes of a group: as good as nothing is known
-_WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))  # of a box that nobody has seen wander, in sd of one boot, and their prior
+_WANDER_SD: Final = (
+    (0.7, 0.5),
+    (2.0, 0.5),
+)  # of a box that nobody has seen wander, in sd of one boot, and their prior
 _WANDER_BOOTS: Final = (6.0, 40.0)  # over how many boots it then moves
 WANDERS: Final = 0.1  # prior that it does
 _MOVED_SINCE: Final = 0.005  # the same of a box that was seen to stand still
@@ -46,7 +49,10 @@ class Sums:
 def summarise(ev: Evidence) -> Sums:
     """A boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
     kernels = sorted({(b.position, b.layout) for b in ev.boots})
-    index, ks = {key: i for i, key in enumerate(kernels)}, {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))}
+    index, ks = (
+        {key: i for i, key in enumerate(kernels)},
+        {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))},
+    )
     level = np.array([ev.of(math.fsum(b.values) / len(b.values)) for b in ev.boots])
     centre = float(level.mean()) if len(level) else 0.0
     return Sums(
@@ -64,11 +70,24 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     sums = summarise(ev)
     sd, df = _pooled_noise(sums, noise)
     shift = _Shift(sums, (_SHIFT_SD / sd) ** 2)
-    cells = [_cell(shift, lam, math.log(w), max(noise.sd_boot, FLOOR), noise, sd, policy) for lam, w in _layouts(noise, sd)]
+    cells = [
+        _cell(shift, lam, math.log(w), max(noise.sd_boot, FLOOR), noise, sd, policy)
+        for lam, w in _layouts(noise, sd)
+    ]
     ln_prior = gap_prior(sums.at, ev.mass, policy)
-    ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior  # (grid, gaps + 1), the last column is "none"
+    ln = (
+        np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
+    )  # (grid, gaps + 1), the last column is "none"
     one = float(logsumexp(ln))
-    return _collect(sums, cells, np.exp(ln - one), ev.mass, min_effect, df, *_two_steps(sums, cells, ln_prior, one, policy))
+    return _collect(
+        sums,
+        cells,
+        np.exp(ln - one),
+        ev.mass,
+        min_effect,
+        df,
+        *_two_steps(sums, cells, ln_prior, one, policy),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +104,20 @@ class Rows:
     prior: float  # the same, as it was known before the bisection
 
 
-def wandering(ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, min_effect: float) -> tuple[Posterior, float]:
+def wandering(
+    ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, min_effect: float
+) -> tuple[Posterior, float]:
     """The posterior if the level of each testbox moves with time, and the probability that it does. Testboxes of a group also differ
     by an offset each, which tells nothing about the step."""
-    at, kernel, level, weight, times, sd, prior = rows.at, rows.kernel, rows.level, rows.weight, rows.times, rows.spread, rows.prior
+    at, kernel, level, weight, times, sd, prior = (
+        rows.at,
+        rows.kernel,
+        rows.level,
+        rows.weight,
+        rows.times,
+        rows.spread,
+        rows.prior,
+    )
     centre = float(np.median(level))
     sums = Sums(at, kernel, np.zeros(len(level), np.intp), weight, level - centre, centre)
     ln_prior = gap_prior(at, ev.mass, policy)
@@ -96,16 +125,28 @@ def wandering(ev: Evidence, rows: Rows, noise: NoisePrior, policy: Policy, *, mi
     cells, still = [], []
     for factor, seconds, share in _wanders(times, noise, sd):
         shift = _Shift(sums, factor**2, _together(rows, factor**2, seconds))
-        cells += [_cell(shift, lam, math.log(share * w), prior, noise, sd, policy) for lam, w in lams]
+        cells += [
+            _cell(shift, lam, math.log(share * w), prior, noise, sd, policy) for lam, w in lams
+        ]
         still += [factor == 0.0] * len(lams)
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     weights = np.exp(ln - float(logsumexp(ln)))
     wander = float(weights[~np.array(still)].sum())
-    moves = np.flatnonzero(~np.array(still)) if rows.box.max() == 0 else np.arange(len(still))  # a group is judged here alone
+    moves = (
+        np.flatnonzero(~np.array(still)) if rows.box.max() == 0 else np.arange(len(still))
+    )  # a group is judged here alone
     cells = [cells[i] for i in moves]
     one = float(logsumexp(ln[moves]))
     two = _two_steps(sums, cells, ln_prior, one, policy)
-    return _collect(sums, cells, np.exp(ln[moves] - one), ev.mass, min_effect, max(len(level) - len(at), 0), *two), wander
+    return _collect(
+        sums,
+        cells,
+        np.exp(ln[moves] - one),
+        ev.mass,
+        min_effect,
+        max(len(level) - len(at), 0),
+        *two,
+    ), wander
 
 
 def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, float, float]]:
@@ -113,13 +154,19 @@ def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, f
     gap = float(np.median(np.diff(np.sort(times)))) if len(times) > 1 else 1.0
     usual = max(gap, 1e-3)
     if noise.sd_day:
-        seconds = (noise.drift_seconds,) if noise.drift_seconds > 0 else tuple(b * usual for b in _WANDER_BOOTS)
+        seconds = (
+            (noise.drift_seconds,)
+            if noise.drift_seconds > 0
+            else tuple(b * usual for b in _WANDER_BOOTS)
+        )
         sizes = tuple((f * noise.sd_day / sd, w) for f, w in ((0.5, 0.3), (1.0, 0.5), (2.0, 0.2)))
         moving = 0.9
     else:
         seconds, sizes = tuple(b * usual for b in _WANDER_BOOTS), _WANDER_SD
         moving = WANDERS if noise.sd_day is None else _MOVED_SINCE
-    return [(0.0, 1.0, 1.0 - moving)] + [(size, t, moving * w / len(seconds)) for t in seconds for size, w in sizes]
+    return [(0.0, 1.0, 1.0 - moving)] + [
+        (size, t, moving * w / len(seconds)) for t in seconds for size, w in sizes
+    ]
 
 
 def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
@@ -172,13 +219,19 @@ class _Cell:
 
 def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
     """(sl^2/sd^2, weight)."""
-    return tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID) if noise.sd_layout > 0 else ((0.0, 1.0),)
+    return (
+        tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID)
+        if noise.sd_layout > 0
+        else ((0.0, 1.0),)
+    )
 
 
 def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
     """sd of a boot from what replicates say and the prior; and the degrees of freedom of the data in it."""
     info, vector, square, _ = _information(sums, 1e12)
-    squares = max(square - float(vector @ np.linalg.pinv(info, rcond=1e-9, hermitian=True) @ vector), 0.0)
+    squares = max(
+        square - float(vector @ np.linalg.pinv(info, rcond=1e-9, hermitian=True) @ vector), 0.0
+    )
     df = max(len(sums.level) - len(np.unique(sums.block)) - (len(sums.at) - 1), 0)
     a2 = 2.0 * noise.certainty
     return max(math.sqrt((a2 * max(noise.sd_boot, FLOOR) ** 2 + squares) / (a2 + df)), FLOOR), df
@@ -196,7 +249,10 @@ def _information(sums: Sums, kappa: float) -> tuple[Floats, Floats, float, float
         blocks = int(sums.block.max()) + 1
         shared = np.zeros((blocks, points))
         np.add.at(shared, (sums.block, sums.point), w)
-        weight, pull = np.bincount(sums.block, w, blocks), np.bincount(sums.block, w * sums.level, blocks)
+        weight, pull = (
+            np.bincount(sums.block, w, blocks),
+            np.bincount(sums.block, w * sums.level, blocks),
+        )
         by = shared / (weight + 1.0 / kappa)[:, None]
         info, vector = info - shared.T @ by, vector - by.T @ pull
         square -= float((pull**2 / (weight + 1.0 / kappa)).sum())
@@ -204,7 +260,15 @@ def _information(sums: Sums, kappa: float) -> tuple[Floats, Floats, float, float
     return info, vector, square, ln_det
 
 
-def _cell(shift: _Shift, lam: float, ln_weight: float, prior: float, noise: NoisePrior, sd: float, policy: Policy) -> _Cell:
+def _cell(
+    shift: _Shift,
+    lam: float,
+    ln_weight: float,
+    prior: float,
+    noise: NoisePrior,
+    sd: float,
+    policy: Policy,
+) -> _Cell:
     sums = shift.sums
     info, vector, square, ln_det = shift.information()
     points, boots = len(sums.at), float(len(sums.level))
@@ -218,7 +282,9 @@ def _cell(shift: _Shift, lam: float, ln_weight: float, prior: float, noise: Nois
     # Sums over the points behind each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 behind the gap.
     columns = matrix.sum(axis=0)
     b11, b12 = float(columns.sum()), np.cumsum(columns[::-1])[::-1][1:]
-    corner = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1)[::-1, ::-1][1:, 1:]  # h_i'G h_j
+    corner = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1)[::-1, ::-1][
+        1:, 1:
+    ]  # h_i'G h_j
     b22 = corner.diagonal() + prior_d
     r1, r2 = float(g.sum()), np.cumsum(g[::-1])[::-1][1:]
     det = np.maximum(b11 * b22 - b12**2, 1e-300)
@@ -236,7 +302,16 @@ def _cell(shift: _Shift, lam: float, ln_weight: float, prior: float, noise: Nois
         df=2 * a,
         var=np.append(b11 / det, 0.0),
         lam=lam,
-        two=_two_in_cell(b11, b12, corner + prior_d * np.eye(gaps), r1, r2, (square, ln_det, prior_d, boots, a, b0)) if gaps <= MOST_GAPS else np.empty(0),
+        two=_two_in_cell(
+            b11,
+            b12,
+            corner + prior_d * np.eye(gaps),
+            r1,
+            r2,
+            (square, ln_det, prior_d, boots, a, b0),
+        )
+        if gaps <= MOST_GAPS
+        else np.empty(0),
     )
 
 
@@ -244,7 +319,14 @@ def _pairs(gaps: int) -> tuple[Indices, Indices]:
     return np.triu_indices(gaps, 1)
 
 
-def _two_in_cell(b11: float, b12: Floats, corner: Floats, r1: float, r2: Floats, rest: tuple[float, float, float, float, float, float]) -> Floats:
+def _two_in_cell(
+    b11: float,
+    b12: Floats,
+    corner: Floats,
+    r1: float,
+    r2: Floats,
+    rest: tuple[float, float, float, float, float, float],
+) -> Floats:
     """The same marginal likelihood with two steps of independent size: a 3 by 3 system for each pair of gaps."""
     square, ln_det, prior_d, boots, a, b0 = rest
     i, j = _pairs(len(r2))
@@ -261,27 +343,44 @@ def _two_in_cell(b11: float, b12: Floats, corner: Floats, r1: float, r2: Floats,
     return np.asarray(-0.5 * ln_dets - a * np.log(b0 + q / 2))
 
 
-def _two_steps(sums: Sums, cells: list[_Cell], ln_prior: Floats, one: float, policy: Policy) -> tuple[float, tuple[int, int] | None]:
+def _two_steps(
+    sums: Sums, cells: list[_Cell], ln_prior: Floats, one: float, policy: Policy
+) -> tuple[float, tuple[int, int] | None]:
     """P(two steps against one or none), and the first and last measured position between them at the likeliest pair."""
     i, j = _pairs(len(sums.at) - 1)
     if not len(i) or not len(cells[0].two) or policy.prior_two <= 0:
         return 0.0, None
     ln_pair = ln_prior[i] + ln_prior[j] + math.log(2.0)
-    ln = logsumexp(np.array([c.ln_weight + c.two for c in cells]), axis=0) + ln_pair + math.log(policy.prior_two / (1 - policy.prior_two))
+    ln = (
+        logsumexp(np.array([c.ln_weight + c.two for c in cells]), axis=0)
+        + ln_pair
+        + math.log(policy.prior_two / (1 - policy.prior_two))
+    )
     best = int(np.argmax(ln))
     return float(expit(logsumexp(ln) - one)), (int(sums.at[i[best] + 1]), int(sums.at[j[best]]))
 
 
 def _collect(
-    sums: Sums, cells: list[_Cell], weight: Floats, mass: Floats, min_effect: float, df: float, two: float, middle: tuple[int, int] | None
+    sums: Sums,
+    cells: list[_Cell],
+    weight: Floats,
+    mass: Floats,
+    min_effect: float,
+    df: float,
+    two: float,
+    middle: tuple[int, int] | None,
 ) -> Posterior:
-    scale2, effect, low, var = (np.array([getattr(c, name) for c in cells]) for name in ("scale2", "effect", "low", "var"))
+    scale2, effect, low, var = (
+        np.array([getattr(c, name) for c in cells]) for name in ("scale2", "effect", "low", "var")
+    )
     lam = np.array([c.lam for c in cells])[:, None]
     t_df = np.array([c.df for c in cells])[:, None]
     change, none = weight[:, :-1], float(weight[:, -1].sum())
     given = change / max(change.sum(), 1e-300)
     sd = np.sqrt(scale2 * var)[:, :-1]
-    small = stdtr(t_df, (min_effect - effect[:, :-1]) / sd) - stdtr(t_df, (-min_effect - effect[:, :-1]) / sd)
+    small = stdtr(t_df, (min_effect - effect[:, :-1]) / sd) - stdtr(
+        t_df, (-min_effect - effect[:, :-1]) / sd
+    )
     mean = float((given * effect[:, :-1]).sum())
     # mu swims with the shifts; what points are judged against is known as well as the difference of the ends.
     level_var = float((given * (scale2 * var / 2)[:, :-1]).sum())

@@ -23,7 +23,11 @@ VERSION: Final = 1
 T = TypeVar("T")
 Facts = dict[str, Any]  # what is different from the step before; everything at the first
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-_APART: Final = ("points", "observations", "in_flight")  # of the state: encoded in ways of their own
+_APART: Final = (
+    "points",
+    "observations",
+    "in_flight",
+)  # of the state: encoded in ways of their own
 
 
 class JournalError(ValueError):
@@ -43,7 +47,9 @@ class Snapshot:
     @property
     def digest(self) -> str:
         """sha256 of everything; equal digests are equal inputs."""
-        return hashlib.sha256(text({name: getattr(self, name) for name in _names(Snapshot)}).encode()).hexdigest()
+        return hashlib.sha256(
+            text({name: getattr(self, name) for name in _names(Snapshot)}).encode()
+        ).hexdigest()
 
 
 # --- values to plain JSON and back ------------------------------------------------------------------------------------------
@@ -76,14 +82,25 @@ def typed(kind: type[T], value: Any) -> T:
 def _typed(kind: Any, value: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return None if value is None else _typed(next(arg for arg in inner if arg is not type(None)), value)
+        return (
+            None
+            if value is None
+            else _typed(next(arg for arg in inner if arg is not type(None)), value)
+        )
     if origin is tuple:
         _must(isinstance(value, list), f"expected a list, not {value!r}")
-        return tuple(_typed(inner[0], entry) for entry in value) if inner[-1] is Ellipsis else tuple(map(_typed, inner, value))
+        return (
+            tuple(_typed(inner[0], entry) for entry in value)
+            if inner[-1] is Ellipsis
+            else tuple(map(_typed, inner, value))
+        )
     if dataclasses.is_dataclass(kind):
         return _object(kind, value)
     if kind is float:
-        _must(isinstance(value, (int, float)) and not isinstance(value, bool), f"expected a number, not {value!r}")
+        _must(
+            isinstance(value, (int, float)) and not isinstance(value, bool),
+            f"expected a number, not {value!r}",
+        )
         return float(value)
     if isinstance(kind, type) and kind in (int, str, bool):
         _must(type(value) is kind, f"expected {kind.__name__}, not {value!r}")
@@ -96,7 +113,10 @@ def _object(kind: Any, value: Any) -> Any:
     hints = _hints(kind)
     _must(isinstance(value, dict), f"expected an object, not {value!r}")
     unknown = sorted(value.keys() - hints.keys())
-    _must(not unknown, f"{kind.__name__} has no field {', '.join(unknown)}: written by another version of the engine")
+    _must(
+        not unknown,
+        f"{kind.__name__} has no field {', '.join(unknown)}: written by another version of the engine",
+    )
     try:
         return kind(**{name: _typed(hints[name], inner) for name, inner in value.items()})
     except (TypeError, ValueError) as error:
@@ -129,7 +149,11 @@ def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
     fields = [field.name for field in dataclasses.fields(PointState) if field.name != "idx"]
     return Snapshot(
         policy=plain(policy),
-        state={f.name: plain(getattr(state, f.name)) for f in dataclasses.fields(state) if f.name not in _APART},
+        state={
+            f.name: plain(getattr(state, f.name))
+            for f in dataclasses.fields(state)
+            if f.name not in _APART
+        },
         points={name: [plain(getattr(point, name)) for point in state.points] for name in fields},
         observations=tuple(sorted(text(plain(o)) for o in state.observations)),
         in_flight=tuple(sorted(text(plain(f)) for f in state.in_flight)),
@@ -139,8 +163,17 @@ def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
 def restored(shot: Snapshot) -> tuple[BisectionState, Policy]:
     """State and policy of a snapshot. Raises JournalError."""
     count = max((len(column) for column in shot.points.values()), default=0)
-    points = [{"idx": i} | {name: column[i] for name, column in shot.points.items()} for i in range(count)]
-    state = shot.state | {"points": points} | {name: [json.loads(line) for line in getattr(shot, name)] for name in ("observations", "in_flight")}
+    points = [
+        {"idx": i} | {name: column[i] for name, column in shot.points.items()} for i in range(count)
+    ]
+    state = (
+        shot.state
+        | {"points": points}
+        | {
+            name: [json.loads(line) for line in getattr(shot, name)]
+            for name in ("observations", "in_flight")
+        }
+    )
     return typed(BisectionState, state), typed(Policy, shot.policy)
 
 
@@ -148,11 +181,18 @@ def difference(before: Snapshot | None, now: Snapshot) -> Facts:
     """What `now` has that `before` has not; `apply` puts it back. Only keys that have something to say are there."""
     old = before or Snapshot({}, {}, {}, (), ())
     had, have = set(old.observations), set(now.observations)
-    gone, seen = [o for o in old.observations if o not in have], [o for o in now.observations if o not in had]
+    gone, seen = (
+        [o for o in old.observations if o not in have],
+        [o for o in now.observations if o not in had],
+    )
     facts: Facts = {
         "policy": _changed(old.policy, now.policy),
         "state": _changed(old.state, now.state),
-        "points": {name: runs for name, column in now.points.items() if (runs := _runs(old.points.get(name, []), column))},
+        "points": {
+            name: runs
+            for name, column in now.points.items()
+            if (runs := _runs(old.points.get(name, []), column))
+        },
         "gone": [json.loads(line) for line in gone],
         "seen": [json.loads(line) for line in seen],
     }
@@ -173,15 +213,24 @@ def apply(before: Snapshot | None, facts: Facts) -> Snapshot:
             policy=old.policy | facts.get("policy", {}),
             state=old.state | facts.get("state", {}),
             points=points,
-            observations=tuple(sorted([o for o in old.observations if o not in gone] + [text(entry) for entry in facts.get("seen", ())])),
-            in_flight=tuple(sorted(text(entry) for entry in facts["in_flight"])) if "in_flight" in facts else old.in_flight,
+            observations=tuple(
+                sorted(
+                    [o for o in old.observations if o not in gone]
+                    + [text(entry) for entry in facts.get("seen", ())]
+                )
+            ),
+            in_flight=tuple(sorted(text(entry) for entry in facts["in_flight"]))
+            if "in_flight" in facts
+            else old.in_flight,
         )
     except (TypeError, AttributeError, ValueError, KeyError, IndexError) as error:
         raise JournalError(f"these are no facts of a step: {error}") from None
 
 
 def _changed(old: Facts, now: Facts) -> Facts:
-    return {key: value for key, value in now.items() if key not in old or text(old[key]) != text(value)}
+    return {
+        key: value for key, value in now.items() if key not in old or text(old[key]) != text(value)
+    }
 
 
 def _runs(old: Sequence[Any], now: Sequence[Any]) -> list[list[Any]]:
@@ -190,7 +239,12 @@ def _runs(old: Sequence[Any], now: Sequence[Any]) -> list[list[Any]]:
     for i, value in enumerate(now):
         if i < len(old) and old[i] == value and type(old[i]) is type(value):
             continue
-        if runs and runs[-1][1] == i - 1 and runs[-1][2] == value and type(runs[-1][2]) is type(value):
+        if (
+            runs
+            and runs[-1][1] == i - 1
+            and runs[-1][2] == value
+            and type(runs[-1][2]) is type(value)
+        ):
             runs[-1][1] = i
         else:
             runs.append([i, i, value])
@@ -214,7 +268,9 @@ def decision(action: Action) -> Facts:
         return {"do": "measure", **plain(action)}
     if isinstance(action, Conclude):
         told = plain(action.conclusion)
-        told["candidates_sha256"] = hashlib.sha256(text(told.pop("candidates")).encode()).hexdigest()
+        told["candidates_sha256"] = hashlib.sha256(
+            text(told.pop("candidates")).encode()
+        ).hexdigest()
         return {"do": "conclude", **told}
     return {"do": "wait", **plain(action)}
 
@@ -264,11 +320,15 @@ def states(steps: Iterable[Step]) -> Iterable[tuple[Step, Snapshot]]:
     for entry in steps:
         shot = apply(shot, entry.facts)
         if shot.digest != entry.digest:
-            raise JournalError(f"step {entry.number}: its facts do not give the state that was recorded; the journal was changed or a line is missing")
+            raise JournalError(
+                f"step {entry.number}: its facts do not give the state that was recorded; the journal was changed or a line is missing"
+            )
         yield entry, shot
 
 
-def replay(steps: Iterable[Step], decide: Callable[[BisectionState, Policy], Action] = step) -> Replay:
+def replay(
+    steps: Iterable[Step], decide: Callable[[BisectionState, Policy], Action] = step
+) -> Replay:
     """Decide every step again. Stops at the first that differs. Raises JournalError."""
     done = 0
     for entry, shot in states(steps):
@@ -279,5 +339,7 @@ def replay(steps: Iterable[Step], decide: Callable[[BisectionState, Policy], Act
             raise JournalError(f"step {entry.number}: {error}") from None
         recorded, now = text(entry.action), text(decision(decide(state, policy)))
         if recorded != now:
-            return Replay(steps=done, difference=Difference(step=entry.number, recorded=recorded, now=now))
+            return Replay(
+                steps=done, difference=Difference(step=entry.number, recorded=recorded, now=now)
+            )
     return Replay(steps=done, difference=None)

@@ -33,12 +33,31 @@ def records(book: Logbook) -> Iterator[tuple[list[str], Facts]]:
     yield _heading(book), {"version": VERSION, **book.head}
     for idx, (commit, subject) in enumerate(book.commits):
         yield [], {"point": idx, "commit": commit, "subject": subject}
-    told = [(entry.at, 1, [*_came(book, entry.facts), *_learnt(entry.facts), _decided(entry)], _record(entry)) for entry in book.steps]
-    told += [(steer["at"], 0, [f"{steer['at']} {said(steer, book.commits)}"], {"steer": steer["act"], **steer}) for steer in book.steers]
+    told = [
+        (
+            entry.at,
+            1,
+            [*_came(book, entry.facts), *_learnt(entry.facts), _decided(entry)],
+            _record(entry),
+        )
+        for entry in book.steps
+    ]
+    told += [
+        (
+            steer["at"],
+            0,
+            [f"{steer['at']} {said(steer, book.commits)}"],
+            {"steer": steer["act"], **steer},
+        )
+        for steer in book.steers
+    ]
     for _, _, words, record in sorted(told, key=lambda entry: entry[:2]):
         yield words, record
     if book.end is not None:
-        yield [f"{book.end['at']} ended: {book.end['status']}: {book.end['reason']}"], {"end": book.end["status"], **book.end}
+        yield (
+            [f"{book.end['at']} ended: {book.end['status']}: {book.end['reason']}"],
+            {"end": book.end["status"], **book.end},
+        )
 
 
 def written(book: Logbook, *, people: bool = True) -> str:
@@ -61,11 +80,15 @@ def read(lines: Iterable[str]) -> list[Step]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            raise JournalError(f"line {number}: not JSON; give what `swingbot bisect log ID` printed") from None
+            raise JournalError(
+                f"line {number}: not JSON; give what `swingbot bisect log ID` printed"
+            ) from None
         if not isinstance(record, dict):
             raise JournalError(f"line {number}: not a record of a log")
         if record.get("version", VERSION) != VERSION:
-            raise JournalError(f"line {number}: a log of version {record['version']}; this swingbot reads version {VERSION}")
+            raise JournalError(
+                f"line {number}: a log of version {record['version']}; this swingbot reads version {VERSION}"
+            )
         if "step" in record:
             steps.append(_step(record, number, len(steps) + 1))
     if not steps:
@@ -79,12 +102,28 @@ def _step(record: Mapping[str, Any], line: int, expected: int) -> Step:
     if wrong:
         raise JournalError(f"line {line}: a step without a proper {wrong[0]!r}")
     if record["step"] != expected:
-        raise JournalError(f"line {line}: step {record['step']} where step {expected} should be; a line is missing or was moved")
-    return Step(number=expected, at=record["at"], engine=record["engine"], facts=record["facts"], digest=record["digest"], action=record["action"])
+        raise JournalError(
+            f"line {line}: step {record['step']} where step {expected} should be; a line is missing or was moved"
+        )
+    return Step(
+        number=expected,
+        at=record["at"],
+        engine=record["engine"],
+        facts=record["facts"],
+        digest=record["digest"],
+        action=record["action"],
+    )
 
 
 def _record(entry: Step) -> Facts:
-    return {"step": entry.number, "at": entry.at, "engine": entry.engine, "facts": entry.facts, "digest": entry.digest, "action": entry.action}
+    return {
+        "step": entry.number,
+        "at": entry.at,
+        "engine": entry.engine,
+        "facts": entry.facts,
+        "digest": entry.digest,
+        "action": entry.action,
+    }
 
 
 def _heading(book: Logbook) -> list[str]:
@@ -100,7 +139,11 @@ def _heading(book: Logbook) -> list[str]:
 def _came(book: Logbook, facts: Facts) -> Iterator[str]:
     for o in facts.get("seen", ()):
         values = o.get("values") or ()
-        told = f"mean {sum(values) / len(values):.6g} of {len(values)} run{'s' * (len(values) != 1)}" if values else f"no value: {o.get('skip')}"
+        told = (
+            f"mean {sum(values) / len(values):.6g} of {len(values)} run{'s' * (len(values) != 1)}"
+            if values
+            else f"no value: {o.get('skip')}"
+        )
         layout = f", layout {o['layout']}" if o.get("layout") else ""
         yield f"came: point {o['idx']} ({_name(book.commits, o['idx'])}), boot k={o['k']}{layout}, {o['phase']}: {told}"
 
@@ -109,7 +152,9 @@ def _learnt(facts: Facts) -> Iterator[str]:
     """What else is different from the step before, as far as a reader cares."""
     for name in _SAID:
         if name in facts:
-            yield f"{name}: " + ", ".join(f"{key} {text(value)}" for key, value in sorted(facts[name].items()))
+            yield f"{name}: " + ", ".join(
+                f"{key} {text(value)}" for key, value in sorted(facts[name].items())
+            )
     for name, words in (
         ("weight", "weight {}"),
         ("skipped", "skipped: {}"),
@@ -118,13 +163,20 @@ def _learnt(facts: Facts) -> Iterator[str]:
     ):
         for first, last, value in facts.get("points", {}).get(name, ()):
             if value is not None:
-                yield (f"point {first}" if first == last else f"points {first}..{last}") + ": " + words.format(value)
+                yield (
+                    (f"point {first}" if first == last else f"points {first}..{last}")
+                    + ": "
+                    + words.format(value)
+                )
 
 
 def _decided(entry: Step) -> str:
     action = entry.action
     if action["do"] == "measure":
-        boots = " ".join(f"{idx}/k{k}" + (f"/layout{layout}" if layout else "") for idx, k, layout, *_ in action["requests"])
+        boots = " ".join(
+            f"{idx}/k{k}" + (f"/layout{layout}" if layout else "")
+            for idx, k, layout, *_ in action["requests"]
+        )
         return f"step {entry.number} at {entry.at}: measure ({action['phase']}) {boots}: {action['why']}"
     if action["do"] == "wait":
         return f"step {entry.number} at {entry.at}: wait: {action['why']}"
@@ -134,7 +186,9 @@ def _decided(entry: Step) -> str:
 
 def said(steer: Mapping[str, Any], commits: Sequence[tuple[str, str]]) -> str:
     """What a person told a bisection, in words."""
-    which = ", ".join(commits[idx][0][:12] for idx in steer["points"][:5]) + (f" and {len(steer['points']) - 5} more" if len(steer["points"]) > 5 else "")
+    which = ", ".join(commits[idx][0][:12] for idx in steer["points"][:5]) + (
+        f" and {len(steer['points']) - 5} more" if len(steer["points"]) > 5 else ""
+    )
     words = {
         "skip": f"skip {which}",
         "unskip": f"skip no longer {which}",

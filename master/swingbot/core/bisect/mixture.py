@@ -20,7 +20,15 @@ from scipy.special import expit, logsumexp, ndtr
 
 from swingbot.core.bisect import gaussian
 from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Hypotheses, Posterior, blend, gap_prior, per_commit
+from swingbot.core.bisect.posterior import (
+    FLOOR,
+    MOST_GAPS,
+    Hypotheses,
+    Posterior,
+    blend,
+    gap_prior,
+    per_commit,
+)
 from swingbot.core.bisect.state import NoisePrior, Policy
 
 # What is not Gaussian: (share of wild boots, their spread and the distance of their middle from the level, both in sd, prior). Summed over; the
@@ -34,12 +42,22 @@ _SHAPES: Final = (
     (0.4, 2.0, -5.5, 0.03),
     (0.4, 2.0, 5.5, 0.03),
 )
-_LAYOUTS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))  # factors of the layout spread that is known, and their prior
+_LAYOUTS: Final = (
+    (0.4, 0.25),
+    (1.0, 0.5),
+    (2.5, 0.25),
+)  # factors of the layout spread that is known, and their prior
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
-_EFFECTS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
+_EFFECTS: Final = (
+    (0.5, 0.7),
+    (3.0, 0.28),
+    (20.0, 0.02),
+)  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
 _SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
 _FINE: Final = 8  # places of a boot between two levels of the grid
-_MOST_LEVELS: Final = 400  # beyond, spreads get a floor: only where the step is a hundred times the noise
+_MOST_LEVELS: Final = (
+    400  # beyond, spreads get a floor: only where the step is a hundred times the noise
+)
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _FAR: Final = 60.0  # nats below the best: too unlikely to be looked at
 _MOST_WANDER: Final = 500  # boots; beyond, time is not looked at: the work grows with the cube
@@ -95,12 +113,33 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     ln = found.ln + ln_prior + np.array([t.ln_prior for t in thetas])[:, None]
     one = float(logsumexp(ln))
     best = int(np.argmax(logsumexp(ln, axis=1)))
-    two = _two_steps(points[kept[best]], levels, policy, ln_prior, float(logsumexp(ln[best] - thetas[best].ln_prior)), columns.at)
+    two = _two_steps(
+        points[kept[best]],
+        levels,
+        policy,
+        ln_prior,
+        float(logsumexp(ln[best] - thetas[best].ln_prior)),
+        columns.at,
+    )
     still = _collect(columns, thetas, found, np.exp(ln - one), ev.mass, min_effect, two)
-    return _moving(ev, columns, replace(still, wild=_wild(columns, thetas[best], still)), noise, policy, min_effect)
+    return _moving(
+        ev,
+        columns,
+        replace(still, wild=_wild(columns, thetas[best], still)),
+        noise,
+        policy,
+        min_effect,
+    )
 
 
-def _moving(ev: Evidence, columns: _Columns, still: Posterior, noise: NoisePrior, policy: Policy, min_effect: float) -> Posterior:
+def _moving(
+    ev: Evidence,
+    columns: _Columns,
+    still: Posterior,
+    noise: NoisePrior,
+    policy: Policy,
+    min_effect: float,
+) -> Posterior:
     """With the possibility that the testbox wandered meanwhile; for a group of testboxes, with what they differ by."""
     boots = ev.boots
     group = any(b.box for b in boots)
@@ -111,13 +150,17 @@ def _moving(ev: Evidence, columns: _Columns, still: Posterior, noise: NoisePrior
         kernel=columns.node,
         level=columns.x,
         weight=np.array([1.0 if p < 0.5 or group else 1.0 / 64.0 for p in still.wild]),
-        times=np.array([i if b.at is None else b.at for i, b in enumerate(boots)], dtype=np.float64),
+        times=np.array(
+            [i if b.at is None else b.at for i, b in enumerate(boots)], dtype=np.float64
+        ),
         box=np.array([b.box for b in boots], dtype=np.intp),
         spread=columns.spread,
         prior=columns.prior,
     )
     moving, wander = gaussian.wandering(ev, rows, noise, policy, min_effect=min_effect)
-    return replace(moving, wander=wander, wild=still.wild) if group else blend(still, moving, wander)
+    return (
+        replace(moving, wander=wander, wild=still.wild) if group else blend(still, moving, wander)
+    )
 
 
 def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...]:
@@ -128,7 +171,12 @@ def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...
     for level, share in ((post.low, 1.0 - behind), (post.low + post.effect, behind)):
         z = (columns.x - level) / off
         clean += share * (1.0 - theta.wild) * np.exp(-(z**2) / 2)
-        wild += share * theta.wild / theta.width * np.exp(-((z - theta.apart) ** 2) / (2 * theta.width**2))
+        wild += (
+            share
+            * theta.wild
+            / theta.width
+            * np.exp(-((z - theta.apart) ** 2) / (2 * theta.width**2))
+        )
     return tuple(float(p) for p in wild / np.maximum(wild + clean, 1e-300))
 
 
@@ -146,7 +194,16 @@ def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), FLOOR)
     spread, error, df = _known_spread(x, node, prior, noise.certainty)
-    return _Columns(np.array(at, np.intp), np.array([where[p] for p, _ in nodes], np.intp), node, x, prior, spread, error, df)
+    return _Columns(
+        np.array(at, np.intp),
+        np.array([where[p] for p, _ in nodes], np.intp),
+        node,
+        x,
+        prior,
+        spread,
+        error,
+        df,
+    )
 
 
 def _level(ev: Evidence, boot: Boot) -> float:
@@ -160,7 +217,9 @@ def _level(ev: Evidence, boot: Boot) -> float:
     return float(values.mean())
 
 
-def _known_spread(x: Floats, node: Indices, prior: float, certainty: float) -> tuple[float, float, float]:
+def _known_spread(
+    x: Floats, node: Indices, prior: float, certainty: float
+) -> tuple[float, float, float]:
     """Spread of one boot, sd of its logarithm, and the degrees of freedom that the boots themselves gave: replicates of each
     kernel about their median, what is wild cut off."""
     counts = np.bincount(node)
@@ -182,12 +241,18 @@ def _known_spread(x: Floats, node: Indices, prior: float, certainty: float) -> t
 def _thetas(columns: _Columns, noise: NoisePrior) -> list[_Theta]:
     """Nodes over what is not known exactly. Weights of the spread are those of its prior, in steps of equal ln(spread)."""
     prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
-    layouts = tuple((f * noise.sd_layout, w) for f, w in _LAYOUTS) if noise.sd_layout > 0 else ((0.0, 1.0),)
+    layouts = (
+        tuple((f * noise.sd_layout, w) for f, w in _LAYOUTS)
+        if noise.sd_layout > 0
+        else ((0.0, 1.0),)
+    )
     made = []
     for z, (layout, w_layout), (wild, width, apart, w_shape) in product(_NODES, layouts, _SHAPES):
         spread = max(columns.spread * math.exp(z * columns.error), FLOOR)
         ln_prior = -0.5 * (math.log(spread / columns.prior) / prior_error) ** 2
-        made.append(_Theta(spread, layout, wild, width, apart, ln_prior + math.log(w_layout * w_shape)))
+        made.append(
+            _Theta(spread, layout, wild, width, apart, ln_prior + math.log(w_layout * w_shape))
+        )
     return made
 
 
@@ -203,7 +268,11 @@ def _levels(columns: _Columns, thetas: list[_Theta]) -> Floats:
         reach = 6.0 * wide / math.sqrt(float(boots.sum())) + 4.0 * smear
         middle = float(np.median(x[boots]))
         low, high = min(low, middle - reach), max(high, middle + reach)
-    inner = [float(np.median(x[columns.node == i])) for i in range(len(columns.point)) if (columns.node == i).sum() > 1]
+    inner = [
+        float(np.median(x[columns.node == i]))
+        for i in range(len(columns.point))
+        if (columns.node == i).sum() > 1
+    ]
     if inner:
         low, high = min(low, *inner, high), max(high, *inner, low)
     step = max(_SPACING * narrow, (high - low) / _MOST_LEVELS)
@@ -257,7 +326,9 @@ def _smeared(ln: Floats, sigma: float) -> Floats:
 def _possible(before: Floats, ln_prior: Floats) -> Indices:
     """The thetas that can matter. What a theta fits best, over all gaps and both levels, is a bound of what it can weigh; what the best
     one weighs is less than that by logarithms of the number of gaps, of pairs of levels and of priors, together less than 40."""
-    fits = (before[:, :-1].max(axis=2) + (before[:, -1:] - before[:, :-1]).max(axis=2)).max(axis=1) + ln_prior
+    fits = (before[:, :-1].max(axis=2) + (before[:, -1:] - before[:, :-1]).max(axis=2)).max(
+        axis=1
+    ) + ln_prior
     return np.flatnonzero(fits >= fits.max() - _FAR)
 
 
@@ -277,7 +348,16 @@ def _hypotheses(before: Floats, levels: Floats, policy: Policy) -> _Hypotheses:
     step = float(levels[1] - levels[0])
     ln_none = np.log(none.sum(axis=2)) + none_top - math.log(step)
     level, level_var = _moments(none, levels)
-    together = [np.concatenate(pair, axis=1) for pair in ((ln, ln_none), (low, level), (low_var, level_var), (high, level), (high_var, level_var))]
+    together = [
+        np.concatenate(pair, axis=1)
+        for pair in (
+            (ln, ln_none),
+            (low, level),
+            (low_var, level_var),
+            (high, level),
+            (high_var, level_var),
+        )
+    ]
     return _Hypotheses(*together)
 
 
@@ -289,7 +369,9 @@ def _scaled(ln: Floats) -> tuple[Floats, Floats]:
 def _moments(weight: Floats, levels: Floats) -> tuple[Floats, Floats]:
     total = np.maximum(weight.sum(axis=2), 1e-300)
     mean = (weight @ levels) / total
-    return mean, np.maximum((weight @ levels**2) / total - mean**2, (levels[1] - levels[0]) ** 2 / 12)
+    return mean, np.maximum(
+        (weight @ levels**2) / total - mean**2, (levels[1] - levels[0]) ** 2 / 12
+    )
 
 
 def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
@@ -314,7 +396,9 @@ def _effect_density(effect: Floats, policy: Policy) -> Floats:
     return density
 
 
-def _two_steps(points: Floats, levels: Floats, policy: Policy, ln_prior: Floats, ln_one: float, at: Indices) -> tuple[float, tuple[int, int] | None]:
+def _two_steps(
+    points: Floats, levels: Floats, policy: Policy, ln_prior: Floats, ln_one: float, at: Indices
+) -> tuple[float, tuple[int, int] | None]:
     """P(two steps against one or none) at one theta, and the first and last measured position between them at the likeliest pair."""
     gaps = len(at) - 1
     if gaps < 2 or gaps > MOST_GAPS or policy.prior_two <= 0:
@@ -329,7 +413,13 @@ def _two_steps(points: Floats, levels: Floats, policy: Policy, ln_prior: Floats,
         middle = before[j] - before[i] + np.log(from_left[i]) + np.log(from_right[j])
     step = float(levels[1] - levels[0])
     ln = logsumexp(middle, axis=1) + left_top[0][i] + right_top[0][j] + math.log(step)
-    ln = ln + ln_prior[i] + ln_prior[j] + math.log(2.0) + math.log(policy.prior_two / (1 - policy.prior_two))
+    ln = (
+        ln
+        + ln_prior[i]
+        + ln_prior[j]
+        + math.log(2.0)
+        + math.log(policy.prior_two / (1 - policy.prior_two))
+    )
     best = int(np.argmax(ln))
     return float(expit(logsumexp(ln) - ln_one)), (int(at[i[best] + 1]), int(at[j[best]]))
 
@@ -350,7 +440,9 @@ def _collect(
     small = ndtr((min_effect - effect) / sd) - ndtr((-min_effect - effect) / sd)
     mean = float((given * effect).sum())
     per_theta = weight.sum(axis=1)
-    spread2 = np.array([t.spread**2 / (1.0 - t.wild) for t in thetas])  # of one that tells as much of a level: wild boots tell next to nothing
+    spread2 = np.array(
+        [t.spread**2 / (1.0 - t.wild) for t in thetas]
+    )  # of one that tells as much of a level: wild boots tell next to nothing
     layout = math.sqrt(float((per_theta * np.array([t.layout**2 for t in thetas])).sum()))
     boot_var = float((per_theta * spread2).sum())
     return Posterior(
@@ -380,4 +472,6 @@ def _told(at: Indices, found: _Hypotheses, weight: Floats) -> Hypotheses:
         middle = (share * mean).sum(axis=0)
         return middle, (share * (var + (mean - middle) ** 2)).sum(axis=0)
 
-    return Hypotheses(at, total, *moments(found.low, found.low_var), *moments(found.high, found.high_var))
+    return Hypotheses(
+        at, total, *moments(found.low, found.low_var), *moments(found.high, found.high_var)
+    )

@@ -28,24 +28,51 @@ class Line:
     coming: bool = False  # a boot is asked for and has not come back
 
 
-def picture(lines: Sequence[Line], *, width: int = 100, ascii: bool = False, p_none: float | None = None, everything: bool = False) -> str:
+def picture(
+    lines: Sequence[Line],
+    *,
+    width: int = 100,
+    ascii: bool = False,
+    p_none: float | None = None,
+    everything: bool = False,
+) -> str:
     """Bars of the probability per commit, with boots and their mean. Stretches of commits that nobody suspects are one line."""
     width = max(_LEAST_WIDTH, width)
     rows: list[tuple[str, float | None, str, str, str]] = []
     for group in _groups(lines, everything):
         rows.append(_row(group[0], ascii) if len(group) == 1 else _folded(group, ascii))
-    names, shares, tails = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    names, shares, tails = (
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+    )
     left, right = max(map(len, names), default=0), max(map(len, tails), default=0)
-    subject = 0 if width < 90 else min(max((_wide(row[3]) + len(row[4]) + 4 for row in rows), default=0), (width - left - right - 12) // 2)
+    subject = (
+        0
+        if width < 90
+        else min(
+            max((_wide(row[3]) + len(row[4]) + 4 for row in rows), default=0),
+            (width - left - right - 12) // 2,
+        )
+    )
     bar = max(8, min(40, width - left - right - subject - 12))
     top = max((p for p in shares if p is not None), default=1.0) or 1.0
     text = []
     for name, p, tail, words, mark in rows:
         drawn = " " * (bar + 8) if p is None else f"{_bar(p / top, bar, ascii)} {_percent(p)}"
-        line = f"{name:{left}} {drawn} {tail:{right}}" + (f"  [{mark}]" if mark else "") + (f"  {words}" if subject else "")
+        line = (
+            f"{name:{left}} {drawn} {tail:{right}}"
+            + (f"  [{mark}]" if mark else "")
+            + (f"  {words}" if subject else "")
+        )
         text.append(_cut(line.rstrip(), width))
     if p_none is not None:
-        text.append(_cut(f"{'none of them':{left}} {_bar(min(1.0, p_none / top), bar, ascii)} {_percent(p_none)}", width))
+        text.append(
+            _cut(
+                f"{'none of them':{left}} {_bar(min(1.0, p_none / top), bar, ascii)} {_percent(p_none)}",
+                width,
+            )
+        )
     return "\n".join(text)
 
 
@@ -58,24 +85,48 @@ def _groups(lines: Sequence[Line], everything: bool) -> list[list[Line]]:
             groups[-1].append(line)
         else:
             groups.append([line])
-    return [part for group in groups for part in ([group] if len(group) > 2 else [[line] for line in group])]
+    return [
+        part
+        for group in groups
+        for part in ([group] if len(group) > 2 else [[line] for line in group])
+    ]
 
 
 def _dull(line: Line) -> bool:
-    return not (line.boots or line.mark or line.coming or line.hint != 1.0) and line.probability is not None and line.probability < _TINY
+    return (
+        not (line.boots or line.mark or line.coming or line.hint != 1.0)
+        and line.probability is not None
+        and line.probability < _TINY
+    )
 
 
 def _row(line: Line, ascii: bool) -> tuple[str, float | None, str, str, str]:
     spread = ("+-" if ascii else "±") + _number(line.sd, 3) if line.sd is not None else ""
     boots = f"{line.boots} boot{'s' * (line.boots != 1)}" if line.boots else ""
     mean = f"{_number(line.mean, 5)} {spread}".strip() if line.mean is not None else ""
-    words = [line.mark, f"hint x{line.hint:g}" if line.hint != 1.0 else "", "boot under way" if line.coming else ""]
-    return f"{line.idx:>4} {line.commit[:12]}", line.probability, f"{boots:>8} {mean}".rstrip(), line.subject, ", ".join(filter(None, words))
+    words = [
+        line.mark,
+        f"hint x{line.hint:g}" if line.hint != 1.0 else "",
+        "boot under way" if line.coming else "",
+    ]
+    return (
+        f"{line.idx:>4} {line.commit[:12]}",
+        line.probability,
+        f"{boots:>8} {mean}".rstrip(),
+        line.subject,
+        ", ".join(filter(None, words)),
+    )
 
 
 def _folded(group: Sequence[Line], ascii: bool) -> tuple[str, float | None, str, str, str]:
     dots = "..." if ascii else "…"
-    return f"{dots:>4} {len(group)} commits", sum(line.probability or 0.0 for line in group), "", f"{group[0].idx}{dots}{group[-1].idx}", ""
+    return (
+        f"{dots:>4} {len(group)} commits",
+        sum(line.probability or 0.0 for line in group),
+        "",
+        f"{group[0].idx}{dots}{group[-1].idx}",
+        "",
+    )
 
 
 def _number(value: float, digits: int) -> str:

@@ -11,7 +11,9 @@ from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.state import Policy
 
 FLOOR: Final = 1e-4  # spread of a boot: below, one digit would be proof
-MOST_GAPS: Final = 64  # two steps are not looked for among more measured points: time grows with the square
+MOST_GAPS: Final = (
+    64  # two steps are not looked for among more measured points: time grows with the square
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,14 @@ class Posterior:
     boot_var: float  # of a boot mean
     df: float  # degrees of freedom behind boot_var
     two: float  # P(two steps | data); all else here assumes at most one
-    middle: tuple[int, int] | None  # first and last measured position between the two likeliest steps
+    middle: (
+        tuple[int, int] | None
+    )  # first and last measured position between the two likeliest steps
     wander: float = 0.0  # P(the testbox itself moved meanwhile)
     told: Hypotheses | None = None  # where the model keeps them: unpaired boots of one testbox
-    wild: tuple[float, ...] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
+    wild: tuple[
+        float, ...
+    ] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
 
     def behind(self) -> Floats:
         """Position -> P(step at or before it | there is one)."""
@@ -71,7 +77,9 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         none=mixed("none"),
         none_or_small=mixed("none_or_small"),
         effect=mean,
-        effect_var=mixed("effect_var") + (1 - wander) * (still.effect - mean) ** 2 + wander * (moving.effect - mean) ** 2,
+        effect_var=mixed("effect_var")
+        + (1 - wander) * (still.effect - mean) ** 2
+        + wander * (moving.effect - mean) ** 2,
         low_var=mixed("low_var"),
         high_var=mixed("high_var"),
         two=mixed("two"),
@@ -93,7 +101,9 @@ def gap_prior(at: Indices, mass: Floats, policy: Policy) -> Floats:
     total = gaps.sum()
     none = policy.prior_no_change if total > 0 else 1.0
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.append((1.0 - none) * gaps / (total or 1.0), none)), dtype=np.float64)
+        return np.asarray(
+            np.log(np.append((1.0 - none) * gaps / (total or 1.0), none)), dtype=np.float64
+        )
 
 
 def per_commit(at: Indices, gaps: Floats, mass: Floats) -> Floats:

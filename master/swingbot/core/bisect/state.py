@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Phase = Literal["history", "ends", "search", "confirm"]  # history: boots that were there before the bisection began; they cost it nothing
+Phase = Literal[
+    "history", "ends", "search", "confirm"
+]  # history: boots that were there before the bisection began; they cost it nothing
 Kind = Literal["culprit", "credible_set", "not_reproduced", "inconclusive", "several"]
 
 
@@ -17,8 +19,12 @@ class PointState:
     weight: float = 1.0  # prior mass of the commit, any unit; 0 only if it cannot change the image
     build_cost_seconds: float = 0.0  # what building it would still cost
     built: bool = False
-    skipped: str | None = None  # why it can never be measured here: does not build, does not boot, a person said so
-    same_as: int | None = None  # image-identical to that point: boots of the one are boots of the other
+    skipped: str | None = (
+        None  # why it can never be measured here: does not build, does not boot, a person said so
+    )
+    same_as: int | None = (
+        None  # image-identical to that point: boots of the one are boots of the other
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +38,9 @@ class Observation:
     phase: Phase
     layout: int = 0  # which build of this commit was booted: 0 the default, others lay the same code out differently
     box: int = 0  # which testbox of the group booted it
-    at: float | None = None  # when it was booted, in seconds of any one clock; None: not known, no drift is looked for
+    at: float | None = (
+        None  # when it was booted, in seconds of any one clock; None: not known, no drift is looked for
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +71,12 @@ class NoisePrior:
     sd_boot: float = 0.02  # between boots of one kernel; on a paired testbox what is left after the shift that k gives all kernels
     sd_layout: float = 0.002  # between kernels that differ in nothing that matters. 0 turns any shifted image into a culprit
     certainty: float = 2.0  # how well sd_run (paired: sd_boot) is known: 1/(4 e^2) + 1/2 for a relative error e; 2: +-40 %
-    sd_day: float | None = None  # between days (unpaired): how far the box wanders. 0: seen to stand still; None: nobody has looked yet
-    drift_seconds: float = 0.0  # over which it wanders by about sd_day; 0: not known, several are tried
+    sd_day: float | None = (
+        None  # between days (unpaired): how far the box wanders. 0: seen to stand still; None: nobody has looked yet
+    )
+    drift_seconds: float = (
+        0.0  # over which it wanders by about sd_day; 0: not known, several are tried
+    )
 
 
 # One vCPU under an instruction-count clock: boots repeat almost exactly, kernels shift each other by up to half a percent.
@@ -79,7 +91,9 @@ class BisectionState:
     observations: tuple[Observation, ...] = ()
     in_flight: tuple[InFlight, ...] = ()
     paired: bool = False  # boot k shifts all kernels of this testbox alike
-    better: Literal["higher", "lower"] | None = None  # only for words; the model takes both directions
+    better: Literal["higher", "lower"] | None = (
+        None  # only for words; the model takes both directions
+    )
     min_effect_pct: float = 1.0
     noise: NoisePrior = field(default_factory=NoisePrior)
     boot_cost_seconds: float = 10.0  # of one boot with its runs
@@ -89,11 +103,15 @@ class BisectionState:
 
     def __post_init__(self) -> None:
         if len(self.points) < 2 or any(p.idx != i for i, p in enumerate(self.points)):
-            raise ValueError("a bisection needs points 0..n in order, at least the good and the bad one")
+            raise ValueError(
+                "a bisection needs points 0..n in order, at least the good and the bad one"
+            )
         asked = [o.idx for o in self.observations] + [f.idx for f in self.in_flight]
         bad = sorted({i for i in asked if not 0 <= i < len(self.points)})
         if bad:
-            raise ValueError(f"observed or asked points outside the range 0..{len(self.points) - 1}: {bad}")
+            raise ValueError(
+                f"observed or asked points outside the range 0..{len(self.points) - 1}: {bad}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +124,14 @@ class Policy:
     no_change: float = 0.97  # P(no change that matters) at which the swing counts as not reproduced; lower: true small swings are dropped
     no_change_at_last: float = 0.95  # the same once no more boots of the ends are allowed
     reproduced: float = 0.75  # P(a change that matters) at which the search begins; higher: more end boots, lower: searches for nothing
-    prior_no_change: float = 0.1  # somebody saw a swing before we started; 0 would make "not reproduced" impossible
+    prior_no_change: float = (
+        0.1  # somebody saw a swing before we started; 0 would make "not reproduced" impossible
+    )
     prior_two: float = 0.05  # that two commits of the range changed the metric; 0: one is named and the other missed
     two: float = 0.5  # P(two steps) at which both sides are searched on their own; the one without a step then ends by itself
-    prior_effect: float = 0.1  # sd of the log effect; far too small hides large steps, far too large hides small ones
+    prior_effect: float = (
+        0.1  # sd of the log effect; far too small hides large steps, far too large hides small ones
+    )
     confirm_boots: int = 2  # pairs; 1 would let one odd boot confirm
     wary_boots: int = 2  # more pairs where layout or a wandering testbox could feign the step
     max_confirm: int = 6  # pairs, before boots that deny the step end the bisection
@@ -153,7 +175,9 @@ class Culprit:
 class CandidateBelief:
     idx: int
     probability: float
-    state: Literal["candidate", "measured", "skipped", "same"]  # of point idx; same: the commit does not change the image
+    state: Literal[
+        "candidate", "measured", "skipped", "same"
+    ]  # of point idx; same: the commit does not change the image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +187,9 @@ class Conclusion:
     kind: Kind
     reason: str
     culprits: tuple[Culprit, ...] = ()  # one; or each established one (several); or none
-    members: tuple[int, ...] = ()  # commits that the conclusion holds to be possible (one for a culprit)
+    members: tuple[
+        int, ...
+    ] = ()  # commits that the conclusion holds to be possible (one for a culprit)
     probability: float | None = None  # of `members` together
     change_pct: float | None = None
     interval_pct: tuple[float, float] | None = None

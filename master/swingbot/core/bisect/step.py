@@ -41,10 +41,16 @@ def step(state: BisectionState, policy: Policy) -> Action:
     case = look(state, policy)
     ev = case.ev
     if ev.last == 0:
-        return _conclude(case, "not_reproduced", "the good and the bad kernel are the same image, byte for byte")
+        return _conclude(
+            case, "not_reproduced", "the good and the bad kernel are the same image, byte for byte"
+        )
     for end, which in ((0, "good"), (ev.last, "bad")):
         if not ev.measurable[end]:
-            return _conclude(case, "inconclusive", f"the {which} end cannot be measured: {why_not(case, end)}; bisect from another end")
+            return _conclude(
+                case,
+                "inconclusive",
+                f"the {which} end cannot be measured: {why_not(case, end)}; bisect from another end",
+            )
     ends = _ends(case)
     if ends is not None:
         return ends
@@ -77,11 +83,20 @@ def _ends(case: Case) -> Action | None:
     last = pairs >= most or ev.used + 2 > policy.max_boots
     if alike >= (policy.no_change_at_last if last else policy.no_change):
         return _conclude(case, "not_reproduced", _no_change_reason(case, alike))
-    if set(phases(case.state)) - {"history", "ends"} or 1.0 - min(post.none_or_small, same) >= policy.reproduced:
+    if (
+        set(phases(case.state)) - {"history", "ends"}
+        or 1.0 - min(post.none_or_small, same) >= policy.reproduced
+    ):
         return None
     if last:
-        return _conclude(case, "inconclusive", f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %")
-    return _ask_ends(case, min(pairs + max(1, pairs // 4), most), "the ends do not differ clearly yet")
+        return _conclude(
+            case,
+            "inconclusive",
+            f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %",
+        )
+    return _ask_ends(
+        case, min(pairs + max(1, pairs // 4), most), "the ends do not differ clearly yet"
+    )
 
 
 def _end_pairs(ev: Evidence) -> int:
@@ -99,7 +114,11 @@ def _ask_ends(case: Case, pairs: int, why: str) -> Action:
     while have < pairs:
         if k not in broken:
             order = (0, ev.last) if k % 2 == 0 else (ev.last, 0)
-            layout = have if have >= same_build and case.post is not None and _layout_matters(ev, case.post) else 0
+            layout = (
+                have
+                if have >= same_build and case.post is not None and _layout_matters(ev, case.post)
+                else 0
+            )
             requests += [Request(p, k, layout) for p in order if (p, k) not in there]
             have += 1
         k += 1
@@ -147,18 +166,41 @@ def _solve(case: Case) -> Action:
 def _together(case: Case, ended: list[Conclusion]) -> Conclude:
     found = [c for c in ended if c.kind in ("culprit", "credible_set", "several")]
     if not found:
-        return _conclude(case, "inconclusive", "two changes were suspected, neither could be confirmed: " + "; ".join(c.reason for c in ended))
+        return _conclude(
+            case,
+            "inconclusive",
+            "two changes were suspected, neither could be confirmed: "
+            + "; ".join(c.reason for c in ended),
+        )
     if len(found) == 1:
         rest = "; ".join(c.reason for c in ended if c is not found[0])
-        return Conclude(conclusion=replace(found[0], reason=f"{found[0].reason}; elsewhere in the range: {rest}", candidates=candidates(case)))
+        return Conclude(
+            conclusion=replace(
+                found[0],
+                reason=f"{found[0].reason}; elsewhere in the range: {rest}",
+                candidates=candidates(case),
+            )
+        )
     # Only single commits are culprits: of a set it is not known which one to blame.
-    culprits, members = tuple(x for c in found if c.kind != "credible_set" for x in c.culprits), tuple(x for c in found for x in c.members)
+    culprits, members = (
+        tuple(x for c in found if c.kind != "credible_set" for x in c.culprits),
+        tuple(x for c in found for x in c.members),
+    )
     reason = f"{len(found)} changes in the range, each confirmed: " + "; ".join(
-        ("commit " if c.kind == "culprit" else "one of ") + ", ".join(map(str, c.members)) + ("" if c.change_pct is None else f" {c.change_pct:+.1f} %")
+        ("commit " if c.kind == "culprit" else "one of ")
+        + ", ".join(map(str, c.members))
+        + ("" if c.change_pct is None else f" {c.change_pct:+.1f} %")
         for c in found
     )
     kind: Kind = "several" if culprits else "credible_set"
-    return _conclude(case, kind, reason, culprits=culprits, members=members, probability=math.prod(c.probability or 0.0 for c in found))
+    return _conclude(
+        case,
+        kind,
+        reason,
+        culprits=culprits,
+        members=members,
+        probability=math.prod(c.probability or 0.0 for c in found),
+    )
 
 
 def _search(case: Case) -> Action:
@@ -170,7 +212,9 @@ def _search(case: Case) -> Action:
         return confirmed
     if ev.used >= policy.max_boots:
         return _wait_or(case, _out_of_boots(case))
-    end = weak_end(ev, post, careful=case.state.paired or 1.0 - post.none_or_small < policy.reproduced)
+    end = weak_end(
+        ev, post, careful=case.state.paired or 1.0 - post.none_or_small < policy.reproduced
+    )
     if end is not None:
         return _reference(case, end)
     references = _first_on_box(case)
@@ -181,8 +225,14 @@ def _search(case: Case) -> Action:
         if (end := weak_end(ev, post, careful=True)) is not None:
             return _reference(case, end)  # against better levels boots may tell more
         if 1.0 - post.none_or_small < policy.reproduced:
-            return _conclude(case, "inconclusive", "the ends differ, but no more than kernels do by layout alone: more boots cannot tell")
-        return _confirm(case, post, *_hull(ev, post, policy.confidence), kind="credible_set") or _wait_or(case, _out_of_boots(case))
+            return _conclude(
+                case,
+                "inconclusive",
+                "the ends differ, but no more than kernels do by layout alone: more boots cannot tell",
+            )
+        return _confirm(
+            case, post, *_hull(ev, post, policy.confidence), kind="credible_set"
+        ) or _wait_or(case, _out_of_boots(case))
     if not plan.chosen and not references:
         return Wait(why="what is in flight tells more than anything else would")
     requests = [Request(r.position, r.k, box=r.box) for r in references]
@@ -238,7 +288,12 @@ def _reference(case: Case, end: int) -> Action:
     for box in sorted(range(boxes), key=lambda box: (known[box], box))[: max(1, boxes // 2)]:
         k = max(_first_k(ev, p, requests) for p in ends)
         requests += [Request(p, k, box=box) for p in ends]
-    return _ask(case, requests, "search", "the level of an end is known too badly to judge points against it")
+    return _ask(
+        case,
+        requests,
+        "search",
+        "the level of an end is known too badly to judge points against it",
+    )
 
 
 def _first_on_box(case: Case) -> list[Pending]:
@@ -263,8 +318,15 @@ def _boot_of(case: Case, choice: Choice, already: list[Request]) -> list[Request
     k = _first_k(ev, position, already)
     wanted = [Request(position, k, choice.layout, choice.box)]
     if case.state.paired:
-        there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending} | set(ev.failed) | {r[:2] for r in already}
-        wanted = [Request(p, k) for p in (0, ev.last) if (p, k) not in there and p != position] + wanted
+        there = (
+            {(b.position, b.k) for b in ev.boots}
+            | {(p.position, p.k) for p in ev.pending}
+            | set(ev.failed)
+            | {r[:2] for r in already}
+        )
+        wanted = [
+            Request(p, k) for p in (0, ev.last) if (p, k) not in there and p != position
+        ] + wanted
     return wanted
 
 
@@ -277,7 +339,9 @@ def _first_k(ev: Evidence, position: int, already: list[Request]) -> int:
 # --- confirmation and the end -----------------------------------------------------------------------------------------------
 
 
-def _confirm(case: Case, post: Posterior, left: int, right: int, kind: Kind | None) -> Action | None:
+def _confirm(
+    case: Case, post: Posterior, left: int, right: int, kind: Kind | None
+) -> Action | None:
     """Fresh boots of both sides of the suspected step; conclude once they agree with everything else. None: they are there, and
     the search knows a better boot than another pair of them."""
     ev, policy = case.ev, case.policy
@@ -287,11 +351,16 @@ def _confirm(case: Case, post: Posterior, left: int, right: int, kind: Kind | No
     missing = confirm_requests(ev, left, right, pairs + seen.odd, layouts=layouts)
     if missing:
         if seen.failed >= policy.boot_tries + policy.max_confirm:
-            return _conclude(case, "inconclusive", f"boots to confirm commit {case.name(right)} keep failing")
+            return _conclude(
+                case, "inconclusive", f"boots to confirm commit {case.name(right)} keep failing"
+            )
         if ev.used + len(missing) > policy.max_boots + 2 * policy.confirm_boots:
             return _wait_or(case, _out_of_boots(case))
         return _ask(
-            case, missing, "confirm", f"commit {case.name(right)} is the suspect (P = {_share(post, left, right):.3f}): fresh boots of it and of its parent"
+            case,
+            missing,
+            "confirm",
+            f"commit {case.name(right)} is the suspect (P = {_share(post, left, right):.3f}): fresh boots of it and of its parent",
         )
     sure = kind is not None or _share(post, left, right) >= policy.confidence
     if seen.pairs < pairs:
@@ -303,13 +372,29 @@ def _confirm(case: Case, post: Posterior, left: int, right: int, kind: Kind | No
         return _also_elsewhere(case, post, seen) if kind is None else _found(case, post, seen, kind)
     more = confirm_requests(ev, left, right, seen.pairs + seen.odd + 1, layouts=layouts)
     if not sure and _share(post, left, right) < policy.confidence * float(post.commit.sum()):
-        if case.state.boxes > 1 and more and seen.pairs < policy.max_confirm and ev.used < policy.max_boots:
-            return _ask(case, more, "confirm", "the suspect and its parent once more, while the other testboxes go on with the search")
+        if (
+            case.state.boxes > 1
+            and more
+            and seen.pairs < policy.max_confirm
+            and ev.used < policy.max_boots
+        ):
+            return _ask(
+                case,
+                more,
+                "confirm",
+                "the suspect and its parent once more, while the other testboxes go on with the search",
+            )
         return None
     denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
     if not denied and ev.used < policy.max_boots:
-        return _ask(case, more, "confirm", "the confirmation boots do not agree with the search yet")
-    return _conclude(case, "inconclusive", f"commit {case.name(right)} was the suspect, but {seen.pairs} fresh pairs of boots did not show the step again")
+        return _ask(
+            case, more, "confirm", "the confirmation boots do not agree with the search yet"
+        )
+    return _conclude(
+        case,
+        "inconclusive",
+        f"commit {case.name(right)} was the suspect, but {seen.pairs} fresh pairs of boots did not show the step again",
+    )
 
 
 def _layout_matters(ev: Evidence, post: Posterior) -> bool:
@@ -329,29 +414,69 @@ def _also_elsewhere(case: Case, post: Posterior, seen: Fresh) -> Action:
     found = _found(case, post, seen, None)
     ended = []
     for low, high in ((0, seen.left), (seen.right, case.ev.last)):
-        part = case.part(low, high, none=1.0 - 2.0 * case.policy.prior_two) if low < high and case.ev.at(low) and case.ev.at(high) else None
+        part = (
+            case.part(low, high, none=1.0 - 2.0 * case.policy.prior_two)
+            if low < high and case.ev.at(low) and case.ev.at(high)
+            else None
+        )
         if part is not None and part.post is not None and part.post.none_or_small < 0.5:
             action = _solve(part)
             if not isinstance(action, Conclude):
                 return action
             ended.append(action.conclusion)
-    return _together(case, sorted([found.conclusion, *ended], key=lambda c: c.members[:1])) if ended else found
+    return (
+        _together(case, sorted([found.conclusion, *ended], key=lambda c: c.members[:1]))
+        if ended
+        else found
+    )
 
 
 def _found(case: Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Conclude:
     ev, row = case.ev, seen.row
-    members = tuple(ev.points[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0)
+    members = tuple(
+        ev.points[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0
+    )
     p = _share(post, seen.left, seen.right)
     change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
     if len(members) == 1 and kind is None:
-        only = Culprit(idx=members[0], parent_idx=case.name(seen.left), probability=p, change_pct=change, interval_pct=interval)
-        return _conclude(case, "culprit", _share_reason(case, seen), culprits=(only,), members=members, probability=p, change_pct=change, interval_pct=interval)
+        only = Culprit(
+            idx=members[0],
+            parent_idx=case.name(seen.left),
+            probability=p,
+            change_pct=change,
+            interval_pct=interval,
+        )
+        return _conclude(
+            case,
+            "culprit",
+            _share_reason(case, seen),
+            culprits=(only,),
+            members=members,
+            probability=p,
+            change_pct=change,
+            interval_pct=interval,
+        )
     culprits = tuple(
-        Culprit(idx=c, parent_idx=case.name(seen.left), probability=float(post.commit[ev.points.index(c)]), change_pct=change, interval_pct=interval)
+        Culprit(
+            idx=c,
+            parent_idx=case.name(seen.left),
+            probability=float(post.commit[ev.points.index(c)]),
+            change_pct=change,
+            interval_pct=interval,
+        )
         for c in members
     )
     reason = _set_reason(case, seen, members)
-    return _conclude(case, "credible_set", reason, culprits=culprits, members=members, probability=p, change_pct=change, interval_pct=interval)
+    return _conclude(
+        case,
+        "credible_set",
+        reason,
+        culprits=culprits,
+        members=members,
+        probability=p,
+        change_pct=change,
+        interval_pct=interval,
+    )
 
 
 def _share_reason(case: Case, seen: Fresh) -> str:
@@ -359,12 +484,19 @@ def _share_reason(case: Case, seen: Fresh) -> str:
     ends = _end_effect(case)
     share = seen.effect / ends if ends else 1.0
     text = f"confirmed by {seen.pairs} fresh pairs of boots"
-    return text if 0.6 <= share <= 1.6 else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
+    return (
+        text
+        if 0.6 <= share <= 1.6
+        else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
+    )
 
 
 def _end_effect(case: Case) -> float:
     """Effect between the ends, from the boots that tested them."""
-    means = [float(np.mean([np.mean([case.ev.of(v) for v in b.values]) for b in boots])) for boots in _end_boots(case)]
+    means = [
+        float(np.mean([np.mean([case.ev.of(v) for v in b.values]) for b in boots]))
+        for boots in _end_boots(case)
+    ]
     return means[1] - means[0]
 
 
@@ -391,9 +523,13 @@ def _set_reason(case: Case, seen: Fresh, members: tuple[int, ...]) -> str:
 def _out_of_boots(case: Case) -> Conclude:
     assert case.post is not None
     left, right = _hull(case.ev, case.post, 0.9)
-    members = tuple(case.ev.points[p] for p in range(left + 1, right + 1) if case.post.commit[p] > 0)
+    members = tuple(
+        case.ev.points[p] for p in range(left + 1, right + 1) if case.post.commit[p] > 0
+    )
     reason = f"{case.ev.used} boots did not settle it; the step is most likely in one of {len(members)} commits, not confirmed"
-    return _conclude(case, "inconclusive", reason, members=members, probability=_share(case.post, left, right))
+    return _conclude(
+        case, "inconclusive", reason, members=members, probability=_share(case.post, left, right)
+    )
 
 
 def _wait_or(case: Case, action: Action) -> Action:
@@ -408,7 +544,9 @@ def _ask(case: Case, wanted: Sequence[Request], phase: Phase, why: str) -> Actio
     if not wanted:
         return Wait(why=f"boots are in flight ({why})")
     placed = wanted if phase == "search" else _placed(case, wanted)
-    return Measure(requests=tuple(Request(case.name(r.idx), *r[1:]) for r in placed), phase=phase, why=why)
+    return Measure(
+        requests=tuple(Request(case.name(r.idx), *r[1:]) for r in placed), phase=phase, why=why
+    )
 
 
 def _placed(case: Case, wanted: Sequence[Request]) -> list[Request]:

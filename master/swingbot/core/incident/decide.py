@@ -9,13 +9,26 @@ from swingbot.core.incident.model import Status
 from swingbot_jobs.printable import printable
 
 Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
-STATUSES: Final[tuple[Status, ...]] = ("open", "expected", "fixed", "invalid", "duplicate", "closed")
+STATUSES: Final[tuple[Status, ...]] = (
+    "open",
+    "expected",
+    "fixed",
+    "invalid",
+    "duplicate",
+    "closed",
+)
 ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
 LONGEST_REASON: Final = 500
 KINDS_OF_ITS_END: Final = ("retraction", "fixed")
 
 # What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was measured.
-_BECOMES: Final[dict[Act, Status]] = {"close": "closed", "reopen": "open", "expected": "expected", "fixed-by": "open", "invalid": "invalid"}
+_BECOMES: Final[dict[Act, Status]] = {
+    "close": "closed",
+    "reopen": "open",
+    "expected": "expected",
+    "fixed-by": "open",
+    "invalid": "invalid",
+}
 
 
 class NotNow(ValueError):
@@ -34,10 +47,14 @@ class Decision:
     withdraw: bool
 
 
-def decide(name: str, status: Status, act: Act, *, merged_into: str | None = None, same_fix: bool = False) -> Decision:
+def decide(
+    name: str, status: Status, act: Act, *, merged_into: str | None = None, same_fix: bool = False
+) -> Decision:
     """What `act` does to incident `name` (i3). `same_fix`: that very commit is what it waits for already. Raises NotNow."""
     if status == "duplicate":
-        raise NotNow(f"{name} was merged into {merged_into}: say it of {merged_into}, or take {name} out again with `swingbot incident split {name}`")
+        raise NotNow(
+            f"{name} was merged into {merged_into}: say it of {merged_into}, or take {name} out again with `swingbot incident split {name}`"
+        )
     goal = _BECOMES[act]
     if act == "fixed-by":
         if status == "fixed" and same_fix:
@@ -50,5 +67,7 @@ def tidy(reason: str | None) -> str | None:
     """One line of printable text, or None. Raises NotNow for one that is too long."""
     line = " ".join(printable(reason or "", " ").split())
     if len(line) > LONGEST_REASON:
-        raise NotNow(f"the reason has {len(line)} characters; {LONGEST_REASON} are the most that is kept")
+        raise NotNow(
+            f"the reason has {len(line)} characters; {LONGEST_REASON} are the most that is kept"
+        )
     return line or None

@@ -9,7 +9,9 @@ from typing import Any, Final
 from swingbot.core.report.words import change
 from swingbot.core.stats.row import CHANGED
 
-Row = Mapping[str, Any]  # a comparison row as DESIGN section 8 words it; `tree` and `commit` may say where it was measured
+Row = Mapping[
+    str, Any
+]  # a comparison row as DESIGN section 8 words it; `tree` and `commit` may say where it was measured
 _RANK: Final = {"worse": 0, "changed": 1, "better": 2}
 _SHOWN: Final = (
     *("testbox", "label", "tree", "branch", "commit", "comparison"),
@@ -45,7 +47,10 @@ class Impact:
             "unit_job": self.unit_job,
             "metric": self.metric,
             "split": self.split,
-            "places": [{key: row.get(key) for key in _SHOWN} | {"words": words_of(row)} for row in self.rows],
+            "places": [
+                {key: row.get(key) for key in _SHOWN} | {"words": words_of(row)}
+                for row in self.rows
+            ],
         }
 
 
@@ -66,7 +71,11 @@ def impacts(rows: Iterable[Row], *, but: tuple[str, str] | None = None) -> list[
     for row in rows:
         if row.get("class", "benchmark") == "benchmark":
             groups.setdefault((row["unit_job"], row["metric"]), []).append(row)
-    found = [Impact(unit_job=job, metric=metric, rows=_sorted(of)) for (job, metric), of in groups.items() if (job, metric) != but]
+    found = [
+        Impact(unit_job=job, metric=metric, rows=_sorted(of))
+        for (job, metric), of in groups.items()
+        if (job, metric) != but
+    ]
     changed = [impact for impact in found if any(row["verdict"] in CHANGED for row in impact.rows)]
     told = {impact.unit_job for impact in changed if impact.headline}
     shown = [impact for impact in changed if impact.headline or impact.unit_job not in told]
@@ -74,4 +83,9 @@ def impacts(rows: Iterable[Row], *, but: tuple[str, str] | None = None) -> list[
 
 
 def _sorted(rows: Sequence[Row]) -> tuple[Row, ...]:
-    return tuple(sorted(rows, key=lambda row: (_RANK.get(row["verdict"], 3), row["testbox"], row.get("tree") or "")))
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (_RANK.get(row["verdict"], 3), row["testbox"], row.get("tree") or ""),
+        )
+    )

@@ -57,4 +57,6 @@ def check(found_pct: float, row: Mapping[str, Any] | None) -> Check:
     if row["verdict"] != "unclear" and share <= GONE:
         return Check(answer="back", share=share, words=words)
     reason = f"; {row['reason']}" if row.get("reason") else ""
-    return Check(answer="unclear", share=share, words=f"{words}: neither gone nor plainly there{reason}")
+    return Check(
+        answer="unclear", share=share, words=f"{words}: neither gone nor plainly there{reason}"
+    )

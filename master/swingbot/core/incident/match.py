@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from swingbot.core.incident.model import Sighting
 
 
-def known_as(tree: int, commit: str, patch_id: str | None, sightings: Sequence[Sighting]) -> int | None:
+def known_as(
+    tree: int, commit: str, patch_id: str | None, sightings: Sequence[Sighting]
+) -> int | None:
     """The incident that `commit` of `tree` belongs to; None for a culprit that is new.
 
     The same commit of the same tree first: a person may have split copies of one patch. Then the same commit anywhere, then the same patch; of

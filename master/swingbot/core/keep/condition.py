@@ -28,7 +28,9 @@ def no_room(free: int, stop_below_mib: int, place: str, times: float = 1.0) -> s
     )
 
 
-def problems(free: int, stop_below_mib: int, warn_below_mib: int, place: str, beat: Beat | None) -> list[str]:
+def problems(
+    free: int, stop_below_mib: int, warn_below_mib: int, place: str, beat: Beat | None
+) -> list[str]:
     """What is wrong with the machine and the loop, one sentence each, the worst first."""
     found = []
     if (why := no_room(free, stop_below_mib, place)) is not None:
@@ -38,7 +40,9 @@ def problems(free: int, stop_below_mib: int, warn_below_mib: int, place: str, be
             f"the disk that holds {place} has {free // MIB} MiB left; below {stop_below_mib} MiB no order is handed out; `swingbot retention` shows what may go"
         )
     if beat is not None and beat.age_seconds > SILENT_SECONDS:
-        found.append(f"the loop has not gone round for {beat.age_seconds / 60:.0f} minutes; see its log, or start it again")
+        found.append(
+            f"the loop has not gone round for {beat.age_seconds / 60:.0f} minutes; see its log, or start it again"
+        )
     elif beat is not None and beat.problem:
         found.append(f"the loop's last round failed and is tried again: {beat.problem}")
     return found

@@ -77,11 +77,16 @@ def read_manifest(document: Any, where: str) -> Manifest:
     """The manifest in `document`, as JSON gave it. Raises BadBackup; whatever stands there names no file outside of the backup."""
     try:
         if document["format"] != FORMAT:
-            raise BadBackup(f"{where} has format {document['format']!r}, this program reads {FORMAT}: restore it with the swingbot that made it")
+            raise BadBackup(
+                f"{where} has format {document['format']!r}, this program reads {FORMAT}: restore it with the swingbot that made it"
+            )
         found = Manifest(
             **{
                 **document,
-                "tables": tuple(TableFile(**{**row, "columns": tuple(row["columns"])}) for row in document["tables"]),
+                "tables": tuple(
+                    TableFile(**{**row, "columns": tuple(row["columns"])})
+                    for row in document["tables"]
+                ),
                 "letters": tuple(Letter(**row) for row in document["letters"]),
                 "secrets": tuple(document["secrets"]),
             }
@@ -89,14 +94,21 @@ def read_manifest(document: Any, where: str) -> Manifest:
         datetime.fromisoformat(found.taken_at)
         sound = (
             all(is_plain(table.name) and _SHA256.fullmatch(table.sha256) for table in found.tables)
-            and all(letter.folder in ("new", "cur") and is_plain(letter.name) and _SHA256.fullmatch(letter.sha256) for letter in found.letters)
+            and all(
+                letter.folder in ("new", "cur")
+                and is_plain(letter.name)
+                and _SHA256.fullmatch(letter.sha256)
+                for letter in found.letters
+            )
             and all(isinstance(number, int) for number in found.sequences.values())
             and all(re.fullmatch(r"[0-9a-f]{40}", commit) for commit in found.refs.values())
         )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, BadBackup):
             raise
-        raise BadBackup(f"{where} is not the manifest of a backup ({error}); take another generation") from None
+        raise BadBackup(
+            f"{where} is not the manifest of a backup ({error}); take another generation"
+        ) from None
     if not sound:
         raise BadBackup(f"{where} names files that cannot be in a backup; take another generation")
     return found

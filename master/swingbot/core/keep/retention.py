@@ -91,19 +91,36 @@ def merged(named: Iterable[Named]) -> dict[str, list[Named]]:
         of_file = found.setdefault(one.sha256, {})
         kind = class_of(one.name)
         other = of_file.get(kind)
-        of_file[kind] = one if other is None else replace(other, used=max(other.used, one.used), held=other.held or one.held)
+        of_file[kind] = (
+            one
+            if other is None
+            else replace(other, used=max(other.used, one.used), held=other.held or one.held)
+        )
     return {sha256: list(of_file.values()) for sha256, of_file in found.items()}
 
 
-def judge(files: Iterable[There], named: Mapping[str, Sequence[Named]], days: Mapping[str, float], now: datetime) -> list[Verdict]:
+def judge(
+    files: Iterable[There],
+    named: Mapping[str, Sequence[Named]],
+    days: Mapping[str, float],
+    now: datetime,
+) -> list[Verdict]:
     """What becomes of each stored file. `days`: how long a class is kept after its last use; 0: for ever."""
     return [_judge(file, named.get(file.key, ()), days, now) for file in files]
 
 
-def _judge(file: There, named: Sequence[Named], days: Mapping[str, float], now: datetime) -> Verdict:
+def _judge(
+    file: There, named: Sequence[Named], days: Mapping[str, float], now: datetime
+) -> Verdict:
     if not named:
         goes = now - file.modified > timedelta(days=ORPHAN_DAYS)
-        return Verdict(file=file, kind="orphans", used=file.modified, goes=goes, why="no outcome names it" if goes else "new: its outcome may still come")
+        return Verdict(
+            file=file,
+            kind="orphans",
+            used=file.modified,
+            goes=goes,
+            why="no outcome names it" if goes else "new: its outcome may still come",
+        )
     kind = min((class_of(one.name) for one in named), key=CLASSES.index)
     used = max(one.used for one in named)
     stays = next((why for one in named if (why := _stays(one, file, days, now))), None)
@@ -112,16 +129,22 @@ def _judge(file: There, named: Sequence[Named], days: Mapping[str, float], now: 
     return gone(file, kind, used, days, now)
 
 
-def gone(file: There, kind: str, used: datetime, days: Mapping[str, float], now: datetime) -> Verdict:
+def gone(
+    file: There, kind: str, used: datetime, days: Mapping[str, float], now: datetime
+) -> Verdict:
     """A file that goes, with what is told of it afterwards."""
     note = f"pruned on {now:%Y-%m-%d} by the rule retention.{kind}_days = {days[kind]:g}: it was used last on {used:%Y-%m-%d}"
-    return Verdict(file=file, kind=kind, used=used, goes=True, why=f"older than {days[kind]:g} days", note=note)
+    return Verdict(
+        file=file, kind=kind, used=used, goes=True, why=f"older than {days[kind]:g} days", note=note
+    )
 
 
 def _stays(named: Named, file: There, days: Mapping[str, float], now: datetime) -> str | None:
     """Why this naming keeps the file; None if it does not. Reasons are worded alike so that they can be counted."""
     if named.held is not None:
-        return named.held if named.held.startswith(("incident", "tree")) else "somebody waits for it"
+        return (
+            named.held if named.held.startswith(("incident", "tree")) else "somebody waits for it"
+        )
     limit = days.get(class_of(named.name), 0.0)
     if limit <= 0:
         return "kept for ever"
@@ -132,7 +155,10 @@ def _stays(named: Named, file: There, days: Mapping[str, float], now: datetime) 
 
 def totals(verdicts: Iterable[Verdict], days: Mapping[str, float]) -> dict[str, Total]:
     """By class, in the order of CLASSES."""
-    found = {kind: Total(days=ORPHAN_DAYS if kind == "orphans" else days.get(kind, 0.0)) for kind in CLASSES}
+    found = {
+        kind: Total(days=ORPHAN_DAYS if kind == "orphans" else days.get(kind, 0.0))
+        for kind in CLASSES
+    }
     for one in verdicts:
         total = found[one.kind]
         total.files += 1
@@ -142,6 +168,12 @@ def totals(verdicts: Iterable[Verdict], days: Mapping[str, float]) -> dict[str, 
             total.goes += 1
             total.goes_size += one.file.size
         else:
-            why = "reported in an incident" if one.why.startswith("incident") else "base or tip of a watched tree" if one.why.startswith("tree") else one.why
+            why = (
+                "reported in an incident"
+                if one.why.startswith("incident")
+                else "base or tip of a watched tree"
+                if one.why.startswith("tree")
+                else one.why
+            )
             total.stays[why] = total.stays.get(why, 0) + 1
     return found

@@ -28,7 +28,9 @@ class BoxState(StrEnum):
     QUARANTINED = "quarantined"  # may not work
 
 
-WORKING: Final = frozenset({BoxState.LEASED, BoxState.BOOTING, BoxState.RUNNING, BoxState.RETURNING})
+WORKING: Final = frozenset(
+    {BoxState.LEASED, BoxState.BOOTING, BoxState.RUNNING, BoxState.RETURNING}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,9 @@ Event = HandedOut | Told | Ended | Failed | Silent | Withdrawn | Barred | Freed
 def after(box: Box, event: Event, *, barred: bool = False) -> Box:
     """The testbox after `event`. `barred`: it may not work, so that home is quarantine (an anchor is booted there all the same)."""
     home = BoxState.QUARANTINED if barred else BoxState.IDLE
-    back = box.state if box.state is BoxState.LOST else home  # an outcome does not make found what its driver called lost
+    back = (
+        box.state if box.state is BoxState.LOST else home
+    )  # an outcome does not make found what its driver called lost
     match event:
         case HandedOut(attempt):
             return replace(box, state=BoxState.LEASED, why="handed out", attempt=attempt)
@@ -116,11 +120,15 @@ def after(box: Box, event: Event, *, barred: bool = False) -> Box:
             return _because(replace(box, attempt=attempt or box.attempt), BoxState(phase), why)
         case Ended(up, why):
             failures = box.failures + 1 if back is BoxState.LOST else 0
-            return _because(replace(box, failures=failures, down=0 if up else box.down + 1), back, why)
+            return _because(
+                replace(box, failures=failures, down=0 if up else box.down + 1), back, why
+            )
         case Failed(why):
             return _because(replace(box, failures=box.failures + 1, down=box.down + 1), back, why)
         case Silent(why):
-            return _because(replace(box, failures=box.failures + 1, down=box.down + 1), BoxState.LOST, why)
+            return _because(
+                replace(box, failures=box.failures + 1, down=box.down + 1), BoxState.LOST, why
+            )
         case Withdrawn(why):
             return _because(box, back, why)
         case Barred(why):
@@ -132,4 +140,9 @@ def after(box: Box, event: Event, *, barred: bool = False) -> Box:
 
 def _because(box: Box, state: BoxState, why: str) -> Box:
     plain = printable(why, " ")[:WHY_LENGTH]
-    return replace(box, state=state, why=plain, attempt=box.attempt if state in WORKING or state is BoxState.LOST else None)
+    return replace(
+        box,
+        state=state,
+        why=plain,
+        attempt=box.attempt if state in WORKING or state is BoxState.LOST else None,
+    )

@@ -117,9 +117,24 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
         }
         return document
     if facts.image_sha256 is None:
-        raise ValueError(f"order o{facts.order} wants to boot kernel {facts.build_key[:12]}, which has no image")
+        raise ValueError(
+            f"order o{facts.order} wants to boot kernel {facts.build_key[:12]}, which has no image"
+        )
     document["deadline_seconds"] = terms.boot_deadline_seconds
-    named = {"commit": facts.commit, "kconfig": facts.kconfig, "compiler": facts.compiler}  # what an engine or a driver may call it by
-    document["kernel"] = {"build_key": facts.build_key, "image_sha256": facts.image_sha256, "trust": facts.trust, **named}
-    document |= {"testbox": facts.testbox, "k": facts.k, "unit_jobs": [dict(job) for job in facts.unit_jobs]}
+    named = {
+        "commit": facts.commit,
+        "kconfig": facts.kconfig,
+        "compiler": facts.compiler,
+    }  # what an engine or a driver may call it by
+    document["kernel"] = {
+        "build_key": facts.build_key,
+        "image_sha256": facts.image_sha256,
+        "trust": facts.trust,
+        **named,
+    }
+    document |= {
+        "testbox": facts.testbox,
+        "k": facts.k,
+        "unit_jobs": [dict(job) for job in facts.unit_jobs],
+    }
     return document

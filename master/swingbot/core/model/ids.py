@@ -34,10 +34,14 @@ def read(text: str, kind: str | None = None) -> tuple[str, int]:
     """`read("c5")` is `("comparison", 5)`. With `kind`, any other kind is refused."""
     match = _ID.fullmatch(text.strip())
     if match is None or match[1] not in KINDS:
-        raise BadId(f"{text!r} is not an id: ids are a letter and a number, such as c5 (comparison) or b2 (bisection)")
+        raise BadId(
+            f"{text!r} is not an id: ids are a letter and a number, such as c5 (comparison) or b2 (bisection)"
+        )
     found = KINDS[match[1]]
     if kind is not None and found != kind:
-        raise BadId(f"{text!r} is the id of {_a(found)}; {_a(kind)} has an id such as {LETTERS[kind]}5")
+        raise BadId(
+            f"{text!r} is the id of {_a(found)}; {_a(kind)} has an id such as {LETTERS[kind]}5"
+        )
     return found, int(match[2])
 
 

@@ -37,8 +37,12 @@ class NoiseRecord:
 
     run: Spread = Spread()  # between runs of one boot
     boot: Spread = Spread()  # between boots of one kernel on one day
-    boot_mean: Spread = Spread()  # of the mean of a boot as it was usually made: `boot` and the runs in it together
-    pair: Spread = Spread()  # of a boot mean on a repeatable testbox, without the shift that k gives all kernels
+    boot_mean: Spread = (
+        Spread()
+    )  # of the mean of a boot as it was usually made: `boot` and the runs in it together
+    pair: Spread = (
+        Spread()
+    )  # of a boot mean on a repeatable testbox, without the shift that k gives all kernels
     day: Spread = Spread()  # between days
     layout: Spread = Spread()  # between builds of equal code with another layout
     boots: int = 0
@@ -54,5 +58,8 @@ class NoiseRecord:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> NoiseRecord:
-        fields: dict[str, Any] = {key: Spread(**value) if isinstance(value, Mapping) else value for key, value in given.items()}
+        fields: dict[str, Any] = {
+            key: Spread(**value) if isinstance(value, Mapping) else value
+            for key, value in given.items()
+        }
         return cls(**fields)

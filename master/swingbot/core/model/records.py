@@ -11,7 +11,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from swingbot_jobs.trust import Trust
 
-UNBUILT: Final = "does not build"  # begins the reason of whatever was not booted because there is no kernel
+UNBUILT: Final = (
+    "does not build"  # begins the reason of whatever was not booted because there is no kernel
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +284,9 @@ class Swing:
     state: Literal["suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found"]
     bisection: int | None
     source: Literal["base", "history", "creep", "expected"] = "base"  # what raised the alarm
-    anchor: int | None = None  # the variant that it is measured against instead of the base: an older tip (creep), or an expected commit
+    anchor: int | None = (
+        None  # the variant that it is measured against instead of the base: an older tip (creep), or an expected commit
+    )
     proof: int | None = None  # the comparison whose pairs proved or refuted it
 
 

@@ -37,7 +37,11 @@ def weeks_due(now: datetime, written: Collection[date]) -> list[date]:
     """Mondays (UTC) of the complete weeks that still lack a digest, oldest first."""
     today = (now - GRACE).astimezone(UTC).date()
     this_monday = today - timedelta(days=today.weekday())
-    return [monday for n in range(WEEKS, 0, -1) if (monday := this_monday - timedelta(weeks=n)) not in written]
+    return [
+        monday
+        for n in range(WEEKS, 0, -1)
+        if (monday := this_monday - timedelta(weeks=n)) not in written
+    ]
 
 
 def span(monday: date) -> tuple[datetime, datetime]:
@@ -57,15 +61,30 @@ def digest(monday: date, found: Sequence[Improvement], *, url: str, contact: str
     trees = list(dict.fromkeys(item.tree for item in sorted(found, key=lambda item: item.tree)))
     begin, end = span(monday)
     number = f"{len(found)} improvement{'s' if len(found) != 1 else ''}"
-    head = wrap(f"What got better between {begin:%Y-%m-%d} and {end - timedelta(days=1):%Y-%m-%d}: {number} in {_named(trees)}.")
-    head += ["", *wrap("Nobody has to do anything about these. A mail about one of them alone is written on request.")]
-    ordered = sorted(found, key=lambda item: (item.tree, -abs(item.change_pct), item.metric, item.testbox))
+    head = wrap(
+        f"What got better between {begin:%Y-%m-%d} and {end - timedelta(days=1):%Y-%m-%d}: {number} in {_named(trees)}."
+    )
+    head += [
+        "",
+        *wrap(
+            "Nobody has to do anything about these. A mail about one of them alone is written on request."
+        ),
+    ]
+    ordered = sorted(
+        found, key=lambda item: (item.tree, -abs(item.change_pct), item.metric, item.testbox)
+    )
     blocks = [_entry(item, url) for item in ordered]
     tail = ["", *wrap(f"Sent by a bot, may be wrong; a person answers at {cut(contact, 100)}.")]
     kept = min(len(blocks), _MOST)
-    while size(text := _body(head, ordered[:kept], blocks, len(found) - kept, url, tail)) > BODY_BYTES and kept:
+    while (
+        size(text := _body(head, ordered[:kept], blocks, len(found) - kept, url, tail)) > BODY_BYTES
+        and kept
+    ):
         kept -= 1
-    return Mail(subject=f"[swingbot] {week_name(monday)}: {number} in {len(trees)} tree{'s' if len(trees) != 1 else ''}", body=as_text(text))
+    return Mail(
+        subject=f"[swingbot] {week_name(monday)}: {number} in {len(trees)} tree{'s' if len(trees) != 1 else ''}",
+        body=as_text(text),
+    )
 
 
 def _named(trees: Sequence[str]) -> str:
@@ -73,23 +92,44 @@ def _named(trees: Sequence[str]) -> str:
     return ", ".join(told) + (f" and {len(trees) - 5} more trees" if len(trees) > 5 else "")
 
 
-def _body(head: list[str], ordered: Sequence[Improvement], blocks: Sequence[list[str]], more: int, url: str, tail: list[str]) -> list[str]:
+def _body(
+    head: list[str],
+    ordered: Sequence[Improvement],
+    blocks: Sequence[list[str]],
+    more: int,
+    url: str,
+    tail: list[str],
+) -> list[str]:
     lines = list(head)
     for n, (item, block) in enumerate(zip(ordered, blocks, strict=False)):
         if n == 0 or ordered[n - 1].tree != item.tree:
             lines += ["", f"{cut(item.tree, 40)}, branch {cut(item.branch, 30)}:"]
         lines += block
     if more:
-        lines += ["", f"and {more} more; all comparisons:", f"  {web_address(f'{url}/comparisons') or '(the pages have them)'}"]
+        lines += [
+            "",
+            f"and {more} more; all comparisons:",
+            f"  {web_address(f'{url}/comparisons') or '(the pages have them)'}",
+        ]
     return [*lines, *tail]
 
 
 def _entry(item: Improvement, url: str) -> list[str]:
-    lines = ["", *wrap(f"{clean(item.metric)[:80]} {abs(item.change_pct):.1f}% better", "    ", "  ")]
-    lines += wrap(f"{item.unit_job[:120]} on {cut(item.testbox, 63)}" + (f" ({cut(item.label, 60)})" if item.label else ""), "    ")
+    lines = [
+        "",
+        *wrap(f"{clean(item.metric)[:80]} {abs(item.change_pct):.1f}% better", "    ", "  "),
+    ]
+    lines += wrap(
+        f"{item.unit_job[:120]} on {cut(item.testbox, 63)}"
+        + (f" ({cut(item.label, 60)})" if item.label else ""),
+        "    ",
+    )
     if item.commit:
         lines += wrap(f'by {clean(item.commit)[:12]} ("{cut(item.subject, 100)}")', "    ")
     else:
-        lines += wrap(f"between {clean(item.base)[:12]} and {clean(item.head)[:12]}; no commit was searched for", "    ")
+        lines += wrap(
+            f"between {clean(item.base)[:12]} and {clean(item.head)[:12]}; no commit was searched for",
+            "    ",
+        )
     page = web_address(f"{url}{item.page}") if item.page else ""
     return [*lines, f"    {page}"] if page else lines

@@ -18,11 +18,48 @@ from typing import Final, Literal
 WriteKind = Literal["synced", "buffered"]
 _WORD: Final = re.compile(r"[a-z]+")
 # Words in the names of jobs and metrics of the field's benchmarks (will-it-scale, fio, aim7, fsmark, dbench, filebench).
-_SYNCED: Final = frozenset(("fsync", "fdatasync", "sync", "osync", "dsync", "msync", "syncfs", "direct", "journal", "commit", "dbench", "fsmark"))
+_SYNCED: Final = frozenset(
+    (
+        "fsync",
+        "fdatasync",
+        "sync",
+        "osync",
+        "dsync",
+        "msync",
+        "syncfs",
+        "direct",
+        "journal",
+        "commit",
+        "dbench",
+        "fsmark",
+    )
+)
 _WRITES: Final = frozenset(
     (
-        *("write", "pwrite", "writev", "writes", "randwrite", "rw", "readwrite", "randrw", "append", "append_only"),
-        *("fallocate", "ftruncate", "truncate", "creat", "create", "unlink", "rename", "mkdir", "varmail", "fileserver"),
+        *(
+            "write",
+            "pwrite",
+            "writev",
+            "writes",
+            "randwrite",
+            "rw",
+            "readwrite",
+            "randrw",
+            "append",
+            "append_only",
+        ),
+        *(
+            "fallocate",
+            "ftruncate",
+            "truncate",
+            "creat",
+            "create",
+            "unlink",
+            "rename",
+            "mkdir",
+            "varmail",
+            "fileserver",
+        ),
     )
 )
 _READERS: Final = frozenset(("rwsem", "rwlock", "pread", "read", "randread"))
@@ -44,7 +81,9 @@ def write_kind(unit_job: str, metric: str) -> WriteKind | None:
     return "buffered" if words & _WRITES and not words & _READERS else None
 
 
-def too_good(unit_job: str, metric: str, better: str | None, change_pct: float | None, plausible: Plausible) -> str | None:
+def too_good(
+    unit_job: str, metric: str, better: str | None, change_pct: float | None, plausible: Plausible
+) -> str | None:
     """Why this improvement is suspicious, in a sentence; None where it is not.
 
     `change_pct` is that of the metric; of one where lower is better (a latency) the gain is 100 (b/h - 1).

@@ -27,7 +27,9 @@ def wants_none(address: str, opt_outs: Collection[str]) -> bool:
     return lower in refused or "@" + lower.partition("@")[2] in refused
 
 
-def why_not(recipients: Collection[str], lists: Collection[str], sent: Mapping[str, int], rules: LeaveRules) -> str | None:
+def why_not(
+    recipients: Collection[str], lists: Collection[str], sent: Mapping[str, int], rules: LeaveRules
+) -> str | None:
     """Why a mail to `recipients` must wait for a person; None where it may leave.
 
     `lists` are those of them that are mailing lists, `sent` the mails of the last 24 hours by list; both in lower case.
@@ -35,8 +37,14 @@ def why_not(recipients: Collection[str], lists: Collection[str], sent: Mapping[s
     refusing = [address for address in recipients if wants_none(address, rules.opt_outs)]
     if refusing:
         return f"{', '.join(refusing)} asked for no mail after this one was written: `swingbot report readdress` writes its recipients anew"
-    full = [address for address in recipients if address.lower() in lists and sent.get(address.lower(), 0) >= rules.per_list]
+    full = [
+        address
+        for address in recipients
+        if address.lower() in lists and sent.get(address.lower(), 0) >= rules.per_list
+    ]
     if full:
-        counts = ", ".join(f"{address} had {sent[address.lower()]} of {rules.per_list}" for address in full)
+        counts = ", ".join(
+            f"{address} had {sent[address.lower()]} of {rules.per_list}" for address in full
+        )
         return f"{counts} mails in the last {DAY_HOURS} hours: release it again later, or raise mail.per_list"
     return None

@@ -29,12 +29,18 @@ class ReportClass:
 
     @property
     def words(self) -> str:
-        return f"{self.metric} on {self.testbox}, " + (f"gates passed: {', '.join(self.gates)}" if self.gates else "no gate passed")
+        return f"{self.metric} on {self.testbox}, " + (
+            f"gates passed: {', '.join(self.gates)}" if self.gates else "no gate passed"
+        )
 
 
 def class_of(metric: str, testbox: str, gates: Iterable[tuple[str, str]]) -> ReportClass:
     """The class of a report with these gates, (name, status) each."""
-    return ReportClass(metric=metric, testbox=testbox, gates=tuple(sorted({name for name, status in gates if status == "pass"})))
+    return ReportClass(
+        metric=metric,
+        testbox=testbox,
+        gates=tuple(sorted({name for name, status in gates if status == "pass"})),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +52,9 @@ class Record:
 
     @property
     def earned(self) -> bool:
-        return self.released >= EARNED_RELEASED and 100 * self.dropped <= EARNED_DROPPED_PCT * (self.released + self.dropped)
+        return self.released >= EARNED_RELEASED and 100 * self.dropped <= EARNED_DROPPED_PCT * (
+            self.released + self.dropped
+        )
 
     @property
     def words(self) -> str:
@@ -67,17 +75,32 @@ class Ruling:
     reason: str
 
 
-def first_state(release: Release, kind: ReportClass, record: Record, *, doubts: Sequence[str] = (), told_in_digest: bool = False) -> Ruling:
+def first_state(
+    release: Release,
+    kind: ReportClass,
+    record: Record,
+    *,
+    doubts: Sequence[str] = (),
+    told_in_digest: bool = False,
+) -> Ruling:
     """Held, queued, or (an improvement that its week's digest tells) kept as a draft that a person may release.
 
     `doubts` are reasons for a person to look, whatever the setting: a gate that failed, a culprit that does not show, nobody to write to.
     """
     if told_in_digest:
-        return Ruling(state="draft", reason="an improvement: the digest of its week tells it; releasing it sends it alone")
+        return Ruling(
+            state="draft",
+            reason="an improvement: the digest of its week tells it; releasing it sends it alone",
+        )
     if doubts:
         return Ruling(state="held", reason="; ".join(doubts))
     if release == "release":
-        return Ruling(state="queued", reason="mail.release is `release`: every report without doubts leaves by itself")
+        return Ruling(
+            state="queued",
+            reason="mail.release is `release`: every report without doubts leaves by itself",
+        )
     if release == "hold":
         return Ruling(state="held", reason="mail.release is `hold`: a person releases each report")
-    return Ruling(state="queued" if record.earned else "held", reason=f"{kind.words}: {record.words}")
+    return Ruling(
+        state="queued" if record.earned else "held", reason=f"{kind.words}: {record.words}"
+    )

@@ -24,13 +24,20 @@ def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
     total = sum(mass)
     if total <= 0 or max(mass) >= SETTLED * total:
         return []
-    under = [0.0, *(share / total for share in accumulate(mass))]  # P(the culprit is commit 1..i), given that there is one
+    under = [
+        0.0,
+        *(share / total for share in accumulate(mass)),
+    ]  # P(the culprit is commit 1..i), given that there is one
     found = (
         min(range(1, len(under) - 1), key=lambda idx: (abs(under[idx] - quantile), idx), default=0)
         for quantile in (*QUANTILES, *(OF_GROUP if state.boxes > 1 else ()))
     )
     asked = {flight.idx for flight in state.in_flight}
-    return [idx for idx in dict.fromkeys(found) if idx and idx not in asked and _unbuilt(state.points[idx])][:most]
+    return [
+        idx
+        for idx in dict.fromkeys(found)
+        if idx and idx not in asked and _unbuilt(state.points[idx])
+    ][:most]
 
 
 def _unbuilt(point: PointState) -> bool:

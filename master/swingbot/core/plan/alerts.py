@@ -66,15 +66,32 @@ def changes(
 
     `no_room`: why the disk is too full to hand out work.
     """
-    wrong = _of_boxes(open_, boxes, wishes) | _of_runs(open_, invalid, policy) | _of_queue(queue, policy)
+    wrong = (
+        _of_boxes(open_, boxes, wishes)
+        | _of_runs(open_, invalid, policy)
+        | _of_queue(queue, policy)
+    )
     if no_room is not None:
         wrong[DISK] = no_room
     gone = [subject for subject in open_ if subject not in wrong]
-    quiet = [s for s in gone if s.kind == "lost" and any(other.testbox == s.testbox and other.kind in ("quarantined", "moved") for other in wrong)]
-    return Change(begun={s: why for s, why in wrong.items() if s not in open_}, over=[s for s in gone if s not in quiet], quiet=quiet)
+    quiet = [
+        s
+        for s in gone
+        if s.kind == "lost"
+        and any(
+            other.testbox == s.testbox and other.kind in ("quarantined", "moved") for other in wrong
+        )
+    ]
+    return Change(
+        begun={s: why for s, why in wrong.items() if s not in open_},
+        over=[s for s in gone if s not in quiet],
+        quiet=quiet,
+    )
 
 
-def _of_boxes(open_: Collection[Subject], boxes: Sequence[Box], wishes: Mapping[str, tuple[str, str | None]]) -> dict[Subject, str]:
+def _of_boxes(
+    open_: Collection[Subject], boxes: Sequence[Box], wishes: Mapping[str, tuple[str, str | None]]
+) -> dict[Subject, str]:
     """A box that is lost stays so, for the operator, until an attempt there went well: the next one may lose it again."""
     found: dict[Subject, str] = {}
     for box in boxes:
@@ -84,8 +101,12 @@ def _of_boxes(open_: Collection[Subject], boxes: Sequence[Box], wishes: Mapping[
         if wish == "quarantined":
             kind = _quarantine(reason or "")
             if kind is not None:
-                found[Subject(kind, box.testbox)] = (reason or "").removeprefix(MOVED).removeprefix(FAILED)
-        elif box.state is BoxState.LOST or (box.failures > 0 and Subject("lost", box.testbox) in open_):
+                found[Subject(kind, box.testbox)] = (
+                    (reason or "").removeprefix(MOVED).removeprefix(FAILED)
+                )
+        elif box.state is BoxState.LOST or (
+            box.failures > 0 and Subject("lost", box.testbox) in open_
+        ):
             found[Subject("lost", box.testbox)] = box.why or "no reason known"
     return found
 
@@ -97,14 +118,18 @@ def _quarantine(reason: str) -> AlertKind | None:
     return "quarantined" if reason.startswith((FAILED, UNFIT)) else None
 
 
-def _of_runs(open_: Collection[Subject], invalid: Sequence[InvalidRuns], policy: BoxPolicy) -> dict[Subject, str]:
+def _of_runs(
+    open_: Collection[Subject], invalid: Sequence[InvalidRuns], policy: BoxPolicy
+) -> dict[Subject, str]:
     found: dict[Subject, str] = {}
     for box in invalid:
         subject = Subject("invalid", box.testbox)
         limit = policy.invalid_pct * (OVER_SHARE if subject in open_ else 1.0)
         share = 100.0 * box.invalid / box.runs if box.runs else 0.0
         if policy.invalid_pct > 0 and box.runs >= policy.invalid_runs and share > limit:
-            found[subject] = f"{box.invalid} of its last {box.runs} runs are invalid ({share:.0f} %); the last: {box.reason}"
+            found[subject] = (
+                f"{box.invalid} of its last {box.runs} runs are invalid ({share:.0f} %); the last: {box.reason}"
+            )
     return found
 
 
@@ -112,4 +137,8 @@ def _of_queue(queue: Queue, policy: BoxPolicy) -> dict[Subject, str]:
     if policy.stuck_seconds <= 0 or not queue.orders or queue.still_seconds < policy.stuck_seconds:
         return {}
     orders = "1 order waits" if queue.orders == 1 else f"{queue.orders} orders wait"
-    return {Subject("stuck", None): f"nothing ended for {queue.still_seconds / 60:.0f} minutes although {orders}; the oldest is o{queue.oldest}"}
+    return {
+        Subject(
+            "stuck", None
+        ): f"nothing ended for {queue.still_seconds / 60:.0f} minutes although {orders}; the oldest is o{queue.oldest}"
+    }

@@ -19,7 +19,9 @@ MATTERS: Final = 0.25
 FLOOR: Final = 1e-4  # relative: less is rounding
 
 
-def moved(before: Sequence[float], now: Sequence[float], record: NoiseRecord | None, min_effect: float) -> str | None:
+def moved(
+    before: Sequence[float], now: Sequence[float], record: NoiseRecord | None, min_effect: float
+) -> str | None:
     """Why the testbox is not what it was, in words; None if nothing says so or too little is known to say.
 
     `before`, `now`: boot means of the anchor, the metric's unit. `min_effect`: as a log ratio.
@@ -41,11 +43,17 @@ def moved(before: Sequence[float], now: Sequence[float], record: NoiseRecord | N
     return None
 
 
-def _noise(past: np.ndarray[tuple[int], np.dtype[np.float64]], record: NoiseRecord | None) -> Spread:
+def _noise(
+    past: np.ndarray[tuple[int], np.dtype[np.float64]], record: NoiseRecord | None
+) -> Spread:
     """Of one boot mean: the record's, else of the earlier boots themselves."""
     if record is not None and record.boot_mean.known:
         return record.boot_mean
-    return Spread(sd=max(float(np.std(past, ddof=1)), FLOOR), df=len(past) - 1.0) if len(past) > 1 else Spread()
+    return (
+        Spread(sd=max(float(np.std(past, ddof=1)), FLOOR), df=len(past) - 1.0)
+        if len(past) > 1
+        else Spread()
+    )
 
 
 def _days(record: NoiseRecord | None, sd: float) -> float:
@@ -53,7 +61,11 @@ def _days(record: NoiseRecord | None, sd: float) -> float:
     return 2.0 * (record.day.sd / sd) ** 2 if record is not None and record.day.known else 0.0
 
 
-def _scaled(before: Sequence[float], now: Sequence[float]) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _scaled(
+    before: Sequence[float], now: Sequence[float]
+) -> tuple[
+    np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]
+]:
     past, fresh = np.asarray(before, dtype=np.float64), np.asarray(now, dtype=np.float64)
     if min(float(past.min()), float(fresh.min())) > 0:
         return np.log(past), np.log(fresh)

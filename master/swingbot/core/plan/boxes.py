@@ -14,7 +14,9 @@ FAILED: Final = "failed: "  # begins the reason of a quarantine that failures in
 UNFIT: Final = "screening: "  # begins the reason of a quarantine that its screening led to
 # Facts of a boot by which a machine is told from another one, as jobs/schema/facts.yaml names them.
 HARDWARE: Final = ("model", "cpu_model", "nr_cpu", "memory_kb", "microcode")
-MEMORY_SHARE: Final = 0.02  # kernels differ by less in what they keep for themselves; a DIMM is more
+MEMORY_SHARE: Final = (
+    0.02  # kernels differ by less in what they keep for themselves; a DIMM is more
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +86,20 @@ def screening_boots(box: Testbox, policy: BoxPolicy) -> int:
 
 def hardware(box: Testbox, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of the machine: `facts` of a boot, and the model as its file names it."""
-    known = {"model": box.model, **{name: facts[name] for name in HARDWARE if facts.get(name) is not None}}
+    known = {
+        "model": box.model,
+        **{name: facts[name] for name in HARDWARE if facts.get(name) is not None},
+    }
     return {name: known[name] for name in HARDWARE if name in known}
 
 
 def hardware_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """What is another machine than before, in words; None if nothing is. What one side does not know has not changed."""
-    told = [f"{name} {before[name]} -> {now[name]}" for name in HARDWARE if name in before and name in now and not _same(name, before[name], now[name])]
+    told = [
+        f"{name} {before[name]} -> {now[name]}"
+        for name in HARDWARE
+        if name in before and name in now and not _same(name, before[name], now[name])
+    ]
     return ", ".join(told) or None
 
 
@@ -102,13 +111,29 @@ def _same(name: str, before: object, now: object) -> bool:
 
 def stand_in(box: Testbox, boxes: Mapping[str, Testbox], fit: Collection[str]) -> str | None:
     """A testbox of the same group that gives the same answer to the same unit jobs and may work; None if there is none."""
-    return min((name for name in fit if name != box.name and name in boxes and interchangeable(box, boxes[name])), default=None)
+    return min(
+        (
+            name
+            for name in fit
+            if name != box.name and name in boxes and interchangeable(box, boxes[name])
+        ),
+        default=None,
+    )
 
 
 def interchangeable(one: Testbox, other: Testbox) -> bool:
     """Whether unit jobs made for `one` are those that would have been made for `other`."""
 
     def asked(box: Testbox) -> tuple[object, ...]:
-        return box.tbox_group, box.nr_cpu, box.memory_mb, dict(box.demand), box.lkp, box.repeatable, box.accepts, box.cluster
+        return (
+            box.tbox_group,
+            box.nr_cpu,
+            box.memory_mb,
+            dict(box.demand),
+            box.lkp,
+            box.repeatable,
+            box.accepts,
+            box.cluster,
+        )
 
     return asked(one) == asked(other)

@@ -18,7 +18,12 @@ class NewTip:
 
 
 def what_changed(
-    *, base: str, last_tip: str | None, tip: str, is_ancestor: Callable[[str, str], bool], merge_base: Callable[[str, str], str | None]
+    *,
+    base: str,
+    last_tip: str | None,
+    tip: str,
+    is_ancestor: Callable[[str, str], bool],
+    merge_base: Callable[[str, str], str | None],
 ) -> NewTip | None:
     """Say what a poll that found `tip` means; None if nothing moved.
 
@@ -36,4 +41,8 @@ def what_changed(
 
 def matters(paths: Sequence[str], globs: Sequence[str]) -> bool:
     """Whether a change of `paths` concerns a tree that watches `globs` (all paths, if it names none). `*` crosses slashes."""
-    return not globs or any(fnmatchcase(path, glob) or path.startswith(glob.rstrip("/") + "/") for path in paths for glob in globs)
+    return not globs or any(
+        fnmatchcase(path, glob) or path.startswith(glob.rstrip("/") + "/")
+        for path in paths
+        for glob in globs
+    )

@@ -53,7 +53,11 @@ class Costs:
         """Seconds that a build after `change` will take; None: from nothing. Never more than a full one."""
         if change is None:
             return self.full
-        parts = self.local * (change.local > 0) + self.wide * (change.wide > 0) + self.config * (change.config > 0)
+        parts = (
+            self.local * (change.local > 0)
+            + self.wide * (change.wide > 0)
+            + self.config * (change.config > 0)
+        )
         return min(self.full, self.base + self.source * change.sources + parts)
 
 
@@ -64,22 +68,37 @@ def costs(builds: Sequence[Built], full_seconds: float = FULL_SECONDS) -> Costs:
     """
     known = [built for built in builds if built.seconds >= 0][-_KEPT:]
     full = median([full_seconds, *(built.seconds for built in known if built.change is None)])
-    plain = [(built.change.sources, built.seconds) for built in known if built.change and built.change == (built.change.sources, 0, 0, 0)]
+    plain = [
+        (built.change.sources, built.seconds)
+        for built in known
+        if built.change and built.change == (built.change.sources, 0, 0, 0)
+    ]
     source = _each(plain, _SOURCE * full)
     base = median([_BASE * full, *(max(0.0, seconds - source * n) for n, seconds in plain)])
-    made = Costs(base=base, source=source, local=_LOCAL * full, wide=_WIDE * full, config=_CONFIG * full, full=full)
+    made = Costs(
+        base=base,
+        source=source,
+        local=_LOCAL * full,
+        wide=_WIDE * full,
+        config=_CONFIG * full,
+        full=full,
+    )
     for part in ("local", "wide", "config"):
         found = [
             max(0.0, built.seconds - base - source * built.change.sources)
             for built in known
-            if built.change and [name for name in ("local", "wide", "config") if getattr(built.change, name)] == [part]
+            if built.change
+            and [name for name in ("local", "wide", "config") if getattr(built.change, name)]
+            == [part]
         ]
         made = _with(made, part, median([getattr(made, part), *found]))
     return made
 
 
 def _with(made: Costs, part: str, seconds: float) -> Costs:
-    fields = {name: getattr(made, name) for name in ("base", "source", "local", "wide", "config", "full")}
+    fields = {
+        name: getattr(made, name) for name in ("base", "source", "local", "wide", "config", "full")
+    }
     return Costs(**{**fields, part: seconds})
 
 
@@ -101,7 +120,11 @@ class PastBuild:
     worker: str | None  # whose work tree stands at this commit since
 
 
-def learn(history: Sequence[PastBuild], between: Callable[[str, str], Iterable[str] | None], compiled: frozenset[str] | None = None) -> Costs:
+def learn(
+    history: Sequence[PastBuild],
+    between: Callable[[str, str], Iterable[str] | None],
+    compiled: frozenset[str] | None = None,
+) -> Costs:
     """Learn from `history`, oldest first: each build is set against the one before it in the same worker's work tree.
 
     `between` gives the paths that differ between two commits, None where that is not known any more.
@@ -115,13 +138,17 @@ def learn(history: Sequence[PastBuild], between: Callable[[str, str], Iterable[s
         stands[past.worker] = past.commit
         paths = between(before, past.commit) if before is not None else None
         if past.built and past.layout == 0 and (before is None or paths is not None):
-            builds.append(Built(None if paths is None else change_of(paths, compiled), past.seconds))
+            builds.append(
+                Built(None if paths is None else change_of(paths, compiled), past.seconds)
+            )
     return costs(builds)
 
 
 def standing(history: Iterable[PastBuild]) -> list[str]:
     """The commits at which the work trees of all workers stand."""
-    return list(dict.fromkeys({past.worker: past.commit for past in history if not past.cached}.values()))
+    return list(
+        dict.fromkeys({past.worker: past.commit for past in history if not past.cached}.values())
+    )
 
 
 def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> Change:
@@ -140,7 +167,9 @@ def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> C
     return Change(sources, local, wide, config)
 
 
-def along(steps: Iterable[Iterable[str]], compiled: frozenset[str] | None = None) -> Iterator[Change]:
+def along(
+    steps: Iterable[Iterable[str]], compiled: frozenset[str] | None = None
+) -> Iterator[Change]:
     """What has changed after each of `steps` since before the first.
 
     A path that a later step changes back counts all the same: an upper bound.
@@ -155,7 +184,11 @@ def along(steps: Iterable[Iterable[str]], compiled: frozenset[str] | None = None
 
 
 def costs_of_points(
-    learnt: Costs, steps: Sequence[Iterable[str]], stands: int | None, start: Iterable[str] | None, compiled: frozenset[str] | None = None
+    learnt: Costs,
+    steps: Sequence[Iterable[str]],
+    stands: int | None,
+    start: Iterable[str] | None,
+    compiled: frozenset[str] | None = None,
 ) -> list[float]:
     """Seconds to build each of the points 0..n, when commit i changes `steps[i - 1]` and the work tree stands at point `stands`.
 

@@ -24,7 +24,9 @@ MOST_WILD: Final = 0.2  # a larger share is no outlier but how the metric is: al
 FLOOR: Final = 1e-5  # relative: nothing is known to repeat better than that
 HALF_NORMAL: Final = 0.9539  # median of the absolute difference of two unit Gaussians
 DEFAULT_DF: Final = 0.5  # what the built-in guess counts for beside a record
-DAYS_DF: Final = 3.0  # degrees of freedom from which days are believed to differ by what they did; fewer: chance
+DAYS_DF: Final = (
+    3.0  # degrees of freedom from which days are believed to differ by what they did; fewer: chance
+)
 MAX_CERTAINTY: Final = 50.0  # +-7 %: boxes change, whatever the number of boots
 
 Array = npt.NDArray[np.float64]
@@ -75,7 +77,10 @@ def _runs(scaled: Sequence[Array]) -> tuple[Array, Spread, int]:
     """Boot means without wild runs, the spread of a run, and how many runs were wild."""
     scale = _typical([v for v in scaled if len(v) > 1])
     clean, wild = [], 0
-    marked = [np.abs(v - np.median(v)) > WILD * scale if len(v) > 2 else np.zeros(len(v), dtype=bool) for v in scaled]
+    marked = [
+        np.abs(v - np.median(v)) > WILD * scale if len(v) > 2 else np.zeros(len(v), dtype=bool)
+        for v in scaled
+    ]
     if sum(int(m.sum()) for m in marked) > MOST_WILD * sum(len(v) for v in scaled):
         marked = [np.zeros(len(v), dtype=bool) for v in scaled]
     for values, out in zip(scaled, marked, strict=True):
@@ -88,7 +93,9 @@ def _runs(scaled: Sequence[Array]) -> tuple[Array, Spread, int]:
 
 def _typical(groups: Sequence[Array]) -> float:
     """A spread within groups that wild values hardly move: the median difference of two values of a group."""
-    differences = [np.abs(v[:, None] - v[None, :])[np.triu_indices(len(v), 1)] for v in groups if len(v) > 1]
+    differences = [
+        np.abs(v[:, None] - v[None, :])[np.triu_indices(len(v), 1)] for v in groups if len(v) > 1
+    ]
     if not differences:
         return math.inf
     return max(float(np.median(np.concatenate(differences))) / HALF_NORMAL, 10 * FLOOR)
@@ -100,7 +107,13 @@ def _tame(boots: Sequence[MeasuredBoot], means: Array) -> tuple[list[int], int]:
     for i, boot in enumerate(boots):
         groups[boot.image].append(i)
     scale = _typical([means[g] for g in groups.values()])
-    wild = {i for g in groups.values() if len(g) > 2 for i in g if abs(means[i] - float(np.median(means[g]))) > WILD * scale}
+    wild = {
+        i
+        for g in groups.values()
+        if len(g) > 2
+        for i in g
+        if abs(means[i] - float(np.median(means[g]))) > WILD * scale
+    }
     if len(wild) > MOST_WILD * len(boots):
         wild = set()
     return [i for i in range(len(boots)) if i not in wild], len(wild)
@@ -153,7 +166,11 @@ def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread
     if df == 0 or not boot_mean.known:
         return Spread()
     typical = size / df
-    found = _without(Spread(sd=math.sqrt(squares / df), df=float(df)), Spread(sd=boot_mean.sd, df=boot_mean.df), 1.0)
+    found = _without(
+        Spread(sd=math.sqrt(squares / df), df=float(df)),
+        Spread(sd=boot_mean.sd, df=boot_mean.df),
+        1.0,
+    )
     return Spread(sd=found.sd / math.sqrt(typical), df=found.df)
 
 
@@ -178,7 +195,9 @@ def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
     # Kernel levels eliminated: a small system in the shifts alone, singular by one shift for each set of kernels that shares no k.
     matrix = np.diag(seen.sum(axis=0)) - seen.T @ (seen / per_image[:, None])
     level = np.bincount(of, value, minlength=len(images)) / per_image
-    shift, _, rank, _ = np.linalg.lstsq(matrix, np.bincount(at, value - level[of], minlength=len(ks)), rcond=1e-9)
+    shift, _, rank, _ = np.linalg.lstsq(
+        matrix, np.bincount(at, value - level[of], minlength=len(ks)), rcond=1e-9
+    )
     left = value - shift[at]
     level = np.bincount(of, left, minlength=len(images)) / per_image
     left = left - level[of]
@@ -195,7 +214,9 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
     if record is None:
         return guess
     run, boot = record.run, record.pair if paired else record.boot
-    if not run.known and record.boot_mean.known:  # one run a boot: the two cannot be told apart, so each gets half
+    if (
+        not run.known and record.boot_mean.known
+    ):  # one run a boot: the two cannot be told apart, so each gets half
         run = boot = replace(record.boot_mean, sd=record.boot_mean.sd / math.sqrt(2.0))
     told = boot if paired else run
     return NoisePrior(
@@ -218,7 +239,10 @@ def pair_prior(record: NoiseRecord | None, paired: bool) -> PairPrior:
     guess = EMULATED.sd_boot if paired else 0.0
     if not spread.known:
         return PairPrior(sd=math.sqrt(2.0) * guess, df=1.5) if paired else UNKNOWN
-    return PairPrior(sd=math.sqrt(2.0) * (_leaning(spread, guess) if paired else spread.sd), df=spread.df + (DEFAULT_DF if paired else 0.0))
+    return PairPrior(
+        sd=math.sqrt(2.0) * (_leaning(spread, guess) if paired else spread.sd),
+        df=spread.df + (DEFAULT_DF if paired else 0.0),
+    )
 
 
 def layout_sd(record: NoiseRecord | None, guess: float) -> float:

@@ -43,7 +43,10 @@ def choose(
     room, taken = dict(busy), set(leased)
     picked: list[Order] = []
     for order in ready:
-        builder, limit = builder_of(order), KERNELS_AHEAD if order.kind == "build" and order.priority > AHEAD else 1
+        builder, limit = (
+            builder_of(order),
+            KERNELS_AHEAD if order.kind == "build" and order.priority > AHEAD else 1,
+        )
         if room.get(builder, 0) >= limit:
             continue
         if order.testbox is not None:

@@ -11,11 +11,23 @@ UNLIKELY: Final = 0.05
 MAYBE: Final = 0.25
 # Share of the prior that is spread evenly whatever we think we know: a wrong prior must cost little (bisect.md 3.2).
 FLOOR: Final = 0.1
-_NO_CODE: Final = ("Documentation/", "LICENSES/", "samples/", "tools/", ".mailmap", "MAINTAINERS", "CREDITS")
-Objects = Mapping[str, str]  # sha256 of each object compiled from a .c file, by path: a build's objects.json
+_NO_CODE: Final = (
+    "Documentation/",
+    "LICENSES/",
+    "samples/",
+    "tools/",
+    ".mailmap",
+    "MAINTAINERS",
+    "CREDITS",
+)
+Objects = Mapping[
+    str, str
+]  # sha256 of each object compiled from a .c file, by path: a build's objects.json
 
 
-def weight(paths: Sequence[str], compiled: frozenset[str] | None = None, arch: str = "x86") -> float:
+def weight(
+    paths: Sequence[str], compiled: frozenset[str] | None = None, arch: str = "x86"
+) -> float:
     """Prior mass of a commit that changes `paths`, relative to 1 for one that touches code of this kernel.
 
     `compiled` names the objects of any finished build of this configuration; without it, every source counts as compiled.
@@ -24,7 +36,9 @@ def weight(paths: Sequence[str], compiled: frozenset[str] | None = None, arch: s
 
 
 def _of_path(path: str, compiled: frozenset[str] | None, arch: str) -> float:
-    if path.startswith(_NO_CODE) or (path.startswith("arch/") and not path.startswith(f"arch/{arch}/")):
+    if path.startswith(_NO_CODE) or (
+        path.startswith("arch/") and not path.startswith(f"arch/{arch}/")
+    ):
         return UNLIKELY
     # What is written in assembler, generates or boots has no object in the list; headers under include/ are everybody's.
     if compiled is None or path.startswith((f"arch/{arch}/", "include/", "scripts/")):
@@ -43,7 +57,9 @@ def untouched(paths: Sequence[str], before: Objects, after: Objects) -> bool:
     Only for commits that touch nothing but compiled sources; what headers and Kconfig do shows in objects of others.
     """
     own = [f"{path[:-2]}.o" for path in paths if path.endswith(".c")]
-    return len(own) == len(paths) > 0 and all(before.get(path) is not None and before.get(path) == after.get(path) for path in own)
+    return len(own) == len(paths) > 0 and all(
+        before.get(path) is not None and before.get(path) == after.get(path) for path in own
+    )
 
 
 def weights(relevance: Sequence[float]) -> list[float]:
@@ -52,4 +68,6 @@ def weights(relevance: Sequence[float]) -> list[float]:
         return []
     total = sum(relevance)
     even = 1.0 / len(relevance)
-    return [(1.0 - FLOOR) * (mass / total if total > 0 else even) + FLOOR * even for mass in relevance]
+    return [
+        (1.0 - FLOOR) * (mass / total if total > 0 else even) + FLOOR * even for mass in relevance
+    ]

@@ -21,8 +21,14 @@ P: Final = 0.005  # of each look; two or three looks are below 2 %. Larger: stag
 RECENT: Final = 30  # tips that a new one is held against
 FEWEST: Final = 10  # tips, before which the comparison with the base alone is the screen
 EFFICIENCY: Final = 0.4  # degrees of freedom of a median absolute deviation for each of a standard deviation: 30 tips are worth 12
-FLOOR: Final = 1e-4  # relative: tips that repeat to the last digit do not make any other value significant
-ANCHORS: Final = (10, 30, 100)  # tips back: a creep of a tenth, a thirtieth, a hundredth of the minimum a tip adds up to it
+FLOOR: Final = (
+    1e-4  # relative: tips that repeat to the last digit do not make any other value significant
+)
+ANCHORS: Final = (
+    10,
+    30,
+    100,
+)  # tips back: a creep of a tenth, a thirtieth, a hundredth of the minimum a tip adds up to it
 BUDGET: Final = 12  # boots a side that an unclear row may be extended to; more: a noisy metric holds the testbox for an hour a tip
 
 
@@ -33,11 +39,15 @@ class Alarm:
     source: Source
     effect: float
     p: float
-    anchor: int | None = None  # creep: how many tips back; an index into the levels, the latest first
+    anchor: int | None = (
+        None  # creep: how many tips back; an index into the levels, the latest first
+    )
     why: str
 
 
-def against_history(tip: Sequence[float], levels: Sequence[float], min_effect: float) -> Alarm | None:
+def against_history(
+    tip: Sequence[float], levels: Sequence[float], min_effect: float
+) -> Alarm | None:
     """The mean of the tip's boot means against the last tips' levels (the latest first): median and median absolute deviation.
 
     The middle boot must be as far off, and show at least half the minimum, so that one wild boot raises no alarm.
@@ -53,10 +63,17 @@ def against_history(tip: Sequence[float], levels: Sequence[float], min_effect: f
     p = _p(near / (sd * math.sqrt(1.0 + math.pi / 2 / len(past))), EFFICIENCY * len(past))
     if p >= P or abs(effect) < min_effect or middle * effect <= 0 or abs(middle) < 0.5 * min_effect:
         return None
-    return Alarm(source="history", effect=effect, p=p, why=f"{_pct(effect)} against the median of the last {len(past)} tips, p = {p:.2g}")
+    return Alarm(
+        source="history",
+        effect=effect,
+        p=p,
+        why=f"{_pct(effect)} against the median of the last {len(past)} tips, p = {p:.2g}",
+    )
 
 
-def against_anchors(tip: Sequence[float], levels: Sequence[float], min_effect: float) -> Alarm | None:
+def against_anchors(
+    tip: Sequence[float], levels: Sequence[float], min_effect: float
+) -> Alarm | None:
     """Small steps that add up: the tip against the tips `ANCHORS` back. The nearest one that shows it, for its range is the shortest.
 
     Noise is judged by what neighbouring tips differ in, which a slow creep hardly changes.
@@ -73,7 +90,13 @@ def against_anchors(tip: Sequence[float], levels: Sequence[float], min_effect: f
         effect = float(now.mean() - np.median(around))
         p = _p(effect / (sd * math.sqrt(1.0 + 1.0 / len(around))), EFFICIENCY * (back - 1))
         if p < P and abs(effect) >= min_effect:
-            return Alarm(source="creep", effect=effect, p=p, anchor=back - 1, why=f"{_pct(effect)} against the tip {back} back, p = {p:.2g}")
+            return Alarm(
+                source="creep",
+                effect=effect,
+                p=p,
+                anchor=back - 1,
+                why=f"{_pct(effect)} against the tip {back} back, p = {p:.2g}",
+            )
     return None
 
 
@@ -86,14 +109,24 @@ def against_expected(effect: float, expected: Sequence[float], min_effect: float
     return Alarm(source="expected", effect=left, p=0.0, why=why)
 
 
-def boots_to_extend(boots: int, more: int | None, effect: float | None, min_effect: float) -> int | None:
+def boots_to_extend(
+    boots: int, more: int | None, effect: float | None, min_effect: float
+) -> int | None:
     """How many boots a side an unclear row gets in all: what would settle it, at least half as many again; None where that is beyond the budget."""
-    if effect is None or more is None or abs(effect) < min_effect or boots >= BUDGET or boots + more > BUDGET:
+    if (
+        effect is None
+        or more is None
+        or abs(effect) < min_effect
+        or boots >= BUDGET
+        or boots + more > BUDGET
+    ):
         return None
     return min(BUDGET, max(boots + more, boots + math.ceil(boots / 2)))
 
 
-def _scaled(groups: Sequence[Sequence[float]]) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _scaled(
+    groups: Sequence[Sequence[float]],
+) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
     values = [np.asarray(g, dtype=np.float64) for g in groups]
     if min(float(v.min()) for v in values) > 0:
         return [np.log(v) for v in values]

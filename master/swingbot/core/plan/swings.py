@@ -9,7 +9,9 @@ from typing import Any, Final, Literal
 from swingbot.core.stats.compare import BootRuns
 from swingbot.core.stats.row import CHANGED
 
-Row = Mapping[str, Any]  # a comparison row as DESIGN section 8 words it, with `headline` and `min_effect_pct`
+Row = Mapping[
+    str, Any
+]  # a comparison row as DESIGN section 8 words it, with `headline` and `min_effect_pct`
 
 # A commit explains a swing of the whole branch if it alone makes at least this share of it: less, and another commit has a part in it.
 EXPLAINED_SHARE: Final = 0.6
@@ -17,26 +19,48 @@ EXPLAINED_SHARE: Final = 0.6
 
 def swings(rows: Sequence[Row]) -> list[Row]:
     """Rows that count as swings: the headline metric of a unit job, and a verdict with a direction."""
-    return [row for row in rows if row.get("headline") and row["verdict"] in CHANGED and row["change_pct"] is not None]
+    return [
+        row
+        for row in rows
+        if row.get("headline") and row["verdict"] in CHANGED and row["change_pct"] is not None
+    ]
 
 
 def strongest(rows: Sequence[Row]) -> Row:
     """The row that is easiest to bisect: its effect is the most times its metric's minimum; ties go by name."""
-    return min(rows, key=lambda row: (-abs(row["change_pct"]) / row["min_effect_pct"], row["testbox"], row["unit_job"], row["metric"]))
+    return min(
+        rows,
+        key=lambda row: (
+            -abs(row["change_pct"]) / row["min_effect_pct"],
+            row["testbox"],
+            row["unit_job"],
+            row["metric"],
+        ),
+    )
 
 
 def explains(own: Row | None, whole_pct: float) -> bool:
     """Whether the culprit's `own` row accounts for a swing of `whole_pct` per cent between the ends of the branch."""
     if own is None or own["change_pct"] is None or own["verdict"] not in CHANGED:
         return False
-    return bool(own["change_pct"] * whole_pct > 0 and abs(own["change_pct"]) >= EXPLAINED_SHARE * abs(whole_pct))
+    return bool(
+        own["change_pct"] * whole_pct > 0
+        and abs(own["change_pct"]) >= EXPLAINED_SHARE * abs(whole_pct)
+    )
 
 
 def pair_differences(base: Sequence[BootRuns], head: Sequence[BootRuns], form: str) -> list[float]:
     """Head against base for each k that both sides have values of, in the order of k: log ratios of boot means, or shares of the mean magnitude."""
-    means = [{boot.k: math.fsum(boot.values) / len(boot.values) for boot in side if boot.values} for side in (base, head)]
+    means = [
+        {boot.k: math.fsum(boot.values) / len(boot.values) for boot in side if boot.values}
+        for side in (base, head)
+    ]
     ks = sorted(means[0].keys() & means[1].keys())
-    pairs = [(means[0][k], means[1][k]) for k in ks if math.isfinite(means[0][k]) and math.isfinite(means[1][k])]
+    pairs = [
+        (means[0][k], means[1][k])
+        for k in ks
+        if math.isfinite(means[0][k]) and math.isfinite(means[1][k])
+    ]
     if form == "ratio" and all(min(pair) > 0 for pair in pairs):
         return [math.log(h / b) for b, h in pairs]
     unit = max((abs(v) for pair in pairs for v in pair), default=0.0) or 1.0

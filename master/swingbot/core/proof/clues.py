@@ -30,7 +30,9 @@ class Pair:
     turned: bool = False
 
 
-def clues(headline: Row, rows: Sequence[Row], others: Sequence[Pair], code: GateRow | None) -> tuple[Clue, ...]:
+def clues(
+    headline: Row, rows: Sequence[Row], others: Sequence[Pair], code: GateRow | None
+) -> tuple[Clue, ...]:
     """The best first. `rows` are those of parent and commit, `others` of the pairs that gates measured."""
     own = effect_of(headline)
     if own is None:
@@ -42,7 +44,11 @@ def clues(headline: Row, rows: Sequence[Row], others: Sequence[Pair], code: Gate
 
 
 def _beside(row: Row, headline: Row) -> bool:
-    return (row["testbox"], row["unit_job"]) == (headline["testbox"], headline["unit_job"]) and row.get("class") in _COUNTERS and not row.get("headline")
+    return (
+        (row["testbox"], row["unit_job"]) == (headline["testbox"], headline["unit_job"])
+        and row.get("class") in _COUNTERS
+        and not row.get("headline")
+    )
 
 
 def _of_row(row: Row, own: Effect, others: Sequence[Pair]) -> list[tuple[float, Clue]]:
@@ -51,8 +57,19 @@ def _of_row(row: Row, own: Effect, others: Sequence[Pair]) -> list[tuple[float, 
     if size is None or not all(_same_way(row, pair, size) for pair in others):
         return []
     base, head = row["base"]["mean"], row["head"]["mean"]
-    words = f"{_number(base)} to {_number(head)}" + (" points" if share else f", {change(row['change_pct'], row.get('better'))}")
-    return [(abs(size) * (10.0 if share else 1.0), Clue(kind="symbol" if row.get("class") == "profile" else "counter", name=row["metric"], words=words))]
+    words = f"{_number(base)} to {_number(head)}" + (
+        " points" if share else f", {change(row['change_pct'], row.get('better'))}"
+    )
+    return [
+        (
+            abs(size) * (10.0 if share else 1.0),
+            Clue(
+                kind="symbol" if row.get("class") == "profile" else "counter",
+                name=row["metric"],
+                words=words,
+            ),
+        )
+    ]
 
 
 def _points(row: Row) -> float | None:
@@ -67,7 +84,11 @@ def _ratio(row: Row, own: Effect) -> float | None:
     found = effect_of(row)
     if found is None or found.low is None or found.high is None or row["verdict"] not in CHANGED:
         return None
-    if found.low * found.high <= 0 or abs(found.log) < _LEAST or abs(found.log - own.log) < _FOLLOWS * abs(own.log):
+    if (
+        found.low * found.high <= 0
+        or abs(found.log) < _LEAST
+        or abs(found.log - own.log) < _FOLLOWS * abs(own.log)
+    ):
         return None
     return found.log
 
@@ -76,8 +97,16 @@ def _same_way(row: Row, pair: Pair, size: float) -> bool:
     """Whether another pair that has the row shows it in the same direction."""
     for other in pair.rows:
         if key_of(other) == key_of(row):
-            seen = other.get("change_points") if row.get("class") in ("share", "profile") else other["change_pct"]
-            return seen is not None and other["verdict"] != "same" and seen * size * (-1 if pair.turned else 1) > 0
+            seen = (
+                other.get("change_points")
+                if row.get("class") in ("share", "profile")
+                else other["change_pct"]
+            )
+            return (
+                seen is not None
+                and other["verdict"] != "same"
+                and seen * size * (-1 if pair.turned else 1) > 0
+            )
     return True
 
 
@@ -85,9 +114,20 @@ def _of_code(code: GateRow | None) -> list[Clue]:
     """Functions whose size the commit changed, the largest change first."""
     if code is None or code.status != "pass":
         return []
-    sized = [one for one in code.detail.get("functions", []) if one["base"] is not None and one["head"] is not None and one["base"] != one["head"]]
+    sized = [
+        one
+        for one in code.detail.get("functions", [])
+        if one["base"] is not None and one["head"] is not None and one["base"] != one["head"]
+    ]
     sized.sort(key=lambda one: (-abs(one["head"] - one["base"]), one["name"]))
-    return [Clue(kind="size", name=cut(one["name"], 80), words=_sized(one["base"], one["head"], one["object"])) for one in sized]
+    return [
+        Clue(
+            kind="size",
+            name=cut(one["name"], 80),
+            words=_sized(one["base"], one["head"], one["object"]),
+        )
+        for one in sized
+    ]
 
 
 def _sized(base: int, head: int, where: str) -> str:

@@ -21,24 +21,43 @@ def told(change: CodeChange) -> Told:
         "data_total": len(change.data),
     }
     if change.nothing:
-        return Told(status="fail", reason="no function and no variable of the kernel differs", detail=detail)
+        return Told(
+            status="fail", reason="no function and no variable of the kernel differs", detail=detail
+        )
     found = by_size(change.functions) or by_size(change.data)
     word = "function" if change.functions else "variable"
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return Told(status="pass", reason=f"{len(found)} {word}{'s' * (len(found) != 1)}: {', '.join(map(words, found[:_NAMED]))}{more}", detail=detail)
+    return Told(
+        status="pass",
+        reason=f"{len(found)} {word}{'s' * (len(found) != 1)}: {', '.join(map(words, found[:_NAMED]))}{more}",
+        detail=detail,
+    )
 
 
 def by_size(changes: Sequence[Changed]) -> list[Changed]:
     """The largest difference of size first, then by name."""
-    return sorted(changes, key=lambda one: (-abs((one.head or 0) - (one.base or 0)), one.name, one.object))
+    return sorted(
+        changes, key=lambda one: (-abs((one.head or 0) - (one.base or 0)), one.name, one.object)
+    )
 
 
 def words(one: Changed) -> str:
     """`free_unref_page 276 to 269 bytes`."""
     if one.base is None or one.head is None:
         return f"{one.name} {'new' if one.base is None else 'gone'}, {one.head if one.base is None else one.base} bytes"
-    return f"{one.name} {one.base} bytes as before" if one.base == one.head else f"{one.name} {one.base} to {one.head} bytes"
+    return (
+        f"{one.name} {one.base} bytes as before"
+        if one.base == one.head
+        else f"{one.name} {one.base} to {one.head} bytes"
+    )
 
 
 def _row(one: Changed) -> dict[str, object]:
-    return {"name": one.name, "object": one.object, "kind": one.kind, "base": one.base, "head": one.head, "what": list(one.what)}
+    return {
+        "name": one.name,
+        "object": one.object,
+        "kind": one.kind,
+        "base": one.base,
+        "head": one.head,
+        "what": list(one.what),
+    }

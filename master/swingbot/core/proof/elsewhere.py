@@ -31,7 +31,13 @@ def told(own: Place, others: Sequence[Place]) -> Told:
     answers = {place.testbox: _answer(own.row, place.row) for place in others}
     detail = {
         "testboxes": [
-            {"testbox": place.testbox, "seen": answers[place.testbox], "words": _figure(place.row), "apart": apart(own.facts, place.facts)} for place in others
+            {
+                "testbox": place.testbox,
+                "seen": answers[place.testbox],
+                "words": _figure(place.row),
+                "apart": apart(own.facts, place.facts),
+            }
+            for place in others
         ]
     }
     said = "; ".join(_words(own, place, answers[place.testbox]) for place in others)
@@ -42,26 +48,48 @@ def told(own: Place, others: Sequence[Place]) -> Told:
 
 
 def _answer(own: Row | None, other: Row | None) -> str:
-    if own is None or other is None or other["change_pct"] is None or other["verdict"] in ("unclear", "invalid"):
+    if (
+        own is None
+        or other is None
+        or other["change_pct"] is None
+        or other["verdict"] in ("unclear", "invalid")
+    ):
         return "unclear"
     if other["verdict"] not in CHANGED:
         return "no"
-    return "yes" if math.copysign(1.0, other["change_pct"]) == math.copysign(1.0, own["change_pct"]) else "opposite"
+    return (
+        "yes"
+        if math.copysign(1.0, other["change_pct"]) == math.copysign(1.0, own["change_pct"])
+        else "opposite"
+    )
 
 
 def _words(own: Place, place: Place, answer: str) -> str:
-    said = {"yes": "seen", "no": "not seen", "opposite": "the other way round", "unclear": "cannot be told"}[answer]
+    said = {
+        "yes": "seen",
+        "no": "not seen",
+        "opposite": "the other way round",
+        "unclear": "cannot be told",
+    }[answer]
     differs = apart(own.facts, place.facts)
-    return f"{said} on {place.testbox}: {_figure(place.row)}" + (f" ({', '.join(differs[:_APART])})" if differs and answer != "yes" else "")
+    return f"{said} on {place.testbox}: {_figure(place.row)}" + (
+        f" ({', '.join(differs[:_APART])})" if differs and answer != "yes" else ""
+    )
 
 
 def _figure(row: Row | None) -> str:
     if row is None or row["change_pct"] is None:
         return "no number"
     better = row.get("better")
-    return change(row["change_pct"], better if better in ("higher", "lower") else None) + (f", {row['verdict']}" if row["verdict"] not in CHANGED else "")
+    return change(row["change_pct"], better if better in ("higher", "lower") else None) + (
+        f", {row['verdict']}" if row["verdict"] not in CHANGED else ""
+    )
 
 
 def apart(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """What sets `other` apart from `own`: facts that both noted and that differ, in `own`'s order."""
-    return [f"{name} {other[name]} instead of {own[name]}" for name in own if name in other and other[name] != own[name]]
+    return [
+        f"{name} {other[name]} instead of {own[name]}"
+        for name in own
+        if name in other and other[name] != own[name]
+    ]

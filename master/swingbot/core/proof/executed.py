@@ -46,7 +46,9 @@ class Function:
     seen: Seen
     calls: float | None = None
     base_calls: float | None = None
-    callers: tuple[tuple[str, float | None], ...] = ()  # of one that has no hook: who refers to it, with calls
+    callers: tuple[
+        tuple[str, float | None], ...
+    ] = ()  # of one that has no hook: who refers to it, with calls
 
     @property
     def called(self) -> float:
@@ -64,7 +66,13 @@ def watched(change: CodeChange, records: Sequence[KernelRecord]) -> tuple[str, .
     The neighbours are there because one of them may hold a changed function in the kernel with hooks. Raises BadRecord.
     """
     paths = sorted({one.object for one in change.functions})
-    neighbours = (source_name(part.name) for record in records for path in paths if path in record.paths() for part in record.object(path).code)
+    neighbours = (
+        source_name(part.name)
+        for record in records
+        for path in paths
+        if path in record.paths()
+        for part in record.object(path).code
+    )
     found: dict[str, None] = {}
     characters = 0
     for name in chain((one.name for one in change.functions), neighbours):
@@ -85,7 +93,10 @@ def told(change: CodeChange, base: Side, head: Side, asked: Iterable[str], where
     if not change.functions:
         return no_call(change)
     known = frozenset(asked)
-    functions = sorted(_seen(change.functions, base, head, known), key=lambda one: (-one.called, one.name, one.object))
+    functions = sorted(
+        _seen(change.functions, base, head, known),
+        key=lambda one: (-one.called, one.name, one.object),
+    )
     called = [one for one in functions if one.called]
     unseen = [one for one in functions if one.seen != "counted"]
     detail = {
@@ -95,40 +106,67 @@ def told(change: CodeChange, base: Side, head: Side, asked: Iterable[str], where
         "unseen_total": len(unseen),
     }
     if called:
-        return Told(status="pass", reason=f"{_calls(called)} in {where}{_never(len(functions) - len(called) - len(unseen))}", detail=detail)
+        return Told(
+            status="pass",
+            reason=f"{_calls(called)} in {where}{_never(len(functions) - len(called) - len(unseen))}",
+            detail=detail,
+        )
     if unseen:
         rest = [one.name for one in functions if one.seen == "counted"]
         why = f"{_unseen(unseen)}" + (f"; {_listed(rest)}: never called" if rest else "")
         return Told(status="not run", reason=why, detail=detail)
     names = [one.name for one in functions]
-    return Told(status="fail", reason=f"{_listed(names)} {'was' if len(names) == 1 else 'were'} never called in {where}", detail=detail)
+    return Told(
+        status="fail",
+        reason=f"{_listed(names)} {'was' if len(names) == 1 else 'were'} never called in {where}",
+        detail=detail,
+    )
 
 
 def no_call(change: CodeChange) -> Told:
     """The answer where no function differs that could be called."""
     if change.functions:
-        return Told(status="not run", reason=f"{_listed([one.name for one in change.functions])}: no function that ftrace knows by name")
-    what = f"it changes data alone ({_listed([one.name for one in change.data])})" if change.data else "no function differs between the two kernels"
+        return Told(
+            status="not run",
+            reason=f"{_listed([one.name for one in change.functions])}: no function that ftrace knows by name",
+        )
+    what = (
+        f"it changes data alone ({_listed([one.name for one in change.data])})"
+        if change.data
+        else "no function differs between the two kernels"
+    )
     return Told(status="not run", reason=f"{what}: there is no call to count")
 
 
-def _seen(changed: Sequence[Changed], base: Side, head: Side, asked: frozenset[str]) -> Iterator[Function]:
+def _seen(
+    changed: Sequence[Changed], base: Side, head: Side, asked: frozenset[str]
+) -> Iterator[Function]:
     namesakes = [_namesakes(side.record) for side in (base, head)]
     for one in changed:
         before, now = base.calls.get(one.name), head.calls.get(one.name)
         if one.name not in asked:
             yield Function(name=one.name, object=one.object, seen="not asked")
-        elif max(names[one.name] for names in namesakes) > 1:  # one of them may have a hook and another none
+        elif (
+            max(names[one.name] for names in namesakes) > 1
+        ):  # one of them may have a hook and another none
             yield Function(name=one.name, object=one.object, seen="namesakes")
         elif not (before or now) and (before if one.kind == "gone" else now) is None:
-            yield Function(name=one.name, object=one.object, seen="no hook", callers=_callers(one, base, head))
+            yield Function(
+                name=one.name, object=one.object, seen="no hook", callers=_callers(one, base, head)
+            )
         else:
-            yield Function(name=one.name, object=one.object, seen="counted", calls=now, base_calls=before)
+            yield Function(
+                name=one.name, object=one.object, seen="counted", calls=now, base_calls=before
+            )
 
 
 def _namesakes(record: KernelRecord) -> Counter[str]:
     """In how many objects there is a function of a name: ftrace tells names alone."""
-    return Counter(name for path in record.paths() for name in {source_name(part.name) for part in record.object(path).code})
+    return Counter(
+        name
+        for path in record.paths()
+        for name in {source_name(part.name) for part in record.object(path).code}
+    )
 
 
 def _callers(one: Changed, base: Side, head: Side) -> tuple[tuple[str, float | None], ...]:
@@ -137,8 +175,17 @@ def _callers(one: Changed, base: Side, head: Side) -> tuple[tuple[str, float | N
     if one.object not in side.record.paths():
         return ()
     parts = side.record.object(one.object).code
-    names = {source_name(part.name) for part in parts if any(source_name(use.partition("+")[0]) == one.name for use in part.uses)} - {one.name}
-    return tuple(sorted(((name, side.calls.get(name)) for name in names), key=lambda pair: (-(pair[1] or 0.0), pair[0])))[:10]
+    names = {
+        source_name(part.name)
+        for part in parts
+        if any(source_name(use.partition("+")[0]) == one.name for use in part.uses)
+    } - {one.name}
+    return tuple(
+        sorted(
+            ((name, side.calls.get(name)) for name in names),
+            key=lambda pair: (-(pair[1] or 0.0), pair[0]),
+        )
+    )[:10]
 
 
 def _calls(called: Sequence[Function]) -> str:
@@ -162,7 +209,9 @@ def _unseen(unseen: Sequence[Function]) -> str:
     rest = sum(one.seen == "not asked" for one in unseen)
     words = []
     if hidden:
-        words.append(f"{_listed([one.name for one in hidden])} cannot be traced (inlined, run at boot only, or never hooked){_of_callers(hidden[0])}")
+        words.append(
+            f"{_listed([one.name for one in hidden])} cannot be traced (inlined, run at boot only, or never hooked){_of_callers(hidden[0])}"
+        )
     if alike:
         words.append(f"{_listed(alike)}: other functions have the same name")
     if rest:
@@ -171,7 +220,11 @@ def _unseen(unseen: Sequence[Function]) -> str:
 
 
 def _of_callers(one: Function) -> str:
-    counted = [f"{name} {times(calls)}" if calls else f"{name} never" for name, calls in one.callers if calls is not None]
+    counted = [
+        f"{name} {times(calls)}" if calls else f"{name} never"
+        for name, calls in one.callers
+        if calls is not None
+    ]
     return f", its callers: {', '.join(counted[:_CALLERS])}" if counted else ""
 
 

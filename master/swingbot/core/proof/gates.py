@@ -80,7 +80,9 @@ def in_order(gates: Iterable[GateRow]) -> list[GateRow]:
 
 def doubted(gates: Iterable[GateRow]) -> list[str]:
     """Gates whose failure makes one suspect layout or noise."""
-    return [gate.gate for gate in in_order(gates) if gate.gate in DOUBTFUL and gate.status == "fail"]
+    return [
+        gate.gate for gate in in_order(gates) if gate.gate in DOUBTFUL and gate.status == "fail"
+    ]
 
 
 def in_short(gate: GateRow) -> str:
@@ -101,18 +103,32 @@ def fit_to_leave(gates: Sequence[GateRow], required: Collection[str]) -> str | N
     suspect = doubted(gates)
     if suspect:
         return f"layout or noise suspected: {_listed(known[name] for name in suspect)}"
-    failed = [gate for gate in in_order(gates) if gate.status == "fail" and gate.gate not in TELLING]
+    failed = [
+        gate for gate in in_order(gates) if gate.status == "fail" and gate.gate not in TELLING
+    ]
     if failed:
         return _listed(failed)
-    missing = [name for name in GATES if name in required and (name not in known or known[name].status != "pass")]
+    missing = [
+        name
+        for name in GATES
+        if name in required and (name not in known or known[name].status != "pass")
+    ]
     if missing:
         return f"required and not passed: {_listed(known.get(name, GateRow(gate=name, status='not run')) for name in missing)}"
     return None
 
 
 def _listed(gates: Iterable[GateRow]) -> str:
-    words = {"fail": "failed", "not run": "was not run", "running": "is under way", "pass": "passed"}
-    return "; ".join(f"{gate.gate} {words[gate.status]}" + (f" ({gate.reason})" if gate.reason else "") for gate in gates)
+    words = {
+        "fail": "failed",
+        "not run": "was not run",
+        "running": "is under way",
+        "pass": "passed",
+    }
+    return "; ".join(
+        f"{gate.gate} {words[gate.status]}" + (f" ({gate.reason})" if gate.reason else "")
+        for gate in gates
+    )
 
 
 def within_budget(foreseen: Mapping[str, float], budget_seconds: float) -> dict[str, str]:
@@ -124,7 +140,9 @@ def within_budget(foreseen: Mapping[str, float], budget_seconds: float) -> dict[
     out: dict[str, str] = {}
     for gate in [name for name in MEASURED if name in foreseen] if budget_seconds > 0 else []:
         if foreseen[gate] > left:
-            out[gate] = f"would take about {spoken(foreseen[gate])}, and {spoken(left)} of proof.budget_minutes are left"
+            out[gate] = (
+                f"would take about {spoken(foreseen[gate])}, and {spoken(left)} of proof.budget_minutes are left"
+            )
         else:
             left -= foreseen[gate]
     return out

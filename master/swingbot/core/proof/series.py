@@ -10,7 +10,9 @@ from typing import Final
 from swingbot.core.report.posted import posted_as
 
 # `git send-email` writes <20240102030405.1234-3-who@host>, b4 <20240102-topic-v1-3-0123456789ab@host>: the number is the patch's place.
-_NUMBERED: Final = re.compile(r"<(?P<head>[^@<>]{6,300})-(?P<number>\d{1,4})-(?P<tail>[^@<>]*@[^@<>]+)>")
+_NUMBERED: Final = re.compile(
+    r"<(?P<head>[^@<>]{6,300})-(?P<number>\d{1,4})-(?P<tail>[^@<>]*@[^@<>]+)>"
+)
 MOST_COMMITS: Final = 300  # a longer series is nobody's
 
 
@@ -30,10 +32,18 @@ def series_end(commits: Sequence[tuple[str, str]]) -> SeriesEnd:
     another thread ends its series; without a numbered Message-ID nothing is known.
     """
     if not commits:
-        return SeriesEnd(commit=None, patches=0, reason="no series known: the commit is not on the branch any more")
+        return SeriesEnd(
+            commit=None,
+            patches=0,
+            reason="no series known: the commit is not on the branch any more",
+        )
     place = _place(commits[0][1])
     if place is None:
-        return SeriesEnd(commit=None, patches=0, reason="no series known: the commit's message names no patch of one")
+        return SeriesEnd(
+            commit=None,
+            patches=0,
+            reason="no series known: the commit's message names no patch of one",
+        )
     thread, number = place
     last = 0
     for idx, (_, message) in enumerate(commits[1 : MOST_COMMITS + 1], 1):

@@ -32,10 +32,16 @@ class Effect:
 
     @property
     def half(self) -> float:
-        return math.inf if self.low is None or self.high is None else max(self.high - self.log, self.log - self.low, 0.0)
+        return (
+            math.inf
+            if self.low is None or self.high is None
+            else max(self.high - self.log, self.log - self.low, 0.0)
+        )
 
     def to_json(self) -> dict[str, Any]:
-        bounds = None if self.low is None or self.high is None else [_pct(self.low), _pct(self.high)]
+        bounds = (
+            None if self.low is None or self.high is None else [_pct(self.low), _pct(self.high)]
+        )
         return {"change_pct": _pct(self.log), "interval_pct": bounds}
 
 
@@ -49,7 +55,9 @@ def effect_of(row: Mapping[str, Any] | None) -> Effect | None:
 
 
 def _log(pct: float | None) -> float | None:
-    return math.log1p(pct / 100.0) if pct is not None and math.isfinite(pct) and pct > -100.0 else None
+    return (
+        math.log1p(pct / 100.0) if pct is not None and math.isfinite(pct) and pct > -100.0 else None
+    )
 
 
 def _pct(log: float) -> float:
@@ -66,11 +74,17 @@ def keeps(own: Effect, other: Effect, *, turned: bool = False, share: float = SH
     return "no" if u + half < 0.0 else "unclear"
 
 
-def told(own: Effect, other: Effect, better: Better, *, turned: bool = False, what: str = "") -> Told:
+def told(
+    own: Effect, other: Effect, better: Better, *, turned: bool = False, what: str = ""
+) -> Told:
     """A gate's answer with its figures, `what` before them; what is unclear counts as not run, never as passed."""
     answer = keeps(own, other, turned=turned)
     figures = f"{what}{_words(other, better)}, {_share(own, other, turned):z.0f}% of the commit's own {percent(_pct(own.log))}"
-    detail = {"own": own.to_json(), "other": other.to_json(), "share": _share(own, other, turned) / 100.0}
+    detail = {
+        "own": own.to_json(),
+        "other": other.to_json(),
+        "share": _share(own, other, turned) / 100.0,
+    }
     if answer == "unclear":
         return Told(status="not run", reason=f"unclear: {figures}", detail=detail)
     return Told(status="pass" if answer == "yes" else "fail", reason=figures, detail=detail)

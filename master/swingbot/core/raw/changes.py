@@ -19,7 +19,12 @@ class Reread(NamedTuple):
         return "changed" if self.new else "gone"
 
 
-def changes(old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]]) -> dict[str, Reread]:
+def changes(
+    old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]]
+) -> dict[str, Reread]:
     """Metrics whose values differ in any bit, by name."""
-    both = {metric: Reread(tuple(old.get(metric, ())), tuple(new.get(metric, ()))) for metric in sorted({*old, *new})}
+    both = {
+        metric: Reread(tuple(old.get(metric, ())), tuple(new.get(metric, ())))
+        for metric in sorted({*old, *new})
+    }
     return {metric: change for metric, change in both.items() if change.old != change.new}

@@ -12,7 +12,9 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
 
 MAX_MEMBERS: Final = 100_000
-MAX_BYTES: Final = 64 << 20  # of one file, which is read into memory; a larger one is whole in results.tar
+MAX_BYTES: Final = (
+    64 << 20
+)  # of one file, which is read into memory; a larger one is whole in results.tar
 FACTS: Final = "facts"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
 _MOST_PARTS: Final = 8
@@ -25,7 +27,9 @@ class Member(NamedTuple):
     run: int
     path: str
     size: int
-    read: Callable[[], bytes]  # raises tarfile.ReadError when the archive is cut there; call it before the next member is asked for
+    read: Callable[
+        [], bytes
+    ]  # raises tarfile.ReadError when the archive is cut there; call it before the next member is asked for
 
 
 def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:
@@ -49,7 +53,14 @@ def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:
                     seen.add((found.unit_job or "", found.run, found.path))
                     yield found
             note(f"results.tar has more than {MAX_MEMBERS} files: the rest was left out")
-    except (tarfile.TarError, ValueError, OverflowError, EOFError, LookupError, RecursionError) as error:
+    except (
+        tarfile.TarError,
+        ValueError,
+        OverflowError,
+        EOFError,
+        LookupError,
+        RecursionError,
+    ) as error:
         note(f"results.tar ends early: {error}")
 
 
@@ -67,7 +78,9 @@ def _member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> Member | str:
         source = archive.extractfile(entry)
         content = source.read() if source else b""
         if len(content) != entry.size:
-            raise tarfile.ReadError(f"{entry.name[:100]!r} is cut after {len(content)} of {entry.size} bytes")
+            raise tarfile.ReadError(
+                f"{entry.name[:100]!r} is cut after {len(content)} of {entry.size} bytes"
+            )
         return content
 
     if parts[0] == FACTS:

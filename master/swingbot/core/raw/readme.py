@@ -7,8 +7,18 @@ from typing import Any, Final
 
 from swingbot.core.raw import tables
 
-_R_TYPES: Final = {"string": "character", "integer": "integer", "double": "numeric", "time": "character"}
-_PANDAS_TYPES: Final = {"string": "string", "integer": "Int64", "double": "float64", "time": "string"}
+_R_TYPES: Final = {
+    "string": "character",
+    "integer": "integer",
+    "double": "numeric",
+    "time": "character",
+}
+_PANDAS_TYPES: Final = {
+    "string": "string",
+    "integer": "Int64",
+    "double": "float64",
+    "time": "string",
+}
 _SHOWN_NOTES: Final = 50
 
 _TEXT: Final = """\
@@ -58,17 +68,29 @@ def readme(manifest: Mapping[str, Any], notes: Sequence[str], source: str | None
         files=len(manifest["files"]),
         source=f"\nFetched from {source}" if source else "",
         r=", ".join(f'{column.name} = "{_R_TYPES[column.type]}"' for column in tables.SAMPLES),
-        pandas=", ".join(f'"{column.name}": "{_PANDAS_TYPES[column.type]}"' for column in tables.SAMPLES),
+        pandas=", ".join(
+            f'"{column.name}": "{_PANDAS_TYPES[column.type]}"' for column in tables.SAMPLES
+        ),
         columns="\n".join(
             _table(name, columns)
-            for name, columns in (("samples.csv", tables.SAMPLES), ("runs.csv", tables.RUNS), ("facts.csv", tables.FACTS), ("metrics.csv", tables.METRICS))
+            for name, columns in (
+                ("samples.csv", tables.SAMPLES),
+                ("runs.csv", tables.RUNS),
+                ("facts.csv", tables.FACTS),
+                ("metrics.csv", tables.METRICS),
+            )
         ),
     )
     return text + (_notes(notes) if notes else "")
 
 
 def _table(name: str, columns: Iterable[tables.Column]) -> str:
-    return "\n".join([f"  {name}", *(f"    {column.name:12} {column.type:8} {column.describe}" for column in columns)])
+    return "\n".join(
+        [
+            f"  {name}",
+            *(f"    {column.name:12} {column.type:8} {column.describe}" for column in columns),
+        ]
+    )
 
 
 def _notes(notes: Sequence[str]) -> str:

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from typing import Final
 
 TOP: Final = "result"
-LEVELS: Final = ("testcase", "path params", "tbox_group", "rootfs", "kconfig", "compiler", "commit", "run")
+LEVELS: Final = (
+    "testcase",
+    "path params",
+    "tbox_group",
+    "rootfs",
+    "kconfig",
+    "compiler",
+    "commit",
+    "run",
+)
 _UNSAFE: Final = re.compile(r"[^-a-zA-Z0-9+=:.%_]")
 _VERSION: Final = re.compile(r"\b([0-9]+)\.[0-9]+(?:\.[0-9]+)?\b")
 _SEGMENT_LENGTH: Final = 255

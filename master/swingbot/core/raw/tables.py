@@ -26,9 +26,17 @@ class Column(NamedTuple):
 
 
 SAMPLES: Final = (
-    Column("result_root", "string", "where the run's files are: LKP's result root with the run's number at its end; empty for runs of long ago"),
+    Column(
+        "result_root",
+        "string",
+        "where the run's files are: LKP's result root with the run's number at its end; empty for runs of long ago",
+    ),
     Column("commit", "string", "40 hex digits of the commit whose kernel was booted"),
-    Column("side", "string", "base or head of a comparison, commit N of a bisection; several are joined by '+'"),
+    Column(
+        "side",
+        "string",
+        "base or head of a comparison, commit N of a bisection; several are joined by '+'",
+    ),
     Column("boot", "string", "id of the boot: runs of one boot are not independent of each other"),
     Column("k", "integer", "the k-th boot of this kernel; boots of equal k were perturbed alike"),
     Column("testbox", "string", "machine"),
@@ -44,15 +52,28 @@ SAMPLES: Final = (
 
 
 def _as_in_samples(*names: str) -> tuple[Column, ...]:
-    return tuple(column._replace(describe="as in samples.csv") for name in names for column in SAMPLES if column.name == name)
+    return tuple(
+        column._replace(describe="as in samples.csv")
+        for name in names
+        for column in SAMPLES
+        if column.name == name
+    )
 
 
 RUNS: Final = (
     *_as_in_samples("result_root", "commit", "side", "boot", "k", "testbox", "unit_job", "run"),
-    Column("status", "string", "ok; or failed, missing, invalid (the machine was not as demanded), warmup: these have no samples"),
+    Column(
+        "status",
+        "string",
+        "ok; or failed, missing, invalid (the machine was not as demanded), warmup: these have no samples",
+    ),
     Column("reason", "string", "why it is not ok, or a remark"),
     Column("seconds", "double", "how long the run took, by the guest's clock"),
-    Column("parser", "string", "hash of the code that read the samples; empty: read before that was noted"),
+    Column(
+        "parser",
+        "string",
+        "hash of the code that read the samples; empty: read before that was noted",
+    ),
 )
 FACTS: Final = (
     *_as_in_samples("boot"),
@@ -61,7 +82,11 @@ FACTS: Final = (
 )
 METRICS: Final = (
     *_as_in_samples("metric", "unit"),
-    Column("better", "string", "higher, lower, or empty for a number that is neither good nor bad by itself"),
+    Column(
+        "better",
+        "string",
+        "higher, lower, or empty for a number that is neither good nor bad by itself",
+    ),
     Column("class", "string", "benchmark, time, counter or profile"),
     Column("describe", "string", "what is measured"),
 )
@@ -100,7 +125,14 @@ def run_rows(boots: Iterable[Row]) -> Iterator[Row]:
     for boot in boots:
         side = "+".join(boot["roles"])
         for run in boot["runs"]:
-            yield {"commit": boot["commit"], "side": side, "boot": boot["id"], "k": boot["k"], "testbox": boot["testbox"], **run}
+            yield {
+                "commit": boot["commit"],
+                "side": side,
+                "boot": boot["id"],
+                "k": boot["k"],
+                "testbox": boot["testbox"],
+                **run,
+            }
 
 
 def fact_rows(boots: Iterable[Row]) -> Iterator[Row]:
@@ -121,5 +153,14 @@ def metric_rows(programs: Mapping[str, Program], metrics: Iterable[str]) -> Iter
     """Rows of metrics.csv."""
     for name in sorted(metrics):
         found = find_metric(programs, name)
-        known = {"unit": found.unit, "better": found.better, "class": found.klass, "describe": found.describe} if found else {}
+        known = (
+            {
+                "unit": found.unit,
+                "better": found.better,
+                "class": found.klass,
+                "describe": found.describe,
+            }
+            if found
+            else {}
+        )
         yield {"metric": name, **known}

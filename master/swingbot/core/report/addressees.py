@@ -12,8 +12,12 @@ from swingbot.core.moderation.leaving import wants_none
 from swingbot.core.report.words import clean, cut
 
 Role = Literal["maintainer", "list"]
-_LINE = re.compile(r"(?P<who>[^()]{3,200}|.{1,150}<[^<>]{3,100}>) \((?P<role>[^()]{1,300}(?:\([^()]{0,100}\)[^()]{0,200})*)\)")
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,98}[A-Za-z0-9])?")
+_LINE = re.compile(
+    r"(?P<who>[^()]{3,200}|.{1,150}<[^<>]{3,100}>) \((?P<role>[^()]{1,300}(?:\([^()]{0,100}\)[^()]{0,200})*)\)"
+)
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,98}[A-Za-z0-9])?"
+)
 _LONGEST = 100  # characters of an address
 _MOST_LINES = 500
 _MAINTAINERS = ("maintainer", "supporter", "odd fixer", "reviewer", "chief penguin")
@@ -67,13 +71,17 @@ def read_maintainers(text: str) -> tuple[Listed, ...]:
     """
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > _MOST_LINES:
-        raise BadMaintainers(f"get_maintainer.pl printed {len(lines)} lines; more than {_MOST_LINES} are no list of recipients")
+        raise BadMaintainers(
+            f"get_maintainer.pl printed {len(lines)} lines; more than {_MOST_LINES} are no list of recipients"
+        )
     found: dict[str, Listed] = {}
     for line in lines:
         match = _LINE.fullmatch(line.strip()) if len(line) <= 1000 else None
         address = plain_address(match["who"]) if match else None
         if match is None or address is None:
-            raise BadMaintainers(f"get_maintainer.pl printed {cut(line, 60)!r}, which is no address with a role")
+            raise BadMaintainers(
+                f"get_maintainer.pl printed {cut(line, 60)!r}, which is no address with a role"
+            )
         role = _role(match["role"])
         if role is not None:
             found.setdefault(address.lower(), Listed(address=address, role=role))
@@ -94,7 +102,11 @@ def plain_address(text: str) -> str | None:
     inner = re.fullmatch(r"[^<>]*<([^<>]+)>", text.strip())
     given = inner[1] if inner else text.strip()
     pairs = [address for _, address in getaddresses([given]) if address]
-    return pairs[0] if pairs == [given] and len(given) <= _LONGEST and _ADDRESS.fullmatch(given) else None
+    return (
+        pairs[0]
+        if pairs == [given] and len(given) <= _LONGEST and _ADDRESS.fullmatch(given)
+        else None
+    )
 
 
 def choose(author: str, listed: Sequence[Listed], rules: Rules) -> Chosen:
@@ -105,7 +117,12 @@ def choose(author: str, listed: Sequence[Listed], rules: Rules) -> Chosen:
     left_out: list[tuple[str, str]] = []
     first = plain_address(author)
     if first is None:
-        left_out.append((cut(author, 60) or "the author", "the commit has no author address that can be written to"))
+        left_out.append(
+            (
+                cut(author, 60) or "the author",
+                "the commit has no author address that can be written to",
+            )
+        )
     people = [item.address for item in listed if item.role == "maintainer"]
     lists = [item.address for item in listed if item.role == "list"]
     if rules.author_only:
@@ -115,11 +132,22 @@ def choose(author: str, listed: Sequence[Listed], rules: Rules) -> Chosen:
     for address in kept[rules.most :]:
         left_out.append((address, f"more than {rules.most} recipients"))
     kept = kept[: rules.most]
-    to = [address for address in kept if address == first] or [address for address in kept if address in people]
+    to = [address for address in kept if address == first] or [
+        address for address in kept if address in people
+    ]
     cc = [address for address in kept if address not in to]
     if not to:
-        return Chosen(to=(), cc=(), left_out=(*left_out, *((address, "nobody to write to in person") for address in cc)))
-    return Chosen(to=tuple(to), cc=tuple(cc), lists=tuple(address for address in cc if address in lists), left_out=tuple(left_out))
+        return Chosen(
+            to=(),
+            cc=(),
+            left_out=(*left_out, *((address, "nobody to write to in person") for address in cc)),
+        )
+    return Chosen(
+        to=tuple(to),
+        cc=tuple(cc),
+        lists=tuple(address for address in cc if address in lists),
+        left_out=tuple(left_out),
+    )
 
 
 def _allowed(given: Iterable[str], rules: Rules, left_out: list[tuple[str, str]]) -> Iterable[str]:

@@ -69,7 +69,9 @@ class Alert:
     reason: str
     began: datetime
     ended: datetime | None = None  # None: it lasts
-    first_id: str = ""  # Message-ID of the mail that told that it began, for the one that tells that it is over
+    first_id: str = (
+        ""  # Message-ID of the mail that told that it began, for the one that tells that it is over
+    )
 
 
 def alert_mail(alert: Alert, *, url: str) -> Mail:
@@ -80,7 +82,12 @@ def alert_mail(alert: Alert, *, url: str) -> Mail:
     begun, over = (title.format(box) for title in _TITLES[alert.kind])
     if alert.ended is not None:
         return _over(alert, over, link)
-    lines = [*wrap(f"Seen at {alert.began:%Y-%m-%d %H:%M} UTC: {begun}."), "", *wrap(cut(alert.reason, 600), "  "), ""]
+    lines = [
+        *wrap(f"Seen at {alert.began:%Y-%m-%d %H:%M} UTC: {begun}."),
+        "",
+        *wrap(cut(alert.reason, 600), "  "),
+        "",
+    ]
     for text in _WHAT_NOW[alert.kind]:
         command = text.startswith("  ")
         lines += [text.format(box)] if command else [*([""] if lines[-1] else []), *wrap(text), ""]
@@ -95,7 +102,17 @@ def _over(alert: Alert, title: str, link: list[str]) -> Mail:
     assert alert.ended is not None
     took = int((alert.ended - alert.began).total_seconds() // 60)
     lasted = f"{took} minutes" if took < 180 else f"{took / 60:.0f} hours"
-    lines = [*wrap(f"Seen at {alert.ended:%Y-%m-%d %H:%M} UTC: {title}, after {lasted}. It had begun with:"), ""]
+    lines = [
+        *wrap(
+            f"Seen at {alert.ended:%Y-%m-%d %H:%M} UTC: {title}, after {lasted}. It had begun with:"
+        ),
+        "",
+    ]
     lines += [*wrap(cut(alert.reason, 600), "  "), "", *link]
     begun = (alert.first_id,) if alert.first_id else ()
-    return Mail(subject=f"[swingbot] over: {title}", body=as_text(lines), in_reply_to=alert.first_id, references=begun)
+    return Mail(
+        subject=f"[swingbot] over: {title}",
+        body=as_text(lines),
+        in_reply_to=alert.first_id,
+        references=begun,
+    )

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Sequence
 
 from swingbot.core.report.facts import ReportFacts, Row
 from swingbot.core.report.grid import grid
-from swingbot.core.report.letter import BODY_BYTES, Mail, as_text, fitting, size, thread_of, web_address
+from swingbot.core.report.letter import (
+    BODY_BYTES,
+    Mail,
+    as_text,
+    fitting,
+    size,
+    thread_of,
+    web_address,
+)
 from swingbot.core.report.lkp import LkpGroup, lkp_table
 from swingbot.core.report.proof import clue_lines, gate_lines
 from swingbot.core.report.words import WIDTH, change, clean, count, cut, shell, sure, wrap
@@ -42,7 +50,9 @@ def subsystem(subject: str) -> str:
 def _subject(facts: ReportFacts) -> str:
     row, prefix = facts.headline, subsystem(facts.culprit.subject)
     where = f"[{cut(facts.tree, 24)}:{cut(facts.branch, 24)}]" + (f" [{prefix}]" if prefix else "")
-    return clean(f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {change(row.change_pct, row.better) if _confirmed(row) else 'not confirmed'}")
+    return clean(
+        f"{where} {_short(facts.culprit.sha)}: {cut(row.metric, 60)} {change(row.change_pct, row.better) if _confirmed(row) else 'not confirmed'}"
+    )
 
 
 def _confirmed(row: Row) -> bool:
@@ -59,7 +69,14 @@ def _body(facts: ReportFacts) -> str:
     others = _changed(facts)
     for lkp in (_lkp(facts), []):
         for shown in range(min(len(others), _MOST_ROWS), -1, -1):
-            lines = [*top, *_other_rows(facts, others, shown), *_unchanged(facts), *clue_lines(facts.clues), *_reproduce(facts), *lkp]
+            lines = [
+                *top,
+                *_other_rows(facts, others, shown),
+                *_unchanged(facts),
+                *clue_lines(facts.clues),
+                *_reproduce(facts),
+                *lkp,
+            ]
             lines += [*_not_checked(facts), *_environment(facts)]
             if size([*lines, *end]) <= BODY_BYTES:
                 return as_text([*lines, *end])
@@ -72,10 +89,18 @@ def _first_screen(facts: ReportFacts) -> list[str]:
     doubt = f"A bisection of {cut(row.metric, 80)} ended at this commit, but fresh boots of it and its parent show no clear change:"
     lines = wrap(claim if _confirmed(row) else doubt)
     lines += ["", *wrap(f'{_short(commit.sha)} ("{cut(commit.subject, 120)}")', "    ", "  ")]
-    lines += [*wrap(f"by {cut(commit.author, 100) or 'an author without an address'}", "    ", "  "), *wrap(f"in {_place(facts)}", "    ", "  ")]
+    lines += [
+        *wrap(f"by {cut(commit.author, 100) or 'an author without an address'}", "    ", "  "),
+        *wrap(f"in {_place(facts)}", "    ", "  "),
+    ]
     boxes = _same_metric(facts)
     lines += ["", *grid([box.testbox for box in boxes], boxes)]
-    lines += ["", *wrap(f"{_which_is_better(row)}; {_level(row)}sd is the standard deviation between boots. {_measured(facts, boxes)}")]
+    lines += [
+        "",
+        *wrap(
+            f"{_which_is_better(row)}; {_level(row)}sd is the standard deviation between boots. {_measured(facts, boxes)}"
+        ),
+    ]
     if row.sentence:
         lines += wrap(cut(row.sentence, 300))
     lines += ["", *wrap(_evidence(facts)), *gate_lines(facts.gates)]
@@ -86,8 +111,18 @@ def _first_screen(facts: ReportFacts) -> list[str]:
 def _same_metric(facts: ReportFacts) -> list[Row]:
     """The headline and the rows of the same unit job and metric on other testboxes, those where it changed first."""
     row = facts.headline
-    others = [other for other in facts.rows if (other.unit_job, other.metric) == (row.unit_job, row.metric) and other.testbox != row.testbox]
-    return [row, *sorted(others, key=lambda other: (not _confirmed(other), other.testbox))[: _MOST_BOXES - 1]]
+    others = [
+        other
+        for other in facts.rows
+        if (other.unit_job, other.metric) == (row.unit_job, row.metric)
+        and other.testbox != row.testbox
+    ]
+    return [
+        row,
+        *sorted(others, key=lambda other: (not _confirmed(other), other.testbox))[
+            : _MOST_BOXES - 1
+        ],
+    ]
 
 
 def _measured(facts: ReportFacts, boxes: Sequence[Row]) -> str:
@@ -101,7 +136,11 @@ def _place(facts: ReportFacts) -> str:
 
 
 def _which_is_better(row: Row) -> str:
-    return "Neither direction is better" if row.better is None else f"{row.better.capitalize()} is better"
+    return (
+        "Neither direction is better"
+        if row.better is None
+        else f"{row.better.capitalize()} is better"
+    )
 
 
 def _level(row: Row) -> str:
@@ -153,14 +192,22 @@ def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 
 def _more(facts: ReportFacts) -> str:
-    return web_address(facts.links.get("table", "")) or web_address(facts.links.get("page", "")) or "on the page of this report"
+    return (
+        web_address(facts.links.get("table", ""))
+        or web_address(facts.links.get("page", ""))
+        or "on the page of this report"
+    )
 
 
 def _unchanged(facts: ReportFacts) -> Iterator[str]:
     """Silence about a metric must not be read as "no change": say which were compared and what came out."""
     above = {row.key for row in _same_metric(facts)}
     others = [row for row in facts.rows if row.key not in above]
-    for verdict, words in (("same", "Compared, no change seen"), ("unclear", "Compared, unclear (too noisy or too few boots)"), ("invalid", "Not comparable")):
+    for verdict, words in (
+        ("same", "Compared, no change seen"),
+        ("unclear", "Compared, unclear (too noisy or too few boots)"),
+        ("invalid", "Not comparable"),
+    ):
         names = [_name(row, facts.rows) for row in others if row.verdict == verdict]
         if names:
             tail = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -176,10 +223,16 @@ def _name(row: Row, rows: Sequence[Row]) -> str:
 
 def _reproduce(facts: ReportFacts) -> Iterator[str]:
     given = (*facts.reproduce, facts.command)
-    whole = len(facts.reproduce) <= _MOST_ITEMS and sum(map(len, given)) <= _LONGEST_COMMAND and all(clean(line) == line for line in given)
+    whole = (
+        len(facts.reproduce) <= _MOST_ITEMS
+        and sum(map(len, given)) <= _LONGEST_COMMAND
+        and all(clean(line) == line for line in given)
+    )
     if not whole:
         yield ""
-        yield from wrap(f"To reproduce: the commands do not fit into a mail; they are here: {_more(facts)}")
+        yield from wrap(
+            f"To reproduce: the commands do not fit into a mail; they are here: {_more(facts)}"
+        )
         return
     if facts.command:
         yield from ("", "The program was called as", *shell(facts.command))
@@ -192,12 +245,23 @@ def _reproduce(facts: ReportFacts) -> Iterator[str]:
 def _lkp(facts: ReportFacts) -> list[str]:
     """The headline's unit job on its testbox as LKP prints it."""
     row = facts.headline
-    rows = {other.metric: other for other in facts.rows if (other.testbox, other.unit_job) == (row.testbox, row.unit_job)} | {row.metric: row}
+    rows = {
+        other.metric: other
+        for other in facts.rows
+        if (other.testbox, other.unit_job) == (row.testbox, row.unit_job)
+    } | {row.metric: row}
     group = LkpGroup(
-        base=facts.parent, head=facts.culprit.sha, head_subject=facts.culprit.subject, axes=(("tbox_group", row.testbox), ("testcase", row.unit_job))
+        base=facts.parent,
+        head=facts.culprit.sha,
+        head_subject=facts.culprit.subject,
+        axes=(("tbox_group", row.testbox), ("testcase", row.unit_job)),
     )
     lines = lkp_table(group, list(rows.values())[-_MOST_LKP:], WIDTH)
-    return ["", "The same as LKP prints it (all runs; deviations above 2 % only):", "", *lines] if lines else []
+    return (
+        ["", "The same as LKP prints it (all runs; deviations above 2 % only):", "", *lines]
+        if lines
+        else []
+    )
 
 
 def _not_checked(facts: ReportFacts) -> Iterator[str]:
@@ -213,7 +277,9 @@ def _environment(facts: ReportFacts) -> Iterator[str]:
     known = {"commit": facts.culprit.sha, "parent": facts.parent, "searched": searched}
     if facts.posted is not None:
         known["posted as"] = facts.posted.message_id
-    known |= {f"boots of the {side}": _boots(ids) for side, ids in list(facts.boots.items())[:2] if ids}
+    known |= {
+        f"boots of the {side}": _boots(ids) for side, ids in list(facts.boots.items())[:2] if ids
+    }
     known |= {"kconfig": facts.kconfig, "compiler": facts.compiler_version}
     yield from ("", "Facts:")
     for name, value in [*known.items(), *list(facts.facts.items())[:_MOST_ITEMS]]:
@@ -226,11 +292,20 @@ def _boots(ids: Sequence[str]) -> str:
 
 
 def _end(facts: ReportFacts) -> list[str]:
-    urls = [(cut(name, 20), web_address(url)) for name, url in facts.links.items() if name != "page"]
+    urls = [
+        (cut(name, 20), web_address(url)) for name, url in facts.links.items() if name != "page"
+    ]
     links = [f"  {name}: {url}" for name, url in urls[:_MOST_ITEMS] if url]
     lines = ["", "Links:", *links] if links else []
     contact = cut(facts.contact, 120)
-    return [*lines, *_tags(facts), "", *wrap(f"Sent by a bot, which may be wrong. A person answers for it: {contact}. Report {cut(facts.report, 20)}.")]
+    return [
+        *lines,
+        *_tags(facts),
+        "",
+        *wrap(
+            f"Sent by a bot, which may be wrong. A person answers for it: {contact}. Report {cut(facts.report, 20)}."
+        ),
+    ]
 
 
 def _tags(facts: ReportFacts) -> list[str]:
@@ -238,9 +313,19 @@ def _tags(facts: ReportFacts) -> list[str]:
     if facts.headline.verdict != "worse":
         return []
     if facts.merged is False:
-        return ["", *wrap("The patch is not merged: if you mend it in a new version of it, no tag is needed.")]
+        return [
+            "",
+            *wrap(
+                "The patch is not merged: if you mend it in a new version of it, no tag is needed."
+            ),
+        ]
     closes = web_address(facts.closes) or web_address(facts.links.get("page", ""))
-    lines = ["", *wrap("If you fix this in a commit of its own (not in a new version of this one), you may add")]
+    lines = [
+        "",
+        *wrap(
+            "If you fix this in a commit of its own (not in a new version of this one), you may add"
+        ),
+    ]
     lines += wrap(f"Reported-by: {cut(facts.reporter, 120)}", "    ", "  ")
     lines += [f"  Closes: {closes}"] if closes else []
     if facts.regzbot and facts.merged and re.fullmatch(r"[0-9a-f]{40}", facts.culprit.sha):

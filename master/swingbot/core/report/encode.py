@@ -15,7 +15,9 @@ from swingbot.core.report.words import clean, cut
 
 _ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?"
+)
 _LONGEST_SUBJECT = 200
 MAIL_BYTES = 10_000
 
@@ -28,7 +30,9 @@ def message_id(report_id: str, kind: str, revision: int, domain: str) -> str:
     """The Message-ID of a report, derived and so the same after every crash: `<r4.first.1@swingbot.example>`."""
     for part in (report_id, kind):
         if not _ID_PART.fullmatch(part):
-            raise BadAddress(f"{part!r} cannot be part of a Message-ID; use letters, digits, _ and -")
+            raise BadAddress(
+                f"{part!r} cannot be part of a Message-ID; use letters, digits, _ and -"
+            )
     if revision < 1:
         raise BadAddress(f"revision {revision}: revisions count from 1")
     if not _DOMAIN.fullmatch(domain):
@@ -75,7 +79,11 @@ class _Policy(EmailPolicy):
         return str(super().fold(name, value))
 
     def fold_binary(self, name: str, value: str) -> bytes:
-        return self.fold(name, value).encode("ascii") if name in _IDS else bytes(super().fold_binary(name, value))
+        return (
+            self.fold(name, value).encode("ascii")
+            if name in _IDS
+            else bytes(super().fold_binary(name, value))
+        )
 
 
 _IDS = ("Message-ID", "In-Reply-To", "References")
@@ -83,7 +91,16 @@ _POLICY = _Policy(linesep="\r\n")
 
 
 def encode(
-    mail: Mail, sender: str, to: Sequence[str], cc: Sequence[str], message_id: str, date: datetime, *, report: str = "", list_id: str = "", reply_to: str = ""
+    mail: Mail,
+    sender: str,
+    to: Sequence[str],
+    cc: Sequence[str],
+    message_id: str,
+    date: datetime,
+    *,
+    report: str = "",
+    list_id: str = "",
+    reply_to: str = "",
 ) -> bytes:
     """The mail byte for byte, with CRLF line ends: one part, plain text, UTF-8, no line folded or quoted.
 
@@ -93,7 +110,9 @@ def encode(
     Raises BadAddress; whatever the subject and the body hold, they add no header.
     """
     if not is_message_id(message_id):
-        raise BadAddress(f"{message_id!r} is not a Message-ID; one looks like <r4.first.1@example.org>")
+        raise BadAddress(
+            f"{message_id!r} is not a Message-ID; one looks like <r4.first.1@example.org>"
+        )
     if not to:
         raise BadAddress("a report needs at least one recipient; set mail.to")
     message = EmailMessage(policy=_POLICY)
@@ -108,15 +127,33 @@ def encode(
     message["Message-ID"] = message_id
     if is_message_id(mail.in_reply_to):
         message["In-Reply-To"] = mail.in_reply_to
-        message["References"] = " ".join(id_ for id_ in mail.references or (mail.in_reply_to,) if is_message_id(id_))
+        message["References"] = " ".join(
+            id_ for id_ in mail.references or (mail.in_reply_to,) if is_message_id(id_)
+        )
     _robot(message, report, list_id)
-    body = "".join(f"{''.join(c for c in line if clean(c) or c == ' ')}\n" for line in mail.body.split("\n")).rstrip("\n") + "\n"
+    body = (
+        "".join(
+            f"{''.join(c for c in line if clean(c) or c == ' ')}\n"
+            for line in mail.body.split("\n")
+        ).rstrip("\n")
+        + "\n"
+    )
     message.set_content(body, charset="utf-8", cte="7bit" if body.isascii() else "8bit")
     data = message.as_bytes()
     bare_to, bare_cc = ([_address(text).addr_spec for text in texts] for texts in (to, cc))
     if len(data) <= MAIL_BYTES or (list(to), list(cc)) == (bare_to, bare_cc):
         return data
-    return encode(mail, sender, bare_to, bare_cc, message_id, date, report=report, list_id=list_id, reply_to=reply_to)
+    return encode(
+        mail,
+        sender,
+        bare_to,
+        bare_cc,
+        message_id,
+        date,
+        report=report,
+        list_id=list_id,
+        reply_to=reply_to,
+    )
 
 
 def _robot(message: EmailMessage, report: str, list_id: str) -> None:
@@ -125,7 +162,9 @@ def _robot(message: EmailMessage, report: str, list_id: str) -> None:
     message["Precedence"] = "bulk"
     if list_id:
         if not _DOMAIN.fullmatch(list_id):
-            raise BadAddress(f"mail.list_id: {list_id!r} is not a name such as reports.swingbot.example.org")
+            raise BadAddress(
+                f"mail.list_id: {list_id!r} is not a name such as reports.swingbot.example.org"
+            )
         message["List-Id"] = f"<{list_id}>"
     if report:
         if not _ID_PART.fullmatch(report):

@@ -153,7 +153,11 @@ class ReportFacts:
             "tree": self.tree,
             "url": self.url,
             "branch": self.branch,
-            "culprit": {"commit": self.culprit.sha, "subject": self.culprit.subject, "author": self.culprit.author},
+            "culprit": {
+                "commit": self.culprit.sha,
+                "subject": self.culprit.subject,
+                "author": self.culprit.author,
+            },
             "parent": self.parent,
             "base": self.base,
             "head": self.head,
@@ -176,8 +180,13 @@ class ReportFacts:
             "links": dict(self.links),
             "reporter": self.reporter,
             "contact": self.contact,
-            "gates": [{"name": gate.name, "status": gate.status, "reason": gate.reason} for gate in self.gates],
-            "clues": [{"kind": clue.kind, "name": clue.name, "words": clue.words} for clue in self.clues],
+            "gates": [
+                {"name": gate.name, "status": gate.status, "reason": gate.reason}
+                for gate in self.gates
+            ],
+            "clues": [
+                {"kind": clue.kind, "name": clue.name, "words": clue.words} for clue in self.clues
+            ],
             "boots": {side: list(ids) for side, ids in self.boots.items()},
             "posted": None if self.posted is None else posted_to_json(self.posted),
             "merged": self.merged,
@@ -192,13 +201,20 @@ class ReportFacts:
         Raises BadFacts that names the key that is missing, unknown or of the wrong kind.
         """
         top = Reader(value, "report")
-        culprit, bisection = Reader(top.take("culprit"), "culprit"), Reader(top.take("bisection"), "bisection")
+        culprit, bisection = (
+            Reader(top.take("culprit"), "culprit"),
+            Reader(top.take("bisection"), "bisection"),
+        )
         facts = cls(
             report=top.text("report"),
             tree=top.text("tree"),
             url=top.text("url"),
             branch=top.text("branch"),
-            culprit=Commit(sha=culprit.text("commit"), subject=culprit.text("subject"), author=culprit.text("author")),
+            culprit=Commit(
+                sha=culprit.text("commit"),
+                subject=culprit.text("subject"),
+                author=culprit.text("author"),
+            ),
             parent=top.text("parent"),
             base=top.text("base"),
             head=top.text("head"),
@@ -223,7 +239,10 @@ class ReportFacts:
             contact=top.text("contact"),
             gates=tuple(_gate(item) for item in top.items_if_there("gates")),
             clues=tuple(_clue(item) for item in top.items_if_there("clues")),
-            boots={side: tuple(texts(ids, f"boots.{side}")) for side, ids in top.mapping_if_there("boots").items()},
+            boots={
+                side: tuple(texts(ids, f"boots.{side}"))
+                for side, ids in top.mapping_if_there("boots").items()
+            },
             posted=posted_from_json(top.take_if_there("posted")),
             merged=top.flag_if_there("merged"),
             closes=top.text_if_there("closes") or "",
@@ -235,34 +254,56 @@ class ReportFacts:
 
 
 def posted_to_json(posted: Posted) -> dict[str, Any]:
-    return {"message_id": posted.message_id, "subject": posted.subject, "references": list(posted.references)}
+    return {
+        "message_id": posted.message_id,
+        "subject": posted.subject,
+        "references": list(posted.references),
+    }
 
 
 def posted_from_json(value: Any) -> Posted | None:
     if value is None:
         return None
     reader = Reader(value, "posted")
-    posted = Posted(message_id=reader.text("message_id"), subject=reader.text("subject"), references=reader.texts("references"))
+    posted = Posted(
+        message_id=reader.text("message_id"),
+        subject=reader.text("subject"),
+        references=reader.texts("references"),
+    )
     reader.end()
     return posted
 
 
 def _gate(value: Any) -> Gate:
     reader = Reader(value, "gates")
-    gate = Gate(name=reader.text("name"), status=one_of(reader.take("status"), GATE_STATUSES, "gates.status"), reason=reader.text("reason"))
+    gate = Gate(
+        name=reader.text("name"),
+        status=one_of(reader.take("status"), GATE_STATUSES, "gates.status"),
+        reason=reader.text("reason"),
+    )
     reader.end()
     return gate
 
 
 def _clue(value: Any) -> Clue:
     reader = Reader(value, "clues")
-    clue = Clue(kind=one_of(reader.take("kind"), CLUE_KINDS, "clues.kind"), name=reader.text("name"), words=reader.text("words"))
+    clue = Clue(
+        kind=one_of(reader.take("kind"), CLUE_KINDS, "clues.kind"),
+        name=reader.text("name"),
+        words=reader.text("words"),
+    )
     reader.end()
     return clue
 
 
 def _side_to_json(side: Side) -> dict[str, Any]:
-    return {"boots": side.boots, "runs": side.runs, "mean": side.mean, "stddev": side.stddev, "values": list(side.values)}
+    return {
+        "boots": side.boots,
+        "runs": side.runs,
+        "mean": side.mean,
+        "stddev": side.stddev,
+        "values": list(side.values),
+    }
 
 
 def row_to_json(row: Row) -> dict[str, Any]:
@@ -286,7 +327,13 @@ def row_to_json(row: Row) -> dict[str, Any]:
 def _side_from_json(value: Any, where: str) -> Side:
     reader = Reader(value, where)
     values = tuple(number(value, f"{where}.values") for value in reader.items_if_there("values"))
-    side = Side(boots=reader.whole("boots"), runs=reader.whole("runs"), mean=reader.real_or_none("mean"), stddev=reader.real_or_none("stddev"), values=values)
+    side = Side(
+        boots=reader.whole("boots"),
+        runs=reader.whole("runs"),
+        mean=reader.real_or_none("mean"),
+        stddev=reader.real_or_none("stddev"),
+        values=values,
+    )
     reader.end()
     return side
 

@@ -6,9 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from swingbot.core.report.facts import Commit, Posted, Row, posted_from_json, posted_to_json, row_from_json, row_to_json
+from swingbot.core.report.facts import (
+    Commit,
+    Posted,
+    Row,
+    posted_from_json,
+    posted_to_json,
+    row_from_json,
+    row_to_json,
+)
 from swingbot.core.report.grid import grid
-from swingbot.core.report.letter import BODY_BYTES, Mail, as_text, fitting, size, thread_of, web_address
+from swingbot.core.report.letter import (
+    BODY_BYTES,
+    Mail,
+    as_text,
+    fitting,
+    size,
+    thread_of,
+    web_address,
+)
 from swingbot.core.report.reading import BadFacts, Reader, one_of
 from swingbot.core.report.words import change, cut, wrap
 
@@ -70,7 +86,9 @@ class FollowUp:
             first=first,
             culprit=_commit_from_json(top.take("culprit"), "culprit"),
             row=row_from_json(top.take("row"), "row"),
-            rows=tuple(row_from_json(row, f"rows[{n}]") for n, row in enumerate(top.items_if_there("rows"))),
+            rows=tuple(
+                row_from_json(row, f"rows[{n}]") for n, row in enumerate(top.items_if_there("rows"))
+            ),
             where=top.text_if_there("where") or "",
             head=top.text_if_there("head") or "",
             fix=None if fix is None else _commit_from_json(fix, "fix"),
@@ -84,18 +102,30 @@ class FollowUp:
 
 def follow_up(facts: FollowUp) -> Mail:
     """A short mail that answers our first one: its subject with `Re:`, one sentence, the numbers, where to look."""
-    subject, parent, references = thread_of(facts.first, f"{_commit(facts.culprit)}: {cut(facts.row.metric, 60)}")
+    subject, parent, references = thread_of(
+        facts.first, f"{_commit(facts.culprit)}: {cut(facts.row.metric, 60)}"
+    )
     rows = facts.rows[:_MOST_ROWS]
     lines = [*wrap(_sentence(facts)), "", *wrap(_commit(facts.culprit), "    ", "  ")]
     if facts.reason:
         lines += ["", *wrap(cut(facts.reason, 400))]
     lines += _fix(facts)
     if rows:
-        lines += ["", *wrap(f"Parent of the commit against {_head(facts)}:"), "", *_grid(rows, "commit" if facts.kind == "retraction" else "now")]
+        lines += [
+            "",
+            *wrap(f"Parent of the commit against {_head(facts)}:"),
+            "",
+            *_grid(rows, "commit" if facts.kind == "retraction" else "now"),
+        ]
     lines += _consequence(facts)
     end = _end(facts)
     whole = [*lines, *end]
-    return Mail(subject=subject, body=as_text(whole) if size(whole) <= BODY_BYTES else fitting(lines, end, keep=1), in_reply_to=parent, references=references)
+    return Mail(
+        subject=subject,
+        body=as_text(whole) if size(whole) <= BODY_BYTES else fitting(lines, end, keep=1),
+        in_reply_to=parent,
+        references=references,
+    )
 
 
 def _sentence(facts: FollowUp) -> str:
@@ -109,7 +139,9 @@ def _sentence(facts: FollowUp) -> str:
         case "fixed":
             return f"Fixed: {first} is gone at {_head(facts)}."
         case "retraction":
-            return f"We take back {first}. Please disregard that report; we are sorry for the noise."
+            return (
+                f"We take back {first}. Please disregard that report; we are sorry for the noise."
+            )
 
 
 def _consequence(facts: FollowUp) -> list[str]:
@@ -128,15 +160,21 @@ def _fix(facts: FollowUp) -> list[str]:
 
 
 def _grid(rows: tuple[Row, ...], head: str) -> list[str]:
-    labels = dict.fromkeys(f"{cut(row.testbox, 63)} ({cut(row.label, 100)})" for row in rows if row.label)
-    lines = grid([f"{cut(row.testbox, 40)}: {cut(row.metric, 60)}" for row in rows], rows, ("parent", head))
+    labels = dict.fromkeys(
+        f"{cut(row.testbox, 63)} ({cut(row.label, 100)})" for row in rows if row.label
+    )
+    lines = grid(
+        [f"{cut(row.testbox, 40)}: {cut(row.metric, 60)}" for row in rows], rows, ("parent", head)
+    )
     return [*lines, "", *(line for label in labels for line in wrap(label))] if labels else lines
 
 
 def _head(facts: FollowUp) -> str:
     head = cut(facts.head, 40)[:12]
     where = cut(facts.where, 80)
-    return " ".join(part for part in (where, f"({head})" if where and head else head) if part) or ("the commit" if facts.kind == "retraction" else "the tip")
+    return " ".join(part for part in (where, f"({head})" if where and head else head) if part) or (
+        "the commit" if facts.kind == "retraction" else "the tip"
+    )
 
 
 def _commit(commit: Commit) -> str:
@@ -156,6 +194,8 @@ def _commit_to_json(commit: Commit) -> dict[str, Any]:
 
 def _commit_from_json(value: Any, where: str) -> Commit:
     reader = Reader(value, where)
-    commit = Commit(sha=reader.text("commit"), subject=reader.text("subject"), author=reader.text("author"))
+    commit = Commit(
+        sha=reader.text("commit"), subject=reader.text("subject"), author=reader.text("author")
+    )
     reader.end()
     return commit

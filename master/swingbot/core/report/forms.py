@@ -24,11 +24,20 @@ class NothingToShow(ValueError):
 def as_mail(sheet: Sheet) -> str:
     """All benchmark metrics, testbox by testbox. Raises NothingToShow."""
     if not sheet.rows:
-        raise NothingToShow(f"{sheet.id} has no rows yet; `swingbot wait {sheet.id}` waits for them")
+        raise NothingToShow(
+            f"{sheet.id} has no rows yet; `swingbot wait {sheet.id}` waits for them"
+        )
     lines = [*_commits(sheet), "sd is the standard deviation between boots."]
     for rows in sheet.parts.values():
-        lines += ["", *wrap(f"On {_box(rows[0])}, {cut(rows[0].unit_job, 120)}:", "  ", ""), *grid([row.metric for row in rows], rows, ("before", "after"))]
-        for verdict, words in (("unclear", "Unclear (too noisy or too few boots)"), ("invalid", "Not comparable")):
+        lines += [
+            "",
+            *wrap(f"On {_box(rows[0])}, {cut(rows[0].unit_job, 120)}:", "  ", ""),
+            *grid([row.metric for row in rows], rows, ("before", "after")),
+        ]
+        for verdict, words in (
+            ("unclear", "Unclear (too noisy or too few boots)"),
+            ("invalid", "Not comparable"),
+        ):
             names = [cut(row.metric, 80) for row in rows if row.verdict == verdict]
             lines += wrap(f"{words}: {', '.join(names)}.", "  ") if names else []
     return _text(lines)
@@ -40,7 +49,13 @@ def as_lkp(sheet: Sheet) -> str:
     base, head = (cut(commit.subject, _LONGEST_SUBJECT) for commit in (sheet.base, sheet.head))
     for (testbox, unit_job), rows in sheet.parts.items():
         axes = (("tbox_group", testbox), ("testcase", unit_job))
-        group = LkpGroup(base=sheet.base.sha, base_subject=base, head=sheet.head.sha, head_subject=head, axes=axes)
+        group = LkpGroup(
+            base=sheet.base.sha,
+            base_subject=base,
+            head=sheet.head.sha,
+            head_subject=head,
+            axes=axes,
+        )
         tables.append("".join(f"{line}\n" for line in lkp_table(group, rows)))
     found = "\n".join(table for table in tables if table)
     if not found:
@@ -51,24 +66,40 @@ def as_lkp(sheet: Sheet) -> str:
 def as_perf(sheet: Sheet) -> str:
     """`perf stat -r` of both sides, for each testbox and unit job that was run under it, in the order of the rows. Raises NothingToShow."""
     if not sheet.counts:
-        raise NothingToShow(f"{sheet.id} has no counters of perf stat on both sides; `--format lkp` has the benchmarks' own numbers")
+        raise NothingToShow(
+            f"{sheet.id} has no counters of perf stat on both sides; `--format lkp` has the benchmarks' own numbers"
+        )
     tables = []
     order = list(dict.fromkeys((row.testbox, row.unit_job) for row in sheet.rows))
-    for (testbox, unit_job), sides in sorted(sheet.counts.items(), key=lambda item: (order.index(item[0]) if item[0] in order else len(order), item[0])):
-        for word, commit, runs in zip(("before", "after"), (sheet.base, sheet.head), sides, strict=True):
-            tables.append(f"{word}: {_commit(commit)}, on {cut(testbox, 63)}\n\n{perf_table(runs, cut(unit_job, 200))}")
+    for (testbox, unit_job), sides in sorted(
+        sheet.counts.items(),
+        key=lambda item: (order.index(item[0]) if item[0] in order else len(order), item[0]),
+    ):
+        for word, commit, runs in zip(
+            ("before", "after"), (sheet.base, sheet.head), sides, strict=True
+        ):
+            tables.append(
+                f"{word}: {_commit(commit)}, on {cut(testbox, 63)}\n\n{perf_table(runs, cut(unit_job, 200))}"
+            )
     return "\n".join(tables)
 
 
 def as_changelog(sheet: Sheet) -> str:
     """A few lines for a commit message: what changed, else what did not; where, and of how many boots. Raises NothingToShow."""
-    rows = [row for row in sheet.rows if row.verdict in CHANGED] or [row for row in sheet.rows if row.verdict == "same"]
+    rows = [row for row in sheet.rows if row.verdict in CHANGED] or [
+        row for row in sheet.rows if row.verdict == "same"
+    ]
     if not rows:
-        raise NothingToShow(f"{sheet.id} has no metric with a clear answer: nothing that a commit message could say")
+        raise NothingToShow(
+            f"{sheet.id} has no metric with a clear answer: nothing that a commit message could say"
+        )
     rows = _without_aliases(rows)
     lines = [*_commits(sheet), ""]
     boxes = list(dict.fromkeys(_box(row) for row in rows))
-    keys = [cut(row.metric, 60) + (f" on {cut(row.testbox, 40)}" if len(boxes) > 1 else "") for row in rows]
+    keys = [
+        cut(row.metric, 60) + (f" on {cut(row.testbox, 40)}" if len(boxes) > 1 else "")
+        for row in rows
+    ]
     lines += grid(keys[:_MOST_ROWS], rows[:_MOST_ROWS], ("before", "after"))
     if len(rows) > _MOST_ROWS:
         lines += [f"  and {len(rows) - _MOST_ROWS} more"]
@@ -79,11 +110,20 @@ def as_changelog(sheet: Sheet) -> str:
 
 def _without_aliases(rows: list[Row]) -> list[Row]:
     """One of several metrics with the very same numbers: netperf's total of one flow is that flow."""
-    first = {(row.testbox, row.unit_job, row.base.mean, row.head.mean): row for row in reversed(rows)}
-    return [row for row in rows if first[row.testbox, row.unit_job, row.base.mean, row.head.mean] is row]
+    first = {
+        (row.testbox, row.unit_job, row.base.mean, row.head.mean): row for row in reversed(rows)
+    }
+    return [
+        row for row in rows if first[row.testbox, row.unit_job, row.base.mean, row.head.mean] is row
+    ]
 
 
-FORMS: Final[Mapping[str, Callable[[Sheet], str]]] = {"mail": as_mail, "lkp": as_lkp, "perf": as_perf, "changelog": as_changelog}
+FORMS: Final[Mapping[str, Callable[[Sheet], str]]] = {
+    "mail": as_mail,
+    "lkp": as_lkp,
+    "perf": as_perf,
+    "changelog": as_changelog,
+}
 
 
 def _commits(sheet: Sheet) -> Iterator[str]:

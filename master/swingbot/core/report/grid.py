@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.report.facts import Row, Side
-from swingbot.core.report.words import WIDTH, change_with_interval, columns, count, cut, levels, spreads, wrap
+from swingbot.core.report.words import (
+    WIDTH,
+    change_with_interval,
+    columns,
+    count,
+    cut,
+    levels,
+    spreads,
+    wrap,
+)
 
 _INDENT = "  "
 _KEY = 32  # columns of a testbox's or metric's name beside its numbers; a longer one has a line of its own
 
 
-def grid(keys: Sequence[str], rows: Sequence[Row], sides: tuple[str, str] = ("parent", "commit")) -> list[str]:
+def grid(
+    keys: Sequence[str], rows: Sequence[Row], sides: tuple[str, str] = ("parent", "commit")
+) -> list[str]:
     """A head line and, for each row, its key with the numbers (mean +- stddev, boots, runs) and a line with the change and its interval.
 
     Numbers that do not fit side by side stand in two lines with their own words; `keys` are cut, never broken.
@@ -21,26 +32,39 @@ def grid(keys: Sequence[str], rows: Sequence[Row], sides: tuple[str, str] = ("pa
     widths = [max(columns(text) for text in column) for column in zip(heads, *cells, strict=True)]
     beside = sum(widths) + 2 * (len(widths) - 1)
     if len(_INDENT) + 4 + beside > WIDTH:
-        return [line for key, row in zip(keys, rows, strict=True) for line in (*wrap(cut(key, 100), "    ", _INDENT), *_below(row, sides))]
+        return [
+            line
+            for key, row in zip(keys, rows, strict=True)
+            for line in (*wrap(cut(key, 100), "    ", _INDENT), *_below(row, sides))
+        ]
     room = WIDTH - len(_INDENT) - beside - 2
     names = [cut(key, 100) for key in keys]
-    key_width = max((columns(name) for name in names if columns(name) <= min(_KEY, room)), default=2)
+    key_width = max(
+        (columns(name) for name in names if columns(name) <= min(_KEY, room)), default=2
+    )
     lines = [_INDENT + " " * key_width + "  " + _line(heads, widths)]
     for name, row, cell in zip(names, rows, cells, strict=True):
         if columns(name) > key_width:
             lines += wrap(name, "    ", _INDENT)
             name = ""
-        lines.append(_INDENT + name + " " * (key_width - columns(name)) + "  " + _line(cell, widths))
+        lines.append(
+            _INDENT + name + " " * (key_width - columns(name)) + "  " + _line(cell, widths)
+        )
         lines += wrap(_change(row), "      ")
     return lines
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(" " * (width - columns(cell)) + cell for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(
+        " " * (width - columns(cell)) + cell for cell, width in zip(cells, widths, strict=True)
+    )
 
 
 def _cells(row: Row) -> list[str]:
-    (one, other), (sd, other_sd) = levels(row.base.mean, row.head.mean), spreads(row.base.stddev, row.head.stddev)
+    (one, other), (sd, other_sd) = (
+        levels(row.base.mean, row.head.mean),
+        spreads(row.base.stddev, row.head.stddev),
+    )
     boots, runs = f"{row.base.boots}+{row.head.boots}", f"{row.base.runs}+{row.head.runs}"
     return [f"{one.strip()} +- {sd.strip()}", f"{other.strip()} +- {other_sd.strip()}", boots, runs]
 
@@ -53,9 +77,19 @@ def _below(row: Row, sides: tuple[str, str]) -> list[str]:
     """Both sides in lines of their own."""
     width = max(map(columns, sides))
     lines = []
-    for word, mean, sd, side in zip(sides, levels(row.base.mean, row.head.mean), spreads(row.base.stddev, row.head.stddev), (row.base, row.head), strict=True):
+    for word, mean, sd, side in zip(
+        sides,
+        levels(row.base.mean, row.head.mean),
+        spreads(row.base.stddev, row.head.stddev),
+        (row.base, row.head),
+        strict=True,
+    ):
         text = f"    {word:<{width}}  {mean} +- {sd}"
-        lines += [f"{text}   {_n(side)}"] if columns(f"{text}   {_n(side)}") <= WIDTH else [text, f"    {'':<{width}}  {_n(side)}"]
+        lines += (
+            [f"{text}   {_n(side)}"]
+            if columns(f"{text}   {_n(side)}") <= WIDTH
+            else [text, f"    {'':<{width}}  {_n(side)}"]
+        )
     return [*lines, *wrap(_change(row), "    ")]
 
 

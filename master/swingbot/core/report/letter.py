@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from swingbot.core.report.facts import Posted
 from swingbot.core.report.words import clean, cut
 
-BODY_BYTES = 8_000  # headers, with fifteen recipients, add less than 2 KB: the mail stays under 10 KB
+BODY_BYTES = (
+    8_000  # headers, with fifteen recipients, add less than 2 KB: the mail stays under 10 KB
+)
 _LONGEST_URL = 200  # characters; a longer one is left out
 _LONGEST_ID = 200  # characters of a Message-ID that we name in a header
 _MOST_REFERENCES = 3
@@ -34,8 +36,16 @@ def thread_of(posted: Posted | None, own_subject: str) -> tuple[str, str, tuple[
     """Subject, In-Reply-To and References of a mail that answers `posted`; `own_subject` where there is nothing to answer, or no subject is known."""
     if posted is None or not is_message_id(posted.message_id):
         return clean(own_subject), "", ()
-    references = tuple(dict.fromkeys([*(id_ for id_ in posted.references if is_message_id(id_)), posted.message_id]))
-    kept = references if len(references) <= _MOST_REFERENCES else (references[0], *references[1 - _MOST_REFERENCES :])
+    references = tuple(
+        dict.fromkeys(
+            [*(id_ for id_ in posted.references if is_message_id(id_)), posted.message_id]
+        )
+    )
+    kept = (
+        references
+        if len(references) <= _MOST_REFERENCES
+        else (references[0], *references[1 - _MOST_REFERENCES :])
+    )
     return reply_subject(posted.subject) or clean(own_subject), posted.message_id, kept
 
 
@@ -54,7 +64,11 @@ def reply_subject(subject: str) -> str:
 
 def web_address(url: str) -> str:
     """`url` if it can stand in a mail as it is, else nothing."""
-    return url if url.isascii() and clean(url) == url and " " not in url and len(url) <= _LONGEST_URL else ""
+    return (
+        url
+        if url.isascii() and clean(url) == url and " " not in url and len(url) <= _LONGEST_URL
+        else ""
+    )
 
 
 def as_text(lines: Iterable[str]) -> str:

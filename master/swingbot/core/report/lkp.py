@@ -36,8 +36,18 @@ def lkp_table(group: LkpGroup, rows: Iterable[Row], width: int | None = None) ->
     and a name that does not fit stands in a line of its own.
     """
     known = [row for row in rows if row.base.values and row.head.values]
-    cells = sorted((clean(row.metric), lkp_cells(clean(row.metric), row.base.values, row.head.values)) for row in known)
-    return [*_heading(group, width), *(line for name, cell in cells for line in _row(cell, cut(name, _LONGEST_NAME), width))] if cells else []
+    cells = sorted(
+        (clean(row.metric), lkp_cells(clean(row.metric), row.base.values, row.head.values))
+        for row in known
+    )
+    return (
+        [
+            *_heading(group, width),
+            *(line for name, cell in cells for line in _row(cell, cut(name, _LONGEST_NAME), width)),
+        ]
+        if cells
+        else []
+    )
 
 
 def lkp_cells(name: str, base: Sequence[float], head: Sequence[float]) -> str:
@@ -62,19 +72,42 @@ def _cell(mean: float, values: Sequence[float]) -> str:
     relative = 100 * deviation / mean if mean else deviation
     if not 2 < relative < math.inf:
         return text + " " * _ERROR
-    return f"{text} ±{math.trunc(relative):{_ERROR - 3}d}%" if relative < 1e6 else f"{text} ±{relative:.0e}%"
+    return (
+        f"{text} ±{math.trunc(relative):{_ERROR - 3}d}%"
+        if relative < 1e6
+        else f"{text} ±{relative:.0e}%"
+    )
 
 
 def _heading(group: LkpGroup, width: int | None) -> list[str]:
     first, second = _VALUE + _ERROR, 1 + _CHANGE + _VALUE + _ERROR
     axes = sorted((clean(name), clean(value)) for name, value in group.axes)
-    base, head = (clean(sha).encode("ascii", "replace").decode() for sha in (group.base, group.head))  # hex: one column a character
-    commits = [f'{sha[:10]} ("{clean(subject)}")' if subject else sha for sha, subject in ((base, group.base_subject), (head, group.head_subject))]
+    base, head = (
+        clean(sha).encode("ascii", "replace").decode() for sha in (group.base, group.head)
+    )  # hex: one column a character
+    commits = [
+        f'{sha[:10]} ("{clean(subject)}")' if subject else sha
+        for sha, subject in ((base, group.base_subject), (head, group.head_subject))
+    ]
     lines = ["=" * min(_RULE, width or _RULE)]
-    lines += _joined([name for name, _ in axes], "", ":", width) + _joined([value for _, value in axes], "  ", "", width)
-    lines += ["", "commit: ", *(f"  {cut(commit, width - 2) if width else commit}" for commit in commits), ""]
-    lines += [f"{base[:first]:>{first}} {head[:second]:>{second}} ", f"{'-' * first} {'-' * second} "]
-    return [*lines, "         %stddev     %change         %stddev", "             \\          |                \\  "]
+    lines += _joined([name for name, _ in axes], "", ":", width) + _joined(
+        [value for _, value in axes], "  ", "", width
+    )
+    lines += [
+        "",
+        "commit: ",
+        *(f"  {cut(commit, width - 2) if width else commit}" for commit in commits),
+        "",
+    ]
+    lines += [
+        f"{base[:first]:>{first}} {head[:second]:>{second}} ",
+        f"{'-' * first} {'-' * second} ",
+    ]
+    return [
+        *lines,
+        "         %stddev     %change         %stddev",
+        "             \\          |                \\  ",
+    ]
 
 
 def _joined(parts: Sequence[str], indent: str, end: str, width: int | None) -> list[str]:

@@ -12,7 +12,9 @@ from swingbot.core.report.letter import is_message_id
 _HOSTS = r"(?:patch\.msgid\.link|lore\.kernel\.org/(?:r|all|[a-z0-9-]{1,60})|lkml\.kernel\.org/r)"
 _LINK = re.compile(rf"Link: +https?://{_HOSTS}/(?P<id>[^\s/]{{3,400}})/?", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"Message-ID: +<?(?P<id>[^\s<>]{3,400})>?", re.IGNORECASE)
-_PREFIXED = re.compile(r"\[[^\]]{0,60}(?:PATCH|RFC)[^\]]{0,60}\](?: ?\[[^\]]{0,60}\])* ?(?P<subject>\S.{0,990})")
+_PREFIXED = re.compile(
+    r"\[[^\]]{0,60}(?:PATCH|RFC)[^\]]{0,60}\](?: ?\[[^\]]{0,60}\])* ?(?P<subject>\S.{0,990})"
+)
 _MOST = 200_000  # characters of a commit message that are looked at
 
 
@@ -37,4 +39,7 @@ def is_posting(mail_subject: str, sender: str, subject: str, author: str) -> boo
     own, other = plain_address(sender), plain_address(author)
     if match is None or own is None or other is None:
         return False
-    return own.lower() == other.lower() and match["subject"].casefold() == " ".join(subject.split()).casefold()
+    return (
+        own.lower() == other.lower()
+        and match["subject"].casefold() == " ".join(subject.split()).casefold()
+    )

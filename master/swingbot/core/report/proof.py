@@ -9,18 +9,41 @@ from swingbot.core.report.words import cut, wrap
 
 _MOST_GATES = 10
 _MOST_CLUES = 5
-_DOUBTFUL = ("code", "executed", "layout")  # gates whose failure has the layout of the kernel or noise for the likeliest cause
+_DOUBTFUL = (
+    "code",
+    "executed",
+    "layout",
+)  # gates whose failure has the layout of the kernel or noise for the likeliest cause
 
 
 def gate_lines(gates: Sequence[Gate]) -> list[str]:
     """The evidence line: what failed first, what passed, what was not run with its reason; nothing where no gate is known."""
     if not gates:
         return []
-    sorts = {status: [_gate(gate) for gate in gates[:_MOST_GATES] if gate.status == status] for status in ("fail", "pass", "not run")}
+    sorts = {
+        status: [_gate(gate) for gate in gates[:_MOST_GATES] if gate.status == status]
+        for status in ("fail", "pass", "not run")
+    }
     words = {"fail": "Failed", "pass": "Passed", "not run": "Not run"}
-    lines = [line for status, told in sorts.items() if told for line in wrap(f"{words[status]}: {', '.join(told)}.", "  ", "")]
-    suspect = [cut(gate.name, 30) for gate in gates if gate.status == "fail" and gate.name in _DOUBTFUL]
-    return [*lines, *wrap("Layout or noise suspected: this is no proof against the commit, but look twice.")] if suspect else lines
+    lines = [
+        line
+        for status, told in sorts.items()
+        if told
+        for line in wrap(f"{words[status]}: {', '.join(told)}.", "  ", "")
+    ]
+    suspect = [
+        cut(gate.name, 30) for gate in gates if gate.status == "fail" and gate.name in _DOUBTFUL
+    ]
+    return (
+        [
+            *lines,
+            *wrap(
+                "Layout or noise suspected: this is no proof against the commit, but look twice."
+            ),
+        ]
+        if suspect
+        else lines
+    )
 
 
 def _gate(gate: Gate) -> str:
@@ -30,5 +53,9 @@ def _gate(gate: Gate) -> str:
 def clue_lines(clues: Sequence[Clue]) -> list[str]:
     if not clues:
         return []
-    lines = [line for clue in clues[:_MOST_CLUES] for line in wrap(f"{clue.kind} {cut(clue.name, 80)}: {cut(clue.words, 120)}", "    ", "  ")]
+    lines = [
+        line
+        for clue in clues[:_MOST_CLUES]
+        for line in wrap(f"{clue.kind} {cut(clue.name, 80)}: {cut(clue.words, 120)}", "    ", "  ")
+    ]
     return ["", "What goes with it:", *lines]

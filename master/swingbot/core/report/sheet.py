@@ -35,7 +35,9 @@ class Sheet:
         return found
 
 
-def sheet_of_comparison(id_: str, comparison: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Sheet:
+def sheet_of_comparison(
+    id_: str, comparison: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]
+) -> Sheet:
     """Benchmark rows of a comparison as JSON, with the values of its runs; a run with several samples counts with their mean."""
     runs = _runs(samples)
     return Sheet(
@@ -47,23 +49,36 @@ def sheet_of_comparison(id_: str, comparison: Mapping[str, Any], samples: Iterab
     )
 
 
-_Runs = dict[Part, dict[str, dict[str, dict[tuple[int, int], float]]]]  # part, side, metric, (k, run): value
+_Runs = dict[
+    Part, dict[str, dict[str, dict[tuple[int, int], float]]]
+]  # part, side, metric, (k, run): value
 
 
 def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
     sums: dict[tuple[Any, ...], list[float]] = {}
     for sample in samples:
-        key = (sample["testbox"], sample["unit_job"], sample["side"], sample["metric"], sample["k"], sample["run"])
+        key = (
+            sample["testbox"],
+            sample["unit_job"],
+            sample["side"],
+            sample["metric"],
+            sample["k"],
+            sample["run"],
+        )
         sums.setdefault(key, []).append(float(sample["value"]))
     found: _Runs = {}
     for (testbox, unit_job, side, metric, k, run), values in sorted(sums.items()):
-        found.setdefault((testbox, unit_job), {}).setdefault(side, {}).setdefault(metric, {})[k, run] = sum(values) / len(values)
+        found.setdefault((testbox, unit_job), {}).setdefault(side, {}).setdefault(metric, {})[
+            k, run
+        ] = sum(values) / len(values)
     return found
 
 
 def _row(row: Mapping[str, Any], runs: _Runs) -> Row:
     sides = runs.get((row["testbox"], row["unit_job"]), {})
-    base, head = (_side(row[side], sides.get(side, {}).get(row["metric"], {})) for side in ("base", "head"))
+    base, head = (
+        _side(row[side], sides.get(side, {}).get(row["metric"], {})) for side in ("base", "head")
+    )
     interval = row["interval_pct"]
     return Row(
         testbox=row["testbox"],
@@ -83,7 +98,13 @@ def _row(row: Mapping[str, Any], runs: _Runs) -> Row:
 
 
 def _side(side: Mapping[str, Any], values: Mapping[tuple[int, int], float]) -> Side:
-    return Side(boots=side["boots"], runs=side["runs"], mean=side["mean"], stddev=side["stddev"], values=tuple(values.values()))
+    return Side(
+        boots=side["boots"],
+        runs=side["runs"],
+        mean=side["mean"],
+        stddev=side["stddev"],
+        values=tuple(values.values()),
+    )
 
 
 def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Run, ...], tuple[Run, ...]]]:
@@ -106,7 +127,11 @@ def _counts_of(metrics: Mapping[str, Mapping[tuple[int, int], float]]) -> tuple[
 
 
 def _commit(variant: Mapping[str, Any]) -> Commit:
-    return Commit(sha=variant["commit"], subject=variant.get("subject") or "", author=variant.get("author") or "")
+    return Commit(
+        sha=variant["commit"],
+        subject=variant.get("subject") or "",
+        author=variant.get("author") or "",
+    )
 
 
 def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
@@ -115,17 +140,34 @@ def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
     None where no culprit is named, or one of the two was never measured. The interval is the bisection's where it is of the same change.
     """
     points, culprit = bisection["points"], bisection.get("culprit")
-    at = next((n for n, point in enumerate(points) if n and culprit and point["commit"] == culprit["commit"]), None)
+    at = next(
+        (
+            n
+            for n, point in enumerate(points)
+            if n and culprit and point["commit"] == culprit["commit"]
+        ),
+        None,
+    )
     if at is None:
         return None
-    boots = [[seen for seen in point["observations"] if seen.get("values")] for point in (points[at - 1], points[at])]
+    boots = [
+        [seen for seen in point["observations"] if seen.get("values")]
+        for point in (points[at - 1], points[at])
+    ]
     confirmed = [[seen for seen in side if seen.get("phase") == "confirm"] for side in boots]
-    base, head = (_side_of_boots([seen["values"] for seen in side]) for side in (confirmed if all(confirmed) else boots))
+    base, head = (
+        _side_of_boots([seen["values"] for seen in side])
+        for side in (confirmed if all(confirmed) else boots)
+    )
     if base.mean is None or head.mean is None:
         return None
     change = 100 * (head.mean / base.mean - 1) if base.mean else None
     told = bisection.get("change_pct")
-    interval = bisection.get("interval_pct") if change is not None and told is not None and abs(change - told) < 0.05 else None
+    interval = (
+        bisection.get("interval_pct")
+        if change is not None and told is not None and abs(change - told) < 0.05
+        else None
+    )
     better = bisection.get("better")
     worse = change is not None and better is not None and (change > 0) != (better == "higher")
     row = Row(
@@ -142,7 +184,9 @@ def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
         interval_pct=(float(interval[0]), float(interval[1])) if interval else None,
         verdict="changed" if better is None else "worse" if worse else "better",
     )
-    return Sheet(id=bisection["id"], base=_commit(points[at - 1]), head=_commit(points[at]), rows=(row,))
+    return Sheet(
+        id=bisection["id"], base=_commit(points[at - 1]), head=_commit(points[at]), rows=(row,)
+    )
 
 
 def _side_of_boots(boots: Sequence[Sequence[float]]) -> Side:

@@ -10,19 +10,38 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-WIDTH = 78  # columns of a mail; two quotations ("> > ") still fit an 80-column terminal nearly whole
+WIDTH = (
+    78  # columns of a mail; two quotations ("> > ") still fit an 80-column terminal nearly whole
+)
 _LONGEST_NUMBER = 15  # characters; numbers that would be longer are printed with an exponent
-_DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format (bidi, zero width), surrogates, private, unassigned, separators
+_DROPPED = (
+    "Cc",
+    "Cf",
+    "Cs",
+    "Co",
+    "Cn",
+    "Zl",
+    "Zp",
+)  # control, format (bidi, zero width), surrogates, private, unassigned, separators
 
 
 def clean(text: str) -> str:
     """One line of printable text: control and invisible characters become blanks, runs of blanks become one."""
-    return " ".join("".join(" " if unicodedata.category(c) in _DROPPED else c for c in text).split())
+    return " ".join(
+        "".join(" " if unicodedata.category(c) in _DROPPED else c for c in text).split()
+    )
 
 
 def columns(text: str) -> int:
     """Columns that `text` takes on a terminal: two for wide East Asian characters, none for combining marks."""
-    return sum(0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(
+        0
+        if unicodedata.category(c) in ("Mn", "Me")
+        else 2
+        if unicodedata.east_asian_width(c) in "WF"
+        else 1
+        for c in text
+    )
 
 
 def cut(text: str, limit: int) -> str:
@@ -40,7 +59,11 @@ def wrap(text: str, indent: str = "", first: str | None = None, width: int = WID
     """Cleaned `text` in lines of at most `width` columns. A word that fits no line is broken; a URL gets a line of its own, whole."""
     lines: list[str] = []
     line = lead = indent if first is None else first
-    for word in [piece for given in clean(text).split(" ") for piece in _pieces(given, width - columns(indent))]:
+    for word in [
+        piece
+        for given in clean(text).split(" ")
+        for piece in _pieces(given, width - columns(indent))
+    ]:
         gap = "" if line == lead else " "
         if line != lead and columns(line + gap + word) > width:
             lines.append(line)
@@ -86,7 +109,10 @@ def _aligned(values: Sequence[float | None], digits: int, none: str) -> list[str
     most = max((d for d in decimals if d is not None), default=0)
     texts = [none if value is None else f"{value:.{most}f}" for value in values]
     if None in decimals or max(map(len, texts)) > _LONGEST_NUMBER:
-        texts = [none if value is None else f"{value:.{digits - 1}e}" if value else "0" for value in values]
+        texts = [
+            none if value is None else f"{value:.{digits - 1}e}" if value else "0"
+            for value in values
+        ]
     width = max(map(len, texts))
     return [text.rjust(width) for text in texts]
 
@@ -113,7 +139,9 @@ def change(value: float | None, better: str | None, digits: int = 1) -> str:
     return f"{percent(value, digits)} {direction(value, better)}"
 
 
-def change_with_interval(value: float | None, bounds: tuple[float, float] | None, better: str | None) -> str:
+def change_with_interval(
+    value: float | None, bounds: tuple[float, float] | None, better: str | None
+) -> str:
     """18.0% worse (95% interval 17.2% to 18.8%); the words are repeated inside only where a bound has another direction."""
     return f"{change(value, better)} (95% interval {_interval(value, bounds, better)})"
 
@@ -122,7 +150,9 @@ def _interval(value: float | None, bounds: tuple[float, float] | None, better: s
     if bounds is None:
         return "unknown"
     near, far = sorted(bounds, key=abs)  # the smaller change first, whatever its sign
-    digits = 2 if abs(far - near) < 0.35 else 1  # a narrow interval must not collapse into one number
+    digits = (
+        2 if abs(far - near) < 0.35 else 1
+    )  # a narrow interval must not collapse into one number
     if value is not None and (value > 0) == (near > 0) == (far > 0):
         return f"{percent(near, digits)} to {percent(far, digits)}"
     return f"{change(near, better, digits)} to {change(far, better, digits)}"

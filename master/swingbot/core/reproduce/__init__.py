@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from swingbot.core.reproduce.kit import Artifact, Boot, Kernel, Kit, LeftOut, Member, Rootfs, Run, Text
+from swingbot.core.reproduce.kit import (
+    Artifact,
+    Boot,
+    Kernel,
+    Kit,
+    LeftOut,
+    Member,
+    Rootfs,
+    Run,
+    Text,
+)
 from swingbot.core.reproduce.members import members
 
-__all__ = ["Artifact", "Boot", "Kernel", "Kit", "LeftOut", "Member", "Rootfs", "Run", "Text", "members"]
+__all__ = [
+    "Artifact",
+    "Boot",
+    "Kernel",
+    "Kit",
+    "LeftOut",
+    "Member",
+    "Rootfs",
+    "Run",
+    "Text",
+    "members",
+]

@@ -146,5 +146,9 @@ class Kit:
     def virtual(self) -> bool:
         """Whether its boots can be made with QEMU from what is here."""
         return (
-            bool(self.boots) and all(boot.qemu for boot in self.boots) and self.rootfs is not None and self.rootfs.archive is not None and self.job is not None
+            bool(self.boots)
+            and all(boot.qemu for boot in self.boots)
+            and self.rootfs is not None
+            and self.rootfs.archive is not None
+            and self.job is not None
         )

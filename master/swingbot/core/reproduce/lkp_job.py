@@ -30,14 +30,22 @@ def text(job: UnitJob) -> str:
     ]
     server = _SERVERS.get(job.program)
     if server is not None:
-        lines += ["if role server:", f"  {server}:", "if role client:", *(f"  {line}" for line in _program(job.program, given))]
+        lines += [
+            "if role server:",
+            f"  {server}:",
+            "if role client:",
+            *(f"  {line}" for line in _program(job.program, given)),
+        ]
     else:
         lines += _program(job.program, given)
     return "\n".join(lines) + "\n"
 
 
 def _program(program: str, params: dict[str, str]) -> list[str]:
-    return [f"{program}:", *(f"  {name}: {_scalar(value)}" for name, value in sorted(params.items()))]
+    return [
+        f"{program}:",
+        *(f"  {name}: {_scalar(value)}" for name, value in sorted(params.items())),
+    ]
 
 
 def _scalar(value: str) -> str:

@@ -18,7 +18,11 @@ def members(kit: Kit) -> list[Member]:
 
 def _sha256(member: Member) -> str:
     content = member.content
-    return content.sha256 if isinstance(content, Artifact) else hashlib.sha256(content.content).hexdigest()
+    return (
+        content.sha256
+        if isinstance(content, Artifact)
+        else hashlib.sha256(content.content).hexdigest()
+    )
 
 
 def _text(path: str, text: str | bytes, *, executable: bool = False) -> Member:
@@ -60,12 +64,17 @@ def _kernels(kit: Kit) -> Iterator[Member]:
 def _rootfs(kit: Kit) -> Iterator[Member]:
     if kit.rootfs is None:
         return
-    rows = "".join(f"{path}\t{size}\t{sha256}\t{package}\n" for path, size, sha256, package in kit.rootfs.files)
+    rows = "".join(
+        f"{path}\t{size}\t{sha256}\t{package}\n" for path, size, sha256, package in kit.rootfs.files
+    )
     yield _text("rootfs/files.tsv", "path\tbytes\tsha256\tpackage\n" + rows)
     if kit.rootfs.archive is not None:
         yield Member(path="rootfs/rootfs.cpio", content=kit.rootfs.archive)
     if kit.rootfs.left_out:
-        lines = (f"{gone.path} {gone.offset} {gone.size} {gone.sha256} {gone.package}\n" for gone in kit.rootfs.left_out)
+        lines = (
+            f"{gone.path} {gone.offset} {gone.size} {gone.sha256} {gone.package}\n"
+            for gone in kit.rootfs.left_out
+        )
         yield _text("rootfs/left-out", "".join(lines))
 
 

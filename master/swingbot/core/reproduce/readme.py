@@ -53,8 +53,14 @@ def _head(kit: Kit) -> Paragraphs:
 
 def _numbers(kit: Kit) -> Paragraphs:
     if not kit.virtual:
-        why = "some of what it takes is missing" if any(boot.qemu for boot in kit.boots) else f"the boots were made on a machine, {kit.testbox}"
-        yield _prose(f"They cannot be made with QEMU alone from here: {why}. See below for a machine of yours.")
+        why = (
+            "some of what it takes is missing"
+            if any(boot.qemu for boot in kit.boots)
+            else f"the boots were made on a machine, {kit.testbox}"
+        )
+        yield _prose(
+            f"They cannot be made with QEMU alone from here: {why}. See below for a machine of yours."
+        )
         return
     yield _code("./reproduce.sh")
     seconds = sum(boot.seconds for boot in kit.boots)
@@ -63,9 +69,13 @@ def _numbers(kit: Kit) -> Paragraphs:
         f"{seconds:.0f} s here. It needs QEMU, GNU tar, awk and sha256sum, and writes to ./out alone. Exit status: 0 all numbers are the same, 3 some "
         "differ, 1 a boot failed. With --boots 1 it makes one boot of each kernel."
     )
-    yield _prose(f"We used {kit.qemu_version}. With another QEMU the levels may differ a little; the change should not. The command of the first boot:")
+    yield _prose(
+        f"We used {kit.qemu_version}. With another QEMU the levels may differ a little; the change should not. The command of the first boot:"
+    )
     yield _code(*_folded(kit.boots[0].qemu))
-    yield _prose("where initrd is rootfs/rootfs.cpio (whole, see Programs) followed by job/job.cpio.")
+    yield _prose(
+        "where initrd is rootfs/rootfs.cpio (whole, see Programs) followed by job/job.cpio."
+    )
 
 
 def _folded(words: object) -> list[str]:
@@ -84,15 +94,23 @@ def _folded(words: object) -> list[str]:
 def _kernels(kit: Kit) -> Paragraphs:
     for side in SIDES:
         kernel = kit.kernels[side]
-        yield [f"{side}: {kernel.commit}", *wrap(f'"{clean(kernel.subject)}"', "  ", width=_WIDTH), *_how(kernel)]
+        yield [
+            f"{side}: {kernel.commit}",
+            *wrap(f'"{clean(kernel.subject)}"', "  ", width=_WIDTH),
+            *_how(kernel),
+        ]
     yield _prose(f"in tree {kit.tree}, branch {kit.branch}:")
     yield _code(clean(kit.url)[:_LINE])
     if kit.patch is not None:
-        yield _prose("kernels/culprit.patch is the commit as a mail for `git am`. To build one as we did, from a repository that has the parent:")
+        yield _prose(
+            "kernels/culprit.patch is the commit as a mail for `git am`. To build one as we did, from a repository that has the parent:"
+        )
     else:
         yield _prose(f"There is no patch of it: {kit.no_patch}. To build one as we did:")
     yield _code("./build.sh ~/linux parent /tmp/parent", "./build.sh ~/linux commit /tmp/commit")
-    yield _prose("It says whether the image is the very one that was measured, which it is with the same compiler and linker. Then:")
+    yield _prose(
+        "It says whether the image is the very one that was measured, which it is with the same compiler and linker. Then:"
+    )
     yield _code("./reproduce.sh --parent /tmp/parent/bzImage --commit /tmp/commit/bzImage")
 
 
@@ -104,10 +122,17 @@ def _how(kernel: Kernel) -> list[str]:
 
 def _where(kit: Kit) -> Paragraphs:
     label = f" ({kit.label})" if kit.label else ""
-    yield _prose(f"Testbox {kit.testbox}{label}. The headline is {kit.metric}{f' in {kit.unit}' if kit.unit else ''} of this unit job:")
-    yield _code(kit.unit_job.name, *(f"{name}={shlex.quote(value)}" for name, value in sorted(kit.unit_job.params.items())))
+    yield _prose(
+        f"Testbox {kit.testbox}{label}. The headline is {kit.metric}{f' in {kit.unit}' if kit.unit else ''} of this unit job:"
+    )
+    yield _code(
+        kit.unit_job.name,
+        *(f"{name}={shlex.quote(value)}" for name, value in sorted(kit.unit_job.params.items())),
+    )
     if len(kit.unit_jobs) > 1:
-        yield _prose(f"Each boot ran {len(kit.unit_jobs)} unit jobs one after the other, as the kit does; numbers.tsv has what came of each.")
+        yield _prose(
+            f"Each boot ran {len(kit.unit_jobs)} unit jobs one after the other, as the kit does; numbers.tsv has what came of each."
+        )
 
 
 def _programs(kit: Kit) -> Paragraphs:
@@ -147,7 +172,9 @@ def _files(kit: Kit) -> Paragraphs:
         ("job.yaml", "for lkp-tests"),
         ("SHA256SUMS", "of all other files"),
     ]
-    yield [line for name, words in rows for line in wrap(words, " " * 24, f"{name:24}", width=_WIDTH)]
+    yield [
+        line for name, words in rows for line in wrap(words, " " * 24, f"{name:24}", width=_WIDTH)
+    ]
 
 
 def _missing(kit: Kit) -> Paragraphs:

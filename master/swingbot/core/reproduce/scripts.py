@@ -280,7 +280,11 @@ def reproduce(kit: Kit) -> str:
     plain = {
         "REPORT": kit.report,
         "PAIRS": str(pairs),
-        "NUMBERS": "\n".join(_numbers(job) for job in kit.unit_jobs if f"programs/{job.program}/numbers.awk" in kit.programs),
+        "NUMBERS": "\n".join(
+            _numbers(job)
+            for job in kit.unit_jobs
+            if f"programs/{job.program}/numbers.awk" in kit.programs
+        ),
         "ROOTFS": kit.rootfs.whole if kit.rootfs else "unknown",
         "VIRTUAL": "yes" if kit.virtual else "no",
         "TESTBOX": kit.testbox,
@@ -292,9 +296,15 @@ def reproduce(kit: Kit) -> str:
 
 def _numbers(job: UnitJob) -> str:
     """A branch of `numbers`: the program's awk with the parameters that the program was given, its metrics by full name."""
-    given = " ".join(f"-v {shlex.quote(f'{name}={value}')}" for name, value in sorted(job.params.items()) if "\\" not in value)
+    given = " ".join(
+        f"-v {shlex.quote(f'{name}={value}')}"
+        for name, value in sorted(job.params.items())
+        if "\\" not in value
+    )
     script = f'"$kit/job/programs/{job.program}/numbers.awk"'
-    return f"\t{shlex.quote(job.name)}) awk {given} -f {script} | sed 's/^/{job.program}./' ;;".replace("awk  -f", "awk -f")
+    return f"\t{shlex.quote(job.name)}) awk {given} -f {script} | sed 's/^/{job.program}./' ;;".replace(
+        "awk  -f", "awk -f"
+    )
 
 
 def build(kit: Kit) -> str:
@@ -306,7 +316,9 @@ def build(kit: Kit) -> str:
         quoted[f"{side.upper()}_OBJECTS"] = f"o-{kernel.kconfig}-{kernel.compiler}-0"
         quoted[f"{side.upper()}_CC"] = kernel.compiler
         quoted[f"{side.upper()}_VERSION"] = kernel.compiler_version
-    environment = " ".join(f"{name}={shlex.quote(value)}" for name, value in BUILD_ENVIRONMENT.items())
+    environment = " ".join(
+        f"{name}={shlex.quote(value)}" for name, value in BUILD_ENVIRONMENT.items()
+    )
     return _filled(_BUILD, {"REPORT": kit.report, "ENVIRONMENT": environment}, quoted)
 
 

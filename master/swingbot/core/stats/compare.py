@@ -18,14 +18,26 @@ from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels,
 from swingbot.core.stats.spread import Spread, counted, spread_of
 from swingbot.core.stats.trend import drift, together_p, trend_p
 
-__all__ = ["MORE_BOOTS_AT_MOST", "BootRuns", "RowVerdict", "Rule", "Side", "Verdict", "compare", "resolves", "side"]
+__all__ = [
+    "MORE_BOOTS_AT_MOST",
+    "BootRuns",
+    "RowVerdict",
+    "Rule",
+    "Side",
+    "Verdict",
+    "compare",
+    "resolves",
+    "side",
+]
 
 MORE_BOOTS_AT_MOST: Final = 1000  # beyond this "how many more" is not an answer anybody can use
 
 side = plain_side
 
 
-def compare(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule, *, invalid: str | None = None) -> RowVerdict:
+def compare(
+    base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule, *, invalid: str | None = None
+) -> RowVerdict:
     """Judge head against base. Never raises for what was measured: what cannot be judged is `invalid` or `unclear` with a reason.
 
     `invalid`: what is known against this comparison from elsewhere, such as facts that differ; its numbers are still given.
@@ -35,15 +47,29 @@ def compare(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule, *, i
     drawn = draw(base, head, rule)
     problem = impossible(drawn, rule)
     if problem:
-        nothing = RowVerdict(base=side(drawn.sides[0]), head=side(drawn.sides[1]), change_pct=None, interval_pct=None, verdict="invalid", reason=problem)
+        nothing = RowVerdict(
+            base=side(drawn.sides[0]),
+            head=side(drawn.sides[1]),
+            change_pct=None,
+            interval_pct=None,
+            verdict="invalid",
+            reason=problem,
+        )
         return replace(nothing, reason=_join(invalid, problem))
     if rule.poisson and not all(v.is_integer() for s in drawn.sides for b in s for v in b.values):
         rule = replace(rule, poisson=False)  # a rate, not a count of events
     found = levels(drawn, rule)
     drifting, drift_note = _drift(drawn, found, rule)
     unsteady, run_note = _run_drift(drawn, found, rule)
-    row = replace(_row(drawn, found), reason=_join(drawn.note, _join(few, _join(found.note, _join(drift_note, run_note)))))
-    row = _short(row, drawn, rule) if min(len(drawn.base), len(drawn.head)) < 2 else _judge(row, found, drawn.pairs, rule)
+    row = replace(
+        _row(drawn, found),
+        reason=_join(drawn.note, _join(few, _join(found.note, _join(drift_note, run_note)))),
+    )
+    row = (
+        _short(row, drawn, rule)
+        if min(len(drawn.base), len(drawn.head)) < 2
+        else _judge(row, found, drawn.pairs, rule)
+    )
     against = _join(invalid, _join(lost, _join(drifting, unsteady)))
     return replace(row, verdict="invalid", reason=against, more_boots=None) if against else row
 
@@ -69,7 +95,10 @@ def _short(row: RowVerdict, drawn: Drawn, rule: Rule) -> RowVerdict:
     which = "pair of boots" if drawn.pairs else "boot on a side"
     return replace(
         row,
-        reason=_join(row.reason, f"only one {which}: how much boots differ is not known; give at least {short} more a side"),
+        reason=_join(
+            row.reason,
+            f"only one {which}: how much boots differ is not known; give at least {short} more a side",
+        ),
         more_boots=short,
         change_points=_points(row) if rule.points else None,
     )
@@ -78,9 +107,15 @@ def _short(row: RowVerdict, drawn: Drawn, rule: Rule) -> RowVerdict:
 def _judge(row: RowVerdict, found: Levels, pairs: bool, rule: Rule) -> RowVerdict:
     scale, (base, head) = found.scale, found.at
     if base == head == 0 and not any(v for units in found.units for v in units):
-        return replace(row, verdict="same", reason=_join(row.reason, "every value of both sides is 0"))
+        return replace(
+            row, verdict="same", reason=_join(row.reason, "every value of both sides is 0")
+        )
     spread, d = spread_of(found, pairs, rule), scale.of(head) - scale.of(base)
-    least, half, shown = scale.threshold(rule.min_effect_pct), spread.half(rule.alpha), spread.half(rule.interval_alpha)
+    least, half, shown = (
+        scale.threshold(rule.min_effect_pct),
+        spread.half(rule.alpha),
+        spread.half(rule.interval_alpha),
+    )
     row = replace(
         row,
         interval_pct=_interval(scale.pct(d - shown, base), scale.pct(d + shown, base)),
@@ -94,9 +129,19 @@ def _judge(row: RowVerdict, found: Levels, pairs: bool, rule: Rule) -> RowVerdic
     if abs(d) > half and abs(d) >= least:
         return replace(row, verdict=_direction(d, rule))
     if abs(d) + half <= least:
-        return replace(row, verdict="same", reason=_join(row.reason, f"no change above {_margin(scale.margin(abs(d) + half), rule)}"))
+        return replace(
+            row,
+            verdict="same",
+            reason=_join(
+                row.reason, f"no change above {_margin(scale.margin(abs(d) + half), rule)}"
+            ),
+        )
     more = _more_boots(row, d, spread, least, rule, pairs, found.trimmed)
-    many = f"about {more} more boot{'s' * (more > 1)} a side would settle it" if more is not None else "no reasonable number of boots would settle it"
+    many = (
+        f"about {more} more boot{'s' * (more > 1)} a side would settle it"
+        if more is not None
+        else "no reasonable number of boots would settle it"
+    )
     if abs(d) > half:
         why = f"there is a change, but it may be below {_amount(rule.min_effect_pct, rule)}"
     elif abs(d) >= least:
@@ -106,7 +151,9 @@ def _judge(row: RowVerdict, found: Levels, pairs: bool, rule: Rule) -> RowVerdic
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
 
 
-def _lost(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> tuple[str | None, str | None]:
+def _lost(
+    base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule
+) -> tuple[str | None, str | None]:
     """(why too many runs are missing, else None; what is missing in words, else None)."""
     bad: list[str] = []
     some: list[str] = []
@@ -114,8 +161,12 @@ def _lost(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> tup
         lost = sum(b.lost for b in boots)
         asked = lost + sum(len(b.values) for b in boots)
         if lost:
-            (bad if lost > rule.lost_share * asked else some).append(f"{lost} of {asked} runs of {name} gave no result")
-    return f"{' and '.join(bad)}: what is left may be the lucky ones" if bad else None, "; ".join(some) or None
+            (bad if lost > rule.lost_share * asked else some).append(
+                f"{lost} of {asked} runs of {name} gave no result"
+            )
+    return f"{' and '.join(bad)}: what is left may be the lucky ones" if bad else None, "; ".join(
+        some
+    ) or None
 
 
 def _drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
@@ -139,19 +190,34 @@ def _drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | N
 def _run_drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | None]:
     """The same of the runs within their boots: what both sides do alike cancels, what they do not makes the change depend on how many runs there are."""
     try:
-        sides = [[[found.scale.of(v) for v in b.values] for b in boots if len(b.values) > 2] for boots in drawn.sides]
+        sides = [
+            [[found.scale.of(v) for v in b.values] for b in boots if len(b.values) > 2]
+            for boots in drawn.sides
+        ]
     except ValueError:  # a single run has no place on the scale
         return None, None
     if 2 * min(together_p(series) for series in sides) >= rule.trend_alpha:
         return None, None
-    base, head = (math.fsum(drift(values) for values in series) / len(series) if series else 0.0 for series in sides)
+    base, head = (
+        math.fsum(drift(values) for values in series) / len(series) if series else 0.0
+        for series in sides
+    )
     least = found.scale.threshold(rule.min_effect_pct)
-    said = [_amount(math.copysign(found.scale.margin(abs(far)), far), rule, "+.2g") for far in (base, head)]
+    said = [
+        _amount(math.copysign(found.scale.margin(abs(far)), far), rule, "+.2g")
+        for far in (base, head)
+    ]
     if abs(base - head) >= least:
         how = f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head"
-        return f"{how}, beyond chance (1 in {1 / rule.trend_alpha:.0f}): the change depends on the number of runs", None
+        return (
+            f"{how}, beyond chance (1 in {1 / rule.trend_alpha:.0f}): the change depends on the number of runs",
+            None,
+        )
     if max(abs(base), abs(head)) >= least:
-        return None, f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head: alike, so it cancels (warmup: 1 leaves the first out)"
+        return (
+            None,
+            f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head: alike, so it cancels (warmup: 1 leaves the first out)",
+        )
     return None, None
 
 
@@ -175,7 +241,9 @@ def _interval(low: float | None, high: float | None) -> tuple[float, float] | No
     return None if low is None or high is None else (low, high)
 
 
-def _more_boots(row: RowVerdict, d: float, spread: Spread, least: float, rule: Rule, pairs: bool, trimmed: bool) -> int | None:
+def _more_boots(
+    row: RowVerdict, d: float, spread: Spread, least: float, rule: Rule, pairs: bool, trimmed: bool
+) -> int | None:
     """How many more boots a side give a verdict if effect and spread stay as they are; None beyond MORE_BOOTS_AT_MOST."""
     size = abs(d)
     target = size if size >= least else least - size
@@ -184,7 +252,9 @@ def _more_boots(row: RowVerdict, d: float, spread: Spread, least: float, rule: R
     def settled(n: int) -> bool:
         m = counted(n, trimmed)
         df = (m - 1) * (1 if pairs else 2) + max(rule.prior_df, 0.0)
-        return Spread(spread.one_boot, spread.one_boot / m, spread.fixed, df).half(rule.alpha) < target
+        return (
+            Spread(spread.one_boot, spread.one_boot / m, spread.fixed, df).half(rule.alpha) < target
+        )
 
     low, high = have, have + MORE_BOOTS_AT_MOST
     if not settled(high):
@@ -198,7 +268,9 @@ def _more_boots(row: RowVerdict, d: float, spread: Spread, least: float, rule: R
 def _margin(pct: float, rule: Rule) -> str:
     """Rounded up to two digits, so that what is said stays true; never above the rule's minimum, which was shown."""
     step = 10.0 ** (math.floor(math.log10(pct)) - 1) if pct > 0 else 1.0
-    return _amount(min(float(f"{math.ceil(pct / step - 1e-9) * step:.2g}"), rule.min_effect_pct), rule)
+    return _amount(
+        min(float(f"{math.ceil(pct / step - 1e-9) * step:.2g}"), rule.min_effect_pct), rule
+    )
 
 
 def _amount(value: float, rule: Rule, form: str = "g") -> str:

@@ -24,18 +24,24 @@ Array = npt.NDArray[np.float64]
 Q: Final = 0.05
 UNRECORDED: Final = 2.5  # so many times the evidence is wanted where no noise record helps: few pairs know their own noise badly
 MIN_PAIRS: Final = 4  # fewer, and two wild boots on one side are a swing
-MIN_PAIRS_REPEATABLE: Final = 2  # a testbox that counts instructions has no wild boots that its record would not show
+MIN_PAIRS_REPEATABLE: Final = (
+    2  # a testbox that counts instructions has no wild boots that its record would not show
+)
 MAX_PAIRS: Final = 20  # 12 lose a quarter of the true changes of two noise sd
 # A change must be so many sd's of the difference of two layouts: both stages see the same two images, so more boots never tell (1 in 10 000).
 LAYOUTS: Final = 4.0
 FUTILE: Final = 0.02  # P(change of at least half the minimum) at which we stop; larger: true changes at the minimum are dropped
 WITHOUT_BEST: Final = 5.0  # Bayes factor that must remain without the pair that speaks loudest; 1: two odd boots suffice
-NOISIER: Final = 0.05  # p at which the pairs themselves refute the noise record (F test), which is then left out
+NOISIER: Final = (
+    0.05  # p at which the pairs themselves refute the noise record (F test), which is then left out
+)
 QUIETER: Final = 1e-4  # p at which they refute it from the other side; larger: pairs that are close by chance are believed
 MAX_PRIOR_DF: Final = 16.0  # a record never counts as more pairs than this: boxes change
 WIDTH: Final = 4.0  # prior variance of the change, in noise variances, where the noise is not known beforehand ...
 WIDTH_RECORDED: Final = 2.0  # ... and at least where it is; larger: small changes take longer
-FLOOR: Final = 1e-4  # of a pair difference: identical values of a repeatable testbox are no infinite evidence
+FLOOR: Final = (
+    1e-4  # of a pair difference: identical values of a repeatable testbox are no infinite evidence
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +63,14 @@ UNKNOWN: Final = PairPrior()
 class Gate:
     """When evidence suffices. Effects are on the scale of the differences (log ratios)."""
 
-    threshold: float = 1.0 / Q  # Bayes factor to accept at; `threshold()` gives it for several metrics of one head
+    threshold: float = (
+        1.0 / Q
+    )  # Bayes factor to accept at; `threshold()` gives it for several metrics of one head
     min_effect: float = 0.01  # smallest change that somebody cares about
     direction: Literal[-1, 0, 1] = 0  # of the change that raised the alarm; 0: either
-    layout: float = 0.0  # sd frozen into each of the two kernel images: more pairs never average it out
+    layout: float = (
+        0.0  # sd frozen into each of the two kernel images: more pairs never average it out
+    )
     min_pairs: int = MIN_PAIRS
     max_pairs: int = MAX_PAIRS
 
@@ -89,7 +99,9 @@ def wanted(prior: PairPrior, gate: Gate) -> float:
     return gate.threshold * (1.0 if prior.known else UNRECORDED)
 
 
-def sequential(diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: Gate | None = None) -> Decision:
+def sequential(
+    diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: Gate | None = None
+) -> Decision:
     """Read `diffs` one after the other until the evidence suffices either way.
 
     The answer depends on the order of the pairs, never on how many came in at once. ValueError: a difference that is not finite.
@@ -97,7 +109,9 @@ def sequential(diffs: Sequence[float], prior: PairPrior = UNKNOWN, gate: Gate | 
     gate = gate or Gate()
     values = np.asarray(diffs, dtype=float)
     if not np.isfinite(values).all():
-        raise ValueError("a pair difference is not a finite number; pairs without a value on both sides are to be left out")
+        raise ValueError(
+            "a pair difference is not a finite number; pairs without a value on both sides are to be left out"
+        )
     found = Decision(answer="more", bf=1.0, pairs=0, mean=0.0, reason="no pair yet")
     for n in range(1, min(len(values), gate.max_pairs) + 1):
         found = _after(values[:n], prior, gate)
@@ -112,11 +126,29 @@ def _after(seen: Array, prior: PairPrior, gate: Gate) -> Decision:
     n, bf, mean = len(seen), math.exp(min(float(read["log_bf"][0]), 700.0)), float(seen.mean())
     told = f"Bayes factor {bf:.3g} for a change after {n} pair{'s' * (n > 1)}"
     if bool(read["accept"][0]):
-        return Decision(answer="accept", bf=bf, pairs=n, mean=mean, reason=f"{told}; {wanted(prior, gate):g} was wanted")
+        return Decision(
+            answer="accept",
+            bf=bf,
+            pairs=n,
+            mean=mean,
+            reason=f"{told}; {wanted(prior, gate):g} was wanted",
+        )
     if bool(read["futile"][0]):
-        return Decision(answer="reject", bf=bf, pairs=n, mean=mean, reason=f"{told}; a change that matters is unlikely")
+        return Decision(
+            answer="reject",
+            bf=bf,
+            pairs=n,
+            mean=mean,
+            reason=f"{told}; a change that matters is unlikely",
+        )
     if n >= gate.max_pairs:
-        return Decision(answer="reject", bf=bf, pairs=n, mean=mean, reason=f"{told} of at most {gate.max_pairs}; {wanted(prior, gate):g} was wanted")
+        return Decision(
+            answer="reject",
+            bf=bf,
+            pairs=n,
+            mean=mean,
+            reason=f"{told} of at most {gate.max_pairs}; {wanted(prior, gate):g} was wanted",
+        )
     return Decision(answer="more", bf=bf, pairs=n, mean=mean, reason=told)
 
 
@@ -131,13 +163,26 @@ def reading(seen: Array, prior: PairPrior, gate: Gate) -> dict[str, Any]:
     side = np.sign(mean) if gate.direction == 0 else np.full_like(mean, gate.direction)
     half = _least(gate)
     ready = n >= max(2, gate.min_pairs)
-    accept = ready & (log_bf >= math.log(wanted(prior, gate))) & (side * mean >= half) & _without_best(seen, side, df, prior, gate)
+    accept = (
+        ready
+        & (log_bf >= math.log(wanted(prior, gate)))
+        & (side * mean >= half)
+        & _without_best(seen, side, df, prior, gate)
+    )
     p = _share_above(half, n, side * mean, mean, squares, df, prior.sd, width, fixed)
     futile = (p < FUTILE) if n >= 2 else np.zeros_like(accept)
     return {"log_bf": log_bf, "accept": accept, "futile": futile & ~accept}
 
 
-def log_bayes_factor(n: int, mean: Array, squares: Array, df: Array | float, sd: float, width: float = WIDTH, fixed: float = 0.0) -> Array:
+def log_bayes_factor(
+    n: int,
+    mean: Array,
+    squares: Array,
+    df: Array | float,
+    sd: float,
+    width: float = WIDTH,
+    fixed: float = 0.0,
+) -> Array:
     """ln of P(pairs | change) / P(pairs | none), for `n` pairs with this mean and sum of squares about it.
 
     With sigma^2 ~ scaled inverse chi^2 (df, sd^2) and a change N(0, width sigma^2); `fixed` sigma^2 is the variance of what stays in
@@ -145,10 +190,15 @@ def log_bayes_factor(n: int, mean: Array, squares: Array, df: Array | float, sd:
     """
     total = df + n
     none, change = (_residual(n, mean, squares, df, sd, fixed + extra) for extra in (0.0, width))
-    return np.asarray(0.5 * math.log((1 + n * fixed) / (1 + n * (fixed + width))) + 0.5 * total * (np.log(none) - np.log(change)))
+    return np.asarray(
+        0.5 * math.log((1 + n * fixed) / (1 + n * (fixed + width)))
+        + 0.5 * total * (np.log(none) - np.log(change))
+    )
 
 
-def _residual(n: int, mean: Array, squares: Array, df: Array | float, sd: float, spread: float) -> Array:
+def _residual(
+    n: int, mean: Array, squares: Array, df: Array | float, sd: float, spread: float
+) -> Array:
     return np.asarray(df * sd**2 + squares + n * FLOOR**2 + n * mean**2 / (1 + n * spread))
 
 
@@ -166,7 +216,9 @@ def _prior_df(n: int, squares: Array, prior: PairPrior) -> Array:
 
 def _width(prior: PairPrior, gate: Gate) -> float:
     """Prior variance of the change in noise variances: at least the minimum effect is believed possible where the noise is known."""
-    return max(WIDTH_RECORDED, (gate.min_effect / max(prior.sd, FLOOR)) ** 2) if prior.known else WIDTH
+    return (
+        max(WIDTH_RECORDED, (gate.min_effect / max(prior.sd, FLOOR)) ** 2) if prior.known else WIDTH
+    )
 
 
 def _fixed(prior: PairPrior, gate: Gate) -> float:
@@ -179,7 +231,9 @@ def _least(gate: Gate) -> float:
     return max(0.5 * gate.min_effect, LAYOUTS * math.sqrt(2.0) * gate.layout)
 
 
-def _without_best(seen: Array, side: Array, df: Array, prior: PairPrior, gate: Gate) -> npt.NDArray[np.bool_]:
+def _without_best(
+    seen: Array, side: Array, df: Array, prior: PairPrior, gate: Gate
+) -> npt.NDArray[np.bool_]:
     """Whether the change stands without the pair that speaks loudest for it: on the mean always, in evidence from `MIN_PAIRS` on."""
     n = seen.shape[1]
     if n < 2:
@@ -190,11 +244,23 @@ def _without_best(seen: Array, side: Array, df: Array, prior: PairPrior, gate: G
     if n < MIN_PAIRS:
         return stands
     squares = ((turned - mean[:, None]) ** 2).sum(axis=1)
-    rest = log_bayes_factor(n - 1, mean, squares, df, prior.sd, _width(prior, gate), _fixed(prior, gate))
+    rest = log_bayes_factor(
+        n - 1, mean, squares, df, prior.sd, _width(prior, gate), _fixed(prior, gate)
+    )
     return np.asarray(stands & (rest >= math.log(WITHOUT_BEST)))
 
 
-def _share_above(least: float, n: int, turned: Array, mean: Array, squares: Array, df: Array, sd: float, width: float, fixed: float) -> Array:
+def _share_above(
+    least: float,
+    n: int,
+    turned: Array,
+    mean: Array,
+    squares: Array,
+    df: Array,
+    sd: float,
+    width: float,
+    fixed: float,
+) -> Array:
     """P(change in the direction of the alarm >= least | pairs, there is a change): a Student t with df + n degrees of freedom."""
     noise = fixed + 1.0 / n
     shrink = width / (width + noise)

@@ -17,7 +17,12 @@ Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k
 Kind = Literal["blocks", "compared", "told", "variant"]
 
-_KINDS: Final[tuple[Kind, ...]] = ("blocks", "compared", "told", "variant")  # the order in which they are shown
+_KINDS: Final[tuple[Kind, ...]] = (
+    "blocks",
+    "compared",
+    "told",
+    "variant",
+)  # the order in which they are shown
 _NAMES: Final = {
     "cmdline": "the kernel command line",
     "cpu_model": "the CPU model",
@@ -48,22 +53,44 @@ class Difference:
     def to_json(self) -> dict[str, Any]:
         about = fact_of(self.fact)
         values = {"base": list(self.base), "head": list(self.head)}
-        return {"fact": self.fact, "kind": self.kind, **values, "words": self.words, "about": about.about if about else ""}
+        return {
+            "fact": self.fact,
+            "kind": self.kind,
+            **values,
+            "words": self.words,
+            "about": about.about if about else "",
+        }
 
 
-def differences(base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()) -> list[Difference]:
+def differences(
+    base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()
+) -> list[Difference]:
     """How the sheets of base and head differ, what blocks a verdict first.
 
     On a paired testbox only boots of equal k have to agree; else all boots of both sides have to. `compared`: facts that the job demands or compares.
     """
-    names = {name for boots in (base, head) for facts in boots.values() for name in facts if not name.endswith(END)}
+    names = {
+        name
+        for boots in (base, head)
+        for facts in boots.values()
+        for name in facts
+        if not name.endswith(END)
+    }
     ours = _same_guest((*base.values(), *head.values()))
-    found = [made for name in names for made in _difference(name, base, head, paired, _kind(name, ours, compared))]
+    found = [
+        made
+        for name in names
+        for made in _difference(name, base, head, paired, _kind(name, ours, compared))
+    ]
     places = {name: place for place, name in enumerate(known())}
-    return sorted(found, key=lambda d: (_KINDS.index(d.kind), places.get(d.fact, len(places)), d.fact))
+    return sorted(
+        found, key=lambda d: (_KINDS.index(d.kind), places.get(d.fact, len(places)), d.fact)
+    )
 
 
-def differing(base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()) -> tuple[str | None, str | None]:
+def differing(
+    base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()
+) -> tuple[str | None, str | None]:
     """(what makes base and head incomparable, what differs and may be the kernel's own doing), each a sentence or None."""
     found = differences(base, head, paired=paired, compared=compared)
     return against(found), told(found)
@@ -73,8 +100,16 @@ def against(found: Sequence[Difference]) -> str | None:
     """Why no verdict can be given, in a sentence that says what to do; None if nothing speaks against one."""
     blocking = [d for d in found if d.kind == "blocks"]
     said = _few([d.words for d in blocking])
-    mine = [d.fact for d in blocking[:2] if (fact := fact_of(d.fact)) is not None and fact.compare == "setting"]
-    return f"{said} (demand {mine[0]} in the job, or say compare_fact: {mine[0]} if it is what is compared)" if said and mine else said
+    mine = [
+        d.fact
+        for d in blocking[:2]
+        if (fact := fact_of(d.fact)) is not None and fact.compare == "setting"
+    ]
+    return (
+        f"{said} (demand {mine[0]} in the job, or say compare_fact: {mine[0]} if it is what is compared)"
+        if said and mine
+        else said
+    )
 
 
 def told(found: Sequence[Difference]) -> str | None:
@@ -94,22 +129,45 @@ def _kind(name: str, ours: bool, compared: Collection[str]) -> Kind | None:
         return None
     if name in compared:
         return "compared"
-    return {"machine": "blocks", "setting": "told" if ours else "blocks", "kernel": "told", "variant": "variant"}[fact.compare]
+    return {
+        "machine": "blocks",
+        "setting": "told" if ours else "blocks",
+        "kernel": "told",
+        "variant": "variant",
+    }[fact.compare]
 
 
-def _difference(name: str, base: Boots, head: Boots, paired: bool, kind: Kind | None) -> Iterator[Difference]:
-    sides = [{k: _plain(name, facts[name]) for k, facts in sorted(boots.items()) if facts.get(name) is not None} for boots in (base, head)]
+def _difference(
+    name: str, base: Boots, head: Boots, paired: bool, kind: Kind | None
+) -> Iterator[Difference]:
+    sides = [
+        {
+            k: _plain(name, facts[name])
+            for k, facts in sorted(boots.items())
+            if facts.get(name) is not None
+        }
+        for boots in (base, head)
+    ]
     if kind is None or not sides[0] or not sides[1]:
         return
     both = sides[0].keys() & sides[1].keys()
     if paired and both:
-        sides = [{k: side[k] for k in both if not _equal(name, sides[0][k], sides[1][k])} for side in sides]
+        sides = [
+            {k: side[k] for k in both if not _equal(name, sides[0][k], sides[1][k])}
+            for side in sides
+        ]
         if not sides[0]:
             return
     values = [tuple(dict.fromkeys(side.values())) for side in sides]
     if all(_equal(name, value, values[0][0]) for value in (*values[0], *values[1])):
         return
-    yield Difference(fact=name, kind=kind, base=values[0], head=values[1], words=_words(name, values[0], values[1]))
+    yield Difference(
+        fact=name,
+        kind=kind,
+        base=values[0],
+        head=values[1],
+        words=_words(name, values[0], values[1]),
+    )
 
 
 def _words(name: str, base: Sequence[str], head: Sequence[str]) -> str:
@@ -123,7 +181,11 @@ def _words(name: str, base: Sequence[str], head: Sequence[str]) -> str:
 
 def _plain(name: str, value: Any) -> str:
     text = str(value).strip()
-    return " ".join(word for word in text.split() if not _OF_THE_BOOT.match(word)) if name.removeprefix(OF_SERVER) == "cmdline" else text
+    return (
+        " ".join(word for word in text.split() if not _OF_THE_BOOT.match(word))
+        if name.removeprefix(OF_SERVER) == "cmdline"
+        else text
+    )
 
 
 def _equal(name: str, a: str, b: str) -> bool:
@@ -138,11 +200,16 @@ def _equal(name: str, a: str, b: str) -> bool:
 def _only(own: Sequence[str], other: Sequence[str]) -> list[str]:
     """The words of a command line that the other side's has not."""
     theirs = {word for line in other for word in line.split()}
-    return [" ".join(word for word in line.split() if word not in theirs) or "nothing more" for line in own]
+    return [
+        " ".join(word for word in line.split() if word not in theirs) or "nothing more"
+        for line in own
+    ]
 
 
 def _listed(values: Sequence[str]) -> str:
-    return " and ".join((v if len(v) <= _SHOWN else v[: _SHOWN - 3] + "...") or "nothing" for v in values[:3])
+    return " and ".join(
+        (v if len(v) <= _SHOWN else v[: _SHOWN - 3] + "...") or "nothing" for v in values[:3]
+    )
 
 
 def _few(said: Sequence[str]) -> str | None:

@@ -33,7 +33,9 @@ def within(boots: Sequence[Sequence[float]]) -> float | None:
     if not parts:
         return None
     unit = max(u for _, u, _ in parts)
-    return unit * math.sqrt(math.fsum(total * (u / unit) ** 2 for total, u, _ in parts) / sum(df for _, _, df in parts))
+    return unit * math.sqrt(
+        math.fsum(total * (u / unit) ** 2 for total, u, _ in parts) / sum(df for _, _, df in parts)
+    )
 
 
 def t_quantile(p: float, df: float) -> float:

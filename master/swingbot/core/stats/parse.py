@@ -25,9 +25,13 @@ class BadSamples(ValueError):
 def parse_boots(text: str) -> list[BootRuns]:
     """Commas between the runs of a boot, semicolons between boots; the n-th boot gets k = n, counted from 0."""
     if not text.strip():
-        raise BadSamples("no samples: write the runs of a boot with commas between them and boots with semicolons, such as '1,2;3,4'")
+        raise BadSamples(
+            "no samples: write the runs of a boot with commas between them and boots with semicolons, such as '1,2;3,4'"
+        )
     return [
-        BootRuns(k=k, values=tuple(_number(part, f"boot {k + 1}", _HOW) for part in boot.split(",")))
+        BootRuns(
+            k=k, values=tuple(_number(part, f"boot {k + 1}", _HOW) for part in boot.split(","))
+        )
         for k, boot in enumerate(text.strip().rstrip(";").split(";"))
     ]
 
@@ -36,7 +40,9 @@ def parse_file(text: str, form: str) -> Sides:
     """(base, head) of a file; `form` is json, csv or tsv. A gap (null, an empty cell) is a run that gave no value. Raises BadSamples."""
     if not text.strip():
         raise BadSamples(f"the file is empty; give {_JSON_FORM}; or {_TABLE_FORM}")
-    sides = _from_json(text) if form == "json" else _from_table(text, "\t" if form == "tsv" else ",")
+    sides = (
+        _from_json(text) if form == "json" else _from_table(text, "\t" if form == "tsv" else ",")
+    )
     for name, boots in zip(("base", "head"), sides, strict=True):
         if not any(b.values for b in boots):
             raise BadSamples(f"there is no value of the {name}")
@@ -66,7 +72,9 @@ def _from_json(text: str) -> Sides:
 def _json_side(given: Any, side: str) -> list[BootRuns]:
     if not isinstance(given, list):
         raise BadSamples(f"{side} is no list; give {_JSON_FORM}")
-    return [_boot(k, _json_runs(boot, side, k), f"{side}, boot {k + 1}") for k, boot in enumerate(given)]
+    return [
+        _boot(k, _json_runs(boot, side, k), f"{side}, boot {k + 1}") for k, boot in enumerate(given)
+    ]
 
 
 def _json_runs(boot: Any, side: str, k: int) -> list[Any]:
@@ -74,7 +82,9 @@ def _json_runs(boot: Any, side: str, k: int) -> list[Any]:
     runs = boot if isinstance(boot, list) else [boot]
     for run in runs:
         if run is not None and (isinstance(run, bool) or not isinstance(run, int | float | str)):
-            raise BadSamples(f"{side}, boot {k + 1}: {json.dumps(run)[:40]} is not a number; give {_JSON_FORM}")
+            raise BadSamples(
+                f"{side}, boot {k + 1}: {json.dumps(run)[:40]} is not a number; give {_JSON_FORM}"
+            )
     return runs
 
 
@@ -84,7 +94,11 @@ def _refuse_constant(name: str) -> float:
 
 def _from_table(text: str, separator: str) -> Sides:
     try:
-        rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(cell.strip() for cell in row)]
+        rows = [
+            row
+            for row in csv.reader(text.splitlines(), delimiter=separator)
+            if any(cell.strip() for cell in row)
+        ]
     except csv.Error as error:
         raise BadSamples(f"this is no table ({error}); give {_TABLE_FORM}") from None
     if not rows:
@@ -92,7 +106,9 @@ def _from_table(text: str, separator: str) -> Sides:
     names = [cell.strip().lower() for cell in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if len(row) > len(names):
-            raise BadSamples(f"line {number} has {len(row)} columns, the first line {len(names)}; a decimal comma is read as two columns")
+            raise BadSamples(
+                f"line {number} has {len(row)} columns, the first line {len(names)}; a decimal comma is read as two columns"
+            )
     lines = [dict(zip(names, row, strict=False)) for row in rows[1:]]
     if {"side", "value"} <= set(names):
         return _long(lines, "base"), _long(lines, "head")
@@ -115,19 +131,36 @@ def _long(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
             raise BadSamples(f"{side}: the same boot is written in two ways, such as 1 and 01")
         if any("boot" in line for line in lines):
             return [_boot(int(key), values, f"{side}, boot {key}") for key, values in runs.items()]
-    return [_boot(k, values, f"{side}, boot {key[:40]}") for k, (key, values) in enumerate(runs.items())]
+    return [
+        _boot(k, values, f"{side}, boot {key[:40]}") for k, (key, values) in enumerate(runs.items())
+    ]
 
 
 def _wide(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
     """One line a boot of each side; runs of a boot with spaces between them."""
-    return [_boot(k, line.get(side, "").split(), f"{side}, line {k + 2}") for k, line in enumerate(lines) if line.get(side, "").strip()]
+    return [
+        _boot(k, line.get(side, "").split(), f"{side}, line {k + 2}")
+        for k, line in enumerate(lines)
+        if line.get(side, "").strip()
+    ]
 
 
 def _boot(k: int, runs: Sequence[Any], where: str) -> BootRuns:
     if len(runs) > MOST_VALUES:
         raise BadSamples(f"{where}: more than {MOST_VALUES} values")
-    there = [run for run in runs if run is not None and not (isinstance(run, str) and run.strip().lower() in _GAPS)]
-    return BootRuns(k=k, values=tuple(_number(run, where, "leave a gap empty, and write a point for decimals") for run in there), lost=len(runs) - len(there))
+    there = [
+        run
+        for run in runs
+        if run is not None and not (isinstance(run, str) and run.strip().lower() in _GAPS)
+    ]
+    return BootRuns(
+        k=k,
+        values=tuple(
+            _number(run, where, "leave a gap empty, and write a point for decimals")
+            for run in there
+        ),
+        lost=len(runs) - len(there),
+    )
 
 
 def _number(given: str | float, where: str, how: str) -> float:
@@ -141,5 +174,7 @@ def _number(given: str | float, where: str, how: str) -> float:
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):
-        raise BadSamples(f"{where}: {shown} is not a finite number; leave out what was not measured")
+        raise BadSamples(
+            f"{where}: {shown} is not a finite number; leave out what was not measured"
+        )
     return value

@@ -24,12 +24,16 @@ class Resolution:
     layout: float
     alpha: float
     power: float
-    resolves_pct: float  # smallest change that gets a verdict with probability `power`; inf if none does
+    resolves_pct: (
+        float  # smallest change that gets a verdict with probability `power`; inf if none does
+    )
 
     def boots_for(self, pct: float) -> int | None:
         """Boots a side that show a change of `pct` percent with the same probability; None when no number does."""
         if not pct > 0 or not math.isfinite(pct):
-            raise ValueError(f"a change of {pct} % is nothing that can be resolved; give a number above 0")
+            raise ValueError(
+                f"a change of {pct} % is nothing that can be resolved; give a number above 0"
+            )
         effect = math.log1p(pct / 100.0)
         low, high = 1, 2
         while self._power(high, effect) < self.power:
@@ -38,7 +42,9 @@ class Resolution:
                 return None
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._power(middle, effect) >= self.power else (middle, high)
+            low, high = (
+                (low, middle) if self._power(middle, effect) >= self.power else (middle, high)
+            )
         return high
 
     def words(self, wanted_pct: float = 1.0) -> str:
@@ -54,7 +60,15 @@ class Resolution:
         return f"{said}; {wanted_pct:g} % " + (f"needs {need}" if need else "is out of reach here")
 
     def _power(self, boots: int, effect: float) -> float:
-        return power_of(boots, effect, self.sd, paired=self.paired, alpha=self.alpha, df=self.df, layout=self.layout)
+        return power_of(
+            boots,
+            effect,
+            self.sd,
+            paired=self.paired,
+            alpha=self.alpha,
+            df=self.df,
+            layout=self.layout,
+        )
 
 
 def plan_comparison(
@@ -75,24 +89,55 @@ def plan_comparison(
     does not cancel, so that a pair's difference has twice their variance. `df`: degrees of freedom behind that knowledge; few make the answer larger.
     `layout`: relative spread frozen into each image. ValueError: a spread below zero, no runs, no boots.
     """
-    if not (0 <= sd_run < math.inf and 0 <= sd_boot < math.inf and 0 <= layout < math.inf and df > 0):
-        raise ValueError("spreads are finite numbers from 0 up, and their degrees of freedom are above 0")
+    if not (
+        0 <= sd_run < math.inf and 0 <= sd_boot < math.inf and 0 <= layout < math.inf and df > 0
+    ):
+        raise ValueError(
+            "spreads are finite numbers from 0 up, and their degrees of freedom are above 0"
+        )
     if runs < 1 or boots < 1:
         raise ValueError("a comparison has at least one boot a side with one run")
-    sd = max(math.sqrt(sd_boot * sd_boot + sd_run * sd_run / runs), 1e-4)  # the floor of Rule.spread_floor
-    pct = _smallest(boots, sd, power, paired=paired, alpha=alpha, df=df, layout=layout) if boots > 1 else math.inf
-    return Resolution(boots=boots, sd=sd, paired=paired, df=df, layout=layout, alpha=alpha, power=power, resolves_pct=pct)
+    sd = max(
+        math.sqrt(sd_boot * sd_boot + sd_run * sd_run / runs), 1e-4
+    )  # the floor of Rule.spread_floor
+    pct = (
+        _smallest(boots, sd, power, paired=paired, alpha=alpha, df=df, layout=layout)
+        if boots > 1
+        else math.inf
+    )
+    return Resolution(
+        boots=boots,
+        sd=sd,
+        paired=paired,
+        df=df,
+        layout=layout,
+        alpha=alpha,
+        power=power,
+        resolves_pct=pct,
+    )
 
 
-def resolves(boots: int, cv_boot: float, *, alpha: float = 0.005, power: float = 0.8, paired: bool = False) -> float:
+def resolves(
+    boots: int, cv_boot: float, *, alpha: float = 0.005, power: float = 0.8, paired: bool = False
+) -> float:
     """Smallest change in percent that `boots` a side show with probability `power`; `cv_boot` is the relative spread of a boot mean
     (of a pair difference when paired). math.inf with fewer than 2 boots."""
     if boots < 2:
         return math.inf
-    return plan_comparison(0.0, cv_boot / math.sqrt(2.0) if paired else cv_boot, 1, boots, paired, alpha=alpha, power=power).resolves_pct
+    return plan_comparison(
+        0.0,
+        cv_boot / math.sqrt(2.0) if paired else cv_boot,
+        1,
+        boots,
+        paired,
+        alpha=alpha,
+        power=power,
+    ).resolves_pct
 
 
-def power_of(boots: int, effect: float, sd: float, *, paired: bool, alpha: float, df: float, layout: float) -> float:
+def power_of(
+    boots: int, effect: float, sd: float, *, paired: bool, alpha: float, df: float, layout: float
+) -> float:
     """Probability that `boots` a side give a verdict in the right direction when the log ratio is `effect` and one boot mean spreads by `sd`."""
     own = float((boots - 1) * (1 if paired else 2))
     spreads = sd * np.sqrt(_scatter(df))
@@ -110,9 +155,13 @@ def _scatter(df: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.asarray(df / chdtri(df, p), dtype=np.float64)
 
 
-def _smallest(boots: int, sd: float, power: float, *, paired: bool, alpha: float, df: float, layout: float) -> float:
+def _smallest(
+    boots: int, sd: float, power: float, *, paired: bool, alpha: float, df: float, layout: float
+) -> float:
     def reached(effect: float) -> bool:
-        return power_of(boots, effect, sd, paired=paired, alpha=alpha, df=df, layout=layout) >= power
+        return (
+            power_of(boots, effect, sd, paired=paired, alpha=alpha, df=df, layout=layout) >= power
+        )
 
     low, high = 0.0, sd
     while not reached(high):

@@ -17,8 +17,12 @@ from scipy.special import stdtr
 
 from swingbot.core.stats.moments import mean, squares
 
-MOST: Final = 0.2  # share of values that may be called wild and that the trimmed mean leaves out at each end
-FEWEST: Final = 5  # boots a side from which one at each end can be spared; of fewer values none is called wild
+MOST: Final = (
+    0.2  # share of values that may be called wild and that the trimmed mean leaves out at each end
+)
+FEWEST: Final = (
+    5  # boots a side from which one at each end can be spared; of fewer values none is called wild
+)
 STEPS: Final = 200  # removals tried; with thousands of values the test does not need them all
 
 
@@ -27,7 +31,9 @@ def wild(groups: Sequence[Sequence[float]], alpha: float, least: float) -> list[
 
     `least`: a value nearer than this to the mean of the others is never wild. Groups of one or two values say nothing and are passed over.
     """
-    use = [(g, np.asarray(values, dtype=float)) for g, values in enumerate(groups) if len(values) > 2]
+    use = [
+        (g, np.asarray(values, dtype=float)) for g, values in enumerate(groups) if len(values) > 2
+    ]
     most = min(STEPS, sum(int(MOST * len(values)) for _, values in use) or (1 if use else 0))
     if not use:
         return []
@@ -69,7 +75,9 @@ def _most_extreme(
     i = int(np.argmax(size))
     if total <= 0.0:
         return None
-    left = max(total - float(size[i]) ** 2, 0.0)  # squares without i: its own share is off^2 / (1 - 1/n)
+    left = max(
+        total - float(size[i]) ** 2, 0.0
+    )  # squares without i: its own share is off^2 / (1 - 1/n)
     far = abs(float(off[i])) / float(room[i]) > least
     t = float(size[i]) / math.sqrt(left / df) if left > 1e-24 * total else math.inf
     p = 2.0 * float(stdtr(df, -t)) * int(alive.sum())
@@ -91,7 +99,11 @@ def middle(values: Sequence[float]) -> Middle:
     """
     g = int(MOST * len(values))
     lowest = set(sorted(range(len(values)), key=lambda i: (values[i], i))[:g])
-    highest = set(sorted((i for i in range(len(values)) if i not in lowest), key=lambda i: (-values[i], i))[:g])
+    highest = set(
+        sorted((i for i in range(len(values)) if i not in lowest), key=lambda i: (-values[i], i))[
+            :g
+        ]
+    )
     kept = tuple(i for i in range(len(values)) if i not in lowest | highest)
     low, high = min(values[i] for i in kept), max(values[i] for i in kept)
     total, unit = squares([min(max(v, low), high) for v in values])

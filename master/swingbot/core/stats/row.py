@@ -47,7 +47,13 @@ def row_json(row: RowVerdict, rule: Rule) -> dict[str, Any]:
 
 
 def side_json(side: Side) -> dict[str, Any]:
-    return {"boots": side.boots, "runs": side.runs, "mean": side.mean, "stddev": side.stddev, "stddev_within": side.stddev_within}
+    return {
+        "boots": side.boots,
+        "runs": side.runs,
+        "mean": side.mean,
+        "stddev": side.stddev,
+        "stddev_within": side.stddev_within,
+    }
 
 
 def _pair(bounds: tuple[float, float] | None) -> list[float] | None:

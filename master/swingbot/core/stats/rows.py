@@ -16,7 +16,9 @@ class BootRuns:
 
     k: int  # its own in a series; boots of a side ran in this order
     values: tuple[float, ...]
-    block: int | None = None  # several boots of a side under one condition, such as the same hour; None: k is the block
+    block: int | None = (
+        None  # several boots of a side under one condition, such as the same hour; None: k is the block
+    )
     lost: int = 0  # runs that were asked for and gave no value
 
 
@@ -31,13 +33,17 @@ class Rule:
     alpha: float = 0.005  # 1 in 200 comparisons of equal kernels may get a verdict with a direction; larger: false alarms
     interval_alpha: float = 0.05  # of the printed interval: readers expect 95 %; it decides nothing
     resolution: float = 0.0  # step of the printed number, in the metric's unit: rounding alone spreads by resolution / sqrt(12)
-    spread_floor: float = 1e-4  # lower: identical values of a repeatable testbox become infinite evidence
+    spread_floor: float = (
+        1e-4  # lower: identical values of a repeatable testbox become infinite evidence
+    )
     layout: float = 0.0  # spread frozen into a kernel image (alignment, link order): more boots never average it out
     prior_sd: float = 0.0  # spread of one boot (of one pair when paired) known from elsewhere ...
     prior_df: float = 0.0  # ... and how many degrees of freedom that is worth; 0: not known
     form: Form = "ratio"  # root: counts; difference: percentages and other metrics where a ratio means nothing
     points: bool = False  # a share in percent: the minimum effect and the margins are points of it, not percent of its level
-    poisson: bool = False  # whole numbers of independent events: their root cannot spread less than 1/2
+    poisson: bool = (
+        False  # whole numbers of independent events: their root cannot spread less than 1/2
+    )
     positive: bool = False  # a value of zero or less is a mistake of the measurement
     least: float | None = None  # a value below it is a mistake of the measurement
     robust: bool = True  # leave out wild runs and boots if there are any; False: always plain means
@@ -51,8 +57,12 @@ class Side:
     boots: int
     runs: int
     mean: float | None  # of boot means; of the level that `RowVerdict.level` names
-    stddev: float | None  # between boots, of their means (medians where the level says so); None with one boot
-    stddev_within: float | None = None  # of one run, pooled over the boots; None where no boot has two runs
+    stddev: (
+        float | None
+    )  # between boots, of their means (medians where the level says so); None with one boot
+    stddev_within: float | None = (
+        None  # of one run, pooled over the boots; None where no boot has two runs
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +74,17 @@ class RowVerdict:
     verdict: Verdict
     reason: str | None  # one sentence for unclear, invalid and same; notes for the others
     level: str | None = None  # None: plain means of boot means
-    effect: float | None = None  # log ratio; in the difference form the difference over the larger of the two mean magnitudes
+    effect: float | None = (
+        None  # log ratio; in the difference form the difference over the larger of the two mean magnitudes
+    )
     stderr: float | None = None  # of `effect`, on its scale
     df: float | None = None  # degrees of freedom of `stderr`
     p: float | None = None  # two-sided, of "no effect"
-    more_boots: int | None = None  # a side; what would settle an unclear row if nothing else changes
-    margin_pct: float | None = None  # a change larger than this is excluded at the rule's alpha (points for a share)
+    more_boots: int | None = (
+        None  # a side; what would settle an unclear row if nothing else changes
+    )
+    margin_pct: float | None = (
+        None  # a change larger than this is excluded at the rule's alpha (points for a share)
+    )
     change_points: float | None = None  # head.mean - base.mean, shares only
     interval_points: tuple[float, float] | None = None

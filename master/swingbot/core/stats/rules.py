@@ -24,6 +24,14 @@ _OWN: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def rule_for(klass: str, better: Literal["higher", "lower"] | None, min_effect_pct: float, **more: Any) -> Rule:
+def rule_for(
+    klass: str, better: Literal["higher", "lower"] | None, min_effect_pct: float, **more: Any
+) -> Rule:
     """The rule of a metric of this class (KeyError for an unknown one); `more` are further fields of Rule."""
-    return Rule(klass=klass, better=better, min_effect_pct=min_effect_pct, **_OWN[_SAME_AS.get(klass, klass)], **more)
+    return Rule(
+        klass=klass,
+        better=better,
+        min_effect_pct=min_effect_pct,
+        **_OWN[_SAME_AS.get(klass, klass)],
+        **more,
+    )

@@ -32,7 +32,9 @@ class Levels:
 
     units: tuple[list[float], list[float]]
     kept: tuple[tuple[int, ...], tuple[int, ...]]
-    runs: tuple[float, int] | None  # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or something wild
+    runs: (
+        tuple[float, int] | None
+    )  # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or something wild
     trimmed: bool
     medians: bool
     sides: tuple[Side, Side]
@@ -61,8 +63,17 @@ def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> Draw
         one_by_one = [sorted(side, key=lambda unit: unit[0].k) for side in sides]
         return Drawn(base=one_by_one[0], head=one_by_one[1], pairs=False, note=None)
     lonely = sum(len(unit) for blocks in by_block for k, unit in blocks.items() if k not in common)
-    note = f"{lonely} boot{'s' * (lonely > 1)} without a partner on the other side left out" if lonely else None
-    return Drawn(base=[by_block[0][k] for k in common], head=[by_block[1][k] for k in common], pairs=True, note=note)
+    note = (
+        f"{lonely} boot{'s' * (lonely > 1)} without a partner on the other side left out"
+        if lonely
+        else None
+    )
+    return Drawn(
+        base=[by_block[0][k] for k in common],
+        head=[by_block[1][k] for k in common],
+        pairs=True,
+        note=note,
+    )
 
 
 def _by_block(boots: Sequence[BootRuns], name: str, rule: Rule) -> dict[int, list[BootRuns]]:
@@ -70,7 +81,9 @@ def _by_block(boots: Sequence[BootRuns], name: str, rule: Rule) -> dict[int, lis
     found: dict[int, list[BootRuns]] = {}
     for boot in sorted(boots, key=lambda b: b.k):
         if boot.k in seen:
-            raise ValueError(f"{name}: boot {boot.k} is given twice; each boot of a series has its own number")
+            raise ValueError(
+                f"{name}: boot {boot.k} is given twice; each boot of a series has its own number"
+            )
         seen.add(boot.k)
         if boot.values:
             found.setdefault(boot.k if boot.block is None else boot.block, []).append(boot)
@@ -90,7 +103,9 @@ def impossible(drawn: Drawn, rule: Rule) -> str | None:
     if rule.positive and min(values) <= 0:
         return f"a {rule.klass} of {min(values):g} is not possible: zero or less is no measurement"
     if rule.least is not None and min(values) < rule.least:
-        return f"a {rule.klass} of {min(values):g} is not possible: it cannot be below {rule.least:g}"
+        return (
+            f"a {rule.klass} of {min(values):g} is not possible: it cannot be below {rule.least:g}"
+        )
     return None
 
 
@@ -98,7 +113,11 @@ def plain_side(boots: Sequence[BootRuns]) -> Side:
     """n, mean and spreads of one side, from means of boots; missing stays None."""
     boots = [b for b in boots if b.values]
     usable = all(abs(v) < LARGEST for b in boots for v in b.values)
-    return _side(boots, [mean(b.values) for b in boots], None) if boots and usable else Side(boots=len(boots), runs=_runs(boots), mean=None, stddev=None)
+    return (
+        _side(boots, [mean(b.values) for b in boots], None)
+        if boots and usable
+        else Side(boots=len(boots), runs=_runs(boots), mean=None, stddev=None)
+    )
 
 
 def levels(drawn: Drawn, rule: Rule) -> Levels:
@@ -108,12 +127,19 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
     scale = scale_for(means[0], means[1], rule, runs)
     wild_runs = _wild_runs(drawn, scale, rule) if rule.robust else []
     one = median if wild_runs else mean
-    units = [[mean([one(b.values) for b in unit]) for unit in side] for side in (drawn.base, drawn.head)]
+    units = [
+        [mean([one(b.values) for b in unit]) for unit in side] for side in (drawn.base, drawn.head)
+    ]
     scale = scale_for(units[0], units[1], rule, runs)
     wild_units = _wild_units(units, scale, drawn.pairs, rule) if rule.robust else []
-    kept = _kept(units, scale, drawn.pairs) if wild_units else tuple(tuple(range(len(side))) for side in units)
+    kept = (
+        _kept(units, scale, drawn.pairs)
+        if wild_units
+        else tuple(tuple(range(len(side))) for side in units)
+    )
     sides = tuple(
-        _side(boots, [one(b.values) for b in boots], mean([side[i] for i in keep])) for boots, side, keep in zip(drawn.sides, units, kept, strict=True)
+        _side(boots, [one(b.values) for b in boots], mean([side[i] for i in keep]))
+        for boots, side, keep in zip(drawn.sides, units, kept, strict=True)
     )
     return Levels(
         units=(units[0], units[1]),
@@ -155,7 +181,9 @@ def _of_runs(drawn: Drawn, scale: Scale, runs: float) -> tuple[float, int] | Non
     return None if spread is None else (spread * spread / runs, sum(len(g) - 1 for g in groups))
 
 
-def _wild_units(units: Sequence[Sequence[float]], scale: Scale, pairs: bool, rule: Rule) -> list[tuple[int, int]]:
+def _wild_units(
+    units: Sequence[Sequence[float]], scale: Scale, pairs: bool, rule: Rule
+) -> list[tuple[int, int]]:
     if min(len(side) for side in units) < FEWEST:
         return []
     mapped = [[scale.of(v) for v in side] for side in units]
@@ -163,7 +191,9 @@ def _wild_units(units: Sequence[Sequence[float]], scale: Scale, pairs: bool, rul
     return wild(groups, rule.wild_alpha, scale.threshold(rule.min_effect_pct))
 
 
-def _kept(units: Sequence[Sequence[float]], scale: Scale, pairs: bool) -> tuple[tuple[int, ...], ...]:
+def _kept(
+    units: Sequence[Sequence[float]], scale: Scale, pairs: bool
+) -> tuple[tuple[int, ...], ...]:
     mapped = [[scale.of(v) for v in side] for side in units]
     if pairs:
         both = middle([h - b for b, h in zip(*mapped, strict=True)]).kept
@@ -189,7 +219,13 @@ def _harmonic(counts: Sequence[int]) -> float:
     return len(counts) / math.fsum(1.0 / n for n in counts)
 
 
-def _name(medians: bool, kept: Sequence[Sequence[int]], units: Sequence[Sequence[float]], trimmed: bool, pairs: bool) -> str | None:
+def _name(
+    medians: bool,
+    kept: Sequence[Sequence[int]],
+    units: Sequence[Sequence[float]],
+    trimmed: bool,
+    pairs: bool,
+) -> str | None:
     """What `mean` is when it is not the plain mean of boot means."""
     what = "medians" if medians else "means"
     if not trimmed:
@@ -200,7 +236,9 @@ def _name(medians: bool, kept: Sequence[Sequence[int]], units: Sequence[Sequence
     return f"mean of the middle {shares[0] if shares[0] == shares[1] else ' and '.join(shares)} boot {what}"
 
 
-def _told(runs: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]], drawn: Drawn) -> str | None:
+def _told(
+    runs: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]], drawn: Drawn
+) -> str | None:
     """Which values are wild, in words; the first of them by name."""
     parts = []
     if runs:
@@ -213,7 +251,9 @@ def _told(runs: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]], dra
         side, index = units[0]
         first = (drawn.base, drawn.head)[side][index][0].k
         where = f"pair {first}" if drawn.pairs else f"boot {first} of {('base', 'head')[side]}"
-        parts.append(f"{_some(len(units), 'pair' if drawn.pairs else 'boot')} far off the others (the first: {where}), so the middle ones count")
+        parts.append(
+            f"{_some(len(units), 'pair' if drawn.pairs else 'boot')} far off the others (the first: {where}), so the middle ones count"
+        )
     return "; ".join(parts) or None
 
 

@@ -68,7 +68,9 @@ class Log:
         return 100.0 * math.expm1(min(d, FAR))
 
     def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
-        return max(rule.spread_floor, rule.resolution / math.sqrt(12.0) / min(base_level, head_level))
+        return max(
+            rule.spread_floor, rule.resolution / math.sqrt(12.0) / min(base_level, head_level)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ class Difference:
         return 100.0 * d * self.unit / abs(base_level) if base_level else None
 
     def floor(self, rule: Rule, base_level: float, head_level: float) -> float:
-        return max(rule.spread_floor * self.magnitude, rule.resolution / math.sqrt(12.0)) / self.unit
+        return (
+            max(rule.spread_floor * self.magnitude, rule.resolution / math.sqrt(12.0)) / self.unit
+        )
 
 
 def scale_for(base: Sequence[float], head: Sequence[float], rule: Rule, runs: float) -> Scale:

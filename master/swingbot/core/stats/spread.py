@@ -38,11 +38,17 @@ class Spread:
         Never narrower than without `fixed`: its degrees of freedom would otherwise take away more than its variance adds.
         """
         sure = 1.0 - alpha / 2.0
-        return max(t_quantile(sure, self.df) * self.sd, t_quantile(sure, self.own_df) * math.sqrt(self.variance))
+        return max(
+            t_quantile(sure, self.df) * self.sd,
+            t_quantile(sure, self.own_df) * math.sqrt(self.variance),
+        )
 
     def p(self, d: float) -> float:
         """Two-sided, of a difference as large as d when there is none."""
-        return 2.0 * max(float(stdtr(self.df, -abs(d) / self.sd)), float(stdtr(self.own_df, -abs(d) / math.sqrt(self.variance))))
+        return 2.0 * max(
+            float(stdtr(self.df, -abs(d) / self.sd)),
+            float(stdtr(self.own_df, -abs(d) / math.sqrt(self.variance))),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,18 @@ def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
     unit = scale.relative  # priors and layout are given in relative terms
     if pairs:
         differences = [h - b for b, h in zip(*values, strict=True)]
-        return _combined([_part(differences, math.sqrt(2.0) * floor, levels.trimmed, rule, unit)], rule, unit)
+        return _combined(
+            [_part(differences, math.sqrt(2.0) * floor, levels.trimmed, rule, unit)], rule, unit
+        )
     floors = [max(floor, _alike(levels, len(side))) for side in values]
-    return _combined([_part(side, least, levels.trimmed, rule, unit) for side, least in zip(values, floors, strict=True)], rule, unit)
+    return _combined(
+        [
+            _part(side, least, levels.trimmed, rule, unit)
+            for side, least in zip(values, floors, strict=True)
+        ],
+        rule,
+        unit,
+    )
 
 
 def _alike(levels: Levels, n: int) -> float:

@@ -43,7 +43,12 @@ def _p(series: Sequence[Sequence[float]]) -> float:
     if max(sizes) <= EXACT and sum(n * (n - 1) // 2 for n in sizes) <= ENUMERATED:
         chance = _chances(sizes)
         pairs = len(chance) - 1  # inversions go from 0 to this; S = pairs - 2 * inversions
-        return min(1.0, math.fsum(c for inversions, c in enumerate(chance) if abs(pairs - 2 * inversions) >= score))
+        return min(
+            1.0,
+            math.fsum(
+                c for inversions, c in enumerate(chance) if abs(pairs - 2 * inversions) >= score
+            ),
+        )
     variance = sum(n * (n - 1) * (2 * n + 5) / 18.0 for n in sizes)
     return float(2.0 * ndtr(-max(score - 1, 0) / math.sqrt(variance)))
 

@@ -32,18 +32,33 @@ def ask(sql: str) -> dict[str, Any]:
     host, _, port = source["url"].partition(":")
     more = source["jsonData"]
     with psycopg2.connect(
-        host=host, port=port, user=source["user"], password=source["secureJsonData"]["password"], dbname=more["database"], sslmode=more["sslmode"]
+        host=host,
+        port=port,
+        user=source["user"],
+        password=source["secureJsonData"]["password"],
+        dbname=more["database"],
+        sslmode=more["sslmode"],
     ) as conn:
         cursor = conn.cursor()
         cursor.execute(sql)
-        return {"columns": [column.name for column in cursor.description or ()], "rows": cursor.fetchall()}
+        return {
+            "columns": [column.name for column in cursor.description or ()],
+            "rows": cursor.fetchall(),
+        }
 
 
 def shown() -> dict[str, Any]:
     (provider,) = provisioned("dashboards")["providers"]
-    titles = [json.loads(file.read_text())["title"] for file in sorted(Path(provider["options"]["path"]).glob("*.json"))]
+    titles = [
+        json.loads(file.read_text())["title"]
+        for file in sorted(Path(provider["options"]["path"]).glob("*.json"))
+    ]
     rules = [rule["uid"] for group in provisioned("alerting")["groups"] for rule in group["rules"]]
-    return {"dashboards": titles, "rules": rules, "admin": bool(Path(os.environ["GF_SECURITY_ADMIN_PASSWORD__FILE"]).read_text())}
+    return {
+        "dashboards": titles,
+        "rules": rules,
+        "admin": bool(Path(os.environ["GF_SECURITY_ADMIN_PASSWORD__FILE"]).read_text()),
+    }
 
 
 class Answers(BaseHTTPRequestHandler):

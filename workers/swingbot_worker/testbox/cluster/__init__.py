@@ -34,7 +34,10 @@ KEPT = ("console.log", "results.tar", "qemu.log", "driver.log", "job.cpio", "roo
 OF_BOTH = ("qemu.json",)
 # From one box being ready for the other until that one is, at most: this, and some boots.
 WAIT_SECONDS = 20
-FILES = (*(f"{SERVER}.{name}" for name in (*KEPT, *OF_BOTH)), *(f"{CLIENT}.{name}" for name in OF_BOTH))
+FILES = (
+    *(f"{SERVER}.{name}" for name in (*KEPT, *OF_BOTH)),
+    *(f"{CLIENT}.{name}" for name in OF_BOTH),
+)
 
 
 def boot(request: Request) -> Boot:
@@ -47,18 +50,47 @@ def boot(request: Request) -> Boot:
         endings, spoilt = _sound_play(request, driver, entries, locks)
     _keep(request.out)
     verdict = judge(request.box.name, (endings[SERVER].ending, endings[CLIENT].ending))
-    facts = {**endings[CLIENT].facts, **_server_facts(endings[SERVER], request.out), **_names(driver)}
-    return Boot(verdict=verdict, facts=facts | ({"boots_spoilt_by_qemu": spoilt} if driver.virtual else {}))
+    facts = {
+        **endings[CLIENT].facts,
+        **_server_facts(endings[SERVER], request.out),
+        **_names(driver),
+    }
+    return Boot(
+        verdict=verdict, facts=facts | ({"boots_spoilt_by_qemu": spoilt} if driver.virtual else {})
+    )
 
 
-def _sound_play(request: Request, driver: ClusterDriver, entries: Mapping[str, Sequence[Entry]], locks: Sequence[int]) -> tuple[Mapping[str, Played], int]:
+def _sound_play(
+    request: Request,
+    driver: ClusterDriver,
+    entries: Mapping[str, Sequence[Entry]],
+    locks: Sequence[int],
+) -> tuple[Mapping[str, Played], int]:
     """Boot both until QEMU itself has spoilt neither; how they ended, and how often it did."""
     for spoilt in range(virtual.STALE_BOOTS):
         with tempfile.TemporaryDirectory(prefix="swingbot-wire-") as work:
             pair = Pair(request, driver)
-            nodes = {role: _node(request, driver, role, entries[role], locks, wire.devices(driver, role, Path(work)), pair) for role in ROLES}
+            nodes = {
+                role: _node(
+                    request,
+                    driver,
+                    role,
+                    entries[role],
+                    locks,
+                    wire.devices(driver, role, Path(work)),
+                    pair,
+                )
+                for role in ROLES
+            }
             endings = pair.play(nodes)
-        stale = next((played.ending for played in endings.values() if isinstance(played.ending.fault, virtual.StaleCode)), None)
+        stale = next(
+            (
+                played.ending
+                for played in endings.values()
+                if isinstance(played.ending.fault, virtual.StaleCode)
+            ),
+            None,
+        )
         if stale is None or spoilt + 1 == virtual.STALE_BOOTS:
             return endings, spoilt
         request.tell(f"QEMU tripped over its own translation on {stale.who}; booting both again")
@@ -69,7 +101,11 @@ def job_script(request: Request) -> bytes:
     """What runs on both, to be kept with the results: each part under a line that says what it is. The token is another one."""
     driver = request.box.driver
     assert isinstance(driver, ClusterDriver)
-    return b"".join(f"# --- {role}: {entry.path}\n".encode() + entry.content for role in ROLES for entry in _entries(request, driver)[role])
+    return b"".join(
+        f"# --- {role}: {entry.path}\n".encode() + entry.content
+        for role in ROLES
+        for entry in _entries(request, driver)[role]
+    )
 
 
 def _check_kernel(request: Request, driver: ClusterDriver) -> None:
@@ -78,18 +114,24 @@ def _check_kernel(request: Request, driver: ClusterDriver) -> None:
     if missing:
         lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
         hint = " (the fragment net-virtio has them: vm-x86_64+net-virtio)" if driver.virtual else ""
-        raise OrderError(f"The kernel lacks what the wire of cluster {request.box.name} needs: {lines}; add them to the tree's kernel configuration{hint}.")
+        raise OrderError(
+            f"The kernel lacks what the wire of cluster {request.box.name} needs: {lines}; add them to the tree's kernel configuration{hint}."
+        )
 
 
 def _entries(request: Request, driver: ClusterDriver) -> Mapping[str, Sequence[Entry]]:
     programs = request.site.jobs / "programs"
-    words = script.Words(token=secrets.token_hex(8), wait=int(WAIT_SECONDS + 4 * request.box.boot_seconds))
+    words = script.Words(
+        token=secrets.token_hex(8), wait=int(WAIT_SECONDS + 4 * request.box.boot_seconds)
+    )
 
     def read(path: str) -> bytes:
         try:
             return (programs / path).read_bytes()
         except FileNotFoundError:
-            raise InfraError(f"The program {path.partition('/')[0]} has no part for a cluster: {programs / path} is not there.") from None
+            raise InfraError(
+                f"The program {path.partition('/')[0]} has no part for a cluster: {programs / path} is not there."
+            ) from None
 
     return {role: script.entries(role, driver, request.unit_jobs, read, words) for role in ROLES}
 
@@ -98,13 +140,27 @@ def _entries(request: Request, driver: ClusterDriver) -> Mapping[str, Sequence[E
 def _leases(request: Request, driver: ClusterDriver) -> Iterator[list[int]]:
     cache = request.site.cache
     with contextlib.ExitStack() as stack:
-        locks = stack.enter_context(lease.together(cache, driver.boxes, tell=request.tell, patience=request.patience))
+        locks = stack.enter_context(
+            lease.together(cache, driver.boxes, tell=request.tell, patience=request.patience)
+        )
         if driver.virtual:  # the order of leases is that of the driver qemu: boxes, then the host
-            locks.append(stack.enter_context(lease.exclusive(cache, tell=request.tell, patience=request.patience)))
+            locks.append(
+                stack.enter_context(
+                    lease.exclusive(cache, tell=request.tell, patience=request.patience)
+                )
+            )
         yield locks
 
 
-def _node(request: Request, driver: ClusterDriver, role: str, entries: Sequence[Entry], locks: Sequence[int], devices: wire.Devices, pair: Pair) -> Request:
+def _node(
+    request: Request,
+    driver: ClusterDriver,
+    role: str,
+    entries: Sequence[Entry],
+    locks: Sequence[int],
+    devices: wire.Devices,
+    pair: Pair,
+) -> Request:
     out = request.out / role
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -123,7 +179,9 @@ def _keep(out: Path) -> None:
         for name in (*KEPT, *OF_BOTH):
             path = out / role / name
             if path.is_file():
-                path.replace(out / (name if role == CLIENT and name not in OF_BOTH else f"{role}.{name}"))
+                path.replace(
+                    out / (name if role == CLIENT and name not in OF_BOTH else f"{role}.{name}")
+                )
         shutil.rmtree(out / role, ignore_errors=True)
 
 

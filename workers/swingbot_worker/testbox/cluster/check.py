@@ -30,9 +30,14 @@ def check(box: Testbox, of_node: Callable[[Testbox], list[Finding]]) -> list[Fin
         roles = [role for role in ROLES if driver.nodes[role].name == name]
         node = driver.nodes[roles[0]]
         inner = of_node(node)
-        if isinstance(node.driver, SshDriver) and all(finding.ok for finding in inner if finding.what.startswith("SSH")):
+        if isinstance(node.driver, SshDriver) and all(
+            finding.ok for finding in inner if finding.what.startswith("SSH")
+        ):
             inner.append(_card(node, node.driver, driver.cards[roles[0]]))
-        found += [replace(finding, what=f"{' and '.join(roles)} {name}: {finding.what}") for finding in inner]
+        found += [
+            replace(finding, what=f"{' and '.join(roles)} {name}: {finding.what}")
+            for finding in inner
+        ]
     return [*found, _qemu()] if driver.virtual else found
 
 
@@ -50,13 +55,31 @@ def card_in(what: str, card: str, cards: str) -> Finding:
     lines = [line.split() for line in cards.splitlines() if line.strip()]
     mine = next((words for words in lines if card in (words[0], *words[1:2])), None)
     if mine is None and ":" not in card:
-        return Finding(what=what, ok=True, found="a name of the kernel under test, which the idle system need not have")
+        return Finding(
+            what=what,
+            ok=True,
+            found="a name of the kernel under test, which the idle system need not have",
+        )
     if mine is None:
         there = ", ".join(" ".join(words[:2]) for words in lines)[:300]
-        return Finding(what=what, ok=False, found=f"no; there are {there}", do="correct wire.cards of the cluster's file")
+        return Finding(
+            what=what,
+            ok=False,
+            found=f"no; there are {there}",
+            do="correct wire.cards of the cluster's file",
+        )
     if mine[2:3] == ["0"]:
-        return Finding(what=what, ok=False, found=f"{mine[0]}, without a carrier", do="plug the cable in at both ends")
-    return Finding(what=what, ok=True, found=f"{mine[0]}, {'with a carrier' if mine[2:3] == ['1'] else 'down in the idle system'}")
+        return Finding(
+            what=what,
+            ok=False,
+            found=f"{mine[0]}, without a carrier",
+            do="plug the cable in at both ends",
+        )
+    return Finding(
+        what=what,
+        ok=True,
+        found=f"{mine[0]}, {'with a carrier' if mine[2:3] == ['1'] else 'down in the idle system'}",
+    )
 
 
 def _qemu() -> Finding:
@@ -66,4 +89,9 @@ def _qemu() -> Finding:
         return Finding(what="QEMU can make the wire", ok=False, found="no", do=str(error))
     match = re.search(r"version (\d+)\.(\d+)", said)
     good = match is not None and (int(match[1]), int(match[2])) >= QEMU_NEEDED
-    return Finding(what="QEMU can make the wire", ok=good, found=said[:100], do="" if good else "install QEMU 7.2 or later on this host")
+    return Finding(
+        what="QEMU can make the wire",
+        ok=good,
+        found=said[:100],
+        do="" if good else "install QEMU 7.2 or later on this host",
+    )

@@ -34,7 +34,9 @@ class Ending:
     @property
     def well(self) -> bool:
         """It went through its job, and the wire was there."""
-        return self.verdict is not None and self.verdict.status is BootStatus.UP and not self.trouble
+        return (
+            self.verdict is not None and self.verdict.status is BootStatus.UP and not self.trouble
+        )
 
 
 def judge(cluster: str, endings: tuple[Ending, Ending]) -> Verdict:
@@ -74,8 +76,12 @@ def _refuse_wire(cluster: str, endings: tuple[Ending, Ending]) -> None:
     """A card without a carrier is a cable that is out: seen on either end, and no kernel's fault as far as one boot can tell."""
     ends = [ending for ending in endings if ending.trouble.startswith(CARRIER)]
     if ends:
-        at = " and ".join(f"{ending.who} ({printable(ending.trouble.partition(' ')[2][:40])})" for ending in ends)
-        raise InfraError(f"The wire of cluster {cluster} has no carrier at {at}; see to the cable and whatever is between its ends.")
+        at = " and ".join(
+            f"{ending.who} ({printable(ending.trouble.partition(' ')[2][:40])})" for ending in ends
+        )
+        raise InfraError(
+            f"The wire of cluster {cluster} has no carrier at {at}; see to the cable and whatever is between its ends."
+        )
 
 
 def _words(ending: Ending) -> str:
@@ -86,7 +92,9 @@ def _words(ending: Ending) -> str:
     if kind == SILENCE and ending.role == CLIENT:
         return f"{ending.who}: the server did not answer at {said}, although the wire has a carrier here"
     if kind == SILENCE:
-        return f"{ending.who}: nothing was heard of the client, although the wire has a carrier here"
+        return (
+            f"{ending.who}: nothing was heard of the client, although the wire has a carrier here"
+        )
     if kind == PROGRAM:
         return f"{SERVER}: {said}"
     return f"{ending.who}: the wire could not be used ({printable(ending.trouble[:200])})"

@@ -55,7 +55,10 @@ class Pair:
 
     def play(self, requests: Mapping[str, Request]) -> Mapping[str, Played]:
         """Boot both and wait for both. An exception here, as SIGTERM's, ends both."""
-        threads = [threading.Thread(target=self._play, args=(role, requests[role]), daemon=True, name=role) for role in ROLES]
+        threads = [
+            threading.Thread(target=self._play, args=(role, requests[role]), daemon=True, name=role)
+            for role in ROLES
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -76,17 +79,42 @@ class Pair:
             fault = error
         except Exception as error:
             fault = InfraError(f"the driver failed: {type(error).__name__}: {error}")
-        told = read_results(request.results).facts.get(TROUBLE, "") if request.results.is_file() else ""
+        told = (
+            read_results(request.results).facts.get(TROUBLE, "")
+            if request.results.is_file()
+            else ""
+        )
         name, given_up = request.box.name, role in self._given_up
-        ending = Ending(role=role, box=name, verdict=made.verdict if made else None, fault=fault, given_up=given_up, trouble=told.strip())
+        ending = Ending(
+            role=role,
+            box=name,
+            verdict=made.verdict if made else None,
+            fault=fault,
+            given_up=given_up,
+            trouble=told.strip(),
+        )
         with self._lock:
             self._played[role] = Played(ending=ending, facts=made.facts if made else {})
             self._ended[role] = time.monotonic()
         if fault is not None:
             self._barrier.abort()
 
-    def node(self, role: str, *, entries: Sequence[Entry], locks: Sequence[int], devices: Sequence[str], ready: Callable[[], None]) -> Node:
-        return Node(entries=entries, locks=locks, devices=devices, ready=ready, given_up=lambda: self._why_give_up(role))
+    def node(
+        self,
+        role: str,
+        *,
+        entries: Sequence[Entry],
+        locks: Sequence[int],
+        devices: Sequence[str],
+        ready: Callable[[], None],
+    ) -> Node:
+        return Node(
+            entries=entries,
+            locks=locks,
+            devices=devices,
+            ready=ready,
+            given_up=lambda: self._why_give_up(role),
+        )
 
     def ready(self, role: str) -> None:
         """Wait until the other one is ready too. Raises InfraError if it will not be."""
@@ -95,7 +123,9 @@ class Pair:
         except threading.BrokenBarrierError:
             other = self._driver.nodes[_other(role)].name
             self._given_up.add(role)
-            raise InfraError(f"Nothing was booted on it, because its {_other(role)} {other} could not begin.") from None
+            raise InfraError(
+                f"Nothing was booted on it, because its {_other(role)} {other} could not begin."
+            ) from None
 
     def _why_give_up(self, role: str) -> str | None:
         """Why nobody waits for this one any more: the other one is through, and has not come to a good end, or long ago."""

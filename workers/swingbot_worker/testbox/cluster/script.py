@@ -37,16 +37,35 @@ class Words:
     wait: int
 
 
-def entries(role: str, driver: ClusterDriver, jobs: Sequence[UnitJob], read: Callable[[str], bytes], words: Words) -> list[cpio.Entry]:
+def entries(
+    role: str,
+    driver: ClusterDriver,
+    jobs: Sequence[UnitJob],
+    read: Callable[[str], bytes],
+    words: Words,
+) -> list[cpio.Entry]:
     """The job files of one node, its script first; `read` gives a file of `jobs/programs` by its path."""
     programs = sorted({job.program for job in jobs})
     if role == SERVER:
-        files = [cpio.file(f"job/programs/{name}/serve", read(f"{name}/serve"), executable=True) for name in programs]
+        files = [
+            cpio.file(f"job/programs/{name}/serve", read(f"{name}/serve"), executable=True)
+            for name in programs
+        ]
         answer = _filled(_ANSWER, {"TOKEN": shlex.quote(words.token)})
-        return [_script(_server(driver, jobs, words)), cpio.file("job/wire/answer", answer.encode(), executable=True), *files]
-    files = [cpio.file(f"job/programs/{name}/run", read(f"{name}/client"), executable=True) for name in programs]
+        return [
+            _script(_server(driver, jobs, words)),
+            cpio.file("job/wire/answer", answer.encode(), executable=True),
+            *files,
+        ]
+    files = [
+        cpio.file(f"job/programs/{name}/run", read(f"{name}/client"), executable=True)
+        for name in programs
+    ]
     monitors = sorted({name for job in jobs for name in job.monitors})
-    watching = [cpio.file(f"job/programs/{name}/run", read(f"{name}/run"), executable=True) for name in monitors]
+    watching = [
+        cpio.file(f"job/programs/{name}/run", read(f"{name}/run"), executable=True)
+        for name in monitors
+    ]
     return [_script(_client(driver, jobs, words)), *files, *watching]
 
 
@@ -56,32 +75,55 @@ def _script(text: str) -> cpio.Entry:
 
 def _client(driver: ClusterDriver, jobs: Sequence[UnitJob], words: Words) -> str:
     there = {"server": driver.address(SERVER), "server6": driver.address(SERVER, "ipv6")}
-    more = _wire(driver, CLIENT, words) + _filled(_CLIENT, {"SERVER": there["server"], "WAIT": str(words.wait), "AGAIN": str(AGAIN_SECONDS)})
+    more = _wire(driver, CLIENT, words) + _filled(
+        _CLIENT, {"SERVER": there["server"], "WAIT": str(words.wait), "AGAIN": str(AGAIN_SECONDS)}
+    )
     runs = "\n".join(line for job in jobs for line in runner.lines(job, _served(job, there)))
-    return runner.framed(jobs, more, f"probe_monitors\nwire_up && find_server\n{runs}\nfarewell", alone=True)
+    return runner.framed(
+        jobs, more, f"probe_monitors\nwire_up && find_server\n{runs}\nfarewell", alone=True
+    )
 
 
 def _served(job: UnitJob, there: Mapping[str, str]) -> Callable[[int], str]:
     """The line of one run, once the server is ready for it."""
     line_of, name = runner.run_of(job, there), shlex.quote(job.name)
-    return lambda number: f"if served {name} {number}; then\n{line_of(number)}\nelse\nnot_served {name} {number}\nfi"
+    return lambda number: (
+        f"if served {name} {number}; then\n{line_of(number)}\nelse\nnot_served {name} {number}\nfi"
+    )
 
 
 def _server(driver: ClusterDriver, jobs: Sequence[UnitJob], words: Words) -> str:
-    longest = max((runner.limit_of(job, monitor) for job in jobs for monitor in (None, *job.monitors)), default=0)
+    longest = max(
+        (runner.limit_of(job, monitor) for job in jobs for monitor in (None, *job.monitors)),
+        default=0,
+    )
     cases = "\n".join(_case(job) for job in jobs)
     silence = max(words.wait, longest + 2 * AGAIN_SECONDS)
-    more = _wire(driver, SERVER, words) + _filled(_SERVER, {"CASES": cases, "SILENCE": str(silence), "BEAT": str(BEAT_SECONDS)})
+    more = _wire(driver, SERVER, words) + _filled(
+        _SERVER, {"CASES": cases, "SILENCE": str(silence), "BEAT": str(BEAT_SECONDS)}
+    )
     return runner.framed(jobs, more, "wire_up && serve_all", alone=True)
 
 
 def _case(job: UnitJob) -> str:
     params = " ".join(shlex.quote(f"{name}={value}") for name, value in sorted(job.params.items()))
-    return "\n".join(("\t" + shlex.quote(job.name) + ")", *(f"\t\t{line}" for line in held(job)), f"\t\tstart {job.program} {params}", "\t\t;;"))
+    return "\n".join(
+        (
+            "\t" + shlex.quote(job.name) + ")",
+            *(f"\t\t{line}" for line in held(job)),
+            f"\t\tstart {job.program} {params}",
+            "\t\t;;",
+        )
+    )
 
 
 def _wire(driver: ClusterDriver, role: str, words: Words) -> str:
-    values = {"CARD": driver.cards[role], "IPV4": driver.ipv4[role], "IPV6": driver.ipv6[role], "TOKEN": words.token}
+    values = {
+        "CARD": driver.cards[role],
+        "IPV4": driver.ipv4[role],
+        "IPV6": driver.ipv6[role],
+        "TOKEN": words.token,
+    }
     plain = {"PORT": str(PORT), "CARRIER": str(CARRIER_SECONDS)}
     return _filled(_WIRE, {name: shlex.quote(value) for name, value in values.items()} | plain)
 

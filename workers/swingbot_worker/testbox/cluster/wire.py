@@ -26,7 +26,9 @@ class Devices:
         give_up = time.monotonic() + SOCKET_SECONDS
         while self.socket is not None and not self.socket.exists():
             if time.monotonic() > give_up:
-                raise InfraError(f"QEMU did not make its end of the wire ({self.socket}); see the server's qemu.log. The wire needs QEMU 7.2 or later.")
+                raise InfraError(
+                    f"QEMU did not make its end of the wire ({self.socket}); see the server's qemu.log. The wire needs QEMU 7.2 or later."
+                )
             time.sleep(0.02)
 
 
@@ -38,4 +40,6 @@ def devices(driver: ClusterDriver, role: str, folder: Path) -> Devices:
     end = f"stream,id=wire,server={'on' if role == SERVER else 'off'},addr.type=unix,addr.path={qemu.escaped(socket)}"
     # No ROM: nobody boots from this card.
     card = f"virtio-net-pci,netdev=wire,mac={driver.cards[role]},romfile="
-    return Devices(argv=("-netdev", end, "-device", card), socket=None if role == SERVER else socket)
+    return Devices(
+        argv=("-netdev", end, "-device", card), socket=None if role == SERVER else socket
+    )

@@ -59,30 +59,64 @@ def _lease(request: Request) -> Iterator[None]:
     if request.node is not None:  # its cluster holds it
         yield
         return
-    with lease.one_boot(request.site.cache, request.box.name, tell=request.tell, patience=request.patience):
+    with lease.one_boot(
+        request.site.cache, request.box.name, tell=request.tell, patience=request.patience
+    ):
         yield
 
 
-def _drive(request: Request, driver: SshDriver, link: Link, made: rootfs.Rootfs, entries: list[cpio.Entry], raw: Path) -> Drive:
-    token, secret = f"{request.order['order']}-{request.order['attempt']}-{secrets.token_hex(4)}", secrets.token_hex(16)
+def _drive(
+    request: Request,
+    driver: SshDriver,
+    link: Link,
+    made: rootfs.Rootfs,
+    entries: list[cpio.Entry],
+    raw: Path,
+) -> Drive:
+    token, secret = (
+        f"{request.order['order']}-{request.order['attempt']}-{secrets.token_hex(4)}",
+        secrets.token_hex(16),
+    )
 
     def initrd_of(home: Idle) -> bytes:
         target, card = raw.with_name("initrd.made"), preflight.card(driver, home)
         # Where its SSH server listens is where the way in leads, through whatever stands between.
-        rootfs.with_job(made, [*entries, *guest.entries(token, secret, driver.results, card, home.number("port") or driver.port)], target)
+        rootfs.with_job(
+            made,
+            [
+                *entries,
+                *guest.entries(
+                    token, secret, driver.results, card, home.number("port") or driver.port
+                ),
+            ],
+            target,
+        )
         return target.read_bytes()
 
     def log(line: str) -> None:
         with (request.out / "driver.log").open("a") as file:
             file.write(line + "\n")
 
-    return Drive(request=request, driver=driver, link=link, raw=raw, token=token, secret=secret, initrd_of=initrd_of, log=log)
+    return Drive(
+        request=request,
+        driver=driver,
+        link=link,
+        raw=raw,
+        token=token,
+        secret=secret,
+        initrd_of=initrd_of,
+        log=log,
+    )
 
 
 @contextlib.contextmanager
 def _console(driver: SshDriver, raw: Path) -> Iterator[Path]:
     raw.touch()
-    with beside(switch.console_argv(driver.console), raw) if driver.console else contextlib.nullcontext():
+    with (
+        beside(switch.console_argv(driver.console), raw)
+        if driver.console
+        else contextlib.nullcontext()
+    ):
         yield raw
 
 
@@ -91,6 +125,11 @@ def _boot(request: Request, drive: Drive, way: Way, made: rootfs.Rootfs) -> Boot
     if drive.trouble:
         raise InfraError(drive.trouble)
     if verdict is None or (way.state is State.LOST and verdict.status not in _EVIDENT):
-        raise InfraError(f"Testbox {name} is lost: {drive.why_lost} Its order says nothing about the kernel; see {request.out / 'driver.log'}.")
-    box_facts: dict[str, Fact] = {"perturbation_us": request.box.perturbation(request.k), "rootfs": made.key}
+        raise InfraError(
+            f"Testbox {name} is lost: {drive.why_lost} Its order says nothing about the kernel; see {request.out / 'driver.log'}."
+        )
+    box_facts: dict[str, Fact] = {
+        "perturbation_us": request.box.perturbation(request.k),
+        "rootfs": made.key,
+    }
     return Boot(verdict=verdict, facts={**made.facts, **box_facts, **drive.facts})

@@ -35,8 +35,19 @@ def check(box: Testbox) -> list[Finding]:
         link.check_files()
         home = idle.answer(link.run(idle.question(driver.workspace)))
     except InfraError as error:
-        return [*found, Finding(what="SSH reaches the box", ok=False, found="no answer that counts", do=str(error))]
-    found.append(Finding(what="SSH reaches the box", ok=True, found=f"{driver.user}@{driver.host} port {driver.port}, host key as pinned"))
+        return [
+            *found,
+            Finding(
+                what="SSH reaches the box", ok=False, found="no answer that counts", do=str(error)
+            ),
+        ]
+    found.append(
+        Finding(
+            what="SSH reaches the box",
+            ok=True,
+            found=f"{driver.user}@{driver.host} port {driver.port}, host key as pinned",
+        )
+    )
     found += [*_system(box, driver, home), *_console(box, driver, link)]
     if box.tuning is not None:
         found += tuning.findings(box.tuning, link.run(tuning.probe(box.tuning)))
@@ -47,24 +58,45 @@ def _power(driver: SshDriver) -> Iterator[Finding]:
     what = "the power switch tells its state"
     if driver.power is None:
         yield Finding(
-            what="there is a power switch", ok=False, found="power: none", do="without one a kernel that hangs takes the box until somebody goes there"
+            what="there is a power switch",
+            ok=False,
+            found="power: none",
+            do="without one a kernel that hangs takes the box until somebody goes there",
         )
     elif not driver.power.status:
-        yield Finding(what=what, ok=False, found="no status command", do="add power.status, so that a pulled plug is not taken for a kernel that hangs")
+        yield Finding(
+            what=what,
+            ok=False,
+            found="no status command",
+            do="add power.status, so that a pulled plug is not taken for a kernel that hangs",
+        )
     else:
         try:
             state = switch.status(driver.power)
-            yield Finding(what=what, ok=state == "on", found=state, do="" if state == "on" else "switch the box on, or see what power.status prints")
+            yield Finding(
+                what=what,
+                ok=state == "on",
+                found=state,
+                do="" if state == "on" else "switch the box on, or see what power.status prints",
+            )
         except InfraError as error:
             yield Finding(what=what, ok=False, found="it fails", do=str(error))
 
 
 def _system(box: Testbox, driver: SshDriver, home: idle.Idle) -> Iterator[Finding]:
     why = idle.strange(home, driver)
-    yield Finding(what="it is in its idle system", ok=why is None, found=f"Linux {home['release']}", do=f"reboot it: {why}" if why else "")
+    yield Finding(
+        what="it is in its idle system",
+        ok=why is None,
+        found=f"Linux {home['release']}",
+        do=f"reboot it: {why}" if why else "",
+    )
     wanted = os.uname().machine
     yield Finding(
-        what="its architecture is this host's", ok=home["machine"] == wanted, found=home["machine"], do=preflight.other_machine(box.name, home, wanted)
+        what="its architecture is this host's",
+        ok=home["machine"] == wanted,
+        found=home["machine"],
+        do=preflight.other_machine(box.name, home, wanted),
     )
     wrong = preflight.problems(box.name, driver, home, time.time())
     for what, word, told in (
@@ -80,7 +112,12 @@ def _system(box: Testbox, driver: SshDriver, home: idle.Idle) -> Iterator[Findin
     yield from _size(box, home)
     if driver.results == "network":
         sentence = next((sentence for sentence in wrong if "network card" in sentence), "")
-        yield Finding(what="its network card is known", ok=not sentence, found=f"{home['card']} {home['mac']} {home['address']}".strip(), do=sentence)
+        yield Finding(
+            what="its network card is known",
+            ok=not sentence,
+            found=f"{home['card']} {home['mac']} {home['address']}".strip(),
+            do=sentence,
+        )
         yield _kconfig(driver, home)
 
 
@@ -94,30 +131,66 @@ def _space(box: Testbox, driver: SshDriver, home: idle.Idle) -> Finding:
     try:
         preflight.check_space(box.name, home, KERNEL, INITRD, driver)
     except InfraError as error:
-        return Finding(what="kernel and root file system fit into its memory", ok=False, found=told, do=str(error))
+        return Finding(
+            what="kernel and root file system fit into its memory",
+            ok=False,
+            found=told,
+            do=str(error),
+        )
     on_disk = home["space_kind"] not in ("tmpfs", "ramfs")
-    do = "take a workspace in a tmpfs, as /run/swingbot: no disk is to be touched" if on_disk else ""
-    return Finding(what="kernel and root file system fit into its memory", ok=not on_disk, found=told, do=do)
+    do = (
+        "take a workspace in a tmpfs, as /run/swingbot: no disk is to be touched" if on_disk else ""
+    )
+    return Finding(
+        what="kernel and root file system fit into its memory", ok=not on_disk, found=told, do=do
+    )
 
 
 def _size(box: Testbox, home: idle.Idle) -> Iterator[Finding]:
     cpus, memory = home.number("nr_cpu"), home.number("memory_kb")
     do = f"set nr_cpu and memory_mb in {box.name}.yaml to what it has, or see why it has lost some"
-    yield Finding(what=f"it has {box.nr_cpu} CPUs", ok=cpus == box.nr_cpu, found=str(cpus), do="" if cpus == box.nr_cpu else do)
-    there = memory is not None and MEMORY_SHARE * box.memory_mb <= memory / 1024 <= box.memory_mb / MEMORY_SHARE
-    yield Finding(what=f"it has {box.memory_mb} MiB of memory", ok=there, found=f"{(memory or 0) >> 10} MiB", do="" if there else do)
+    yield Finding(
+        what=f"it has {box.nr_cpu} CPUs",
+        ok=cpus == box.nr_cpu,
+        found=str(cpus),
+        do="" if cpus == box.nr_cpu else do,
+    )
+    there = (
+        memory is not None
+        and MEMORY_SHARE * box.memory_mb <= memory / 1024 <= box.memory_mb / MEMORY_SHARE
+    )
+    yield Finding(
+        what=f"it has {box.memory_mb} MiB of memory",
+        ok=there,
+        found=f"{(memory or 0) >> 10} MiB",
+        do="" if there else do,
+    )
 
 
 def _kconfig(driver: SshDriver, home: idle.Idle) -> Finding:
     told = ", ".join(driver.kconfig_needed) or "no list"
-    do = "" if driver.kconfig_needed else f"list in ssh.kconfig_needed what drives {home['card'] or 'its card'} (ethtool -i there), with what that depends on"
-    return Finding(what="what its card needs in the kernel's configuration is listed", ok=not do, found=told, do=do)
+    do = (
+        ""
+        if driver.kconfig_needed
+        else f"list in ssh.kconfig_needed what drives {home['card'] or 'its card'} (ethtool -i there), with what that depends on"
+    )
+    return Finding(
+        what="what its card needs in the kernel's configuration is listed",
+        ok=not do,
+        found=told,
+        do=do,
+    )
 
 
 def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[Finding]:
     what = "the console shows what its kernel prints"
     if driver.console is None:
-        yield Finding(what=what, ok=False, found="console: none", do="without one a panic cannot be told from a reset; a serial line or SOL is worth having")
+        yield Finding(
+            what=what,
+            ok=False,
+            found="console: none",
+            do="without one a panic cannot be told from a reset; a serial line or SOL is worth having",
+        )
         return
     token = secrets.token_hex(4)
     with tempfile.TemporaryDirectory(prefix="swingbot-check-") as work:
@@ -133,5 +206,14 @@ def _console(box: Testbox, driver: SshDriver, link: Link) -> Iterator[Finding]:
         except InfraError as error:
             yield Finding(what=what, ok=False, found="it cannot be read", do=str(error))
             return
-        told = f"a line that we wrote came back, with {raw.stat().st_size} bytes in all" if seen else f"{raw.stat().st_size} bytes, not what we wrote"
-        yield Finding(what=what, ok=seen, found=told, do="" if seen else preflight.dead_console(box.name, raw.with_suffix(".err")))
+        told = (
+            f"a line that we wrote came back, with {raw.stat().st_size} bytes in all"
+            if seen
+            else f"{raw.stat().st_size} bytes, not what we wrote"
+        )
+        yield Finding(
+            what=what,
+            ok=seen,
+            found=told,
+            do="" if seen else preflight.dead_console(box.name, raw.with_suffix(".err")),
+        )

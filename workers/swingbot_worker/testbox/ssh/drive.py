@@ -85,7 +85,11 @@ class Drive:
         return self._look(way)
 
     def _tell(self, way: Way) -> None:
-        why = self.trouble or (self.verdict.reason if self.verdict else None) or f"order {self.request.order.get('order')}"
+        why = (
+            self.trouble
+            or (self.verdict.reason if self.verdict else None)
+            or f"order {self.request.order.get('order')}"
+        )
         if way.state is State.LOST:
             why = self.why_lost
         if way.state is not State.LEASED:
@@ -94,7 +98,11 @@ class Drive:
     @property
     def why_lost(self) -> str:
         """The last sentences about a box that does not come back."""
-        tried = f" Its power was cycled {self.cycled} times to no effect: see whether the power command switches this box." if self.cycled else ""
+        tried = (
+            f" Its power was cycled {self.cycled} times to no effect: see whether the power command switches this box."
+            if self.cycled
+            else ""
+        )
         return f"{self._last or 'It does not come back.'}{tried}"
 
     # --- who answers
@@ -108,7 +116,12 @@ class Drive:
                 self.facts["return_seconds"] = round(time.monotonic() - way.since, 1)
             if found is Event.FOUND_IDLE or (found is Event.FOUND_STRANGE and not way.rebooted):
                 return found
-            if way.entered is None and not way.cycles and time.monotonic() - began > KNOCK_SECONDS and switch.status(self.driver.power) == "off":
+            if (
+                way.entered is None
+                and not way.cycles
+                and time.monotonic() - began > KNOCK_SECONDS
+                and switch.status(self.driver.power) == "off"
+            ):
                 self.log("it is switched off")
                 return Event.DEADLINE
             time.sleep(KNOCK_SECONDS)
@@ -125,10 +138,14 @@ class Drive:
             return None
         if why := idle.strange(found, self.driver):
             self.log(f"strange kernel: {why}")
-            self._last = InfraError(f"Testbox {self.request.box.name} is not in its idle system: {why}.")
+            self._last = InfraError(
+                f"Testbox {self.request.box.name} is not in its idle system: {why}."
+            )
             return Event.FOUND_STRANGE
         if self._left and self.home is not None and found["boot_id"] == self.home["boot_id"]:
-            self._last = _StillThere(f"Testbox {self.request.box.name} is still in the idle system that it was told to leave.")
+            self._last = _StillThere(
+                f"Testbox {self.request.box.name} is still in the idle system that it was told to leave."
+            )
             return None
         self.home = found
         return Event.FOUND_IDLE
@@ -144,27 +161,43 @@ class Drive:
         self._check_console()
         initrd, kernel = self.initrd_of(self.home), self.request.image.read_bytes()
         preflight.check_space(box.name, self.home, len(kernel), len(initrd), self.driver)
-        cmdline = guest.cmdline(box, self.token, self.driver.panic_seconds, box.perturbation(self.request.k))
+        cmdline = guest.cmdline(
+            box, self.token, self.driver.panic_seconds, box.perturbation(self.request.k)
+        )
         began = time.monotonic()
         self._stage(kernel, initrd, cmdline)
-        self.facts |= {"sending_seconds": round(time.monotonic() - began, 1), "entered_by": self.driver.enter, "idle_release": self.home["release"]}
+        self.facts |= {
+            "sending_seconds": round(time.monotonic() - began, 1),
+            "entered_by": self.driver.enter,
+            "idle_release": self.home["release"],
+        }
         if self.request.node is not None:
             self.request.node.ready()
         self._from, self._left = self._changed_size(), True
         with contextlib.suppress(Unreachable):  # it may be gone before SSH has said good-bye
-            self.link.run(enter.kexec_go(self.driver.workspace) if self.driver.enter == "kexec" else enter.reboot())
+            self.link.run(
+                enter.kexec_go(self.driver.workspace)
+                if self.driver.enter == "kexec"
+                else enter.reboot()
+            )
         return Event.ENTERED
 
     def _stage(self, kernel: bytes, initrd: bytes, cmdline: str) -> None:
         if self.driver.enter == "reboot" and self.driver.reboot_where == "controller":
             target = self.raw.with_name("initrd")
             target.write_bytes(initrd)
-            preflight.run_here(enter.once(self.driver, str(self.request.image), str(target), cmdline))
+            preflight.run_here(
+                enter.once(self.driver, str(self.request.image), str(target), cmdline)
+            )
             return
         at = (f"{self.driver.workspace}/kernel", f"{self.driver.workspace}/initrd")
         for path, content in zip(at, (kernel, initrd), strict=True):
             self.link.put(path, content)
-        load = enter.kexec_load(at[0], at[1], cmdline) if self.driver.enter == "kexec" else preflight.quoted(enter.once(self.driver, at[0], at[1], cmdline))
+        load = (
+            enter.kexec_load(at[0], at[1], cmdline)
+            if self.driver.enter == "kexec"
+            else preflight.quoted(enter.once(self.driver, at[0], at[1], cmdline))
+        )
         self.link.run(load, timeout=180.0)
 
     def _check_console(self) -> None:
@@ -176,7 +209,9 @@ class Drive:
         give_up = time.monotonic() + MARKER_SECONDS
         while f"marker {self.token}" not in self._text(before):
             if time.monotonic() > give_up:
-                raise InfraError(preflight.dead_console(self.request.box.name, self.raw.with_suffix(".err")))
+                raise InfraError(
+                    preflight.dead_console(self.request.box.name, self.raw.with_suffix(".err"))
+                )
             time.sleep(LOOK_SECONDS)
 
     # --- in the kernel under test
@@ -198,7 +233,11 @@ class Drive:
                 knocked = now
                 if (found := self._home_without_a_word(way)) is not None:
                     return found
-            if self.driver.power is not None and self.request.node is not None and (why := self.request.node.given_up()):
+            if (
+                self.driver.power is not None
+                and self.request.node is not None
+                and (why := self.request.node.given_up())
+            ):
                 self.verdict = Verdict(status=BootStatus.TIMED_OUT, reason=why)
                 return Event.DEADLINE
             if now > deadline(way, self._times()):
@@ -208,7 +247,9 @@ class Drive:
             if self.driver.console is not None and now - self._changed > quiet:
                 if not said.began:
                     self._still_there()
-                self.verdict = console.judge(said.text) or Verdict(status=BootStatus.HUNG, reason=judge.silent(said, quiet))
+                self.verdict = console.judge(said.text) or Verdict(
+                    status=BootStatus.HUNG, reason=judge.silent(said, quiet)
+                )
                 self._check_power()
                 return Event.QUIET
 
@@ -220,7 +261,10 @@ class Drive:
         told = judge.judge(said, ended(results))
         most = FRAMES_BYTES if said.done else CONSOLE_BYTES
         if told is None and self._size - self._from > most:
-            told = Verdict(status=BootStatus.TIMED_OUT, reason=f"the console was flooded with more than {most >> 20} MiB")
+            told = Verdict(
+                status=BootStatus.TIMED_OUT,
+                reason=f"the console was flooded with more than {most >> 20} MiB",
+            )
         self.verdict = told
         return told is not None
 
@@ -231,7 +275,13 @@ class Drive:
                 self.request.results.write_bytes(content)
         elif not said.no_card:
             try:
-                fetch.fetch(self.driver.host, self.driver.port, self.token, self.secret, self.request.results)
+                fetch.fetch(
+                    self.driver.host,
+                    self.driver.port,
+                    self.token,
+                    self.secret,
+                    self.request.results,
+                )
             except fetch.NotYet:
                 time.sleep(KNOCK_SECONDS if self.driver.console is None else LOOK_SECONDS)
 
@@ -248,12 +298,17 @@ class Drive:
     def _still_there(self) -> None:
         """Raise InfraError if the box was last seen in the idle system that it should have left."""
         if isinstance(self._last, _StillThere):
-            raise InfraError(f"{self._last} See driver.log; the command that enters the kernel under test has no effect.")
+            raise InfraError(
+                f"{self._last} See driver.log; the command that enters the kernel under test has no effect."
+            )
 
     def _late(self, said: heard.Heard) -> Verdict:
         last = console.last_line(said.text)
         after = f"last on the console: {last}" if last else "the console is empty"
-        return Verdict(status=BootStatus.TIMED_OUT, reason=f"not done after {self.request.limits.wall:.0f} s; {after}")
+        return Verdict(
+            status=BootStatus.TIMED_OUT,
+            reason=f"not done after {self.request.limits.wall:.0f} s; {after}",
+        )
 
     # --- the power switch
 
@@ -268,7 +323,9 @@ class Drive:
 
     def _cycle(self) -> Event:
         if self.driver.power is None:
-            self._last = InfraError(f"Testbox {self.request.box.name} does not come back, and no power switch is set up for it; see to it by hand.")
+            self._last = InfraError(
+                f"Testbox {self.request.box.name} does not come back, and no power switch is set up for it; see to it by hand."
+            )
             return Event.NO_POWER
         try:
             switch.cycle(self.driver.power)
@@ -298,4 +355,9 @@ class Drive:
     def _times(self) -> Times:
         limits = self.request.limits
         # The network's quiet boot, too, is covered: without a console nothing else ends it.
-        return Times(booting=limits.wall, running=limits.wall, home=self.driver.return_seconds, panic=float(self.driver.panic_seconds))
+        return Times(
+            booting=limits.wall,
+            running=limits.wall,
+            home=self.driver.return_seconds,
+            panic=float(self.driver.panic_seconds),
+        )

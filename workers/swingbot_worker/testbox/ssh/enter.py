@@ -19,7 +19,9 @@ def kexec_load(kernel: str, initrd: str, cmdline: str) -> str:
 
 def kexec_go(workspace: str) -> str:
     """Put the disks to rest and jump. If the jump fails, reset: a system with its disks at rest is of no use."""
-    rest = "sleep 1; sync; echo u >/proc/sysrq-trigger; sleep 1; kexec -e; echo b >/proc/sysrq-trigger"
+    rest = (
+        "sleep 1; sync; echo u >/proc/sysrq-trigger; sleep 1; kexec -e; echo b >/proc/sysrq-trigger"
+    )
     return f"PATH=$PATH:/usr/sbin:/sbin; rm -rf {shlex.quote(workspace)}; {_LATER.format(shlex.quote(rest))}"
 
 

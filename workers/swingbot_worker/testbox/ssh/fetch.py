@@ -28,7 +28,10 @@ class NotYet(Exception):
 def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
     """Write the results to `target`. Raises NotYet, or InfraError if what is served is not what this boot would serve."""
     try:
-        with socket.create_connection((host, port), timeout=CONNECT_SECONDS) as link, link.makefile("rb") as stream:
+        with (
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS) as link,
+            link.makefile("rb") as stream,
+        ):
             link.sendall(secret.encode() + b"\n")
             head = stream.readline(300)
             if head.startswith(b"SSH-"):
@@ -38,7 +41,9 @@ def fetch(host: str, port: int, token: str, secret: str, target: Path) -> None:
                 raise NotYet(False)
             size = int(match[2])
             if size > RESULTS_BYTES:
-                raise InfraError(f"The kernel under test offers {size >> 20} MiB of results; at most {RESULTS_BYTES >> 20} MiB are taken.")
+                raise InfraError(
+                    f"The kernel under test offers {size >> 20} MiB of results; at most {RESULTS_BYTES >> 20} MiB are taken."
+                )
             link.settimeout(60.0)
             _copy(stream.read1, size, target)
             link.sendall(b"taken\n")

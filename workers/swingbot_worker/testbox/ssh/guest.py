@@ -44,15 +44,25 @@ def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int) -> str:
     return " ".join((*ours, *shlex.split(box.cmdline)))
 
 
-def entries(token: str, secret: str, results: str, card: Card | None, port: int) -> Sequence[cpio.Entry]:
+def entries(
+    token: str, secret: str, results: str, card: Card | None, port: int
+) -> Sequence[cpio.Entry]:
     """The files that a box of iron gets beside the job: its init, and what this boot needs to know, which the command line need not show."""
     known = {"token": token, "secret": secret, "results": results, "port": str(port)}
     if card is not None:
         known |= {"mac": card.mac, "address": card.address, "gateway": card.gateway}
     told = "".join(f"{name}={shlex.quote(value)}\n" for name, value in known.items())
-    filled = _INIT.replace("@BEAT@", str(BEAT_SECONDS)).replace("@SERVE@", str(SERVE_SECONDS)).replace("@LINE@", str(LINE))
+    filled = (
+        _INIT.replace("@BEAT@", str(BEAT_SECONDS))
+        .replace("@SERVE@", str(SERVE_SECONDS))
+        .replace("@LINE@", str(LINE))
+    )
     filled = filled.replace("@ROUNDS@", " ".join(str(number) for number in range(ROUNDS)))
-    made = [cpio.file(INIT, filled.encode(), executable=True), cpio.file("iron/boot", told.encode()), cpio.file("iron/serve", _SERVE.encode(), executable=True)]
+    made = [
+        cpio.file(INIT, filled.encode(), executable=True),
+        cpio.file("iron/boot", told.encode()),
+        cpio.file("iron/serve", _SERVE.encode(), executable=True),
+    ]
     return [*made, cpio.file("iron/lease", _LEASE.encode(), executable=True)]
 
 

@@ -36,7 +36,9 @@ def listen(text: str, token: str) -> Heard:
     """Take the console's text since the box left its idle system apart."""
     starts = [match.start() for match in _BANNER.finditer(text)]
     parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=False)]
-    ours = next((number for number, part in enumerate(parts) if f"swingbot={token}" in part[:20_000]), None)
+    ours = next(
+        (number for number, part in enumerate(parts) if f"swingbot={token}" in part[:20_000]), None
+    )
     if ours is None:
         return Heard(began=False, up=False, done=False, gone=False, no_card="", text="")
     mine = parts[ours]
@@ -53,7 +55,9 @@ def listen(text: str, token: str) -> Heard:
 
 def without_frames(text: str) -> str:
     """The text without lines of results, and without the carriage returns of a serial line."""
-    kept = [line for line in text.replace("\r", "").split("\n") if not line.startswith(("SB:", "SB+"))]
+    kept = [
+        line for line in text.replace("\r", "").split("\n") if not line.startswith(("SB:", "SB+"))
+    ]
     return "\n".join(kept)
 
 
@@ -67,7 +71,11 @@ def results(text: str, most: int) -> bytes | None:
         return None
     lines: dict[int, list[str]] = {}
     for match in _FRAME.finditer(text):
-        if len(lines) < MOST_LINES and match[2] not in (copies := lines.setdefault(int(match[1]), [])) and len(copies) < 4:
+        if (
+            len(lines) < MOST_LINES
+            and match[2] not in (copies := lines.setdefault(int(match[1]), []))
+            and len(copies) < 4
+        ):
             copies.append(match[2])
     for count, digest in heads:
         if (packed := _whole(lines, int(count), digest)) is not None:
@@ -80,7 +88,13 @@ def _whole(lines: Mapping[int, list[str]], count: int, digest: str) -> bytes | N
         return None
     for choice in range(4):
         try:
-            packed = base64.b64decode("".join(copies[min(choice, len(copies) - 1)] for copies in (lines[number] for number in range(count))), validate=True)
+            packed = base64.b64decode(
+                "".join(
+                    copies[min(choice, len(copies) - 1)]
+                    for copies in (lines[number] for number in range(count))
+                ),
+                validate=True,
+            )
         except binascii.Error:
             continue
         if hashlib.sha256(packed).hexdigest() == digest:

@@ -60,7 +60,13 @@ def question(workspace: str) -> str:
 
 def answer(text: str) -> Idle:
     """Read the answer; lines that are none of ours (a login banner) are left out."""
-    return Idle({match[1]: match[2][:4000] for line in text.splitlines() if (match := re.fullmatch(r"([a-z_]{1,20})=(.*)", line.strip()))})
+    return Idle(
+        {
+            match[1]: match[2][:4000]
+            for line in text.splitlines()
+            if (match := re.fullmatch(r"([a-z_]{1,20})=(.*)", line.strip()))
+        }
+    )
 
 
 def strange(idle: Idle, driver: SshDriver) -> str | None:

@@ -22,12 +22,18 @@ def judge(said: Heard, results: bool) -> Verdict | None:
     if results:
         return Verdict(status=BootStatus.UP)
     if said.no_card:
-        return Verdict(status=BootStatus.HUNG, reason=f"the job ran, but the network of the kernel under test did not come up ({said.no_card})")
+        return Verdict(
+            status=BootStatus.HUNG,
+            reason=f"the job ran, but the network of the kernel under test did not come up ({said.no_card})",
+        )
     if said.gone:
         last = console.last_line(said.text)
         after = f"last on the console: {last}" if last else "the console is empty"
         when = "its results were out" if said.done else "the job was done"
-        return Verdict(status=BootStatus.PANICKED, reason=f"the machine reset or switched itself off before {when}; {after}")
+        return Verdict(
+            status=BootStatus.PANICKED,
+            reason=f"the machine reset or switched itself off before {when}; {after}",
+        )
     return None
 
 
@@ -35,7 +41,9 @@ def silent(said: Heard, seconds: float) -> str:
     """The reason of a hang."""
     last = console.last_line(said.text)
     when = "while the job ran" if said.up else "before the job began"
-    return f"no sign of life for {seconds:.0f} s {when}; " + (f"last on the console: {last}" if last else "the console is empty")
+    return f"no sign of life for {seconds:.0f} s {when}; " + (
+        f"last on the console: {last}" if last else "the console is empty"
+    )
 
 
 def never_began(name: str, driver: SshDriver) -> tuple[Verdict | None, str | None]:
@@ -46,5 +54,11 @@ def never_began(name: str, driver: SshDriver) -> tuple[Verdict | None, str | Non
             "try it by hand, and see that the firmware starts from where it puts the kernel."
         )
     if driver.console is None:
-        return Verdict(status=BootStatus.PANICKED, reason="the machine came back without results; it has no console that could tell more"), None
-    return Verdict(status=BootStatus.PANICKED, reason="the machine reset before the kernel under test printed a word"), None
+        return Verdict(
+            status=BootStatus.PANICKED,
+            reason="the machine came back without results; it has no console that could tell more",
+        ), None
+    return Verdict(
+        status=BootStatus.PANICKED,
+        reason="the machine reset before the kernel under test printed a word",
+    ), None

@@ -40,30 +40,45 @@ class Link:
         for what, file in (("key", self.driver.key), ("known_hosts", self.driver.known_hosts)):
             path = Path(file)
             if not path.is_file():
-                raise Refused(f"The file {path} ({what} of testbox {self.name}) is not there; put it there, or change ssh.{what}.")
+                raise Refused(
+                    f"The file {path} ({what} of testbox {self.name}) is not there; put it there, or change ssh.{what}."
+                )
         if Path(self.driver.key).stat().st_mode & 0o077:
-            raise Refused(f"The private key {self.driver.key} of testbox {self.name} can be read by others; chmod 600 it.")
+            raise Refused(
+                f"The private key {self.driver.key} of testbox {self.name} can be read by others; chmod 600 it."
+            )
 
     def run(self, script: str, *, timeout: float = 60.0, stdin: bytes | None = None) -> str:
         """What a shell script prints on the box. Raises Unreachable or Refused if it cannot be started, InfraError if it fails or takes too long."""
         done = process.output(ssh_argv(self.driver, script), timeout=timeout, stdin=stdin)
         text = done.text[:ANSWER_BYTES]
         if done.timed_out:
-            raise Unreachable(f"Testbox {self.name} did not answer over SSH within {timeout:.0f} s.")
+            raise Unreachable(
+                f"Testbox {self.name} did not answer over SSH within {timeout:.0f} s."
+            )
         if done.rc == _OWN_STATUS:
             raise fault(self.name, self.driver, text)
         if done.rc != 0:
-            raise InfraError(f"On testbox {self.name} a command failed with status {done.rc}: {_last(text)}")
+            raise InfraError(
+                f"On testbox {self.name} a command failed with status {done.rc}: {_last(text)}"
+            )
         return text
 
     def put(self, path: str, content: bytes) -> None:
         """Bring `content` to `path` on the box and make sure that it got there whole."""
-        digest, packed = hashlib.sha256(content).hexdigest(), gzip.compress(content, compresslevel=1, mtime=0)
+        digest, packed = (
+            hashlib.sha256(content).hexdigest(),
+            gzip.compress(content, compresslevel=1, mtime=0),
+        )
         place = shlex.quote(path)
-        script = f'umask 077; mkdir -p "$(dirname {place})" && gzip -dc >{place} && sha256sum <{place}'
+        script = (
+            f'umask 077; mkdir -p "$(dirname {place})" && gzip -dc >{place} && sha256sum <{place}'
+        )
         told = self.run(script, timeout=120 + len(packed) / SLOWEST, stdin=packed)
         if told.split()[:1] != [digest]:
-            raise InfraError(f"{path} came to testbox {self.name} with another sha256 than it left with; see to its memory and to the network.")
+            raise InfraError(
+                f"{path} came to testbox {self.name} with another sha256 than it left with; see to its memory and to the network."
+            )
 
 
 def ssh_argv(driver: SshDriver, script: str) -> list[str]:
@@ -84,25 +99,75 @@ def ssh_argv(driver: SshDriver, script: str) -> list[str]:
         "LogLevel": "ERROR",
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    return ["ssh", "-F", "none", "-T", *words, "-i", driver.key, "-p", str(driver.port), "-l", driver.user, driver.host, script]
+    return [
+        "ssh",
+        "-F",
+        "none",
+        "-T",
+        *words,
+        "-i",
+        driver.key,
+        "-p",
+        str(driver.port),
+        "-l",
+        driver.user,
+        driver.host,
+        script,
+    ]
 
 
 # What the OpenSSH client prints (9.2), and what it means for whoever looks after the box.
 _FAULTS = (
-    ("Could not resolve hostname", Refused, "has a name that cannot be resolved here: {host}; see to DNS, or give its address as ssh.host"),
+    (
+        "Could not resolve hostname",
+        Refused,
+        "has a name that cannot be resolved here: {host}; see to DNS, or give its address as ssh.host",
+    ),
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         Refused,
         "shows another host key than {known_hosts} has; if it was installed anew, put its new key there, else somebody stands between",
     ),
-    ("Host key verification failed", Refused, "shows a host key that {known_hosts} does not have; compare it at the box's console, then put it there"),
-    ("No matching host key", Refused, "offers no kind of host key that this host takes; give it an ed25519 key"),
-    ("Permission denied", Refused, "does not accept the key {key} for {user}; add its public half to that user's authorized_keys on the box"),
-    ("error in libcrypto", Refused, "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519"),
-    ("invalid format", Refused, "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519"),
-    ("Connection refused", Unreachable, "refuses connections to port {port} of {host}: no SSH server runs there now"),
-    ("No route to host", Unreachable, "has no route from here to {host}; see to cable, switch and address"),
-    ("Network is unreachable", Unreachable, "has no route from here to {host}; see to this host's network"),
+    (
+        "Host key verification failed",
+        Refused,
+        "shows a host key that {known_hosts} does not have; compare it at the box's console, then put it there",
+    ),
+    (
+        "No matching host key",
+        Refused,
+        "offers no kind of host key that this host takes; give it an ed25519 key",
+    ),
+    (
+        "Permission denied",
+        Refused,
+        "does not accept the key {key} for {user}; add its public half to that user's authorized_keys on the box",
+    ),
+    (
+        "error in libcrypto",
+        Refused,
+        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519",
+    ),
+    (
+        "invalid format",
+        Refused,
+        "cannot be reached with {key}: the file is no private key; make a new pair with ssh-keygen -t ed25519",
+    ),
+    (
+        "Connection refused",
+        Unreachable,
+        "refuses connections to port {port} of {host}: no SSH server runs there now",
+    ),
+    (
+        "No route to host",
+        Unreachable,
+        "has no route from here to {host}; see to cable, switch and address",
+    ),
+    (
+        "Network is unreachable",
+        Unreachable,
+        "has no route from here to {host}; see to this host's network",
+    ),
 )
 
 
@@ -110,9 +175,17 @@ def fault(name: str, driver: SshDriver, said: str) -> InfraError:
     """The sentence for what the SSH client printed when it failed by itself. Pure."""
     for words, kind, sentence in _FAULTS:
         if words in said:
-            filled = sentence.format(host=driver.host, port=driver.port, user=driver.user, key=driver.key, known_hosts=driver.known_hosts)
+            filled = sentence.format(
+                host=driver.host,
+                port=driver.port,
+                user=driver.user,
+                key=driver.key,
+                known_hosts=driver.known_hosts,
+            )
             return kind(f"Testbox {name} {filled}.")
-    return Unreachable(f"Testbox {name} does not answer over SSH at {driver.host} port {driver.port}: {_last(said)}")
+    return Unreachable(
+        f"Testbox {name} does not answer over SSH at {driver.host} port {driver.port}: {_last(said)}"
+    )
 
 
 def _last(text: str) -> str:

@@ -30,12 +30,16 @@ def check(request: Request, driver: SshDriver, home: Idle) -> None:
     image = request.image.read_bytes()
     machine = kconfig.machine_of(image)
     if machine is not None and home["machine"] and machine != home["machine"]:
-        raise OrderError(f"The kernel was built for {machine}, testbox {name} is a machine of {home['machine']}; place the order on another testbox.")
+        raise OrderError(
+            f"The kernel was built for {machine}, testbox {name} is a machine of {home['machine']}; place the order on another testbox."
+        )
     config = kconfig.found(request, image)
     missing = kconfig.missing(driver.kconfig_needed, config) if config is not None else []
     if missing:
         lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
-        raise OrderError(f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel configuration of the tree.")
+        raise OrderError(
+            f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel configuration of the tree."
+        )
 
 
 def other_machine(name: str, home: Idle, here: str) -> str:
@@ -49,33 +53,54 @@ def problems(name: str, driver: SshDriver, home: Idle, now: float) -> list[str]:
     """What keeps any order from it; each with what to do. Pure."""
     found = []
     if home["uid"] != "0":
-        found.append(f"{driver.user} is not root on testbox {name}, which the driver ssh has to be; set ssh.user to root.")
+        found.append(
+            f"{driver.user} is not root on testbox {name}, which the driver ssh has to be; set ssh.user to root."
+        )
     clock = home.number("clock")
     if clock is not None and abs(clock - now) > CLOCK_SECONDS:
-        found.append(f"The clock of testbox {name} is {abs(clock - now) / 86400:.0f} days off; set it, and let it follow NTP (timedatectl set-ntp true).")
+        found.append(
+            f"The clock of testbox {name} is {abs(clock - now) / 86400:.0f} days off; set it, and let it follow NTP (timedatectl set-ntp true)."
+        )
     if driver.enter == "kexec":
         found += _kexec_problems(name, home)
-    if driver.results == "network" and driver.network.how == "idle" and not (home["mac"] and home["address"]):
-        found.append(f"The network card of testbox {name} cannot be told from its idle system; give its address as ssh.network.")
+    if (
+        driver.results == "network"
+        and driver.network.how == "idle"
+        and not (home["mac"] and home["address"])
+    ):
+        found.append(
+            f"The network card of testbox {name} cannot be told from its idle system; give its address as ssh.network."
+        )
     return found
 
 
 def _kexec_problems(name: str, home: Idle) -> list[str]:
     if not home["kexec"]:
-        return [f"kexec is not on testbox {name}; apt-get install kexec-tools there, or set ssh.enter to reboot."]
+        return [
+            f"kexec is not on testbox {name}; apt-get install kexec-tools there, or set ssh.enter to reboot."
+        ]
     if home["lockdown"] not in ("", "none"):
-        return [f"Testbox {name} is locked down ({home['lockdown']}) and takes no unsigned kernel; switch Secure Boot off, or set ssh.enter to reboot."]
+        return [
+            f"Testbox {name} is locked down ({home['lockdown']}) and takes no unsigned kernel; switch Secure Boot off, or set ssh.enter to reboot."
+        ]
     if home["kexec_disabled"] == "1":
-        return [f"kernel.kexec_load_disabled is 1 on testbox {name}; take that out of its sysctl settings and reboot it."]
+        return [
+            f"kernel.kexec_load_disabled is 1 on testbox {name}; take that out of its sysctl settings and reboot it."
+        ]
     return []
 
 
 def check_space(name: str, home: Idle, kernel: int, initrd: int, driver: SshDriver) -> None:
     """Raise InfraError if kernel and initramfs (bytes) do not fit into the box's memory."""
     files, memory = space_needed(kernel, initrd)
-    for what, there, needed in ((driver.workspace, home.number("space_kb"), files), ("its memory", home.number("available_kb"), files + memory)):
+    for what, there, needed in (
+        (driver.workspace, home.number("space_kb"), files),
+        ("its memory", home.number("available_kb"), files + memory),
+    ):
         if there is not None and there < needed:
-            raise InfraError(f"Testbox {name} has {there >> 10} MiB left in {what}, {needed >> 10} MiB are needed; free some, or set ssh.workspace.")
+            raise InfraError(
+                f"Testbox {name} has {there >> 10} MiB left in {what}, {needed >> 10} MiB are needed; free some, or set ssh.workspace."
+            )
 
 
 def check_tuning(request: Request, printed: str) -> None:
@@ -85,7 +110,9 @@ def check_tuning(request: Request, printed: str) -> None:
     if wrong:
         told = "; ".join(f"{finding.what}: {finding.found}" for finding in wrong[:3])
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        raise InfraError(f"The idle system of testbox {request.box.name} is not tuned as {request.box.tuning.name} says: {told}{more}; {wrong[0].do}.")
+        raise InfraError(
+            f"The idle system of testbox {request.box.name} is not tuned as {request.box.tuning.name} says: {told}{more}; {wrong[0].do}."
+        )
 
 
 def card(driver: SshDriver, home: Idle) -> Card | None:
@@ -113,7 +140,10 @@ def run_here(argv: Sequence[str]) -> None:
     """Run the operator's command on this host."""
     done = process.output(list(argv), timeout=180.0)
     if done.rc != 0 or done.timed_out:
-        last = next((line.strip() for line in reversed(done.text.splitlines()) if line.strip()), "it said nothing")
+        last = next(
+            (line.strip() for line in reversed(done.text.splitlines()) if line.strip()),
+            "it said nothing",
+        )
         raise InfraError(f"reboot_command ({argv[0]}) failed with status {done.rc}: {last[:300]}")
 
 

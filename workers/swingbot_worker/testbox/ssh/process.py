@@ -19,7 +19,13 @@ def beside(argv: Sequence[str], sink: Path) -> Iterator[subprocess.Popen[bytes]]
     Its stdin stays open and empty: console programs end with their stdin. Raises InfraError if the program is not there.
     """
     with sink.open("ab") as out, sink.with_suffix(".err").open("ab") as err:
-        child = subprocess.Popen(process.tied_to_us(argv), stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True)
+        child = subprocess.Popen(
+            process.tied_to_us(argv),
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
     try:
         yield child
     finally:

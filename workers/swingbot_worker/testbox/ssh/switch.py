@@ -55,6 +55,9 @@ def _run(argv: Sequence[str], what: str) -> str:
     done = process.output(list(argv), timeout=SWITCH_SECONDS)
     if done.timed_out or done.rc != 0:
         how = "took too long" if done.timed_out else f"ended with status {done.rc}"
-        last = next((line.strip() for line in reversed(done.text.splitlines()) if line.strip()), "it said nothing")
+        last = next(
+            (line.strip() for line in reversed(done.text.splitlines()) if line.strip()),
+            "it said nothing",
+        )
         raise InfraError(f"The power command {what!r} ({argv[0]}) {how}: {last[:300]}")
     return done.text

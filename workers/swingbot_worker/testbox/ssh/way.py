@@ -85,7 +85,11 @@ def deadline(way: Way, times: Times) -> float:
         return min(entered + times.running, way.since + times.booting)
     if way.state is State.RUNNING:
         return entered + times.running
-    return way.since + times.home + (times.panic if way.state is State.RETURNING and not way.cycles else 0.0)
+    return (
+        way.since
+        + times.home
+        + (times.panic if way.state is State.RETURNING and not way.cycles else 0.0)
+    )
 
 
 def step(way: Way, event: Event, now: float) -> tuple[Way, Act]:
