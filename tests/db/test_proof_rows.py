@@ -63,12 +63,12 @@ def test_a_gate_is_one_row_however_often_it_is_asked_for(conn: sa.Connection) ->
             incident,
             GateRow(
                 gate="tip",
-                status=status,
+                status=status,  # type: ignore[arg-type]
                 reason="why",
                 tries=tries,
                 foreseen={"builds": 1, "boots": 6, "seconds": 30.0},
             ),
-        )  # type: ignore[arg-type]
+        )
     (gate,) = store.gates(incident)
     assert (gate.status, gate.tries) == ("pass", 2)
     assert store.incidents_under_proof() == []

@@ -56,8 +56,12 @@ def compare(
         "boots": 3,
     }
     return request_comparison(
-        brain.lab, **wish, testboxes=testboxes, patches=patches, trusted=trusted
-    )  # type: ignore[arg-type]
+        brain.lab,
+        **wish,  # type: ignore[arg-type]
+        testboxes=testboxes,
+        patches=patches,
+        trusted=trusted,
+    )
 
 
 def sides(brain: Brain, number: int) -> tuple[Variant, Variant]:
@@ -103,12 +107,17 @@ def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_l
         testboxes=[],
         boots=3,
         patches=[],
-        **asked,
-    )  # type: ignore[arg-type]
+        **asked,  # type: ignore[arg-type]
+    )
     assert [side.trust for side in sides(brain, again)] == ["trusted", "untrusted"]
     number = start_bisection(
-        brain.lab, good=base.commit, bad=head.commit, metric=METRIC, testbox=None, **asked
-    )  # type: ignore[arg-type]
+        brain.lab,
+        good=base.commit,
+        bad=head.commit,
+        metric=METRIC,
+        testbox=None,
+        **asked,  # type: ignore[arg-type]
+    )
     with brain.lab.transaction("read") as store:
         assert [variant.trust for variant, _, _ in store.points(number)] == ["trusted", "untrusted"]
         tree = known_tree(brain.lab, "fake")

@@ -39,14 +39,14 @@ POLICY = Policy()
 def emulated(**world: object) -> SimulatedBench:
     """A repeatable testbox: almost no boot noise, kernels shift each other a little, k shifts all alike."""
     return SimulatedBench(
-        **{
+        **{  # type: ignore[arg-type]
             "layout_noise": 0.002,
             "pert_noise": 0.003,
             "boot_noise": 0.0003,
             "run_noise": 0.002,
             **world,
         }
-    )  # type: ignore[arg-type]
+    )
 
 
 def bisected(bench: SimulatedBench, policy: Policy = POLICY) -> Ended:

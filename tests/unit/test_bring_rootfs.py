@@ -47,8 +47,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 def bring(place: Place, service: Service, files: dict[str, Any] | None = None) -> None:
     executor._bring_rootfs(
-        place, {"files": {"rootfs.json": {}} if files is None else files}, service
-    )  # type: ignore[arg-type]  # a service
+        place,
+        {"files": {"rootfs.json": {}} if files is None else files},
+        service,  # type: ignore[arg-type]  # a service
+    )
 
 
 def test_it_is_the_copy_that_may_be_handed_on_and_nothing_else(place: Place) -> None:

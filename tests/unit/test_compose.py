@@ -103,8 +103,8 @@ def test_images_from_elsewhere_have_exact_versions(name: str) -> None:
     if "build" in service:
         assert service["image"].startswith("swingbot-")
         assert (
-            service["build"]["args"]["BASE"] == re.search(r"^ARG BASE=(\S+)$", DOCKERFILE, re.M)[1]
-        )  # type: ignore[index]
+            service["build"]["args"]["BASE"] == re.search(r"^ARG BASE=(\S+)$", DOCKERFILE, re.M)[1]  # type: ignore[index]
+        )
     else:
         assert re.search(r":\d+\.\d+", service["image"]), service["image"]
 

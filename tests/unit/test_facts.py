@@ -169,9 +169,9 @@ def test_the_tables_of_the_docs_are_those_of_the_list() -> None:
     for name, table in (("checklist", checklist_table()), ("facts", facts_table())):
         made = re.sub(
             rf"<!-- {name} -->\n(\|.*\n)*",
-            lambda _, name=name, table=table: f"<!-- {name} -->\n{table}\n",
+            lambda _, name=name, table=table: f"<!-- {name} -->\n{table}\n",  # type: ignore[misc]
             made,
-        )  # type: ignore[misc]
+        )
     if os.environ.get("UPDATE_GOLDEN"):
         DOCS.write_text(made)
     assert made == written

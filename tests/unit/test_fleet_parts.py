@@ -137,10 +137,10 @@ def test_buildbot_takes_the_configuration_with_pages_open_for_operators_or_off(
 
     def taken(**chosen: str | float) -> MasterConfig:
         settings = dataclasses.replace(
-            with_buildbot(**chosen),
+            with_buildbot(**chosen),  # type: ignore[arg-type]
             paths=Paths(state=str(tmp_path)),
             db=Db(url="postgresql://nobody@127.0.0.1:1/none"),
-        )  # type: ignore[arg-type]
+        )
         return MasterConfig.loadFromDict(buildmaster.config(settings), "master.cfg")
 
     assert (

@@ -180,8 +180,9 @@ class Redirecting(BaseHTTPRequestHandler):
         self.asked.append(self.path)
         self.send_response(302)
         self.send_header(
-            "Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere{self.path}"
-        )  # type: ignore[attr-defined]
+            "Location",
+            f"http://127.0.0.1:{self.server.server_port}/elsewhere{self.path}",  # type: ignore[attr-defined]
+        )
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:

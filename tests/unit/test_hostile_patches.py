@@ -93,8 +93,14 @@ def build(
     site: Site, repo: Path, commit: str, out: Path, *, trust: str = "untrusted", **more: Any
 ) -> Document:
     order = kbuild.order_by_hand(
-        site, repo=str(repo), commit=commit, kconfig="tiny", compiler="gcc", layout=0, trust=trust
-    )  # type: ignore[arg-type]
+        site,
+        repo=str(repo),
+        commit=commit,
+        kconfig="tiny",
+        compiler="gcc",
+        layout=0,
+        trust=trust,  # type: ignore[arg-type]
+    )
     return check_outcome(kbuild.build(check_order({**order, **more}), out, site))
 
 

@@ -122,7 +122,7 @@ def run(
                 json_=json_,
                 exit_code=exit_code,
                 quiet=quiet,
-                **options,
+                **options,  # type: ignore[arg-type]
             )
         )
-    )  # type: ignore[arg-type]
+    )
