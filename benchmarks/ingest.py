@@ -42,7 +42,7 @@ from swingbot_db import read
 from swingbot_db.engine import make_engine
 from swingbot_db.migrate import upgrade
 from swingbot_db.store import PgStore
-from swingbot_jobs.result import ParsedRun
+from swingbot_jobs.reading.result import ParsedRun
 from tests import builders as make
 
 QUICK, FULL = 200_000, 10_000_000

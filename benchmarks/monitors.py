@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.parse import parse_results, read_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_results, read_results
 from swingbot_worker import runner, testbox
 from swingbot_worker.site import Site, from_environment
 

@@ -1,4 +1,4 @@
-"""What the roles ask of a tuning list: the same code reads it that the worker uses (jobs/swingbot_jobs/tuning.py)."""
+"""What the roles ask of a tuning list: the same code reads it that the worker uses (jobs/swingbot_jobs/testbox/tuning.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "jobs"))
-from swingbot_jobs import tuning
+from swingbot_jobs.testbox import tuning
 
 LISTS = Path(__file__).resolve().parents[2] / "workers" / "tuning"
 

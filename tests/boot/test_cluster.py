@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.contract import check_outcome
-from swingbot_jobs.parse import parse_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.orders import check_outcome
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_results
 from swingbot_worker import testbox
 from tests.boot.wired import RR, ends_both, leased, wired_lab
 from tests.contract.test_testbox import ROOT, a_job

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.parse import parse_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_results
 from tests.boot.lab import virtual_lab
 
 LKP_SRC = os.environ.get("LKP_SRC", "")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.kconfig import load_kconfigs
+from swingbot_jobs.contract.kconfig import load_kconfigs
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, read_record, source_name
-from swingbot_jobs.parse import parse_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.result import ParsedRun
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.reading.result import ParsedRun
 from swingbot_worker import kbuild
 from swingbot_worker.kbuild import configure, recipe, source, toolchain
 from swingbot_worker.kbuild.kept import Kept

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.facts import known
-from swingbot_jobs.parse import parse_results, read_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.facts import known
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_results, read_results
 from tests.boot import lab as labs
 from tests.boot.lab import virtual_lab
 from tests.contract.test_testbox import ROOT, a_job

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from swingbot_jobs import lkp, testbox
-from swingbot_jobs.parse import parse_results, parse_run, read_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.result import ParsedRun, ParseError
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading import lkp
+from swingbot_jobs.reading.parse import parse_results, parse_run, read_results
+from swingbot_jobs.reading.result import ParsedRun, ParseError
+from swingbot_jobs.testbox import box as testbox
 from swingbot_worker import InfraError, engine
 from swingbot_worker.site import from_environment
 from tests.conformance.row import Row

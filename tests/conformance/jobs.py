@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters.job_files import read_job
-from swingbot_jobs.expand import expand, expand_documents
-from swingbot_jobs.job import JobError
-from swingbot_jobs.job import read_job as documents_of
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.values import NominalBox
+from swingbot_jobs.language.expand import expand, expand_documents
+from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.job import read_job as documents_of
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.language.values import NominalBox
 from tests.conformance.cases import cases
 from tests.conformance.row import Row
 from tests.demo.process import attempt

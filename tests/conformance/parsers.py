@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from swingbot_jobs.perf_interval import read_intervals
-from swingbot_jobs.perf_profile import read_profile
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.perf_interval import read_intervals
+from swingbot_jobs.reading.perf_profile import read_profile
+from swingbot_jobs.reading.result import ParseError
 from tests.conformance.row import Row
 from tests.demo.process import attempt
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.contract import check_order, check_outcome
+from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_worker import lease, testbox
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.ssh import drive, switch

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.contract import check_order, check_outcome
-from swingbot_jobs.parse import read_results
+from swingbot_jobs.contract.orders import check_order, check_outcome
+from swingbot_jobs.reading.parse import read_results
 from swingbot_worker import testbox
 from swingbot_worker.site import Site
 

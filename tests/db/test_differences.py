@@ -12,8 +12,8 @@ from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.service.gather_differences import differences_of
 from swingbot_db import read
 from swingbot_db.store import PgStore
-from swingbot_jobs import testbox
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox import box as testbox
 from tests import builders
 from tests.builders import METRIC
 

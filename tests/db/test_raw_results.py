@@ -31,8 +31,8 @@ from swingbot.service.reparse_runs import Reparsed, reparse
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.result import ParsedRun
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.result import ParsedRun
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain

@@ -17,7 +17,7 @@ from swingbot.service.request_comparison import known_tree, request_comparison
 from swingbot.service.start_bisection import start_bisection
 from swingbot_db import read
 from swingbot_db.attempts import order_facts
-from swingbot_jobs.trust import key_at
+from swingbot_jobs.contract.trust import key_at
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment

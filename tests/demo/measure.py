@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.parse import parse_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.unit_job import UnitJob, spec_sha256
+from swingbot_jobs.contract.unit_job import UnitJob, spec_sha256
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_results
 from tests.demo import process, tree
 
 CHECKOUT = Path(__file__).resolve().parents[2]

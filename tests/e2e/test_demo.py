@@ -19,7 +19,7 @@ import pytest
 
 from swingbot.app import postgres
 from swingbot_db.engine import make_engine
-from swingbot_jobs.contract import check_order
+from swingbot_jobs.contract.orders import check_order
 from swingbot_worker.site import from_environment
 from tests import clean_root
 from tests.dashboards import ask

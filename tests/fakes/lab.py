@@ -20,8 +20,8 @@ import sqlalchemy as sa
 
 from swingbot.adapters.artifacts import Artifacts
 from swingbot_db.attempts import Attempts
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
-from swingbot_jobs.unit_job import UnitJob
 from tests.fakelinux import START_SPEED
 
 _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, o.testbox,

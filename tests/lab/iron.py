@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.contract import check_order, check_outcome
+from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_worker import testbox
 from swingbot_worker.site import Site, from_environment
 from tests.contract.test_testbox import PROGRAMS, ROOT, programs_in

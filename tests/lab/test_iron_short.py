@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swingbot_jobs.parse import read_results
+from swingbot_jobs.reading.parse import read_results
 from tests.contract.test_testbox import a_job
 from tests.lab.iron import Iron
 

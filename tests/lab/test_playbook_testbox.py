@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs import testbox, tuning
+from swingbot_jobs.testbox import box as testbox
+from swingbot_jobs.testbox import tuning
 from tests.contract.test_testbox import a_job
 from tests.lab.iron import Iron, iron
 from tests.lab.machine import Machine, MachineError

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs import facts, testbox, tuning
-from swingbot_jobs.tuning import Tuning, TuningError
+from swingbot_jobs.contract import facts
+from swingbot_jobs.testbox import box as testbox
+from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.tuning import Tuning, TuningError
 
 ROOT = Path(__file__).parents[2]
 BOX = """

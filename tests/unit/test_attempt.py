@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from swingbot_jobs.contract import check_outcome
+from swingbot_jobs.contract.orders import check_outcome
 from swingbot_worker import InfraError
 from swingbot_worker.executor import images
 from swingbot_worker.executor.client import Away, Exchange, Refused, patiently

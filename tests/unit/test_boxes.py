@@ -49,8 +49,8 @@ from swingbot.core.plan.boxes import (
 )
 from swingbot.core.report.alert import Alert, alert_mail
 from swingbot.web import exchange
-from swingbot_jobs.contract import CONTROLLER_HEADER, PHASES, ContractError, check_phase
-from swingbot_jobs.testbox import CommandDriver, QemuDriver, Testbox
+from swingbot_jobs.contract.orders import CONTROLLER_HEADER, PHASES, ContractError, check_phase
+from swingbot_jobs.testbox.box import CommandDriver, QemuDriver, Testbox
 from swingbot_worker import InfraError
 from swingbot_worker.executor import __main__ as executor
 from swingbot_worker.executor.client import Exchange

@@ -6,7 +6,7 @@ import pytest
 
 from swingbot.adapters.buildbot.dispatcher import result_word
 from swingbot.core.model.dispatch import OrderFacts, Terms, attempt_of_token, order_document
-from swingbot_jobs.contract import check_order
+from swingbot_jobs.contract.orders import check_order
 
 TERMS = Terms(
     exchange_url="http://127.0.0.1:8010",

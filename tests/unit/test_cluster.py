@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.cluster import CLIENT, SERVER, ClusterDriver
-from swingbot_jobs.expand import expand
-from swingbot_jobs.job import JobError
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.testbox import Testbox, TestboxError, load, load_file
+from swingbot_jobs.language.expand import expand
+from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.testbox.box import Testbox, TestboxError, load, load_file
+from swingbot_jobs.testbox.cluster import CLIENT, SERVER, ClusterDriver
 from swingbot_worker.site import CHECKOUT
 
 PROGRAMS = load_programs(CHECKOUT / "jobs" / "programs")

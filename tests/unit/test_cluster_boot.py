@@ -10,9 +10,9 @@ from typing import cast
 
 import pytest
 
-from swingbot_jobs.cluster import CLIENT, SERVER, ClusterDriver
-from swingbot_jobs.testbox import load_all
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.box import load_all
+from swingbot_jobs.testbox.cluster import CLIENT, SERVER, ClusterDriver
 from swingbot_worker import InfraError, OrderError, lease
 from swingbot_worker.site import CHECKOUT
 from swingbot_worker.testbox.cluster import pair, script, wire

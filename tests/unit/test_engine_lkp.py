@@ -19,12 +19,12 @@ from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab as ServiceLab
 from swingbot.service.ports import RequestError, Store
 from swingbot.service.resolve_jobs import resolve_parts
-from swingbot_jobs.lkp import read_lkp
-from swingbot_jobs.parse import parse_results, read_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.result import ParseError, Results
-from swingbot_jobs.testbox import LkpEngine, Testbox, TestboxError, load
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.lkp import read_lkp
+from swingbot_jobs.reading.parse import parse_results, read_results
+from swingbot_jobs.reading.result import ParseError, Results
+from swingbot_jobs.testbox.box import LkpEngine, Testbox, TestboxError, load
 from swingbot_worker import InfraError, engine
 from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs.packages import Package, closure, installed

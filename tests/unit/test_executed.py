@@ -29,8 +29,8 @@ from swingbot_jobs.kernel_diff import (
     read_record,
     write_record,
 )
-from swingbot_jobs.parse import parse_file
-from swingbot_jobs.program import load_programs
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_file
 
 SIZES = {"text": 4096, "data": 512, "bss": 64}
 PROGRAM = Path(__file__).parents[2] / "jobs" / "programs" / "function-profile"

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.adapters.job_files import read_job
-from swingbot_jobs.expand import NominalBox, expand, path_params
-from swingbot_jobs.job import JobError
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.expand import NominalBox, expand, path_params
+from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.program import load_programs
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs import sheet
-from swingbot_jobs.facts import (
+from swingbot_jobs.contract import fact_sheet as sheet
+from swingbot_jobs.contract.facts import (
     DemandError,
     checklist,
     checklist_table,
@@ -24,7 +24,7 @@ from swingbot_jobs.facts import (
     settings,
     unmet,
 )
-from swingbot_jobs.facts import sheet as lines_of
+from swingbot_jobs.contract.facts import sheet as lines_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "facts.md"
 CPUINFO = """/proc/cpuinfo:model name	: Some CPU @ 2.00GHz

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.contract import check_order, check_outcome
-from swingbot_jobs.trust import key_at
+from swingbot_jobs.contract.orders import check_order, check_outcome
+from swingbot_jobs.contract.trust import key_at
 from swingbot_worker import kbuild, walls
 from swingbot_worker.kbuild.source import GIT_ENVIRONMENT
 from swingbot_worker.kbuild.worktree import WorkTree

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs.job import JobError, load_job, read_job
-from swingbot_jobs.program import load_programs
+from swingbot_jobs.language.job import JobError, load_job, read_job
+from swingbot_jobs.language.program import load_programs
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")

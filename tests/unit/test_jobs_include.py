@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from swingbot.adapters.job_files import read_job
 from swingbot.app.commands.context import read_jobs
-from swingbot_jobs.expand import NominalBox, expand
-from swingbot_jobs.include import include
-from swingbot_jobs.job import JobError, load_job
+from swingbot_jobs.language.expand import NominalBox, expand
+from swingbot_jobs.language.include import include
+from swingbot_jobs.language.job import JobError, load_job
+from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.lines import MAX_CHARACTERS
-from swingbot_jobs.program import load_programs
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
-from swingbot_jobs.lint import lint
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.values import NominalBox
+from swingbot_jobs.language.lint import lint
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.language.values import NominalBox
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from swingbot_jobs.contract import check_order, check_outcome
+from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_jobs.kernel_diff import FILE, VERSION, code_change, read_record
 from swingbot_worker import kbuild
 from swingbot_worker.kbuild.lock import locked

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.kernel import build_key
+from swingbot_jobs.contract.build_key import build_key
 from swingbot_worker.kbuild import log, recipe
 from swingbot_worker.kbuild.layout import NoLayout, permuted
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs.kconfig import Kconfigs, NoKconfig, joined, load_kconfigs, parts_of
+from swingbot_jobs.contract.kconfig import Kconfigs, NoKconfig, joined, load_kconfigs, parts_of
 from swingbot_worker.kbuild import recipe
 
 KCONFIGS = Kconfigs(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs import likeness
-from swingbot_jobs.contract import check_order
+from swingbot_jobs.contract.orders import check_order
+from swingbot_jobs.testbox import likeness
 
 KERNEL = {"build_key": "a" * 64, "image_sha256": "b" * 64}
 JOBS = [

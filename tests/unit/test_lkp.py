@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs.lkp import NoPendant, exit_status, job_file
-from swingbot_jobs.parse import METRIC, parse_results, parse_run
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.result import ParsedRun, ParseError
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.lkp import NoPendant, exit_status, job_file
+from swingbot_jobs.reading.parse import METRIC, parse_results, parse_run
+from swingbot_jobs.reading.result import ParsedRun, ParseError
 from tests.unit.test_parse_results import tar
 
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swingbot_jobs import snapshots
-from swingbot_jobs.parse import MAX_FILE_BYTES, parse_file, parse_results
-from swingbot_jobs.perf_interval import read_intervals, samples
-from swingbot_jobs.perf_profile import lock_slowpath, read_profile
-from swingbot_jobs.program import find_metric, load_programs
-from swingbot_jobs.result import ParseError
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import find_metric, load_programs
+from swingbot_jobs.reading import snapshots
+from swingbot_jobs.reading.parse import MAX_FILE_BYTES, parse_file, parse_results
+from swingbot_jobs.reading.perf_interval import read_intervals, samples
+from swingbot_jobs.reading.perf_profile import lock_slowpath, read_profile
+from swingbot_jobs.reading.result import ParseError
 from tests.unit.test_parse_results import GOOD, tar
 
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")

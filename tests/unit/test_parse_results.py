@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swingbot_jobs import parse
-from swingbot_jobs.parse import parse_file, parse_results, read_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.result import ParseError, Results
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading import parse
+from swingbot_jobs.reading.parse import parse_file, parse_results, read_results
+from swingbot_jobs.reading.result import ParseError, Results
 
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")
 JOB = UnitJob(name="j-1", program="page-fault", params={"nr_task": "1", "mode": "process"}, runs=2)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swingbot_jobs.perf_stat import Count, plain_number, read_perf_stat
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.perf_stat import Count, plain_number, read_perf_stat
+from swingbot_jobs.reading.result import ParseError
 
 CSV = """# started on Sat Nov 21 21:39:52 2026
 

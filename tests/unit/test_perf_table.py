@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.rules import rule_for
-from swingbot_jobs.perf_stat import read_perf_stat
-from swingbot_jobs.perf_table import derived, mean_of, means_of, perf_table
+from swingbot_jobs.reading.perf_stat import read_perf_stat
+from swingbot_jobs.reading.perf_table import derived, mean_of, means_of, perf_table
 
 # "slub: prefetch next freelist pointer in slab_alloc()", December 2011: perf stat -r 32 hackbench 50 process 4000, before and after.
 BEFORE = {

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swingbot_jobs.parse import parse_file, parse_run
-from swingbot_jobs.program import Program, ProgramError, find_metric, load_program, load_programs
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.language.program import (
+    Program,
+    ProgramError,
+    find_metric,
+    load_program,
+    load_programs,
+)
+from swingbot_jobs.reading.parse import parse_file, parse_run
+from swingbot_jobs.reading.result import ParseError
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PROGRAMS = load_programs(JOBS / "programs")

@@ -27,7 +27,7 @@ from swingbot.core.reproduce import (
 from swingbot.core.reproduce.kit import Side
 from swingbot.core.reproduce.lkp_job import text as lkp_job
 from swingbot.core.reproduce.scripts import BUILD_ENVIRONMENT
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.kbuild import recipe
 
 ROOT = Path(__file__).resolve().parents[2]

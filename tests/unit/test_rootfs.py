@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, rootfs
 from swingbot_worker.rootfs import cpio, debian, libraries, programs
 from swingbot_worker.site import Site

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs import newc
+from swingbot_jobs.reading import newc
 from swingbot_worker.rootfs import contents, cpio
 from swingbot_worker.rootfs.programs import Binary
 

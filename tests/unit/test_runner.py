@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.parse import read_results
-from swingbot_jobs.result import Results
-from swingbot_jobs.sheet import facts_of
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.fact_sheet import facts_of
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.parse import read_results
+from swingbot_jobs.reading.result import Results
 from swingbot_worker import runner
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "testbox" / "run.sh"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.facts import known
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.facts import known
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import runner
 from swingbot_worker.runner.facts import functions
 

@@ -10,7 +10,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.ssh import judge
 from swingbot_worker.testbox.ssh.heard import Heard, listen, results
 from swingbot_worker.testbox.verdict import BootStatus

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.iron import Console, Power, SshDriver
+from swingbot_jobs.testbox.ssh import Console, Power, SshDriver
 from swingbot_worker import InfraError
 from swingbot_worker.testbox.ssh import enter, guest, idle, kconfig, preflight, switch
 from swingbot_worker.testbox.ssh.link import Link, Refused, Unreachable, fault, ssh_argv

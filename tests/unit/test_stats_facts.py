@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.stats.facts import differences, differing
-from swingbot_jobs.facts import known
+from swingbot_jobs.contract.facts import known
 
 MACHINE = [name for name, fact in known().items() if fact.compare == "machine" and "*" not in name]
 FACTS = {

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.testbox import (
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.box import (
     CommandDriver,
     Perturbations,
     QemuDriver,
@@ -14,7 +15,6 @@ from swingbot_jobs.testbox import (
     load,
     load_all,
 )
-from swingbot_jobs.unit_job import UnitJob
 
 SHIPPED = Path(__file__).resolve().parents[2] / "workers" / "testboxes"
 

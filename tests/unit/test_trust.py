@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs import trust
-from swingbot_jobs.contract import ContractError, check_order
-from swingbot_jobs.testbox import TestboxError, load, load_all
+from swingbot_jobs.contract import trust
+from swingbot_jobs.contract.orders import ContractError, check_order
+from swingbot_jobs.testbox.box import TestboxError, load, load_all
 
 TESTBOXES = Path(__file__).resolve().parents[2] / "workers" / "testboxes"
 KEY = "a" * 64

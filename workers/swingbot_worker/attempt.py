@@ -15,7 +15,7 @@ from typing import Final
 import click
 import yaml
 
-from swingbot_jobs.contract import ContractError, check_order
+from swingbot_jobs.contract.orders import ContractError, check_order
 from swingbot_worker.executor.place import (
     Document,
     Place,

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import click
 import yaml
 
-from swingbot_jobs.contract import ContractError, check_order
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.orders import ContractError, check_order
+from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError
 from swingbot_worker.site import Site, from_environment
 

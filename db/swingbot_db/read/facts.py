@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from swingbot.core.stats.facts import differences
-from swingbot_jobs.facts import sheet
+from swingbot_jobs.contract.facts import sheet
 
 from .rows import Row
 

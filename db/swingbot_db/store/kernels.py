@@ -8,9 +8,9 @@ from typing import Any
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot_db.store.rows import Rows
-from swingbot_jobs.testbox import Testbox
-from swingbot_jobs.trust import Trust
-from swingbot_jobs.unit_job import UnitJob, spec_sha256
+from swingbot_jobs.contract.trust import Trust
+from swingbot_jobs.contract.unit_job import UnitJob, spec_sha256
+from swingbot_jobs.testbox.box import Testbox
 
 _VARIANT = (
     "id, tree, commit, subject, author, tree_hash, kconfig, compiler, layout, build_key, trust"

@@ -12,7 +12,7 @@ from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import Reread
 from swingbot.core.raw.result_root import Measured, result_root
 from swingbot_db.store.rows import Rows
-from swingbot_jobs.result import ParsedRun, Samples
+from swingbot_jobs.reading.result import ParsedRun, Samples
 
 _COPY_ROWS: Final = 50_000  # rows of one COPY buffer: some MB
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})

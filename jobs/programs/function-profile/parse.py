@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from swingbot_jobs.kernel_diff import source_name
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 ROW = re.compile(r"(?P<calls>-|[0-9]{1,18}) (?P<symbol>[A-Za-z_][A-Za-z0-9_.]{0,180})")
 NO_PROFILER = (

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 INSTANCE = re.compile(r"Instance: (\d{1,4})")
 TASKS = re.compile(

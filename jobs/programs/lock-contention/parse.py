@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 HEAD = re.compile(r"\s*contended\s+total wait\s+max wait\s+avg wait\s+type\s+caller\s*")
 TIME = r"(\d{1,9}(?:\.\d{1,3})?) (ns|us|ms|s|m|h)"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 ROW = re.compile(r"\s*\d+(?:\s+-?\d+(?:\.\d+)?)+\s*")
 # Banner, header and our own dividers: what is none of these and no row is a complaint.

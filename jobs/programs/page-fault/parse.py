@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 LINE = re.compile(
     r"page-fault: mode=(?P<mode>process|thread) tasks=(?P<tasks>\d{1,9}) cycles=\d{1,12} bytes=\d{1,15}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swingbot_jobs.perf_profile import lock_slowpath, read_profile
+from swingbot_jobs.reading.perf_profile import lock_slowpath, read_profile
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swingbot_jobs.perf_interval import read_intervals, samples
+from swingbot_jobs.reading.perf_interval import read_intervals, samples
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:

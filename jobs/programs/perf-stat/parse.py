@@ -1,10 +1,10 @@
-"""perf stat around a run, in any of the forms that `swingbot_jobs.perf_stat` reads."""
+"""perf stat around a run, in any of the forms that `swingbot_jobs.reading.perf_stat` reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swingbot_jobs.perf_stat import read_perf_stat
+from swingbot_jobs.reading.perf_stat import read_perf_stat
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swingbot_jobs import snapshots
+from swingbot_jobs.reading import snapshots
 
 
 def series(text: str) -> list[dict[str, float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 LINE = re.compile(r"(?P<key>[A-Z][A-Za-z ]{1,80}): (?P<value>[0-9hms:. ?]{1,40})%?")
 CLOCK = re.compile(r"(?:(\d{1,6})[h:] ?)?(\d{1,6})[m:] ?(\d{1,6}(?:\.\d{1,9})?)s?")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 KEYS = (
     *(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 ROW = re.compile(
     r"(\d{1,6}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),(-1|\d{1,18}(?:\.\d{1,9})?),([^,]{1,30}),([^,]{1,30})"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from swingbot_jobs.include import include
+from swingbot_jobs.language.include import include
 from swingbot_jobs.lines import MAX_CHARACTERS, JobError
 
 MAX_DIRECTORIES: Final = 5000  # of a recursive search: more is a whole disk, not a tree of jobs

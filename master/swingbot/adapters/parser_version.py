@@ -5,16 +5,15 @@ Whatever can change a sample is in the hash; more than that may be, which costs 
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import swingbot_jobs
-from swingbot_jobs.program import Program
+from swingbot_jobs.language.program import Program
 
-_IMPORT: Final = re.compile(r"^\s*(?:from|import) swingbot_jobs\.(\w+)", re.MULTILINE)
 _SHARED: Final = Path(swingbot_jobs.__file__).parent
 
 
@@ -32,7 +31,7 @@ def _own(program: Program) -> list[Path]:
 
 def _digest(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for file in _closure([*files, _SHARED / "parse.py"]):
+    for file in _closure([*files, _SHARED / "reading" / "parse.py"]):
         content = file.read_bytes()
         digest.update(f"{file.parent.name}/{file.name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
@@ -48,7 +47,25 @@ def _closure(files: list[Path]) -> list[Path]:
             continue
         seen.add(file)
         if file.suffix == ".py":
-            todo += [
-                _SHARED / f"{name}.py" for name in _IMPORT.findall(file.read_text(errors="replace"))
-            ]
+            todo += imported(file.read_text(errors="replace"))
     return sorted(seen, key=lambda file: (file.parent.name, file.name))
+
+
+def imported(source: str) -> Iterator[Path]:
+    """Where modules of `swingbot_jobs` that `source` imports would be; a path may not exist."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return  # it cannot be imported either
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            # `from package import name`: the name may be a module of the package.
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            package, *rest = name.split(".")
+            if package == _SHARED.name:
+                place = _SHARED.joinpath(*rest)
+                yield from (place / "__init__.py", place.with_suffix(".py"))

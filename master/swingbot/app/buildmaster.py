@@ -20,7 +20,8 @@ from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import access, attempts
 from swingbot_db.engine import make_engine
-from swingbot_jobs import likeness, testbox
+from swingbot_jobs.testbox import box as testbox
+from swingbot_jobs.testbox import likeness
 
 BUILD_WORKER: Final = "builder"
 SCHEDULER: Final = "swingbot"

@@ -18,7 +18,7 @@ from swingbot.app.raw_sources import Gone, Source
 from swingbot.core.raw import tables
 from swingbot.core.raw.members import members
 from swingbot.core.raw.readme import readme
-from swingbot_jobs.program import Program
+from swingbot_jobs.language.program import Program
 
 Row = dict[str, Any]
 _CHUNK: Final = 1 << 20

@@ -38,7 +38,7 @@ from swingbot.web.walls import FORM_BYTES, Walls, rate_of
 from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import Attempts
-from swingbot_jobs.program import load_programs
+from swingbot_jobs.language.program import load_programs
 
 
 def serve(settings: Settings, engine: sa.Engine) -> None:

@@ -32,10 +32,10 @@ from swingbot_db.engine import make_engine, transaction
 from swingbot_db.read import boxes
 from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgStore
-from swingbot_jobs import testbox
-from swingbot_jobs.kconfig import load_kconfigs
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.testbox import Testbox
+from swingbot_jobs.contract.kconfig import load_kconfigs
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.testbox import box as testbox
+from swingbot_jobs.testbox.box import Testbox
 
 
 class NotRunning(Exception):

@@ -15,7 +15,7 @@ from swingbot.core.model.records import JobFile, Tree
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.request_comparison import DEFAULT_BOOTS, known_tree, request_comparison
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.trust import Trust
 
 MOST_BOOTS: Final = 50  # a side
 # A name, and at most one step back from it: git's other ways to name a commit search the whole history.

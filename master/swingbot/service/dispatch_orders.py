@@ -9,7 +9,7 @@ from swingbot.core.plan.queue import builder_of, choose, patience
 from swingbot.service.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.ports import Lab, Store
 from swingbot.service.watch_testboxes import unscreened
-from swingbot_jobs.trust import accepted
+from swingbot_jobs.contract.trust import accepted
 
 # A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by another one that attaches to
 # the same attempt; after so many the attempt is declared dead and a new one is made within the order's budget.

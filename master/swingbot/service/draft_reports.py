@@ -21,7 +21,7 @@ from swingbot.service.moderate_reports import file_report, suspicion_of
 from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
 from swingbot.service.report_proof import clues_of, gates_of, merged, not_checked, told_gates
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
 _FACTS: Final = (

@@ -10,8 +10,8 @@ from swingbot.core.plan.noise import layout_sd
 from swingbot.core.stats.resolve import Resolution, plan_comparison
 from swingbot.service.judge_comparisons import rule_of
 from swingbot.service.ports import Lab, RequestError, Store
-from swingbot_jobs.program import Metric
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

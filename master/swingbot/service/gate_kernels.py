@@ -19,8 +19,8 @@ from swingbot.service.place_orders import series_for
 from swingbot.service.ports import CannotRevert, GitError, Lab, Store
 from swingbot.service.trace_culprits import BOOTS as TRACED_BOOTS
 from swingbot.service.trace_culprits import trace_order
-from swingbot_jobs.kconfig import NoKconfig
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot_jobs.contract.unit_job import UnitJob
 
 OTHER_LAYOUT: Final = 1
 ALIGNED: Final = "align64"  # the fragment that aligns functions to 64 bytes

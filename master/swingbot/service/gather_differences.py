@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from swingbot.core.stats.compare import BootRuns
 from swingbot.core.stats.facts import Difference, against, differences, told
 from swingbot.service.ports import Store
-from swingbot_jobs.testbox import Testbox
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.box import Testbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

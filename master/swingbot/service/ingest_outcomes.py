@@ -15,9 +15,9 @@ from swingbot.core.model.records import Attempt, Order
 from swingbot.service.faults import Faults
 from swingbot.service.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Lab, Store
-from swingbot_jobs.parse import parse_results
-from swingbot_jobs.result import ParsedRun
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.reading.result import ParsedRun
 
 LONGEST_METRIC: Final = 255  # characters; an index entry of PostgreSQL has 2704 bytes at most
 LARGEST_VALUE: Final = 1e300  # as the table demands

@@ -13,9 +13,9 @@ from swingbot.service.gather_differences import Differences, differences_of
 from swingbot.service.place_orders import series_for
 from swingbot.service.ports import Lab, Store
 from swingbot.service.screen_tips import screen_tip
-from swingbot_jobs.program import Metric, find_metric
-from swingbot_jobs.testbox import Testbox
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Metric, find_metric
+from swingbot_jobs.testbox.box import Testbox
 
 OVER: Final = ("done", "failed", "cancelled")
 # Another build of equal code lies differently in memory; on a box that counts instructions a null change moved

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.service.ports import GitError, Lab, RequestError, Store
-from swingbot_jobs.kconfig import joined
-from swingbot_jobs.kernel import build_key
-from swingbot_jobs.trust import Trust, key_at
+from swingbot_jobs.contract.build_key import build_key
+from swingbot_jobs.contract.kconfig import joined
+from swingbot_jobs.contract.trust import Trust, key_at
 
 
 def variant_of(

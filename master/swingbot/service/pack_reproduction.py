@@ -11,8 +11,8 @@ from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce.kit import Artifact, Boot, Kernel, Kit, LeftOut, Rootfs, Run, Side
 from swingbot.core.stats.row import key_of, row_of
-from swingbot_jobs import newc
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading import newc
 
 Row = Mapping[str, Any]
 MOST_IMAGE_BYTES: Final = 64 << 20  # both images together; bigger ones are left to build.sh

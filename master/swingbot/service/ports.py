@@ -46,12 +46,12 @@ from swingbot.core.report import Posted
 from swingbot.core.report.addressees import Listed
 from swingbot.core.report.alert import Alert
 from swingbot.core.report.followup import Kind
-from swingbot_jobs.kconfig import Kconfigs
-from swingbot_jobs.program import Program
-from swingbot_jobs.result import ParsedRun
-from swingbot_jobs.testbox import Testbox
-from swingbot_jobs.trust import Trust
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.kconfig import Kconfigs
+from swingbot_jobs.contract.trust import Trust
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Program
+from swingbot_jobs.reading.result import ParsedRun
+from swingbot_jobs.testbox.box import Testbox
 
 
 class GitError(Exception):

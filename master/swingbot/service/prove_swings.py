@@ -31,7 +31,7 @@ from swingbot.service.gather_differences import differences_of
 from swingbot.service.judge_comparisons import OVER, boots_of, metric_of, rule_of
 from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 
 # Pairs asked for at a time once the first ones did not decide; more on a noisy testbox, where one rarely does.
 ROUND: Final = 2

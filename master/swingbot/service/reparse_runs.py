@@ -16,8 +16,8 @@ from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import Reread, changes
 from swingbot.service.ingest_outcomes import read_runs
 from swingbot.service.ports import Lab, RequestError, Store
-from swingbot_jobs.result import ParsedRun
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.result import ParsedRun
 
 BOOTS_AT_ONCE: Final = 200  # whose ids are looked up together
 MOST_TOLD: Final = 1000  # changes that the answer names one by one; table `reparse` has them all

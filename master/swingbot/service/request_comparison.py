@@ -10,7 +10,7 @@ from swingbot.core.model.records import JobFile, Tree
 from swingbot.service.make_variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
-from swingbot_jobs.trust import least
+from swingbot_jobs.contract.trust import least
 
 DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the stated error rate, with one to spare
 

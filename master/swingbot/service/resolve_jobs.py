@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab, RequestError, Store
-from swingbot_jobs import lkp
-from swingbot_jobs.expand import expand
-from swingbot_jobs.job import JobError
-from swingbot_jobs.trust import Trust, accepted
+from swingbot_jobs.contract.trust import Trust, accepted
+from swingbot_jobs.language.expand import expand
+from swingbot_jobs.language.job import JobError
+from swingbot_jobs.reading import lkp
 
 
 def pick_testboxes(

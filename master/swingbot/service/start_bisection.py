@@ -18,9 +18,9 @@ from swingbot.service.place_orders import series_of
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 from swingbot.service.request_comparison import known_tree
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
-from swingbot_jobs.program import find_metric
-from swingbot_jobs.trust import Trust, accepted
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.trust import Trust, accepted
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import find_metric
 
 
 def start_bisection(

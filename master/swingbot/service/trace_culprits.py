@@ -13,9 +13,9 @@ from swingbot.service.compare_kernels import NoRecord, changed_code, record_of
 from swingbot.service.make_variants import with_fragment
 from swingbot.service.place_orders import series_for
 from swingbot.service.ports import Lab, Store
-from swingbot_jobs.kconfig import NoKconfig
+from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import BadRecord
-from swingbot_jobs.unit_job import UnitJob
 
 TRACED: Final = "trace"  # the fragment whose kernels have hooks in their functions
 BOOTS: Final = 1  # of each kernel: that a function is called at all shows at once

@@ -17,7 +17,7 @@ from swingbot.core.plan.boxes import (
 from swingbot.service.boot_anchors import ANCHOR_K
 from swingbot.service.move_testboxes import bar, gave_up
 from swingbot.service.ports import Lab, Store
-from swingbot_jobs.testbox import Testbox
+from swingbot_jobs.testbox.box import Testbox
 
 # A lease that lapsed while we could not be reached says nothing: workers are given so long to be heard once we can be. They ask every 5 s.
 SETTLE_SECONDS: Final = 30.0

@@ -8,8 +8,8 @@ from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.change import matters, what_changed
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
-from swingbot_jobs.kconfig import NoKconfig
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot_jobs.contract.trust import Trust
 
 
 def add_tree(

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from swingbot_jobs.contract import CONTROLLER_HEADER, ContractError, check_phase
+from swingbot_jobs.contract.orders import CONTROLLER_HEADER, ContractError, check_phase
 
 PHASE_LIMIT_BYTES: Final = 1 << 14
 _NAME_LENGTH: Final = 100

@@ -25,7 +25,7 @@ from swingbot.core.model.dispatch import DatabaseAway, Delivery, attempt_of_toke
 from swingbot.web.controllers import BoxStore, Controllers
 from swingbot.web.session import bearer_of
 from swingbot.web.stored import stored
-from swingbot_jobs.contract import ContractError, check_outcome
+from swingbot_jobs.contract.orders import ContractError, check_outcome
 
 OUTCOME_LIMIT_BYTES: Final = 8 << 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from swingbot_jobs.testbox import Testbox
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.box import Testbox
 from swingbot_worker import rootfs, runner
 from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs import Rootfs, cpio

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from swingbot_jobs.lkp import NoPendant, job_file
-from swingbot_jobs.testbox import LkpEngine, QemuDriver, Testbox
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.lkp import NoPendant, job_file
+from swingbot_jobs.testbox.box import LkpEngine, QemuDriver, Testbox
 from swingbot_worker import InfraError, lease, process, rootfs, runner
 from swingbot_worker.engine.lkp_script import LKP
 from swingbot_worker.rootfs import Rootfs, cpio, libraries, packages, programs

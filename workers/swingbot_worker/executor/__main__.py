@@ -15,8 +15,8 @@ from typing import Final
 
 import click
 
-from swingbot_jobs import likeness
-from swingbot_jobs.contract import check_outcome
+from swingbot_jobs.contract.orders import check_outcome
+from swingbot_jobs.testbox import likeness
 from swingbot_worker import InfraError, rootfs
 from swingbot_worker.executor import images
 from swingbot_worker.executor.client import PATIENCE_SECONDS, Away, Exchange, Refused, patiently

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from swingbot_jobs.contract import CONTROLLER_HEADER
+from swingbot_jobs.contract.orders import CONTROLLER_HEADER
 from swingbot_worker import InfraError
 
 PATIENCE_SECONDS = (
@@ -103,7 +103,7 @@ class Exchange:
             return True
 
     def tell_phase(self, attempt: str, phase: str, why: str, boot_id: str | None = None) -> None:
-        """Say what the testbox does now (swingbot_jobs.contract.PHASES). Raises nothing: whoever does not hear it learns it from the outcome."""
+        """Say what the testbox does now (swingbot_jobs.contract.orders.PHASES). Raises nothing: whoever does not hear it learns it from the outcome."""
         told = {"phase": phase, "why": why[:2000], "boot_id": boot_id}
         with contextlib.suppress(Away):
             self._ask("PUT", f"/attempts/{attempt}/phase", json=told, timeout=TELL_SECONDS)

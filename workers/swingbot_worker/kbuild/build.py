@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from swingbot_jobs import kernel_diff
-from swingbot_jobs.kernel import build_key
-from swingbot_jobs.trust import key_at, trust_of
+from swingbot_jobs.contract.build_key import build_key
+from swingbot_jobs.contract.trust import key_at, trust_of
 from swingbot_worker import InfraError, lease
 from swingbot_worker.kbuild import (
     configure,

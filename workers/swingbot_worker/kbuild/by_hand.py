@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from swingbot_jobs.kernel import build_key
-from swingbot_jobs.trust import Trust, key_at
+from swingbot_jobs.contract.build_key import build_key
+from swingbot_jobs.contract.trust import Trust, key_at
 from swingbot_worker.kbuild import source
 from swingbot_worker.kbuild.configure import configuration_of
 from swingbot_worker.site import Site

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.kconfig import FRAGMENTS, NoKconfig, load_kconfigs, parts_of
+from swingbot_jobs.contract.kconfig import FRAGMENTS, NoKconfig, load_kconfigs, parts_of
 from swingbot_worker import InfraError
 from swingbot_worker.kbuild import recipe
 from swingbot_worker.kbuild.make import BuildFailed, Make

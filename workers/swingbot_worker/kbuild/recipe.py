@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from swingbot_jobs import kernel_diff
-from swingbot_jobs.trust import Trust, trust_of
+from swingbot_jobs.contract.trust import Trust, trust_of
 
 # Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
 RECIPE = 1

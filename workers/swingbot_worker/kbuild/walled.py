@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError, process, walls
 from swingbot_worker.kbuild.worktree import WorkTree
 from swingbot_worker.walls import sandbox

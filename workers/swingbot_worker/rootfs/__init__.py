@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import lease, process
 from swingbot_worker.rootfs import contents, cpio, libraries, programs
 from swingbot_worker.site import Site

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.newc import Member, members
+from swingbot_jobs.reading.newc import Member, members
 from swingbot_worker import process
 from swingbot_worker.rootfs.programs import Binary
 

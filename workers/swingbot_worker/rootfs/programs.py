@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, lease, process
 from swingbot_worker.rootfs import debian
 from swingbot_worker.site import Site

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.runner.facts import demanded, functions, held
 from swingbot_worker.runner.prologue import PROLOGUE, SWEEP_ALL, SWEEP_NOTHING
 

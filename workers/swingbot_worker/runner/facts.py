@@ -1,7 +1,7 @@
 """What the runner notes of a boot in the guest, and what it sets there because a job demands it. Pure: makes shell text.
 
 The files that the list of facts names are sent as they are, found by one `grep` before the first run and one after the last, outside
-of every run's time; what they mean is worked out where they are read (`swingbot_jobs.sheet`). On vm-icount time is instructions, and one process
+of every run's time; what they mean is worked out where they are read (`swingbot_jobs.contract.fact_sheet`). On vm-icount time is instructions, and one process
 that reads a hundred files costs less than a hundred that read one.
 """
 
@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from swingbot_jobs import facts
-from swingbot_jobs.sheet import AFTER, BEFORE, NOTES, RUN_AFTER, RUN_BEFORE
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract import facts
+from swingbot_jobs.contract.fact_sheet import AFTER, BEFORE, NOTES, RUN_AFTER, RUN_BEFORE
+from swingbot_jobs.contract.unit_job import UnitJob
 
 # Lines of one file: enough for the first CPU of /proc/cpuinfo and for all of /proc/meminfo.
 LINES: Final = 80

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.cluster import ClusterDriver
-from swingbot_jobs.parse import read_results
+from swingbot_jobs.contract.fact_sheet import FACT_LENGTH, facts_of, not_as_demanded
+from swingbot_jobs.contract.trust import accepted, trust_of
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
-from swingbot_jobs.result import Results
-from swingbot_jobs.sheet import FACT_LENGTH, facts_of, not_as_demanded
-from swingbot_jobs.testbox import CommandDriver, QemuDriver, Testbox, TestboxError, load_file
-from swingbot_jobs.trust import accepted, trust_of
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.reading.parse import read_results
+from swingbot_jobs.reading.result import Results
+from swingbot_jobs.testbox.box import CommandDriver, QemuDriver, Testbox, TestboxError, load_file
+from swingbot_jobs.testbox.cluster import ClusterDriver
 from swingbot_worker import InfraError, OrderError, engine, lease
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import cluster, command, host, ssh, virtual

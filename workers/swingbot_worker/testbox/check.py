@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from swingbot_jobs import tuning
-from swingbot_jobs.cluster import ClusterDriver
-from swingbot_jobs.iron import SshDriver
-from swingbot_jobs.testbox import CommandDriver, Testbox, TestboxError, load_file
-from swingbot_jobs.tuning import Finding
+from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.box import CommandDriver, Testbox, TestboxError, load_file
+from swingbot_jobs.testbox.cluster import ClusterDriver
+from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.testbox.tuning import Finding
 from swingbot_worker import InfraError, process
 from swingbot_worker.site import from_environment
 from swingbot_worker.testbox import cluster, qemu, ssh

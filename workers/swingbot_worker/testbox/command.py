@@ -13,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from swingbot_jobs.testbox import CommandDriver
+from swingbot_jobs.testbox.box import CommandDriver
 from swingbot_worker import InfraError, lease, process
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.request import Boot, Request

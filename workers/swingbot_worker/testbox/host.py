@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from swingbot_jobs import sheet
+from swingbot_jobs.contract import fact_sheet as sheet
 from swingbot_worker.testbox.request import Fact
 
 _CPU, _STAT = Path("/proc/cpuinfo"), Path("/proc/stat")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from swingbot_jobs.testbox import QemuDriver, Testbox
+from swingbot_jobs.testbox.box import QemuDriver, Testbox
 from swingbot_worker import InfraError, process
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import qemu

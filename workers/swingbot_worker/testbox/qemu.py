@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.testbox import QemuDriver, Testbox
+from swingbot_jobs.testbox.box import QemuDriver, Testbox
 
 PROGRAM = "qemu-system-x86_64"
 PORT = "swingbot.results"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from swingbot_jobs.testbox import Testbox
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.box import Testbox
 from swingbot_worker import engine
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.site import Site
@@ -16,7 +16,7 @@ from swingbot_worker.testbox.limits import Limits
 from swingbot_worker.testbox.verdict import Verdict
 
 Fact = str | int | float | bool | None
-# (phase, why): phase is one of swingbot_jobs.contract.PHASES. Never raises, and costs a few seconds at most when nobody listens.
+# (phase, why): phase is one of swingbot_jobs.contract.orders.PHASES. Never raises, and costs a few seconds at most when nobody listens.
 TellPhase = Callable[[str, str], None]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.parse import parse_results
-from swingbot_jobs.program import load_programs
-from swingbot_jobs.result import ParsedRun
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.reading.result import ParsedRun
 from swingbot_worker.site import Site
 
 

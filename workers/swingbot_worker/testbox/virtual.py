@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from swingbot_jobs.testbox import QemuDriver
+from swingbot_jobs.testbox.box import QemuDriver
 from swingbot_worker import InfraError, engine, lease, process, rootfs
 from swingbot_worker.rootfs import cpio
 from swingbot_worker.site import Site

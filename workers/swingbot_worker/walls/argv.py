@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.trust import Trust
 from swingbot_worker.walls.limits import Limits
 
 # Debian and systemd give these to nobody; each level has its own, so that limits and files are apart.

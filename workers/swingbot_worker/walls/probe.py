@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError
 from swingbot_worker.walls import seccomp
 from swingbot_worker.walls.argv import USERS, View, Way

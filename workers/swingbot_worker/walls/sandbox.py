@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError, process
 from swingbot_worker.walls import argv as command_line
 from swingbot_worker.walls import seccomp

@@ -29,8 +29,8 @@ from swingbot_db import migrate
 from swingbot_db.migrate import SchemaError
 from swingbot_db.reports import ReportError
 from swingbot_jobs.lines import LineError
-from swingbot_jobs.result import ParseError
-from swingbot_jobs.testbox import TestboxError
+from swingbot_jobs.reading.result import ParseError
+from swingbot_jobs.testbox.box import TestboxError
 
 P = ParamSpec("P")
 R = TypeVar("R")

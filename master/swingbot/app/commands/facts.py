@@ -8,7 +8,7 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
-from swingbot_jobs.facts import checklist, known
+from swingbot_jobs.contract.facts import checklist, known
 
 
 @click.command("facts")

@@ -18,13 +18,13 @@ from swingbot.app.commands.context import (
 )
 from swingbot.core.raw.result_root import TOP, path_params, segment
 from swingbot.service.ports import RequestError
-from swingbot_jobs import testbox
-from swingbot_jobs.expand import expand
-from swingbot_jobs.job import JobError
-from swingbot_jobs.lint import Finding, Linted, lint, twins
-from swingbot_jobs.program import Program, load_programs
-from swingbot_jobs.unit_job import UnitJob
-from swingbot_jobs.values import NominalBox
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.expand import expand
+from swingbot_jobs.language.job import JobError
+from swingbot_jobs.language.lint import Finding, Linted, lint, twins
+from swingbot_jobs.language.program import Program, load_programs
+from swingbot_jobs.language.values import NominalBox
+from swingbot_jobs.testbox import box as testbox
 
 
 @click.group()

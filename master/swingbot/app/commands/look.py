@@ -25,8 +25,8 @@ from swingbot.core.report.forms import FORMS
 from swingbot.service.ports import RequestError
 from swingbot.web import kernel_change
 from swingbot_db import read
-from swingbot_jobs.parse import parse_file
-from swingbot_jobs.program import load_programs
+from swingbot_jobs.language.program import load_programs
+from swingbot_jobs.reading.parse import parse_file
 
 _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "comparisons": (

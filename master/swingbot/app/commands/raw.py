@@ -17,7 +17,7 @@ from swingbot.app.raw_sources import Broken, Gone, Here, Source, There
 from swingbot.core.model import ids
 from swingbot.service import reparse_runs
 from swingbot.service.reparse_runs import Reparsed
-from swingbot_jobs.program import load_programs
+from swingbot_jobs.language.program import load_programs
 
 _SAY_SECONDS: Final = 2.0
 

@@ -54,7 +54,7 @@ class HandedOut:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The worker said what it does (one of swingbot_jobs.contract.PHASES)."""
+    """The worker said what it does (one of swingbot_jobs.contract.orders.PHASES)."""
 
     phase: str
     why: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.trust import Trust
 
 _TOKEN = re.compile(r"a([0-9]{1,18})\.([0-9a-f]{64})")
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from swingbot_jobs.trust import Trust
+from swingbot_jobs.contract.trust import Trust
 
 UNBUILT: Final = (
     "does not build"  # begins the reason of whatever was not booted because there is no kernel

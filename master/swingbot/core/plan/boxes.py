@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from swingbot.core.model.box import Box
-from swingbot_jobs.testbox import Testbox
+from swingbot_jobs.testbox.box import Testbox
 
 FAILED: Final = "failed: "  # begins the reason of a quarantine that failures in a row led to
 UNFIT: Final = "screening: "  # begins the reason of a quarantine that its screening led to

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import Any, Final, Literal
 
 from swingbot.core.proof.gates import Told
+from swingbot_jobs.contract.unit_job import FUNCTION
 from swingbot_jobs.kernel_diff import Changed, CodeChange, KernelRecord, source_name
-from swingbot_jobs.unit_job import FUNCTION
 
 MONITOR: Final = "function-profile"
 # What one run is asked to tell: each becomes a metric, and together they are one word of the run's environment.

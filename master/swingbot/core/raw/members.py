@@ -1,6 +1,6 @@
 """The files within a boot's results.tar, byte for byte. It comes from a guest: names are checked, sizes and counts are limited.
 
-`swingbot_jobs.parse` reads the same archive for its numbers; here everything is handed on as it is, for people.
+`swingbot_jobs.reading.parse` reads the same archive for its numbers; here everything is handed on as it is, for people.
 """
 
 from __future__ import annotations

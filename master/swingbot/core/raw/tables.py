@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from swingbot_jobs.program import Program, find_metric
+from swingbot_jobs.language.program import Program, find_metric
 
 Type = Literal["string", "integer", "double", "time"]
 Row = Mapping[str, Any]

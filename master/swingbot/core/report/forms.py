@@ -11,7 +11,7 @@ from swingbot.core.report.lkp import LkpGroup, lkp_table
 from swingbot.core.report.sheet import Sheet
 from swingbot.core.report.words import clean, cut, wrap
 from swingbot.core.stats.row import CHANGED
-from swingbot_jobs.perf_table import perf_table
+from swingbot_jobs.reading.perf_table import perf_table
 
 _LONGEST_SUBJECT = 300  # LKP cuts none; one of 10 kB would bury its table
 _MOST_ROWS = 4  # of a commit message; a mail has them all

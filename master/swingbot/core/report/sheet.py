@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from swingbot.core.report.facts import Commit, Row, Side
-from swingbot_jobs.perf_table import Run
+from swingbot_jobs.reading.perf_table import Run
 
 _COUNTER = "perf-stat."
 # What perf-stat calls rates, ratios and the benchmark's own numbers of watched runs: no counts of a whole run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 
 # Programs that lkp-tests has under the same name, with the same parameters.
 _KNOWN: Final = ("hackbench", "netperf", "will-it-scale")

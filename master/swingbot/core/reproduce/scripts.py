@@ -7,7 +7,7 @@ import shlex
 from typing import Final
 
 from swingbot.core.reproduce.kit import SIDES, Kit
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
 
 # The same as the worker's own recipe; a test holds the two together.
 BUILD_ENVIRONMENT: Final = {

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from swingbot_jobs.facts import END, OF_SERVER, fact_of, known
+from swingbot_jobs.contract.facts import END, OF_SERVER, fact_of, known
 
 Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k

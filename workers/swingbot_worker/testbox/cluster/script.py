@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from swingbot_jobs.cluster import CLIENT, SERVER, ClusterDriver
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox.cluster import CLIENT, SERVER, ClusterDriver
 from swingbot_worker import runner
 from swingbot_worker.rootfs import cpio
 from swingbot_worker.runner.facts import held

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.cluster import SERVER, ClusterDriver
+from swingbot_jobs.testbox.cluster import SERVER, ClusterDriver
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import qemu
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, engine, lease, rootfs
 from swingbot_worker.rootfs import cpio
 from swingbot_worker.testbox.request import Boot, Fact, Request

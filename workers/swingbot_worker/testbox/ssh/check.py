@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from swingbot_jobs import tuning
-from swingbot_jobs.iron import SshDriver
-from swingbot_jobs.testbox import Testbox
-from swingbot_jobs.tuning import Finding
+from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.testbox.tuning import Finding
 from swingbot_worker import InfraError
 from swingbot_worker.testbox.ssh import enter, idle, preflight, switch
 from swingbot_worker.testbox.ssh.link import Link

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swingbot_jobs import tuning
-from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.request import Fact, Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.testbox.ssh import SshDriver
 
 # It has to outlive the SSH connection that starts it, and give that time to end.
 _LATER = "nohup setsid sh -c {} >/dev/null 2>&1 </dev/null &"

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swingbot_jobs.testbox import Testbox
+from swingbot_jobs.testbox.box import Testbox
 from swingbot_worker.rootfs import cpio
 
 INIT = "iron/init"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox.ssh.guest import WORD
 
 # One look at the box, as `name=value` lines: everything that a boot or a check needs, in one connection.

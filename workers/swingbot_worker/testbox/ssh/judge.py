@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker.testbox import console
 from swingbot_worker.testbox.ssh.heard import Heard
 from swingbot_worker.testbox.verdict import BootStatus, Verdict

@@ -8,8 +8,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.iron import SshDriver
 from swingbot_jobs.printable import printable
+from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, process
 
 CONNECT_SECONDS = 10

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from swingbot_jobs import tuning
-from swingbot_jobs.iron import SshDriver
+from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_worker import InfraError, OrderError, process
 from swingbot_worker.testbox.request import Request
 from swingbot_worker.testbox.ssh import kconfig

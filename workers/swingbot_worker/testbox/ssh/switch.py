@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 
-from swingbot_jobs.iron import Console, Power
+from swingbot_jobs.testbox.ssh import Console, Power
 from swingbot_worker import InfraError, process
 
 # A PDU or BMC may take its time; one that takes longer is as good as none.

@@ -17,7 +17,7 @@ import yaml
 
 from swingbot_jobs.lines import suggest
 
-LIST: Final = Path(__file__).resolve().parent.parent / "schema" / "facts.yaml"
+LIST: Final = Path(__file__).resolve().parents[2] / "schema" / "facts.yaml"
 Value = str | int | float | bool | None
 Compare = Literal["machine", "setting", "kernel", "variant", "boot"]
 OF_SERVER: Final = "server."  # before the name of a fact of the server in a cluster

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from swingbot_jobs.iron import SshDriver, parse_options
+from swingbot_jobs.testbox.ssh import SshDriver, parse_options
 
 if TYPE_CHECKING:
-    from swingbot_jobs.testbox import Testbox, _Table
+    from swingbot_jobs.testbox.box import Testbox, _Table
 
 SERVER: Final = "server"
 CLIENT: Final = "client"

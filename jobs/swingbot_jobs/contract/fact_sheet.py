@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from swingbot_jobs.facts import END, Fact, Value, known, unmet
+from swingbot_jobs.contract.facts import END, Fact, Value, known, unmet
 from swingbot_jobs.printable import printable
 
 BEFORE: Final = "sheet"  # members of facts/ with the files as they were before the first run ...

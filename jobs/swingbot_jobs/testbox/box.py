@@ -16,11 +16,12 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from swingbot_jobs import cluster as wired
-from swingbot_jobs import facts, iron, tuning
-from swingbot_jobs.cluster import ClusterDriver, FindNode
-from swingbot_jobs.trust import Trust, trust_of
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.contract import facts
+from swingbot_jobs.contract.trust import Trust, trust_of
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.testbox import cluster as wired
+from swingbot_jobs.testbox import ssh, tuning
+from swingbot_jobs.testbox.cluster import ClusterDriver, FindNode
 
 LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
 COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
@@ -102,7 +103,7 @@ class Testbox:
 
     name: str
     tbox_group: str
-    driver: QemuDriver | CommandDriver | iron.SshDriver | ClusterDriver
+    driver: QemuDriver | CommandDriver | ssh.SshDriver | ClusterDriver
     description: str
     model: str
     nr_cpu: int
@@ -173,7 +174,7 @@ class Testbox:
             "qemu"
             if isinstance(self.driver, QemuDriver)
             else "ssh"
-            if isinstance(self.driver, iron.SshDriver)
+            if isinstance(self.driver, ssh.SshDriver)
             else "command"
         )
         quiet = {
@@ -181,7 +182,7 @@ class Testbox:
             "tuning_without": list(self.tuning.left_out) if self.tuning else [],
         }
         driven = (
-            self.driver.to_json() if isinstance(self.driver, iron.SshDriver) else facts["driver"]
+            self.driver.to_json() if isinstance(self.driver, ssh.SshDriver) else facts["driver"]
         )
         return facts | {"driver": kind, kind: driven} | quiet
 
@@ -282,11 +283,11 @@ def load(
 
 def _driver(
     table: _Table, kind: str, find: FindNode
-) -> QemuDriver | CommandDriver | iron.SshDriver | ClusterDriver:
+) -> QemuDriver | CommandDriver | ssh.SshDriver | ClusterDriver:
     if kind == "cluster":
         return wired.parse(table.table("cluster"), find)
     if kind == "ssh":
-        return iron.parse(table.table("ssh"))
+        return ssh.parse(table.table("ssh"))
     return _qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command"))
 
 

@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
-from swingbot_jobs.facts import Value
+from swingbot_jobs.contract.fact_sheet import facts_of, not_as_demanded
+from swingbot_jobs.contract.facts import Value
+from swingbot_jobs.contract.unit_job import NAME, UnitJob
+from swingbot_jobs.language.program import Program
 from swingbot_jobs.lines import suggest
-from swingbot_jobs.lkp import is_lkp, read_lkp
 from swingbot_jobs.printable import printable
-from swingbot_jobs.program import Program
-from swingbot_jobs.result import ParsedRun, ParseError, Results, RunStatus, Samples
-from swingbot_jobs.sheet import facts_of, not_as_demanded
-from swingbot_jobs.unit_job import NAME, UnitJob
+from swingbot_jobs.reading.lkp import is_lkp, read_lkp
+from swingbot_jobs.reading.result import ParsedRun, ParseError, Results, RunStatus, Samples
 
 # What a guest may send. A run writes a few kB; the limits only keep a mad kernel from filling the master's memory.
 MAX_MEMBERS: Final = 100_000

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 Snapshot = dict[str, float]
 Reader = Callable[[Iterable[str]], Snapshot]

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from swingbot_jobs.result import ParseError, Samples
+from swingbot_jobs.reading.result import ParseError, Samples
 
 MAX_CHARACTERS: Final = 8 * 1024 * 1024
 MAX_INTERVALS: Final = 10_000

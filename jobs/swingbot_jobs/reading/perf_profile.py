@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from swingbot_jobs.result import ParseError
+from swingbot_jobs.reading.result import ParseError
 
 MAX_CHARACTERS: Final = 8 * 1024 * 1024
 MAX_SHARES: Final = 100_000

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
 
-from swingbot_jobs import demands
-from swingbot_jobs.cluster import LOCALHOST
+from swingbot_jobs.language import demands
+from swingbot_jobs.language.lkp_keys import NEEDS, REMARKS, WITHOUT_EFFECT, refusal
+from swingbot_jobs.language.program import Program
+from swingbot_jobs.language.revise import revised
 from swingbot_jobs.lines import JobError as JobError
 from swingbot_jobs.lines import Places, Value, read_documents, suggest
-from swingbot_jobs.program import Program
-from swingbot_jobs.revise import revised
-from swingbot_jobs.words import NEEDS, REMARKS, WITHOUT_EFFECT, refusal
+from swingbot_jobs.testbox.cluster import LOCALHOST
 
 # Keys of our own beside parameters: how often a unit job runs, and what may differ between the sides of a comparison.
 OURS: Final = ("runs", "warmup", "compare_fact")

@@ -18,7 +18,7 @@ import jsonschema
 PHASES = ("booting", "running", "returning", "idle", "lost")
 # Names the host that drives a testbox in each request of an executor: one testbox has one such at a time.
 CONTROLLER_HEADER = "X-Swingbot-Controller"
-SCHEMA_DIR = Path(__file__).resolve().parent.parent / "schema"
+SCHEMA_DIR = Path(__file__).resolve().parents[2] / "schema"
 
 Document = dict[str, Any]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from swingbot_jobs.expand import axes_of, expand_documents
-from swingbot_jobs.job import Document, JobError, read_job
-from swingbot_jobs.program import Program
-from swingbot_jobs.values import Box, Point
-from swingbot_jobs.words import OTHER_DEFAULTS
+from swingbot_jobs.language.expand import axes_of, expand_documents
+from swingbot_jobs.language.job import Document, JobError, read_job
+from swingbot_jobs.language.lkp_keys import OTHER_DEFAULTS
+from swingbot_jobs.language.program import Program
+from swingbot_jobs.language.values import Box, Point
 
 Severity = Literal["error", "remark"]
 

@@ -24,7 +24,8 @@ from typing import Any, Final
 
 import yaml
 
-from swingbot_jobs import facts, sheet
+from swingbot_jobs.contract import fact_sheet as sheet
+from swingbot_jobs.contract import facts
 from swingbot_jobs.printable import printable
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,40}")

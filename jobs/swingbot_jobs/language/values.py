@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
-from swingbot_jobs import demands
-from swingbot_jobs.arithmetic import calculate
-from swingbot_jobs.cluster import LOCALHOST
-from swingbot_jobs.job import Document, JobError
+from swingbot_jobs.language import demands
+from swingbot_jobs.language.arithmetic import calculate
+from swingbot_jobs.language.job import Document, JobError
+from swingbot_jobs.language.program import Parameter, Program
 from swingbot_jobs.lines import Value, suggest
-from swingbot_jobs.program import Parameter, Program
+from swingbot_jobs.testbox.cluster import LOCALHOST
 
 MAX_NUMBER: Final = (
     10**15

@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Program
 from swingbot_jobs.printable import printable
-from swingbot_jobs.program import Program
-from swingbot_jobs.result import ParseError
-from swingbot_jobs.unit_job import UnitJob
+from swingbot_jobs.reading.result import ParseError
 
 # Files of a run: the marker that says who ran it, and those of LKP's result root behind a prefix, because `stats.json` is a name of ours too.
 MARKER: Final = "engine"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from swingbot_jobs.testbox import _Table
+    from swingbot_jobs.testbox.box import _Table
 
 ENTER: Final = ("kexec", "reboot")
 WHERE: Final = ("box", "controller")

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from swingbot_jobs import demands
-from swingbot_jobs.job import OURS, Document, JobError, load_job
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language import demands
+from swingbot_jobs.language.job import OURS, Document, JobError, load_job
+from swingbot_jobs.language.program import Program
+from swingbot_jobs.language.values import Box, Point, check_needs
+from swingbot_jobs.language.values import NominalBox as NominalBox
 from swingbot_jobs.lines import Value, suggest
-from swingbot_jobs.program import Program
-from swingbot_jobs.unit_job import UnitJob
-from swingbot_jobs.values import Box, Point, check_needs
-from swingbot_jobs.values import NominalBox as NominalBox
 
 MAX_UNIT_JOBS: Final = 1000
 MAX_RUNS: Final = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from swingbot_jobs import facts
+from swingbot_jobs.contract import facts
 from swingbot_jobs.lines import JobError, Value, suggest
 
 
