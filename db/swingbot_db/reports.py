@@ -238,24 +238,6 @@ def list_reports(conn: sa.Connection, state: str | None = None) -> list[Report]:
 
 
 # What each command may do: the states it starts from, and those in which it has nothing left to do.
-def queue_report(conn: sa.Connection, report_id: int) -> str:
-    """draft -> queued. Nothing to do once it is queued, being sent or sent. Answers the state. Raises ReportError."""
-    hint = {
-        "held": "release it first",
-        "unknown": "release or drop it",
-        "dropped": "it was dropped",
-    }
-    return _move(
-        conn,
-        report_id,
-        "queued",
-        start=("draft",),
-        done=("queued", "sending", "sent"),
-        hint=hint,
-        verb="queue",
-    )
-
-
 def hold(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft or queued -> held. Answers the state. Raises ReportError. `who` (empty: not a person) and `why` are kept."""
     hint = {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -374,15 +374,6 @@ def test_drafting_the_same_report_twice_is_drafting_it_once(engine: sa.Engine) -
 
 
 MOVES = {
-    "queue": {
-        "draft": "queued",
-        "queued": "queued",
-        "sending": "sending",
-        "sent": "sent",
-        "held": None,
-        "unknown": None,
-        "dropped": None,
-    },
     "hold": {
         "draft": "held",
         "queued": "held",
@@ -411,8 +402,7 @@ MOVES = {
         "sent": None,
     },
 }
-VERBS = {
-    "queue": reports.queue_report,
+VERBS: Mapping[str, Callable[[sa.Connection, int], str]] = {
     "hold": reports.hold,
     "release": reports.release,
     "drop": reports.drop,

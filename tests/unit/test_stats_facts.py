@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.stats.facts import differences, differing
+from swingbot.core.stats.facts import Boots, against, differences, told
 from swingbot_jobs.contract.facts import known
 
 MACHINE = [name for name, fact in known().items() if fact.compare == "machine" and "*" not in name]
@@ -20,6 +22,13 @@ FACTS = {
     "kernel_release": "6.1.0-a",
     "rootfs": "00ff",
 }
+
+
+def differing(
+    base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()
+) -> tuple[str | None, str | None]:
+    found = differences(base, head, paired=paired, compared=compared)
+    return against(found), told(found)
 
 
 def both(

@@ -14,7 +14,7 @@ from scipy.stats import nct
 from scipy.stats import t as student
 
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.core.stats.resolve import plan_comparison, power_of, resolves
+from swingbot.core.stats.resolve import plan_comparison, power_of
 
 PUBLISHED = yaml.safe_load((Path(__file__).parents[1] / "golden" / "published.yaml").read_text())
 
@@ -105,13 +105,6 @@ def test_the_plan_in_words() -> None:
         plan_comparison(0.01, 0.01, 3, 1, False)
         .words()
         .startswith("1 boot a side resolves nothing; 1 % needs ")
-    )
-
-
-def test_the_older_form_is_the_same_calculation() -> None:
-    assert resolves(6, 0.02) == plan_comparison(0.02, 0.0, 1, 6, False).resolves_pct
-    assert resolves(6, 0.02 * math.sqrt(2), paired=True) == pytest.approx(
-        plan_comparison(0.0, 0.02, 1, 6, True).resolves_pct
     )
 
 

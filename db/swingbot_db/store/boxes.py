@@ -127,11 +127,6 @@ class BoxRows(Rows):
         )
         return [Lapse(**row._mapping) for row in rows]
 
-    def lease_of(self, testbox: str) -> int | None:
-        found = self.value("SELECT attempt FROM lease WHERE testbox = :box", box=testbox)
-        assert found is None or isinstance(found, int)
-        return found
-
     def give_back_budget(self, testbox: str, attempts: int) -> None:
         """Attempts that a testbox failed are not its orders' fault: each open one may make `attempts` more."""
         self.do(

@@ -97,12 +97,6 @@ def _identity(tree: Tree) -> dict[str, object]:
     }
 
 
-def poll_trees(lab: Lab, due: Sequence[Tree]) -> None:
-    """Look at each branch in `due`; a tree that cannot be read keeps its last tip and says why."""
-    for tree in due:
-        poll_tree(lab, tree)
-
-
 def poll_tree(lab: Lab, tree: Tree) -> str | None:
     """Look where the branch is. Returns the problem in one sentence, or None."""
     try:

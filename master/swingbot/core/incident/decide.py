@@ -9,14 +9,6 @@ from swingbot.core.incident.model import Status
 from swingbot_jobs.printable import printable
 
 Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
-STATUSES: Final[tuple[Status, ...]] = (
-    "open",
-    "expected",
-    "fixed",
-    "invalid",
-    "duplicate",
-    "closed",
-)
 ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
 LONGEST_REASON: Final = 500
 KINDS_OF_ITS_END: Final = ("retraction", "fixed")

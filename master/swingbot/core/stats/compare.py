@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from swingbot.core.stats.resolve import resolves
 from swingbot.core.stats.rows import BootRuns, RowVerdict, Rule, Side, Verdict
 from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import Spread, counted, spread_of
@@ -26,7 +25,6 @@ __all__ = [
     "Side",
     "Verdict",
     "compare",
-    "resolves",
     "side",
 ]
 

@@ -88,14 +88,6 @@ def differences(
     )
 
 
-def differing(
-    base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()
-) -> tuple[str | None, str | None]:
-    """(what makes base and head incomparable, what differs and may be the kernel's own doing), each a sentence or None."""
-    found = differences(base, head, paired=paired, compared=compared)
-    return against(found), told(found)
-
-
 def against(found: Sequence[Difference]) -> str | None:
     """Why no verdict can be given, in a sentence that says what to do; None if nothing speaks against one."""
     blocking = [d for d in found if d.kind == "blocks"]

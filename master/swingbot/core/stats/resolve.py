@@ -117,24 +117,6 @@ def plan_comparison(
     )
 
 
-def resolves(
-    boots: int, cv_boot: float, *, alpha: float = 0.005, power: float = 0.8, paired: bool = False
-) -> float:
-    """Smallest change in percent that `boots` a side show with probability `power`; `cv_boot` is the relative spread of a boot mean
-    (of a pair difference when paired). math.inf with fewer than 2 boots."""
-    if boots < 2:
-        return math.inf
-    return plan_comparison(
-        0.0,
-        cv_boot / math.sqrt(2.0) if paired else cv_boot,
-        1,
-        boots,
-        paired,
-        alpha=alpha,
-        power=power,
-    ).resolves_pct
-
-
 def power_of(
     boots: int, effect: float, sd: float, *, paired: bool, alpha: float, df: float, layout: float
 ) -> float:
