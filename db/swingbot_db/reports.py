@@ -12,10 +12,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
+from swingbot.core.mail.addresses import addresses
 from swingbot.core.model import ids
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
-from swingbot.core.report import addresses
 from swingbot.service.readdress_reports import Case
 from swingbot.service.send_reports import Outgoing
 from swingbot_db.engine import transaction

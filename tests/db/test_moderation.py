@@ -17,11 +17,11 @@ from starlette.testclient import TestClient
 from swingbot.adapters.maildir import MaildirArchive, deliver
 from swingbot.app.mail import mail_policy
 from swingbot.app.settings import Mail
+from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.message import Mail as Letter
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import Record, ReportClass
-from swingbot.core.report import Mail as Letter
-from swingbot.core.report import encode, message_id
 from swingbot.service.send_reports import Fate, Sent, send_due
 from swingbot.web.app import make_app
 from swingbot.web.session import operator_key

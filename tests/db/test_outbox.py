@@ -20,7 +20,8 @@ import sqlalchemy as sa
 from swingbot.adapters import maildir
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
-from swingbot.core.report import Mail, encode, message_id
+from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.message import Mail
 from swingbot.service.send_reports import SETTLE, Fate, MailRefused, send_due
 from swingbot_db import reports
 from swingbot_db.engine import make_engine

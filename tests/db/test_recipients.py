@@ -13,9 +13,10 @@ import sqlalchemy as sa
 
 from swingbot.adapters import maildir
 from swingbot.app.settings import load
+from swingbot.core.mail.message import Posted
+from swingbot.core.mail.recipients import Listed, NoMaintainers
 from swingbot.core.moderation.filing import MailPolicy
-from swingbot.core.report import Posted, Row, Side
-from swingbot.core.report.addressees import Listed, NoMaintainers
+from swingbot.core.report.facts import Row, Side
 from swingbot.service.address_reports import recipients_of
 from swingbot.service.find_posting import posting_of
 from swingbot.service.moderate_reports import file_report, within

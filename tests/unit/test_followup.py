@@ -11,8 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.report import BODY_BYTES, BadFacts, Commit, FollowUp, Posted, follow_up, words
-from swingbot.core.report.followup import KINDS
+from swingbot.core.mail.message import BODY_BYTES, Posted
+from swingbot.core.report.facts import Commit
+from swingbot.core.report.followup import KINDS, FollowUp, follow_up
+from swingbot.core.report.reading import BadFacts
+from swingbot.core.text import plain
 from tests.golden.remake import FOLLOW_UPS, follow_up_text, text_of
 from tests.unit.test_report import HOSTILE, QUICK, ROW, a_row
 
@@ -98,10 +101,10 @@ def test_whatever_the_facts_hold_a_short_mail_is_narrow_and_of_printable_lines(
 ) -> None:
     made = follow_up(facts)
     assert len(made.body.encode()) <= BODY_BYTES
-    assert words.clean(made.subject) == made.subject
+    assert plain.clean(made.subject) == made.subject
     for line in made.body.split("\n")[:-1]:
         assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in line)
-        assert words.columns(line) <= words.WIDTH or "://" in line, line
+        assert plain.columns(line) <= plain.WIDTH or "://" in line, line
 
 
 @QUICK

@@ -10,8 +10,8 @@ import pytest
 
 from swingbot.adapters.list_archive import find_posted
 from swingbot.adapters.maildir import deliver
-from swingbot.core.report import Posted
-from swingbot.core.report.posted import is_posting
+from swingbot.core.mail.message import Posted
+from swingbot.core.mail.posting import is_posting
 
 AUTHOR = "Jörg Beispiel <joerg@example.org>"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.report import words
 from swingbot.core.report.lkp import LkpGroup, lkp_cells, lkp_table
+from swingbot.core.text import plain
 from tests.unit.test_report import A_SIDE, HOSTILE, QUICK, ROW, a_row
 
 GROUP = LkpGroup(
@@ -96,5 +96,5 @@ def test_rows_whose_runs_are_not_known_are_left_out_and_an_empty_table_is_no_tab
 @given(st.lists(ROW, max_size=4), HOSTILE, HOSTILE)
 def test_a_table_for_a_mail_is_78_columns_wide_at_most(rows: list, subject: str, axis: str) -> None:  # type: ignore[type-arg]
     group = replace(GROUP, head_subject=subject, axes=((axis, subject), ("a", "b")))
-    for line in lkp_table(group, rows, words.WIDTH):
-        assert words.columns(line.rstrip()) <= words.WIDTH, line
+    for line in lkp_table(group, rows, plain.WIDTH):
+        assert plain.columns(line.rstrip()) <= plain.WIDTH, line

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swingbot.core.report import BadAddress, Mail, addresses, encode, message_id, words
-from swingbot.core.report.encode import MAIL_BYTES
+from swingbot.core.mail.addresses import BadAddress, addresses
+from swingbot.core.mail.encoding import MAIL_BYTES, encode, message_id
+from swingbot.core.mail.message import Mail
+from swingbot.core.text import plain
 
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HEADERS = [
@@ -110,7 +112,7 @@ HOSTILE = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(HOSTILE, st.lists(HOSTILE, max_size=4))
 def test_no_text_adds_a_header_or_gets_lost(subject: str, lines: list[str]) -> None:
-    body = "".join(f"{words.clean(line)}\n" for line in [*lines, "end"])
+    body = "".join(f"{plain.clean(line)}\n" for line in [*lines, "end"])
     data = encoded(subject=subject, body=body)
     message = parsed(data)
     assert sorted(message.keys()) == sorted(HEADERS)
@@ -125,7 +127,7 @@ def test_no_text_adds_a_header_or_gets_lost(subject: str, lines: list[str]) -> N
 @settings(max_examples=150, deadline=None)
 @given(HOSTILE)
 def test_a_subject_comes_back_as_it_went(subject: str) -> None:
-    assert str(parsed(encoded(subject=subject))["Subject"]) == words.cut(subject, 200).replace(
+    assert str(parsed(encoded(subject=subject))["Subject"]) == plain.cut(subject, 200).replace(
         "=?", "= ?"
     )
 

@@ -15,22 +15,21 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from swingbot.core.report import (
-    BODY_BYTES,
-    BadFacts,
+from swingbot.core.mail.message import BODY_BYTES, Posted
+from swingbot.core.report.body import mail, subsystem
+from swingbot.core.report.facts import (
+    CLUE_KINDS,
+    GATE_STATUSES,
     Bisection,
     Clue,
     Commit,
     Gate,
-    Posted,
     ReportFacts,
     Row,
     Side,
-    mail,
-    subsystem,
-    words,
 )
-from swingbot.core.report.facts import CLUE_KINDS, GATE_STATUSES
+from swingbot.core.report.reading import BadFacts
+from swingbot.core.text import numbers, plain
 from tests.golden.remake import REPORTS, report_facts, report_text, text_of
 
 DOCUMENTS = sorted(REPORTS.glob("*.in.yaml"))
@@ -126,32 +125,32 @@ def test_a_level_that_is_no_plain_mean_is_named() -> None:
 
 
 def test_a_lower_latency_is_better_and_a_lower_throughput_is_worse() -> None:
-    assert words.change(-18.0, "higher") == "18.0% worse"
-    assert words.change(-18.0, "lower") == "18.0% better"
-    assert words.change(18.0, "higher") == "18.0% better"
-    assert words.change(18.0, "lower") == "18.0% worse"
-    assert words.change(-3.24, None) == "3.2% lower"
+    assert numbers.change(-18.0, "higher") == "18.0% worse"
+    assert numbers.change(-18.0, "lower") == "18.0% better"
+    assert numbers.change(18.0, "higher") == "18.0% better"
+    assert numbers.change(18.0, "lower") == "18.0% worse"
+    assert numbers.change(-3.24, None) == "3.2% lower"
 
 
 def test_an_interval_repeats_its_words_only_where_a_bound_goes_another_way() -> None:
     assert (
-        words.change_with_interval(-18.0, (-18.8, -17.2), "higher")
+        numbers.change_with_interval(-18.0, (-18.8, -17.2), "higher")
         == "18.0% worse (95% interval 17.2% to 18.8%)"
     )
     assert (
-        words.change_with_interval(-0.5, (-1.3, 0.4), "higher")
+        numbers.change_with_interval(-0.5, (-1.3, 0.4), "higher")
         == "0.5% worse (95% interval 0.4% better to 1.3% worse)"
     )
-    assert words.change_with_interval(5.0, None, "higher") == "5.0% better (95% interval unknown)"
+    assert numbers.change_with_interval(5.0, None, "higher") == "5.0% better (95% interval unknown)"
     assert (
-        words.change_with_interval(-18.0, (-18.02, -17.98), "higher")
+        numbers.change_with_interval(-18.0, (-18.02, -17.98), "higher")
         == "18.0% worse (95% interval 17.98% to 18.02%)"
     )
 
 
 @pytest.mark.parametrize("probability", [0.95, 0.98, 0.9899, 0.9968, 0.99949, 0.99999, 1.0])
 def test_a_claim_never_grows_by_being_printed(probability: float) -> None:
-    text = words.sure(probability)
+    text = numbers.sure(probability)
     number = re.search(r"[\d.]+", text)
     assert number is not None
     assert float(number[0]) <= 100 * probability
@@ -467,11 +466,11 @@ def test_whatever_the_facts_hold_the_mail_is_narrow_short_and_of_printable_lines
     made = mail(facts)
     assert len(made.body.encode()) <= BODY_BYTES
     assert made.body.endswith("\n")
-    assert words.clean(made.subject) == made.subject
+    assert plain.clean(made.subject) == made.subject
     for line in made.body.split("\n")[:-1]:
         assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in line)
         assert (
-            words.columns(line) <= words.WIDTH or "://" in line or _is_of_a_command(line, facts)
+            plain.columns(line) <= plain.WIDTH or "://" in line or _is_of_a_command(line, facts)
         ), line
 
 
@@ -534,10 +533,10 @@ def test_facts_with_an_unknown_missing_or_wrong_key_say_which() -> None:
 )
 def test_a_wrapped_command_means_the_same_to_a_shell(arguments: list[str]) -> None:
     command = shlex.join(arguments)
-    lines = words.shell(command)
+    lines = plain.shell(command)
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == arguments
     assert all(
-        words.columns(line) <= words.WIDTH or len(shlex.split(line.removesuffix(" \\"))) == 1
+        plain.columns(line) <= plain.WIDTH or len(shlex.split(line.removesuffix(" \\"))) == 1
         for line in lines
     )
 
@@ -553,7 +552,7 @@ def test_commands_that_a_mail_would_change_are_left_to_the_page() -> None:
 @QUICK
 @given(HOSTILE, st.integers(4, 80))
 def test_a_cut_text_keeps_its_limit_in_columns_and_characters(text: str, limit: int) -> None:
-    shown = words.cut(text, limit)
-    assert words.columns(shown) <= limit
+    shown = plain.cut(text, limit)
+    assert plain.columns(shown) <= limit
     assert len(shown) <= limit
-    assert shown == words.clean(text) or shown.endswith("...")
+    assert shown == plain.clean(text) or shown.endswith("...")

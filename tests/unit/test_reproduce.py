@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from swingbot.core.report.words import columns
 from swingbot.core.reproduce import (
     Artifact,
     Boot,
@@ -27,6 +26,7 @@ from swingbot.core.reproduce import (
 from swingbot.core.reproduce.kit import Side
 from swingbot.core.reproduce.lkp_job import text as lkp_job
 from swingbot.core.reproduce.scripts import BUILD_ENVIRONMENT
+from swingbot.core.text.plain import columns
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.kbuild import recipe
 

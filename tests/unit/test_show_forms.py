@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from swingbot.core.report import Commit, Row, Side
+from swingbot.core.report.facts import Commit, Row, Side
 from swingbot.core.report.forms import FORMS, NothingToShow
 from swingbot.core.report.sheet import Sheet
 

@@ -21,7 +21,8 @@ from swingbot.adapters import maildir
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app import smtpd
-from swingbot.core.report import Mail, encode
+from swingbot.core.mail.encoding import encode
+from swingbot.core.mail.message import Mail
 from swingbot.service.send_reports import MailDelayed, MailRefused, MailUncertain
 
 Serve = Callable[..., int]

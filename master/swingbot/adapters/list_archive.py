@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import process
-from swingbot.core.report import Posted
-from swingbot.core.report.letter import is_message_id
-from swingbot.core.report.posted import is_posting
+from swingbot.core.mail.message import Posted, is_message_id
+from swingbot.core.mail.posting import is_posting
 
 SECONDS: Final = 20.0
 _HEAD: Final = 64 << 10  # bytes of a mail that are read: its headers

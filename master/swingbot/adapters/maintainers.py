@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from swingbot.adapters import process
-from swingbot.core.report.addressees import BadMaintainers, Listed, NoMaintainers, read_maintainers
+from swingbot.core.mail.recipients import BadMaintainers, Listed, NoMaintainers, read_maintainers
 
 SECONDS: Final = 30.0
 _BYTES: Final = 16 << 20  # of each file that is taken out of the tree, and of the patch

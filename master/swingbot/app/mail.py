@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from swingbot.app.settings import Mail, SettingsError
+from swingbot.core.mail.addresses import BadAddress, addresses
+from swingbot.core.mail.recipients import Rules
 from swingbot.core.moderation.filing import MailPolicy
 from swingbot.core.moderation.improvements import Plausible
 from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import RELEASES
-from swingbot.core.report import BadAddress, addresses
-from swingbot.core.report.addressees import Rules
 
 
 def mail_policy(mail: Mail) -> MailPolicy:

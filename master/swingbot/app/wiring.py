@@ -23,9 +23,9 @@ from swingbot.app.database import database_url
 from swingbot.app.keep.condition import why_no_room
 from swingbot.app.mail import leave_rules, mail_policy
 from swingbot.app.settings import Settings, SettingsError
+from swingbot.core.mail.addresses import addresses
 from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.core.proof.gates import names as gate_names
-from swingbot.core.report import addresses
 from swingbot.service.ports import Lab, Policies, Store
 from swingbot.service.send_reports import Archive
 from swingbot_db.engine import make_engine, transaction

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from swingbot.core.mail.recipients import Chosen, Listed, NoMaintainers, choose
 from swingbot.core.moderation.filing import Addressed, MailPolicy
-from swingbot.core.report.addressees import Chosen, Listed, NoMaintainers, choose
 from swingbot.service.ports import Lab
 
 

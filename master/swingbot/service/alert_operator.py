@@ -5,10 +5,10 @@ The alert, its mail and the mail's place in the outbox are one transaction, so a
 
 from __future__ import annotations
 
+from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.model import ids
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, Queue, changes
-from swingbot.core.report import encode, message_id
 from swingbot.core.report.alert import Alert, alert_mail
 from swingbot.service.ports import Lab, Store
 

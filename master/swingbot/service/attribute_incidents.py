@@ -12,8 +12,8 @@ from typing import Any, Final
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.records import Bisection, Tree
 from swingbot.core.plan import swings as plan
-from swingbot.core.report.words import change
 from swingbot.core.stats.row import CHANGED, key_of, row_of
+from swingbot.core.text.numbers import change
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import Lab, RequestError, Store
 from swingbot.service.resolve_jobs import resolve_parts

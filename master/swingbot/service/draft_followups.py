@@ -12,10 +12,12 @@ from typing import Any
 
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import FirstMail, Sighting
+from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.message import Posted
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Comparison, Variant
-from swingbot.core.report import Commit, FollowUp, Posted, Row, encode, follow_up, message_id
-from swingbot.core.report.followup import Kind
+from swingbot.core.report.facts import Commit, Row
+from swingbot.core.report.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import CHANGED, row_json
 from swingbot.service.attribute_incidents import headline_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swingbot.core.report import Posted
-from swingbot.core.report.posted import posted_as
+from swingbot.core.mail.message import Posted
+from swingbot.core.mail.posting import posted_as
 from swingbot.service.ports import GitError, Lab
 
 

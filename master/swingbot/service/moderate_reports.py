@@ -8,7 +8,7 @@ from dataclasses import replace
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.improvements import too_good
 from swingbot.core.moderation.ruling import ReportClass, Ruling, class_of, first_state
-from swingbot.core.report import Gate, Row
+from swingbot.core.report.facts import Gate, Row
 from swingbot.service.address_reports import recipients_of
 from swingbot.service.ports import Lab, Store
 

@@ -10,6 +10,8 @@ from typing import Any, BinaryIO, Protocol
 
 from swingbot.core.bisect.journal import Step
 from swingbot.core.incident.model import Expected, FirstMail, Incident, Sighting, Status
+from swingbot.core.mail.message import Posted
+from swingbot.core.mail.recipients import Listed
 from swingbot.core.model.artifact import Pruned
 from swingbot.core.model.box import Box, Event
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord
@@ -42,8 +44,6 @@ from swingbot.core.plan.boxes import BoxPolicy, Lapse, Screening
 from swingbot.core.plan.costs import PastBuild
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.raw.changes import Reread
-from swingbot.core.report import Posted
-from swingbot.core.report.addressees import Listed
 from swingbot.core.report.alert import Alert
 from swingbot.core.report.followup import Kind
 from swingbot_jobs.contract.kconfig import Kconfigs

@@ -7,8 +7,9 @@ from datetime import datetime
 from email import message_from_bytes, policy
 from email.utils import parsedate_to_datetime
 
+from swingbot.core.mail.encoding import encode
+from swingbot.core.mail.message import Mail
 from swingbot.core.moderation.filing import Addressed
-from swingbot.core.report import Mail, encode
 from swingbot.service.address_reports import recipients_of
 from swingbot.service.ports import Lab
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.model import ids
 from swingbot.core.moderation.digest import WEEKS, digest, span, week_name, weeks_due
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ReportClass, first_state
-from swingbot.core.report import encode, message_id
 from swingbot.service.ports import Lab, Store
 
 

@@ -19,11 +19,11 @@ from swingbot.adapters.worker_secrets import SecretError
 from swingbot.app.buildmaster import MasterError
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.app.wiring import NotRunning, connect, make_lab
+from swingbot.core.mail.addresses import BadAddress
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.records import JobFile
-from swingbot.core.report import BadAddress
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot_db import migrate
 from swingbot_db.migrate import SchemaError

@@ -12,11 +12,11 @@ import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
-from swingbot.core.report.words import levels
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.parse import Sides, form_of, parse_boots, parse_file
 from swingbot.core.stats.row import row_json
 from swingbot.core.stats.rules import CLASSES, rule_for
+from swingbot.core.text.numbers import levels
 from swingbot.service.ports import RequestError
 
 LARGEST_FILE = 64 << 20  # bytes

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from swingbot.core.report.words import change
 from swingbot.core.stats.row import CHANGED
+from swingbot.core.text.numbers import change
 
 Row = Mapping[
     str, Any

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from swingbot.core.report.letter import BODY_BYTES, Mail, as_text, size, web_address
-from swingbot.core.report.words import clean, cut, wrap
+from swingbot.core.mail.message import BODY_BYTES, Mail, as_text, size, web_address
+from swingbot.core.text.plain import clean, cut, wrap
 
 WEEKS: Final = 4  # a digest that is later than this is news no more
 GRACE: Final = timedelta(hours=6)  # what was measured on Sunday night has been judged by then

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from swingbot.core.mail.recipients import Rules
 from swingbot.core.moderation.improvements import Plausible
 from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import Release, ReportClass, State
-from swingbot.core.report.addressees import Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

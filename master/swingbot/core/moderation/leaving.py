@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from swingbot.core.mail.addresses import wants_none
+
 DAY_HOURS: Final = 24  # the window of a list's daily limit
 
 
@@ -19,12 +21,6 @@ class LeaveRules:
     stop: bool = False
     opt_outs: tuple[str, ...] = field(default=())
     per_list: int = 5
-
-
-def wants_none(address: str, opt_outs: Collection[str]) -> bool:
-    """Whether that address, or its whole domain, has asked for no mail."""
-    lower, refused = address.lower(), {entry.strip().lower() for entry in opt_outs}
-    return lower in refused or "@" + lower.partition("@")[2] in refused
 
 
 def why_not(

@@ -10,8 +10,9 @@ from typing import Any, Final
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.proof.share import Effect, effect_of
 from swingbot.core.report.facts import Clue
-from swingbot.core.report.words import change, cut, percent
 from swingbot.core.stats.row import CHANGED, key_of
+from swingbot.core.text.numbers import change, percent
+from swingbot.core.text.plain import cut
 
 MOST: Final = 5
 _OF_CODE: Final = 2  # of them sizes of functions that the commit changed

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from swingbot.core.proof.gates import Told
-from swingbot.core.report.words import change
 from swingbot.core.stats.row import CHANGED
+from swingbot.core.text.numbers import change
 
 Row = Mapping[str, Any]
 _APART: Final = 4  # differences of two testboxes that are named

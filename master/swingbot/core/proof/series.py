@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from swingbot.core.report.posted import posted_as
+from swingbot.core.mail.posting import posted_as
 
 # `git send-email` writes <20240102030405.1234-3-who@host>, b4 <20240102-topic-v1-3-0123456789ab@host>: the number is the patch's place.
 _NUMBERED: Final = re.compile(

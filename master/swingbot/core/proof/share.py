@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from swingbot.core.proof.gates import Told
 from swingbot.core.report.facts import Better as Direction
-from swingbot.core.report.words import change, change_with_interval, percent
+from swingbot.core.text.numbers import change, change_with_interval, percent
 
 # Less than half of it, and something else on the way there has the larger part in the number.
 SHARE: Final = 0.5

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from swingbot.core.mail.message import Mail, as_text, web_address
 from swingbot.core.plan.alerts import AlertKind
-from swingbot.core.report.letter import Mail, as_text, web_address
-from swingbot.core.report.words import clean, cut, wrap
+from swingbot.core.text.plain import clean, cut, wrap
 
 # Subjects while it lasts and after, with the testbox for {}.
 _TITLES: Final[dict[AlertKind, tuple[str, str]]] = {

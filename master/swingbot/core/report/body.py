@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from swingbot.core.report.facts import ReportFacts, Row
-from swingbot.core.report.grid import grid
-from swingbot.core.report.letter import (
+from swingbot.core.mail.message import (
     BODY_BYTES,
     Mail,
     as_text,
@@ -20,10 +18,13 @@ from swingbot.core.report.letter import (
     thread_of,
     web_address,
 )
+from swingbot.core.report.facts import ReportFacts, Row
+from swingbot.core.report.grid import grid
 from swingbot.core.report.lkp import LkpGroup, lkp_table
 from swingbot.core.report.proof import clue_lines, gate_lines
-from swingbot.core.report.words import WIDTH, change, clean, count, cut, shell, sure, wrap
 from swingbot.core.stats.row import CHANGED
+from swingbot.core.text.numbers import change, count, sure
+from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap
 
 _MOST_ROWS = 12  # other rows shown in full; the page has them all
 _MOST_BOXES = 6  # testboxes with the headline's metric that stand in the first table

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from swingbot.core.report.reading import BadFacts as BadFacts
-from swingbot.core.report.reading import Reader, number, one_of, texts
+from swingbot.core.mail.message import Posted
+from swingbot.core.report.reading import BadFacts, Reader, number, one_of, texts
 
 Better = Literal["higher", "lower"]
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
@@ -94,15 +94,6 @@ class Clue:
     kind: ClueKind
     name: str
     words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
-    """The mail that the culprit was posted as: `message_id` with its <>, its `subject` and `references` (oldest first) where they are known."""
-
-    message_id: str
-    subject: str = ""
-    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

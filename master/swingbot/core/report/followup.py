@@ -6,9 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from swingbot.core.mail.message import (
+    BODY_BYTES,
+    Mail,
+    Posted,
+    as_text,
+    fitting,
+    size,
+    thread_of,
+    web_address,
+)
 from swingbot.core.report.facts import (
     Commit,
-    Posted,
     Row,
     posted_from_json,
     posted_to_json,
@@ -16,17 +25,9 @@ from swingbot.core.report.facts import (
     row_to_json,
 )
 from swingbot.core.report.grid import grid
-from swingbot.core.report.letter import (
-    BODY_BYTES,
-    Mail,
-    as_text,
-    fitting,
-    size,
-    thread_of,
-    web_address,
-)
 from swingbot.core.report.reading import BadFacts, Reader, one_of
-from swingbot.core.report.words import change, cut, wrap
+from swingbot.core.text.numbers import change
+from swingbot.core.text.plain import cut, wrap
 
 Kind = Literal["still", "update", "fixed", "retraction"]
 KINDS: tuple[Kind, ...] = ("still", "update", "fixed", "retraction")

@@ -9,8 +9,8 @@ from swingbot.core.report.facts import Commit, Row
 from swingbot.core.report.grid import grid
 from swingbot.core.report.lkp import LkpGroup, lkp_table
 from swingbot.core.report.sheet import Sheet
-from swingbot.core.report.words import clean, cut, wrap
 from swingbot.core.stats.row import CHANGED
+from swingbot.core.text.plain import clean, cut, wrap
 from swingbot_jobs.reading.perf_table import perf_table
 
 _LONGEST_SUBJECT = 300  # LKP cuts none; one of 10 kB would bury its table

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.report.facts import Row, Side
-from swingbot.core.report.words import (
-    WIDTH,
-    change_with_interval,
-    columns,
-    count,
-    cut,
-    levels,
-    spreads,
-    wrap,
-)
+from swingbot.core.text.numbers import change_with_interval, count, levels, spreads
+from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
 _INDENT = "  "
 _KEY = 32  # columns of a testbox's or metric's name beside its numbers; a longer one has a line of its own

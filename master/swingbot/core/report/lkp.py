@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from swingbot.core.report.facts import Row
-from swingbot.core.report.words import clean, columns, cut
+from swingbot.core.text.plain import clean, columns, cut
 
 _VALUE, _ERROR, _CHANGE = 10, 6, 10  # columns of a mean, of its deviation, of a change
 _RULE = 89

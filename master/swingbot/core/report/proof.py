@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.report.facts import Clue, Gate
-from swingbot.core.report.words import cut, wrap
+from swingbot.core.text.plain import cut, wrap
 
 _MOST_GATES = 10
 _MOST_CLUES = 5

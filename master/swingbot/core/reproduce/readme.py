@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from swingbot.core.report.words import clean, cut, wrap
 from swingbot.core.reproduce.kit import SIDES, Kernel, Kit
+from swingbot.core.text.plain import clean, cut, wrap
 
 _WIDTH: Final = 78
 _LINE: Final = 400  # of a path or URL, which is never broken

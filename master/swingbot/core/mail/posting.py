@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from swingbot.core.report.addressees import plain_address
-from swingbot.core.report.facts import Posted
-from swingbot.core.report.letter import is_message_id
+from swingbot.core.mail.addresses import plain_address
+from swingbot.core.mail.message import Posted, is_message_id
 
 _HOSTS = r"(?:patch\.msgid\.link|lore\.kernel\.org/(?:r|all|[a-z0-9-]{1,60})|lkml\.kernel\.org/r)"
 _LINK = re.compile(rf"Link: +https?://{_HOSTS}/(?P<id>[^\s/]{{3,400}})/?", re.IGNORECASE)

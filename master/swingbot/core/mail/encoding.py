@@ -10,20 +10,14 @@ from email.message import EmailMessage
 from email.policy import EmailPolicy
 from email.utils import format_datetime, getaddresses
 
-from swingbot.core.report.letter import Mail, is_message_id
-from swingbot.core.report.words import clean, cut
+from swingbot.core.mail.addresses import BadAddress, checked
+from swingbot.core.mail.message import Mail, is_message_id
+from swingbot.core.text.plain import clean, cut
 
 _ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
-_ADDRESS = re.compile(
-    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?"
-)
 _LONGEST_SUBJECT = 200
 MAIL_BYTES = 10_000
-
-
-class BadAddress(ValueError):
-    """A sender, recipient or domain cannot stand in a mail; the message says which."""
 
 
 def message_id(report_id: str, kind: str, revision: int, domain: str) -> str:
@@ -40,22 +34,6 @@ def message_id(report_id: str, kind: str, revision: int, domain: str) -> str:
     return f"<{report_id}.{kind}.{revision}@{domain}>"
 
 
-def addresses(text: str) -> list[str]:
-    """The bare addresses of a comma-separated list such as `A B <a@x>, c@y`. Raises BadAddress."""
-    found = [address for _, address in getaddresses([text]) if address]
-    if not found and text.strip():
-        raise BadAddress(f"{text!r} has no mail address; one looks like name@example.org")
-    for address in found:
-        _checked(address)
-    return found
-
-
-def _checked(address: str) -> str:
-    if not _ADDRESS.fullmatch(address):
-        raise BadAddress(f"{address!r} is not a mail address that we can send to (ASCII, one @)")
-    return address
-
-
 def _header(text: str, limit: int) -> str:
     """A stranger's text for a header. "=?" would begin an encoded word, in which line breaks can hide: it is taken apart."""
     return cut(text, limit).replace("=?", "= ?")
@@ -67,7 +45,7 @@ def _address(text: str) -> Address:
     if len(pairs) != 1 or not pairs[0][1]:
         raise BadAddress(f"{text!r} is not one mail address")
     name, address = pairs[0]
-    return Address(display_name=_header(name, 80), addr_spec=_checked(address))
+    return Address(display_name=_header(name, 80), addr_spec=checked(address))
 
 
 class _Policy(EmailPolicy):

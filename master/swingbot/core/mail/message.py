@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from swingbot.core.report.facts import Posted
-from swingbot.core.report.words import clean, cut
+from swingbot.core.text.plain import clean, cut
 
 BODY_BYTES = (
     8_000  # headers, with fifteen recipients, add less than 2 KB: the mail stays under 10 KB
@@ -17,6 +16,15 @@ _LONGEST_ID = 200  # characters of a Message-ID that we name in a header
 _MOST_REFERENCES = 3
 _ID = re.compile(r"<[!-;=?A-~]+@[!-;=?A-~]+>")
 _RE = re.compile(r"(?:re|aw|sv|fwd?): *", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """The mail that the culprit was posted as: `message_id` with its <>, its `subject` and `references` (oldest first) where they are known."""
+
+    message_id: str
+    subject: str = ""
+    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swingbot.adapters.maintainers import maintainers_of, no_walls
-from swingbot.core.report import Posted
-from swingbot.core.report.addressees import (
+from swingbot.core.mail.addresses import plain_address
+from swingbot.core.mail.message import Posted
+from swingbot.core.mail.posting import posted_as
+from swingbot.core.mail.recipients import (
     BadMaintainers,
     Listed,
     NoMaintainers,
     Rules,
     choose,
-    plain_address,
     read_maintainers,
 )
-from swingbot.core.report.posted import posted_as
 
 PRINTED = """\
 Ada Example <ada@example.org> (maintainer:MEMORY MANAGEMENT)

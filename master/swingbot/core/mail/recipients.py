@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from email.utils import getaddresses
 from typing import Literal
 
-from swingbot.core.moderation.leaving import wants_none
-from swingbot.core.report.words import clean, cut
+from swingbot.core.mail.addresses import plain_address, wants_none
+from swingbot.core.text.plain import cut
 
 Role = Literal["maintainer", "list"]
 _LINE = re.compile(
     r"(?P<who>[^()]{3,200}|.{1,150}<[^<>]{3,100}>) \((?P<role>[^()]{1,300}(?:\([^()]{0,100}\)[^()]{0,200})*)\)"
 )
-_ADDRESS = re.compile(
-    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,98}[A-Za-z0-9])?"
-)
-_LONGEST = 100  # characters of an address
 _MOST_LINES = 500
 _MAINTAINERS = ("maintainer", "supporter", "odd fixer", "reviewer", "chief penguin")
 _LISTS = ("open list", "moderated list")
@@ -92,21 +87,6 @@ def _role(text: str) -> Role | None:
     if text.startswith(_LISTS):
         return "list"
     return "maintainer" if text.startswith(_MAINTAINERS) else None
-
-
-def plain_address(text: str) -> str | None:
-    """The one bare address in `Name <address>`, of a length and form that we would send to; None for anything else."""
-    if clean(text) != text.strip() or len(text) > 2_000:
-        return None
-    # A name with commas or quotes is not quoted in git: only what stands in the last <> counts.
-    inner = re.fullmatch(r"[^<>]*<([^<>]+)>", text.strip())
-    given = inner[1] if inner else text.strip()
-    pairs = [address for _, address in getaddresses([given]) if address]
-    return (
-        pairs[0]
-        if pairs == [given] and len(given) <= _LONGEST and _ADDRESS.fullmatch(given)
-        else None
-    )
 
 
 def choose(author: str, listed: Sequence[Listed], rules: Rules) -> Chosen:

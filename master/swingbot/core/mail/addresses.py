@@ -1,0 +1,59 @@
+"""Mail addresses: which can stand in a mail of ours, which we would write to, and who asked for none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from email.utils import getaddresses
+
+from swingbot.core.text.plain import clean
+
+_SENDABLE = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?"
+)
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,98}[A-Za-z0-9])?"
+)
+_LONGEST = 100  # characters of an address that git or get_maintainer.pl gave
+
+
+class BadAddress(ValueError):
+    """A sender, recipient or domain cannot stand in a mail; the message says which."""
+
+
+def addresses(text: str) -> list[str]:
+    """The bare addresses of a comma-separated list such as `A B <a@x>, c@y`. Raises BadAddress."""
+    found = [address for _, address in getaddresses([text]) if address]
+    if not found and text.strip():
+        raise BadAddress(f"{text!r} has no mail address; one looks like name@example.org")
+    for address in found:
+        checked(address)
+    return found
+
+
+def checked(address: str) -> str:
+    """`address` itself. Raises BadAddress for one that cannot stand in a header of ours."""
+    if not _SENDABLE.fullmatch(address):
+        raise BadAddress(f"{address!r} is not a mail address that we can send to (ASCII, one @)")
+    return address
+
+
+def plain_address(text: str) -> str | None:
+    """The one bare address in `Name <address>`, of a length and form that we would send to; None for anything else."""
+    if clean(text) != text.strip() or len(text) > 2_000:
+        return None
+    # A name with commas or quotes is not quoted in git: only what stands in the last <> counts.
+    inner = re.fullmatch(r"[^<>]*<([^<>]+)>", text.strip())
+    given = inner[1] if inner else text.strip()
+    pairs = [address for _, address in getaddresses([given]) if address]
+    return (
+        pairs[0]
+        if pairs == [given] and len(given) <= _LONGEST and _ADDRESS.fullmatch(given)
+        else None
+    )
+
+
+def wants_none(address: str, opt_outs: Collection[str]) -> bool:
+    """Whether that address, or its whole domain, has asked for no mail."""
+    lower, refused = address.lower(), {entry.strip().lower() for entry in opt_outs}
+    return lower in refused or "@" + lower.partition("@")[2] in refused

@@ -1,0 +1,1 @@
+"""Words of every text that people read: lines (`plain`) and numbers (`numbers`)."""
