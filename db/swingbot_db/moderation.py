@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot.core.moderation.digest import Improvement
 from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.report.mails.digest import Improvement
 from swingbot_db.reports import note_act
 
 # Of each report the last decision of a person about its words counts.

@@ -24,7 +24,7 @@ from swingbot.app.reproduction import Reproductions
 from swingbot.app.settings import load
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.report.forms import FORMS
+from swingbot.core.report.formats.forms import FORMS
 from swingbot.core.reproduce import members
 from swingbot.web import tables
 from swingbot.web.app import make_app

@@ -8,10 +8,10 @@ from pathlib import Path
 import yaml
 
 from swingbot.core.mail.message import Mail
-from swingbot.core.report.alert import Alert, alert_mail
-from swingbot.core.report.body import mail
 from swingbot.core.report.facts import ReportFacts
-from swingbot.core.report.followup import FollowUp, follow_up
+from swingbot.core.report.mails.alert import Alert, alert_mail
+from swingbot.core.report.mails.first import mail
+from swingbot.core.report.mails.followup import FollowUp, follow_up
 
 REPORTS = Path(__file__).parent / "report"
 FOLLOW_UPS = REPORTS / "followup"

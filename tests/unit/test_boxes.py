@@ -47,7 +47,7 @@ from swingbot.core.plan.boxes import (
     stand_in,
     why_bar,
 )
-from swingbot.core.report.alert import Alert, alert_mail
+from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.web import exchange
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER, PHASES, ContractError, check_phase
 from swingbot_jobs.testbox.box import CommandDriver, QemuDriver, Testbox

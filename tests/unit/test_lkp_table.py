@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.report.lkp import LkpGroup, lkp_cells, lkp_table
+from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_cells, lkp_table
 from swingbot.core.text import plain
 from tests.unit.test_report import A_SIDE, HOSTILE, QUICK, ROW, a_row
 

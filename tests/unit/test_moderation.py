@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from swingbot.core.mail.addresses import wants_none
 from swingbot.core.mail.message import BODY_BYTES
-from swingbot.core.moderation.digest import Improvement, digest, span, week_name, weeks_due
 from swingbot.core.moderation.improvements import Plausible, too_good, write_kind
 from swingbot.core.moderation.leaving import LeaveRules, why_not
 from swingbot.core.moderation.ruling import Record, ReportClass, class_of, first_state
+from swingbot.core.report.mails.digest import Improvement, digest, span, week_name, weeks_due
 from swingbot.core.text.plain import columns
 
 KIND = ReportClass(

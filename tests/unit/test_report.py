@@ -16,19 +16,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from swingbot.core.mail.message import BODY_BYTES, Posted
-from swingbot.core.report.body import mail, subsystem
+from swingbot.core.proof.clues import CLUE_KINDS, Clue
 from swingbot.core.report.facts import (
-    CLUE_KINDS,
     GATE_STATUSES,
     Bisection,
-    Clue,
     Commit,
     Gate,
     ReportFacts,
     Row,
     Side,
 )
-from swingbot.core.report.reading import BadFacts
+from swingbot.core.report.json_reader import BadFacts
+from swingbot.core.report.mails.first import mail, subsystem
 from swingbot.core.text import numbers, plain
 from tests.golden.remake import REPORTS, report_facts, report_text, text_of
 

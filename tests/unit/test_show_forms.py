@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from swingbot.core.report.facts import Commit, Row, Side
-from swingbot.core.report.forms import FORMS, NothingToShow
-from swingbot.core.report.sheet import Sheet
+from swingbot.core.report.formats.forms import FORMS, NothingToShow
+from swingbot.core.report.formats.sheet import Sheet
 
 NETPERF, HACKBENCH = "vm-netperf-udp", "vm-hackbench-socket"
 

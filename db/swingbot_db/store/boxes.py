@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from swingbot.core.model.box import Box, BoxState, Event, Told, after
 from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject
 from swingbot.core.plan.boxes import Lapse, Screening, refusal
-from swingbot.core.report.alert import Alert
+from swingbot.core.report.mails.alert import Alert
 from swingbot_db.store.rows import Rows
 
 KEPT_EVENTS: Final = 5000  # of one testbox; a busy one makes four a boot

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from swingbot.core.incident.model import Expected, FirstMail, Incident, Sighting, Status
 from swingbot.core.model.records import Comparison, Swing
 from swingbot.core.moderation.filing import Filing
-from swingbot.core.report.followup import Kind
+from swingbot.core.report.mails.followup import Kind
 from swingbot.core.stats.row import key_of
 from swingbot_db import reports
 from swingbot_db.store.comparisons import ComparisonRows

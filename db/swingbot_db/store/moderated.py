@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from swingbot.core.moderation.digest import Improvement
 from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.report.mails.digest import Improvement
 from swingbot_db import moderation
 from swingbot_db.store.rows import Rows
 

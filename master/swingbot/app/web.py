@@ -22,7 +22,7 @@ from swingbot.app.settings import Web as WebSettings
 from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import Cap
 from swingbot.core.raw.tables import unit_of
-from swingbot.core.report.forms import FORMS
+from swingbot.core.report.formats.forms import FORMS
 from swingbot.web import boot_order, exchange, server, tables
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.compare import ComparePages

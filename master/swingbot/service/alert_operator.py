@@ -9,7 +9,7 @@ from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.model import ids
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, Queue, changes
-from swingbot.core.report.alert import Alert, alert_mail
+from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.service.ports import Lab, Store
 
 

@@ -17,7 +17,7 @@ from swingbot.core.mail.message import Posted
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Comparison, Variant
 from swingbot.core.report.facts import Commit, Row
-from swingbot.core.report.followup import FollowUp, Kind, follow_up
+from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import CHANGED, row_json
 from swingbot.service.attribute_incidents import headline_of

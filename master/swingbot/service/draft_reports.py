@@ -11,10 +11,10 @@ from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
 from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
-from swingbot.core.report.body import mail
 from swingbot.core.report.facts import Bisection as BisectionFacts
 from swingbot.core.report.facts import Commit, ReportFacts, Row, Side
-from swingbot.core.report.reading import BadFacts
+from swingbot.core.report.json_reader import BadFacts
+from swingbot.core.report.mails.first import mail
 from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.attribute_incidents import named_in, seen_elsewhere
 from swingbot.service.find_posting import posting_of

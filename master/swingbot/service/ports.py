@@ -36,7 +36,6 @@ from swingbot.core.model.records import (
     Variant,
     Want,
 )
-from swingbot.core.moderation.digest import Improvement
 from swingbot.core.moderation.filing import Filing, MailPolicy
 from swingbot.core.moderation.ruling import Record, ReportClass
 from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject
@@ -44,8 +43,9 @@ from swingbot.core.plan.boxes import BoxPolicy, Lapse, Screening
 from swingbot.core.plan.costs import PastBuild
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.raw.changes import Reread
-from swingbot.core.report.alert import Alert
-from swingbot.core.report.followup import Kind
+from swingbot.core.report.mails.alert import Alert
+from swingbot.core.report.mails.digest import Improvement
+from swingbot.core.report.mails.followup import Kind
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob

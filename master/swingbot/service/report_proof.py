@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from swingbot.core.model.records import Tree
-from swingbot.core.proof.clues import Pair, clues
+from swingbot.core.proof.clues import Clue, Pair, clues
 from swingbot.core.proof.gates import GateRow, in_order, in_short
-from swingbot.core.report.facts import Clue, Gate
+from swingbot.core.report.facts import Gate
 from swingbot.service.ports import Lab, Store
 
 Row = Mapping[str, Any]

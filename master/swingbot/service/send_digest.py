@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.model import ids
-from swingbot.core.moderation.digest import WEEKS, digest, span, week_name, weeks_due
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ReportClass, first_state
+from swingbot.core.report.mails.digest import WEEKS, digest, span, week_name, weeks_due
 from swingbot.service.ports import Lab, Store
 
 

@@ -21,7 +21,7 @@ from swingbot.app.commands.proof import as_text as gates_as_text
 from swingbot.app.commands.sheets import printed
 from swingbot.app.keep.condition import problems_here
 from swingbot.core.model import ids
-from swingbot.core.report.forms import FORMS
+from swingbot.core.report.formats.forms import FORMS
 from swingbot.service.ports import RequestError
 from swingbot.web import kernel_change
 from swingbot_db import read

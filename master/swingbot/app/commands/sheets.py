@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
-from swingbot.core.report.forms import FORMS, NothingToShow
-from swingbot.core.report.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
+from swingbot.core.report.formats.forms import FORMS, NothingToShow
+from swingbot.core.report.formats.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 

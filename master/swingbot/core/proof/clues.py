@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.proof.share import Effect, effect_of
-from swingbot.core.report.facts import Clue
 from swingbot.core.stats.row import CHANGED, key_of
 from swingbot.core.text.numbers import change, percent
 from swingbot.core.text.plain import cut
@@ -21,6 +20,17 @@ _FOLLOWS: Final = 0.25
 _LEAST: Final = math.log1p(0.02)  # smaller changes of a counter are there in any two kernels
 _COUNTERS: Final = ("counter", "count", "time", "share", "profile")
 Row = Mapping[str, Any]
+ClueKind = Literal["counter", "symbol", "size"]
+CLUE_KINDS: Final[tuple[ClueKind, ...]] = ("counter", "symbol", "size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clue:
+    """Something that explains the change: a counter, a symbol or a size, and what became of it ("12345 to 23456, 90.0% more")."""
+
+    kind: ClueKind
+    name: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from swingbot.core.proof.gates import Told
-from swingbot.core.report.facts import Better as Direction
 from swingbot.core.text.numbers import change, change_with_interval, percent
+from swingbot_jobs.language.program import Better
 
 # Less than half of it, and something else on the way there has the larger part in the number.
 SHARE: Final = 0.5
 Answer = Literal["yes", "no", "unclear"]
-Better = Direction | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ def keeps(own: Effect, other: Effect, *, turned: bool = False, share: float = SH
 
 
 def told(
-    own: Effect, other: Effect, better: Better, *, turned: bool = False, what: str = ""
+    own: Effect, other: Effect, better: Better | None, *, turned: bool = False, what: str = ""
 ) -> Told:
     """A gate's answer with its figures, `what` before them; what is unclear counts as not run, never as passed."""
     answer = keeps(own, other, turned=turned)
@@ -95,7 +94,7 @@ def _share(own: Effect, other: Effect, turned: bool) -> float:
     return 0.0 if own.log == 0.0 else 100.0 * (other.log / own.log) * (-1.0 if turned else 1.0)
 
 
-def _words(effect: Effect, better: Better) -> str:
+def _words(effect: Effect, better: Better | None) -> str:
     if effect.low is None or effect.high is None:
         return f"{change(_pct(effect.log), better)} (interval unknown)"
     return change_with_interval(_pct(effect.log), (_pct(effect.low), _pct(effect.high)), better)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swingbot.core.mail.message import Posted
-from swingbot.core.report.reading import BadFacts, Reader, number, one_of, texts
+from swingbot.core.proof.clues import CLUE_KINDS, Clue
+from swingbot.core.report.json_reader import BadFacts, Reader, number, one_of, texts
+from swingbot_jobs.language.program import Better
 
-Better = Literal["higher", "lower"]
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
 GateStatus = Literal["pass", "fail", "not run"]
-ClueKind = Literal["counter", "symbol", "size"]
 GATE_STATUSES: tuple[GateStatus, ...] = ("pass", "fail", "not run")
-CLUE_KINDS: tuple[ClueKind, ...] = ("counter", "symbol", "size")
 VERDICTS: tuple[str, ...] = ("worse", "better", "changed", "same", "unclear", "invalid")
 
 
@@ -85,15 +84,6 @@ class Gate:
     name: str
     status: GateStatus
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clue:
-    """Something that explains the change: a counter, a symbol or a size, and what became of it ("12345 to 23456, 90.0% more")."""
-
-    kind: ClueKind
-    name: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from swingbot.core.report.facts import Commit, Row
-from swingbot.core.report.grid import grid
-from swingbot.core.report.lkp import LkpGroup, lkp_table
-from swingbot.core.report.sheet import Sheet
+from swingbot.core.report.formats.sheet import Sheet
+from swingbot.core.report.parts.comparison_table import grid
+from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
 from swingbot.core.stats.row import CHANGED
 from swingbot.core.text.plain import clean, cut, wrap
 from swingbot_jobs.reading.perf_table import perf_table

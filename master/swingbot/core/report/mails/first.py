@@ -19,9 +19,9 @@ from swingbot.core.mail.message import (
     web_address,
 )
 from swingbot.core.report.facts import ReportFacts, Row
-from swingbot.core.report.grid import grid
-from swingbot.core.report.lkp import LkpGroup, lkp_table
-from swingbot.core.report.proof import clue_lines, gate_lines
+from swingbot.core.report.parts.comparison_table import grid
+from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
+from swingbot.core.report.parts.proof import clue_lines, gate_lines
 from swingbot.core.stats.row import CHANGED
 from swingbot.core.text.numbers import change, count, sure
 from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap

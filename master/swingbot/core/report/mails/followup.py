@@ -24,8 +24,8 @@ from swingbot.core.report.facts import (
     row_from_json,
     row_to_json,
 )
-from swingbot.core.report.grid import grid
-from swingbot.core.report.reading import BadFacts, Reader, one_of
+from swingbot.core.report.json_reader import BadFacts, Reader, one_of
+from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.text.numbers import change
 from swingbot.core.text.plain import cut, wrap
 

@@ -1,0 +1,1 @@
+"""Numbers of a comparison in the forms that kernel developers paste."""

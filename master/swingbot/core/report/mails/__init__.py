@@ -1,0 +1,1 @@
+"""The text of each kind of mail: subject and body from facts."""

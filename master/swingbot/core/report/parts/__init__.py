@@ -1,0 +1,1 @@
+"""Parts that several mails and printed forms share."""
