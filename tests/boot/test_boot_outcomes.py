@@ -18,7 +18,7 @@ import yaml
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
-from swingbot_jobs.testbox.box import load_all
+from swingbot_jobs.testbox.file import load_all
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import kvm
 from tests.boot.lab import virtual_lab

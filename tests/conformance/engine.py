@@ -19,7 +19,7 @@ from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading import lkp
 from swingbot_jobs.reading.parse import parse_results, parse_run, read_results
 from swingbot_jobs.reading.result import ParsedRun, ParseError
-from swingbot_jobs.testbox import box as testbox
+from swingbot_jobs.testbox.file import load
 from swingbot_worker import InfraError, engine
 from swingbot_worker.site import from_environment
 from tests.conformance.row import Row
@@ -97,7 +97,7 @@ def check(lkp_src: Path) -> list[Row]:
 
 def run(lkp_src: Path, jobs: list[UnitJob], place: Path) -> Path:
     """Run `jobs` through LKP; the results.tar that came back. `place` is an empty directory for the root file system. Raises InfraError."""
-    site, box = from_environment(), testbox.load(BOX.format(src=lkp_src), "conformance.yaml")
+    site, box = from_environment(), load(BOX.format(src=lkp_src), "conformance.yaml")
     root, results = place / "root", place / "results.tar"
     root.mkdir()
     made = engine.prepare(box, jobs, site)

@@ -13,11 +13,11 @@ from swingbot.service.gather_differences import differences_of
 from swingbot_db import read
 from swingbot_db.store import PgStore
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox import box as testbox
+from swingbot_jobs.testbox.file import load_all
 from tests import builders
 from tests.builders import METRIC
 
-VM = testbox.load_all(Path(__file__).parents[2] / "workers" / "testboxes")["vm-tcg"]
+VM = load_all(Path(__file__).parents[2] / "workers" / "testboxes")["vm-tcg"]
 FACTS = {
     "microcode": "0x1",
     "cmdline": "console=ttyS0 swingbot.delay_us=3",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.reading.parse import read_results
-from swingbot_jobs.testbox.box import load_file
+from swingbot_jobs.testbox.file import load_file
 from swingbot_worker.testbox.check import check
 from tests.boot.lab import virtual_lab
 from tests.contract.test_testbox import a_job

@@ -15,7 +15,7 @@ from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
-from swingbot_jobs.testbox.box import load_file
+from swingbot_jobs.testbox.file import load_file
 from swingbot_worker import testbox
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.check import check

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from swingbot_jobs.testbox import box as testbox
 from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.file import load_file
 from tests.contract.test_testbox import a_job
 from tests.lab.iron import Iron, iron
 from tests.lab.machine import Machine, MachineError
@@ -68,7 +68,7 @@ def inventory(rack: Iron, tmp_path_factory: pytest.TempPathFactory) -> Inventory
 
 def complaints(rack: Iron) -> list[tuning.Finding]:
     """What the worker would say of the box's tuning before a boot."""
-    quiet = testbox.load_file(rack.file).tuning
+    quiet = load_file(rack.file).tuning
     assert quiet is not None
     return [
         one for one in tuning.findings(quiet, rack.machine.ssh(tuning.probe(quiet))) if not one.ok

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from swingbot_jobs.contract import facts
-from swingbot_jobs.testbox import box as testbox
 from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.file import load
+from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.tuning import Tuning, TuningError
 
 ROOT = Path(__file__).parents[2]
@@ -62,25 +63,23 @@ def test_every_shipped_list_loads_and_every_box_can_name_it() -> None:
     lists = tuning.load_all(ROOT / "workers" / "tuning")
     assert {"quiet", "quiet-cpu"} <= set(lists)
     for name in lists:
-        assert testbox.load(f"{BOX}tuning: {name}\n", "t1.yaml", lists).tuning == lists[name]
+        assert load(f"{BOX}tuning: {name}\n", "t1.yaml", lists).tuning == lists[name]
 
 
 def test_what_a_list_demands_of_a_boot_is_demanded_of_each_boot_of_the_box() -> None:
-    box = testbox.load(BOX + "tuning: t\ncmdline: quiet\n", "t1.yaml", {"t": a_tuning()})
+    box = load(BOX + "tuning: t\ncmdline: quiet\n", "t1.yaml", {"t": a_tuning()})
     assert box.demand == {"governor": "performance", "turbo": "off"}
     assert box.cmdline == "nokaslr quiet"
     assert box.to_json()["tuning"] == "t"
 
 
 def test_a_boxs_own_demand_counts_more_than_its_list() -> None:
-    box = testbox.load(
-        BOX + "tuning: t\ndemand: {governor: powersave}\n", "t1.yaml", {"t": a_tuning()}
-    )
+    box = load(BOX + "tuning: t\ndemand: {governor: powersave}\n", "t1.yaml", {"t": a_tuning()})
     assert box.demand == {"governor": "powersave", "turbo": "off"}
 
 
 def test_what_a_box_cannot_have_is_left_out_in_both_lives() -> None:
-    box = testbox.load(BOX + "tuning: t\ntuning_without: [clock]\n", "t1.yaml", {"t": a_tuning()})
+    box = load(BOX + "tuning: t\ntuning_without: [clock]\n", "t1.yaml", {"t": a_tuning()})
     assert box.demand == {}
     assert box.tuning is not None
     assert box.tuning.files == []
@@ -100,8 +99,8 @@ def test_what_a_box_cannot_have_is_left_out_in_both_lives() -> None:
     ],
 )
 def test_a_box_that_names_what_is_not_there_is_told_file_and_line(more: str, said: str) -> None:
-    with pytest.raises(testbox.TestboxError, match=r"t1.yaml: line \d+: ") as caught:
-        testbox.load(BOX + more, "t1.yaml", {"t": a_tuning()})
+    with pytest.raises(TestboxError, match=r"t1.yaml: line \d+: ") as caught:
+        load(BOX + more, "t1.yaml", {"t": a_tuning()})
     assert said in str(caught.value)
 
 

@@ -9,8 +9,10 @@ import pytest
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.testbox.box import Testbox, TestboxError, load, load_file
-from swingbot_jobs.testbox.cluster import CLIENT, SERVER, ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver, Testbox
+from swingbot_jobs.testbox.file import load, load_file
+from swingbot_jobs.testbox.table import TestboxError
+from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker.site import CHECKOUT
 
 PROGRAMS = load_programs(CHECKOUT / "jobs" / "programs")

@@ -11,8 +11,9 @@ from typing import cast
 import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.box import load_all
-from swingbot_jobs.testbox.cluster import CLIENT, SERVER, ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.file import load_all
+from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker import InfraError, OrderError, lease
 from swingbot_worker.site import CHECKOUT
 from swingbot_worker.testbox.cluster import pair, script, wire

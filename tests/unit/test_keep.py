@@ -9,7 +9,7 @@ from swingbot.app.cli import main
 from swingbot.app.keep.progress import amount, duration
 from swingbot.app.settings import load
 from swingbot.app.supervision import supervisor_config
-from swingbot_jobs.testbox.box import load_file
+from swingbot_jobs.testbox.file import load_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("operations.md", "install.md", "add-a-testbox.md")

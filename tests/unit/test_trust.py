@@ -8,7 +8,8 @@ import pytest
 
 from swingbot_jobs.contract import trust
 from swingbot_jobs.contract.orders import ContractError, check_order
-from swingbot_jobs.testbox.box import TestboxError, load, load_all
+from swingbot_jobs.testbox.file import load, load_all
+from swingbot_jobs.testbox.table import TestboxError
 
 TESTBOXES = Path(__file__).resolve().parents[2] / "workers" / "testboxes"
 KEY = "a" * 64

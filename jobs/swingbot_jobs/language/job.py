@@ -19,7 +19,7 @@ from swingbot_jobs.language.program import Program
 from swingbot_jobs.language.revise import revised
 from swingbot_jobs.lines import JobError as JobError
 from swingbot_jobs.lines import Places, Value, read_documents, suggest
-from swingbot_jobs.testbox.cluster import LOCALHOST
+from swingbot_jobs.testbox.wire import LOCALHOST
 
 # Keys of our own beside parameters: how often a unit job runs, and what may differ between the sides of a comparison.
 OURS: Final = ("runs", "warmup", "compare_fact")

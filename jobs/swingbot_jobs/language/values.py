@@ -13,7 +13,7 @@ from swingbot_jobs.language.arithmetic import calculate
 from swingbot_jobs.language.job import Document, JobError
 from swingbot_jobs.language.program import Parameter, Program
 from swingbot_jobs.lines import Value, suggest
-from swingbot_jobs.testbox.cluster import LOCALHOST
+from swingbot_jobs.testbox.wire import LOCALHOST
 
 MAX_NUMBER: Final = (
     10**15

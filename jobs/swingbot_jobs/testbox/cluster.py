@@ -1,7 +1,7 @@
 """The driver `cluster`: two testboxes with a wire between them, one to serve and one to ask, leased and booted together as one testbox.
 
-Its file names the two by their own files, which say how each is driven; it adds the wire alone. The addresses are from the blocks that are set
-aside for benchmarks of networks (RFC 2544, RFC 5180), which nobody routes.
+Its file names the two by their own files, which say how each is driven; it adds the wire alone. This reads it, strictly, as the rest of the
+file is read; the value that comes out is `box.ClusterDriver`.
 """
 
 from __future__ import annotations
@@ -9,24 +9,21 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from swingbot_jobs.testbox.box import ClusterDriver, Testbox
 from swingbot_jobs.testbox.ssh import SshDriver, parse_options
+from swingbot_jobs.testbox.table import Table
+from swingbot_jobs.testbox.wire import (
+    CLIENT,
+    IPV4,
+    IPV6,
+    ROLES,
+    SERVER,
+    VIRTUAL_CARDS,
+    VIRTUAL_NEEDS,
+)
 
-if TYPE_CHECKING:
-    from swingbot_jobs.testbox.box import Testbox, _Table
-
-SERVER: Final = "server"
-CLIENT: Final = "client"
-ROLES: Final = (SERVER, CLIENT)
-# One box plays both roles, without a wire.
-LOCALHOST: Final = "cs-localhost"
-IPV4: Final = {SERVER: "198.18.0.1/30", CLIENT: "198.18.0.2/30"}
-IPV6: Final = {SERVER: "2001:2::1/64", CLIENT: "2001:2::2/64"}
-# Of QEMU's cards, locally administered. The driver `qemu` gives them to its guests.
-VIRTUAL_CARDS: Final = {SERVER: "52:54:00:5b:00:01", CLIENT: "52:54:00:5b:00:02"}
-VIRTUAL_NEEDS: Final = ("VIRTIO_NET", "VIRTIO_PCI", "INET")
 _MAC: Final = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 # What belongs to the two testboxes and has no meaning for both together.
@@ -40,44 +37,10 @@ _OF_NODES: Final = (
     "repeatable",
 )
 
-FindNode = Callable[[str], "Testbox | None"]
+FindNode = Callable[[str], Testbox | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterDriver:
-    """Two testboxes and their wire, all by role. A card is known by its hardware address, or by the name that the kernel under test gives it."""
-
-    nodes: Mapping[str, Testbox]
-    cards: Mapping[str, str]
-    ipv4: Mapping[str, str] = field(default_factory=lambda: IPV4)  # with the length of the prefix
-    ipv6: Mapping[str, str] = field(default_factory=lambda: IPV6)
-    kconfig_needed: tuple[str, ...] = ()  # options of the cards' drivers, which have to be built in
-
-    @property
-    def boxes(self) -> tuple[str, ...]:
-        """The testboxes that have to be free, each once, in the order in which everybody leases them."""
-        return tuple(sorted({node.name for node in self.nodes.values()}))
-
-    @property
-    def virtual(self) -> bool:
-        """Whether both are programs on the worker's host."""
-        return all(node.virtual for node in self.nodes.values())
-
-    def address(self, role: str, family: str = "ipv4") -> str:
-        """Without the length of the prefix."""
-        return (self.ipv6 if family == "ipv6" else self.ipv4)[role].partition("/")[0]
-
-    def to_json(self) -> dict[str, Any]:
-        """What may be shown of it."""
-        return {
-            "nodes": {role: self.nodes[role].name for role in ROLES},
-            "ipv4": dict(self.ipv4),
-            "ipv6": dict(self.ipv6),
-            "kconfig_needed": list(self.kconfig_needed),
-        }
-
-
-def parse(table: _Table, find: FindNode) -> ClusterDriver:
+def parse(table: Table, find: FindNode) -> ClusterDriver:
     """Read the table `cluster` of a testbox file; `find` gives the testbox of a name. Raises TestboxError with file and line."""
     nodes = _nodes(table, find)
     virtual = nodes[SERVER].virtual
@@ -92,13 +55,16 @@ def parse(table: _Table, find: FindNode) -> ClusterDriver:
     )
     if wire is not None:
         if virtual and wire.has("cards"):
-            wire.refuse("cards", "cards are of iron: QEMU gives its guests cards of its own")
+            wire.refuse(
+                "cards",
+                "cards are of iron: QEMU gives its guests cards of its own",
+            )
         wire.done()
     table.done()
     return driver
 
 
-def check(box: Testbox, driver: ClusterDriver, table: _Table) -> None:
+def check(box: Testbox, driver: ClusterDriver, table: Table) -> None:
     """Refuse what the file says of both boxes and they do not."""
     for key in _OF_NODES:
         if table.has(key):
@@ -121,7 +87,7 @@ def check(box: Testbox, driver: ClusterDriver, table: _Table) -> None:
             )
 
 
-def _nodes(table: _Table, find: FindNode) -> dict[str, Testbox]:
+def _nodes(table: Table, find: FindNode) -> dict[str, Testbox]:
     inner = table.table("nodes")
     found: dict[str, Testbox] = {}
     for role in ROLES:
@@ -158,7 +124,7 @@ def _unfit(node: Testbox) -> str | None:
     return None
 
 
-def _cards(table: _Table, wire: _Table | None) -> dict[str, str]:
+def _cards(table: Table, wire: Table | None) -> dict[str, str]:
     if wire is None:
         table.refuse(
             "wire",
@@ -179,7 +145,7 @@ def _cards(table: _Table, wire: _Table | None) -> dict[str, str]:
 
 
 def _addresses(
-    wire: _Table | None, key: str, default: Mapping[str, str], kind: Callable[[str], Any]
+    wire: Table | None, key: str, default: Mapping[str, str], kind: Callable[[str], Any]
 ) -> Mapping[str, str]:
     if wire is None or not wire.has(key):
         return default

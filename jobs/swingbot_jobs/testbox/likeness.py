@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from swingbot_jobs.contract.kconfig import NoKconfig, load_kconfigs
-from swingbot_jobs.testbox.box import TestboxError, load_file
+from swingbot_jobs.testbox.file import load_file
+from swingbot_jobs.testbox.table import TestboxError
 
 MISSING: Final = "missing"
 # Not part of a measurement: samples are for tests, and parsers run again on the master, whose version counts.

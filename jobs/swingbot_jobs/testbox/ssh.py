@@ -1,4 +1,4 @@
-"""The driver `ssh`: a machine of iron that idles in its own system and is driven from a controller host.
+"""The driver `ssh`: a bare-metal machine that idles in its own system and is driven from a controller host.
 
 What the machine has is said in its file under `ssh:`; this reads it, strictly, as the rest of the file is read. Secrets stay in files of
 their own: the keys name paths. Commands are lists of words and never pass through a shell on the controller.
@@ -10,10 +10,9 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from swingbot_jobs.testbox.box import _Table
+from swingbot_jobs.testbox.table import Table
 
 ENTER: Final = ("kexec", "reboot")
 WHERE: Final = ("box", "controller")
@@ -94,7 +93,7 @@ class SshDriver:
         }
 
 
-def parse(table: _Table) -> SshDriver:
+def parse(table: Table) -> SshDriver:
     """Read the table `ssh` of a testbox file. Raises TestboxError with file and line."""
     default = SshDriver(host="", key="", known_hosts="", enter="")
     console = _console(table)
@@ -122,7 +121,7 @@ def parse(table: _Table) -> SshDriver:
     return driver
 
 
-def _check(driver: SshDriver, table: _Table) -> None:
+def _check(driver: SshDriver, table: Table) -> None:
     if driver.port > 65535:
         table.refuse("port", f"port is {driver.port}, must be at most 65535")
     if driver.enter == "reboot" and not driver.reboot_command:
@@ -144,7 +143,7 @@ def _check(driver: SshDriver, table: _Table) -> None:
         )
 
 
-def _console(table: _Table) -> Console | None:
+def _console(table: Table) -> Console | None:
     if table.take("console") == "none":
         return None
     inner = table.table("console")
@@ -162,7 +161,7 @@ def _console(table: _Table) -> Console | None:
     return made
 
 
-def _power(table: _Table) -> Power | None:
+def _power(table: Table) -> Power | None:
     if table.take("power") == "none":
         return None
     inner = table.table("power")
@@ -175,7 +174,7 @@ def _power(table: _Table) -> Power | None:
     return made
 
 
-def _network(table: _Table) -> Address:
+def _network(table: Table) -> Address:
     if not table.has("network") or table.take("network") in ("idle", "dhcp"):
         return Address(how=str(table.take("network", "idle")))
     inner = table.table("network")
@@ -194,7 +193,7 @@ def _network(table: _Table) -> Address:
     return made
 
 
-def parse_options(table: _Table) -> tuple[str, ...]:
+def parse_options(table: Table) -> tuple[str, ...]:
     """The list `kconfig_needed`: options that have to be built in, without CONFIG_."""
     given = table.take("kconfig_needed", [])
     if not isinstance(given, list):
@@ -208,7 +207,7 @@ def parse_options(table: _Table) -> tuple[str, ...]:
     return tuple(match[1] for match in found if match)
 
 
-def _words(table: _Table, key: str, *, must: bool) -> tuple[str, ...]:
+def _words(table: Table, key: str, *, must: bool) -> tuple[str, ...]:
     if not must and not table.has(key):
         table.take(key, ())
         return ()
@@ -222,7 +221,7 @@ def _words(table: _Table, key: str, *, must: bool) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _path(table: _Table, key: str, default: str | None = None) -> str:
+def _path(table: Table, key: str, default: str | None = None) -> str:
     path = table.text(key, default)
     if not _PATH.fullmatch(path) or "/../" in f"{path}/":
         table.refuse(
@@ -232,7 +231,7 @@ def _path(table: _Table, key: str, default: str | None = None) -> str:
     return path
 
 
-def _one_of(table: _Table, key: str, known: Sequence[str], default: str | None = None) -> str:
+def _one_of(table: Table, key: str, known: Sequence[str], default: str | None = None) -> str:
     said = table.text(key, default)
     if said not in known:
         table.refuse(key, f"{key} is {said!r}; known are {', '.join(known)}")
@@ -240,7 +239,7 @@ def _one_of(table: _Table, key: str, known: Sequence[str], default: str | None =
 
 
 def _matching(
-    table: _Table, key: str, pattern: re.Pattern[str], what: str, default: str | None = None
+    table: Table, key: str, pattern: re.Pattern[str], what: str, default: str | None = None
 ) -> str:
     said = table.text(key, default)
     if not pattern.fullmatch(said):

@@ -20,8 +20,9 @@ from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import access, attempts
 from swingbot_db.engine import make_engine
-from swingbot_jobs.testbox import box as testbox
 from swingbot_jobs.testbox import likeness
+from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.file import load_all
 
 BUILD_WORKER: Final = "builder"
 SCHEDULER: Final = "swingbot"
@@ -42,9 +43,9 @@ def boot_builder(box: str) -> str:
     return f"boot-{box}"
 
 
-def testboxes(settings: Settings) -> dict[str, testbox.Testbox]:
+def testboxes(settings: Settings) -> dict[str, Testbox]:
     """The testboxes that are declared, by name. Raises TestboxError."""
-    return testbox.load_all(Path(settings.paths.workers) / "testboxes")
+    return load_all(Path(settings.paths.workers) / "testboxes")
 
 
 def worker_names(settings: Settings) -> list[str]:

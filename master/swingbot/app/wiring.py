@@ -34,8 +34,8 @@ from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgStore
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.testbox import box as testbox
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.box import Testbox, remembered
+from swingbot_jobs.testbox.file import load_all
 
 
 class NotRunning(Exception):
@@ -69,7 +69,7 @@ class KnownTestboxes(dict[str, Testbox]):
             facts = boxes.facts(conn, name)
         if facts is None:
             raise KeyError(name)
-        return testbox.remembered(facts)
+        return remembered(facts)
 
 
 def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
@@ -90,7 +90,7 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         transaction=begin,
         git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
         artifacts=Artifacts(settings.artifacts),
-        testboxes=KnownTestboxes(testbox.load_all(workers / "testboxes"), engine),
+        testboxes=KnownTestboxes(load_all(workers / "testboxes"), engine),
         programs=programs,
         parsers=parser_versions(programs),
         kconfigs=load_kconfigs(workers / "kconfig"),

@@ -16,8 +16,9 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.reading.result import Results
-from swingbot_jobs.testbox.box import CommandDriver, QemuDriver, Testbox, TestboxError, load_file
-from swingbot_jobs.testbox.cluster import ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver, CommandDriver, QemuDriver, Testbox
+from swingbot_jobs.testbox.file import load_file
+from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import InfraError, OrderError, engine, lease
 from swingbot_worker.site import Site
 from swingbot_worker.testbox import cluster, command, host, ssh, virtual

@@ -8,9 +8,10 @@ import sys
 import click
 
 from swingbot_jobs.testbox import tuning
-from swingbot_jobs.testbox.box import CommandDriver, Testbox, TestboxError, load_file
-from swingbot_jobs.testbox.cluster import ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver, CommandDriver, Testbox
+from swingbot_jobs.testbox.file import load_file
 from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.tuning import Finding
 from swingbot_worker import InfraError, process
 from swingbot_worker.site import from_environment

@@ -30,7 +30,7 @@ from swingbot_db.migrate import SchemaError
 from swingbot_db.reports import ReportError
 from swingbot_jobs.lines import LineError
 from swingbot_jobs.reading.result import ParseError
-from swingbot_jobs.testbox.box import TestboxError
+from swingbot_jobs.testbox.table import TestboxError
 
 P = ParamSpec("P")
 R = TypeVar("R")

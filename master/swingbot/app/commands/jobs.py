@@ -24,7 +24,8 @@ from swingbot_jobs.language.job import JobError
 from swingbot_jobs.language.lint import Finding, Linted, lint, twins
 from swingbot_jobs.language.program import Program, load_programs
 from swingbot_jobs.language.values import NominalBox
-from swingbot_jobs.testbox import box as testbox
+from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.file import load_all
 
 
 @click.group()
@@ -99,9 +100,7 @@ def jobs_lint(
     Example:
       swingbot jobs lint jobs/*.yaml --testbox vm-tcg
     """
-    chosen: Sequence[testbox.Testbox | NominalBox] = (
-        _testboxes(session, boxes) if boxes else [NominalBox()]
-    )
+    chosen: Sequence[Testbox | NominalBox] = _testboxes(session, boxes) if boxes else [NominalBox()]
     programs, roots = _programs(session), _roots(session)
     linted = [_linted(file, chosen, programs, roots) for file in files]
     findings = [
@@ -126,7 +125,7 @@ def jobs_lint(
 
 def _linted(
     file: Path,
-    boxes: Sequence[testbox.Testbox | NominalBox],
+    boxes: Sequence[Testbox | NominalBox],
     programs: dict[str, Program],
     roots: Sequence[Path],
 ) -> Linted:
@@ -156,8 +155,8 @@ def _say(linted: Sequence[Linted], findings: Sequence[Finding]) -> None:
         click.echo(f"{len(linted) - len(good)} of {len(linted)} job files can't be run")
 
 
-def _testboxes(session: Session, names: Sequence[str]) -> list[testbox.Testbox]:
-    known = testbox.load_all(Path(session.settings.paths.workers) / "testboxes")
+def _testboxes(session: Session, names: Sequence[str]) -> list[Testbox]:
+    known = load_all(Path(session.settings.paths.workers) / "testboxes")
     missing = [name for name in names if name not in known]
     if missing:
         raise RequestError(

@@ -17,7 +17,8 @@ from pathlib import Path
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.facts import OF_SERVER
 from swingbot_jobs.reading.parse import read_results
-from swingbot_jobs.testbox.cluster import CLIENT, ROLES, SERVER, ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError, OrderError, lease
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.testbox import virtual

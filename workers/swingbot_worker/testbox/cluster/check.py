@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from swingbot_jobs.testbox.box import Testbox
-from swingbot_jobs.testbox.cluster import ROLES, ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver, Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import Finding
+from swingbot_jobs.testbox.wire import ROLES
 from swingbot_worker import InfraError, process
 from swingbot_worker.testbox import qemu
 from swingbot_worker.testbox.ssh.link import Link

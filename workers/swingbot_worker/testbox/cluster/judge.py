@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot_jobs.printable import printable
-from swingbot_jobs.testbox.cluster import CLIENT, SERVER
+from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker import InfraError, OrderError
 from swingbot_worker.testbox.cluster.script import CARD, CARRIER, PROGRAM, SILENCE
 from swingbot_worker.testbox.verdict import BootStatus, Verdict

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swingbot_jobs.reading.parse import read_results
-from swingbot_jobs.testbox.cluster import CLIENT, ROLES, SERVER, ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError
 from swingbot_worker.rootfs.cpio import Entry
 from swingbot_worker.testbox import ssh, virtual

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.testbox.cluster import CLIENT, SERVER, ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.wire import CLIENT, SERVER
 from swingbot_worker import runner
 from swingbot_worker.rootfs import cpio
 from swingbot_worker.runner.facts import held

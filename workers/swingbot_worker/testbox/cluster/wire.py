@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.testbox.cluster import SERVER, ClusterDriver
+from swingbot_jobs.testbox.box import ClusterDriver
+from swingbot_jobs.testbox.wire import SERVER
 from swingbot_worker import InfraError
 from swingbot_worker.testbox import qemu
 

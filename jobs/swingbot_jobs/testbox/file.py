@@ -1,0 +1,243 @@
+"""Testbox files: `workers/testboxes/<name>.yaml`, one testbox each.
+
+Both sides read the same file: the master for nr_cpu, label and boot time, the worker for how to
+drive it. Loading is strict: an unknown, missing or ill-typed key is a TestboxError that names file and line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from swingbot_jobs.contract import facts
+from swingbot_jobs.contract.trust import Trust, trust_of
+from swingbot_jobs.testbox import cluster, ssh, tuning
+from swingbot_jobs.testbox.box import (
+    DEFAULT_BOOT_SECONDS,
+    ClusterDriver,
+    CommandDriver,
+    Driver,
+    LkpEngine,
+    Perturbations,
+    QemuDriver,
+    Testbox,
+)
+from swingbot_jobs.testbox.cluster import FindNode
+from swingbot_jobs.testbox.table import Table, TestboxError
+
+LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
+COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+DRIVERS: Final = ("qemu", "command", "ssh", "cluster")
+ACCELERATORS: Final = ("icount", "tcg", "kvm")
+ENGINES: Final = ("swingbot", "lkp")
+
+
+def load_all(directory: Path) -> dict[str, Testbox]:
+    """Every `*.yaml` of `directory` by name; the first wrong file raises TestboxError."""
+    boxes = (load_file(path) for path in sorted(directory.glob("*.yaml")))
+    return {box.name: box for box in boxes}
+
+
+def load_file(path: Path) -> Testbox:
+    """Read `<workers>/testboxes/<name>.yaml` with the tuning list that it names, from `<workers>/tuning/`."""
+    try:
+        tunings = tuning.load_all(path.parent.parent / "tuning")
+    except tuning.TuningError as error:
+        raise TestboxError(str(error)) from error
+
+    def find(name: str) -> Testbox | None:
+        node = path.with_name(f"{name}.yaml")
+        return (
+            load(node.read_text(), str(node), tunings)
+            if NAME.fullmatch(name) and node.is_file()
+            else None
+        )
+
+    return load(path.read_text(), str(path), tunings, find)
+
+
+def _alone(name: str) -> Testbox | None:
+    """For a file by itself, and for a node: a cluster of clusters is none."""
+    return None
+
+
+def load(
+    text: str,
+    file_name: str,
+    tunings: Mapping[str, tuning.Tuning] = MappingProxyType({}),
+    find: FindNode = _alone,
+) -> Testbox:
+    """Read one testbox file. `file_name` is for messages, and its stem must be the testbox's name; `tunings`: the lists that it may name.
+
+    `find` gives the testboxes that a cluster names; None for one that there is not.
+    """
+    table = Table.parse(text, file_name)
+    quiet = _tuning(table, tunings)
+    kind = table.text("driver")
+    if kind not in DRIVERS:
+        table.refuse("driver", f"driver {kind!r} is unknown; known are {', '.join(DRIVERS)}")
+    box = Testbox(
+        name=table.text("name"),
+        tbox_group=table.text("tbox_group"),
+        driver=_driver(table, kind, find),
+        description=table.text("description", ""),
+        model=table.text("model"),
+        nr_cpu=table.whole("nr_cpu", at_least=1),
+        memory_mb=table.whole("memory_mb", at_least=64),
+        label=table.text("label", ""),
+        repeatable=table.truth("repeatable", False),
+        perturbations=_perturbations(table.table("perturbations"))
+        if table.has("perturbations")
+        else None,
+        boot_seconds=table.number("boot_seconds", DEFAULT_BOOT_SECONDS),
+        cmdline=" ".join(filter(None, (quiet.cmdline if quiet else "", table.text("cmdline", "")))),
+        accepts=_accepts(table),
+        demand={
+            **(quiet.demand if quiet else {}),
+            **(_demand(table.table("demand")) if table.has("demand") else {}),
+        },
+        tuning=quiet,
+        lkp=_engine(table),
+    )
+    table.done()
+    _check(box, table, Path(file_name).stem)
+    return box
+
+
+def _driver(table: Table, kind: str, find: FindNode) -> Driver:
+    if kind == "cluster":
+        return cluster.parse(table.table("cluster"), find)
+    if kind == "ssh":
+        return ssh.parse(table.table("ssh"))
+    return _qemu(table.table("qemu")) if kind == "qemu" else _command(table.table("command"))
+
+
+def _check(box: Testbox, table: Table, stem: str) -> None:
+    if not NAME.fullmatch(box.name) or box.name != stem:
+        table.refuse(
+            "name",
+            f"name {box.name!r} must be the file's name without .yaml ({stem!r}), of letters, digits, '.', '_', '-'",
+        )
+    if isinstance(box.driver, QemuDriver) and box.driver.accel == "icount" and box.nr_cpu != 1:
+        table.refuse(
+            "nr_cpu",
+            f"nr_cpu is {box.nr_cpu}, but with accel icount it must be 1: more CPUs hang at boot under QEMU's instruction counting",
+        )
+    if isinstance(box.driver, ClusterDriver):
+        cluster.check(box, box.driver, table)
+    if box.repeatable and not (isinstance(box.driver, QemuDriver) and box.driver.accel == "icount"):
+        table.refuse(
+            "repeatable",
+            "repeatable is true, but only a qemu testbox with accel icount repeats its results exactly",
+        )
+
+
+def _perturbations(table: Table) -> Perturbations:
+    made = Perturbations(
+        seed=table.whole("seed"),
+        count=table.whole("count", at_least=1),
+        max_ms=table.whole("max_ms", at_least=1),
+    )
+    table.done()
+    return made
+
+
+def _tuning(table: Table, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning | None:
+    name, without = table.text("tuning", ""), table.take("tuning_without", [])
+    if not isinstance(without, list) or not all(isinstance(item, str) for item in without):
+        table.refuse("tuning_without", "tuning_without must be a list of items of the tuning list")
+    if without and not name:
+        table.refuse(
+            "tuning_without",
+            "tuning_without takes items out of a tuning list, but no 'tuning: <list>' is given",
+        )
+    if not name:
+        return None
+    if name not in tunings:
+        table.refuse(
+            "tuning",
+            f"there is no tuning list {name!r}; workers/tuning/ has {', '.join(sorted(tunings)) or 'none'}",
+        )
+    try:
+        return tunings[name].without(without)
+    except tuning.TuningError as error:
+        table.refuse("tuning_without", str(error))
+
+
+def _accepts(table: Table) -> Trust:
+    try:
+        return trust_of(table.text("accepts", "trusted"))
+    except ValueError:
+        table.refuse(
+            "accepts", f"accepts is {table.text('accepts')!r}, must be trusted or untrusted"
+        )
+
+
+def _demand(table: Table) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key in table.names():
+        try:
+            name, wanted = facts.demand(key, table.scalar(key))
+        except facts.DemandError as error:
+            table.refuse(key, str(error))
+        if name in found:
+            table.refuse(key, f"{key} is demanded twice")
+        found[name] = wanted
+    return found
+
+
+def _qemu(table: Table) -> QemuDriver:
+    default = QemuDriver(accel="tcg")
+    accel = table.text("accel")
+    if accel not in ACCELERATORS:
+        table.refuse("accel", f"accel {accel!r} is unknown; known are {', '.join(ACCELERATORS)}")
+    made = QemuDriver(
+        accel=accel,
+        icount_shift=table.whole("icount_shift", default.icount_shift, at_least=0),
+        cpu=table.text("cpu", default.cpu),
+    )
+    table.done()
+    return made
+
+
+def _engine(table: Table) -> LkpEngine | None:
+    engine = table.text("engine", ENGINES[0])
+    if engine not in ENGINES:
+        table.refuse("engine", f"engine {engine!r} is unknown; known are {', '.join(ENGINES)}")
+    if engine != "lkp":
+        if table.has("lkp"):
+            table.refuse(
+                "lkp",
+                "lkp says where lkp-tests is, but nothing would use it: set 'engine: lkp' too, or take it away",
+            )
+        return None
+    if not table.has("lkp"):
+        table.refuse("engine", "engine lkp needs a table lkp with src, the directory of lkp-tests")
+    return _lkp(table.table("lkp"))
+
+
+def _lkp(table: Table) -> LkpEngine:
+    made = LkpEngine(
+        src=table.text("src"), commit=table.scalar("commit") if table.has("commit") else ""
+    )
+    if not LKP_SRC.fullmatch(made.src) or "/../" in f"{made.src}/":
+        table.refuse(
+            "src",
+            f"src is {made.src!r}, must be the absolute path of an lkp-tests directory, of letters, digits and '/', '.', '_', '-', '+'",
+        )
+    if made.commit and not COMMIT.fullmatch(made.commit):
+        table.refuse("commit", f"commit is {made.commit!r}, must be 7 to 40 hex digits")
+    table.done()
+    return made
+
+
+def _command(table: Table) -> CommandDriver:
+    argv = table.take("argv")
+    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
+        table.refuse("argv", "argv must be a list of at least one word, all strings")
+    table.done()
+    return CommandDriver(argv=tuple(argv))
