@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -47,23 +47,39 @@ def _draw(text: str) -> float:
 class QemuDriver:
     """How QEMU is started. `icount_shift` N means 2^N virtual nanoseconds per instruction; icount boxes have one vCPU."""
 
+    name: ClassVar[str] = "qemu"
+    virtual: ClassVar[bool] = True
+
     accel: str
     icount_shift: int = 3
     # Without erms and fsrm a `rep stosb` is one instruction per 64 bits and no longer drowns the mm code;
     # rdrand and rdseed would bring in entropy of the host.
     cpu: str = "max,-erms,-fsrm,-rdrand,-rdseed"
 
+    def to_json(self) -> dict[str, Any]:
+        """What may be shown of it."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDriver:
     """A program of the operator that boots the machine; see docs of `swingbot_worker.testbox.command`."""
 
+    name: ClassVar[str] = "command"
+    virtual: ClassVar[bool] = False
+
     argv: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """What may be shown of it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDriver:
     """Two testboxes and their wire, all by role. A card is known by its hardware address, or by the name that the kernel under test gives it."""
+
+    name: ClassVar[str] = "cluster"
 
     nodes: Mapping[str, Testbox]
     cards: Mapping[str, str]
@@ -145,11 +161,7 @@ class Testbox:
     @property
     def virtual(self) -> bool:
         """Whether it is a program on the worker's host."""
-        return (
-            self.driver.virtual
-            if isinstance(self.driver, ClusterDriver)
-            else isinstance(self.driver, QemuDriver)
-        )
+        return self.driver.virtual
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -176,28 +188,14 @@ class Testbox:
 
     def to_json(self) -> dict[str, Any]:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
-        if isinstance(
-            self.driver, ClusterDriver
-        ):  # its nodes are testboxes with facts of their own
-            plain = replace(self, driver=CommandDriver(argv=())).to_json()
-            return {name: told for name, told in plain.items() if name != "command"} | {
-                "driver": "cluster",
-                "cluster": self.driver.to_json(),
-            }
-        facts = asdict(self) | {"engine": self.engine}
-        kind = (
-            "qemu"
-            if isinstance(self.driver, QemuDriver)
-            else "ssh"
-            if isinstance(self.driver, SshDriver)
-            else "command"
-        )
-        quiet = {
+        undriven = replace(self, driver=CommandDriver(argv=()))  # a cluster's holds two testboxes
+        return asdict(undriven) | {
+            "driver": self.driver.name,
+            "engine": self.engine,
+            self.driver.name: self.driver.to_json(),
             "tuning": self.tuning.name if self.tuning else None,
             "tuning_without": list(self.tuning.left_out) if self.tuning else [],
         }
-        driven = self.driver.to_json() if isinstance(self.driver, SshDriver) else facts["driver"]
-        return facts | {"driver": kind, kind: driven} | quiet
 
 
 def remembered(facts: Mapping[str, Any]) -> Testbox:

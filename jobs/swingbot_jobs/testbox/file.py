@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, get_args
 
 from swingbot_jobs.contract import facts
 from swingbot_jobs.contract.trust import Trust, trust_of
@@ -31,7 +31,7 @@ from swingbot_jobs.testbox.table import Table, TestboxError
 LKP_SRC: Final = re.compile(r"(?:/[A-Za-z0-9._+-]+)+/?")  # it stands in a shell script
 COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-DRIVERS: Final = ("qemu", "command", "ssh", "cluster")
+DRIVERS: Final = tuple(driver.name for driver in get_args(Driver))
 ACCELERATORS: Final = ("icount", "tcg", "kvm")
 ENGINES: Final = ("swingbot", "lkp")
 

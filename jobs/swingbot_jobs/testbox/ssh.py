@@ -10,7 +10,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from swingbot_jobs.testbox.table import Table
 
@@ -56,6 +56,9 @@ class Address:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshDriver:
     """How the machine is reached and driven. Times in seconds of wall clock."""
+
+    name: ClassVar[str] = "ssh"
+    virtual: ClassVar[bool] = False
 
     host: str
     port: int = 22
