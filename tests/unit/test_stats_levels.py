@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from swingbot.core.stats.compare import BootRuns, RowVerdict, Rule, compare
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.stats.parse import parse_boots
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rules import CLASSES, rule_for
@@ -21,7 +22,7 @@ HIGHER = Rule(better="higher")
 STEADY = "100;101;99;100.5;99.5;100.2;99.8;100.1"
 
 
-def judged(base: str, head: str, rule: Rule = HIGHER) -> RowVerdict:
+def judged(base: str, head: str, rule: Rule = HIGHER) -> ComparisonRow:
     return compare(parse_boots(base), parse_boots(head), rule)
 
 
@@ -407,11 +408,12 @@ def test_shares_are_compared_in_points() -> None:
     assert "points" in (row.reason or "")
     row = judged("40.5;40.2;40.8", "44.1;44.4;43.9", rule)
     assert row.verdict == "worse"
-    assert row.change_points is not None
-    assert row.change_points == pytest.approx(3.633, abs=0.01)
-    assert row.interval_points is not None
-    assert row.interval_points[0] < row.change_points < row.interval_points[1]
-    assert row.change_pct == pytest.approx(100 * row.change_points / 40.5)
+    assert row.points is not None
+    assert row.points.change is not None
+    assert row.points.change == pytest.approx(3.633, abs=0.01)
+    assert row.points.interval is not None
+    assert row.points.interval[0] < row.points.change < row.points.interval[1]
+    assert row.change_pct == pytest.approx(100 * row.points.change / 40.5)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from swingbot.core.model.records import Bisection, Comparison, Variant
 from swingbot.core.report.facts import Commit, Row
 from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.row import CHANGED, row_json
+from swingbot.core.stats.row import CHANGED
 from swingbot.service.attribute_incidents import headline_of
 from swingbot.service.draft_reports import report_row
 from swingbot.service.judge_comparisons import boots_of, metric_of, rule_of
@@ -252,7 +252,7 @@ def _side_by_side(
     if not all(sides):
         return None
     # Other boots of either kernel: not pairs, whatever they are elsewhere on this testbox.
-    row = row_json(compare(sides[0], sides[1], replace(rule, paired=False)), rule)
+    row = compare(sides[0], sides[1], replace(rule, paired=False)).verdict_json()
     return row | {
         "unit_job": job.name,
         "testbox": box.name,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, KernelBuild, Order, Variant
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.core.stats.row import CHANGED, row_json
+from swingbot.core.stats.row import CHANGED
 from swingbot.core.stats.rules import rule_for
 from swingbot.service.gather_differences import Differences, differences_of
 from swingbot.service.place_orders import series_for
@@ -221,7 +221,7 @@ def _row(
         reason = f"{reason}; {known.told}" if reason else known.told
     elif verdict == "invalid" and any(problems):
         reason = f"{reason}; {next(p for p in problems if p)[0]}"
-    return row_json(judged, rule) | {
+    return judged.verdict_json() | {
         "unit_job": job.name,
         "testbox": box.name,
         "label": box.label,

@@ -23,7 +23,7 @@ from swingbot.core.proof.gates import (
 )
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.row import row_json, row_of
+from swingbot.core.stats.row import row_of
 from swingbot.service.attribute_incidents import FRESH_K
 from swingbot.service.foresee_gates import foresee
 from swingbot.service.gate_kernels import Case, Kernels, case_of, of_gate
@@ -173,7 +173,7 @@ def _seen(lab: Lab, store: Store, case: Case, comparison: Comparison) -> Effect 
     rule = rule_of(lab.testboxes[testbox], metric_of(lab, case.bisection.metric), case.job)
     wanted = (case.bisection.unit_job, case.bisection.metric)
     return effect_of(
-        row_json(compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule), rule)
+        compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule).verdict_json()
     )
 
 

@@ -6,15 +6,14 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
+from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.parse import Sides, form_of, parse_boots, parse_file
-from swingbot.core.stats.row import row_json
 from swingbot.core.stats.rules import CLASSES, rule_for
 from swingbot.core.text.numbers import levels
 from swingbot.service.ports import RequestError
@@ -106,13 +105,13 @@ def stats_compare(
         paired=paired,
         alpha=alpha,
     )
-    facts = row_json(compare(*sides, replace(rule, trend_alpha=0.0) if unordered else rule), rule)
+    row = compare(*sides, replace(rule, trend_alpha=0.0) if unordered else rule)
     if json_:
-        say_json(facts)
+        say_json(row.verdict_json())
     else:
-        click.echo("\n".join(_words(facts)))
+        click.echo("\n".join(_words(row)))
     if exit_code:
-        sys.exit({"worse": 3, "unclear": 4, "invalid": 4}.get(facts["verdict"], 0))
+        sys.exit({"worse": 3, "unclear": 4, "invalid": 4}.get(row.verdict, 0))
 
 
 def _check(min_effect: float, alpha: float) -> None:
@@ -151,50 +150,47 @@ def _from_one(boots: list[BootRuns]) -> list[BootRuns]:
     return [replace(boot, k=boot.k + 1) for boot in boots]
 
 
-def _words(row: dict[str, Any]) -> list[str]:
+def _words(row: ComparisonRow) -> list[str]:
     """The row for a person: verdict and change, both sides, interval, how the level was made, why."""
     means = levels(
-        row["base"]["mean"], row["head"]["mean"]
+        row.base.mean, row.head.mean
     )  # with the digits that the printed change can be recomputed from
     lines = [
         _headline(row),
         *(
-            f"  {name} {mean}{_side(row[name])}"
-            for name, mean in zip(("base", "head"), means, strict=True)
+            f"  {name} {mean}{_side(side)}"
+            for name, side, mean in zip(("base", "head"), (row.base, row.head), means, strict=True)
         ),
     ]
-    if row["interval_pct"]:
-        lines.append(
-            f"  95 % interval {_bound(row['interval_pct'][0])} .. {_bound(row['interval_pct'][1])} %{_points(row)}"
-        )
-    if row["level"]:
-        lines.append(f"  level: {row['level']}")
-    return [*lines, *([f"  {row['reason']}"] if row["reason"] else [])]
+    if row.interval_pct:
+        low, high = row.interval_pct
+        lines.append(f"  95 % interval {_bound(low)} .. {_bound(high)} %{_points(row)}")
+    if row.level:
+        lines.append(f"  level: {row.level}")
+    return [*lines, *([f"  {row.reason}"] if row.reason else [])]
 
 
-def _headline(row: dict[str, Any]) -> str:
+def _headline(row: ComparisonRow) -> str:
     """`18.0% worse`; other verdicts first, with the measured change behind."""
-    if row["verdict"] in ("worse", "better"):
+    if row.verdict in ("worse", "better"):
         return text.change(row)
-    return f"{row['verdict']}" + (
-        f" ({_bound(row['change_pct'])} %)" if row["change_pct"] is not None else ""
+    return f"{row.verdict}" + (
+        f" ({_bound(row.change_pct)} %)" if row.change_pct is not None else ""
     )
 
 
-def _side(side: dict[str, Any]) -> str:
+def _side(side: Side) -> str:
     within = (
-        f", +- {text.number(side['stddev_within'])} within boots"
-        if side["stddev_within"] is not None
+        f", +- {text.number(side.stddev_within)} within boots"
+        if side.stddev_within is not None
         else ""
     )
-    between = (
-        f" +- {text.number(side['stddev'])} between boots" if side["stddev"] is not None else ""
-    )
-    return f"{between}{within} ({_many(side['boots'], 'boot')}, {_many(side['runs'], 'run')})"
+    between = f" +- {text.number(side.stddev)} between boots" if side.stddev is not None else ""
+    return f"{between}{within} ({_many(side.boots, 'boot')}, {_many(side.runs, 'run')})"
 
 
-def _points(row: dict[str, Any]) -> str:
-    bounds = row.get("interval_points")
+def _points(row: ComparisonRow) -> str:
+    bounds = row.points.interval if row.points else None
     return f" ({bounds[0]:+.3g} .. {bounds[1]:+.3g} points)" if bounds else ""
 
 

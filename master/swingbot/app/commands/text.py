@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swingbot.core.bisect.picture import Line, picture
+from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot_jobs.kernel_diff import change_text
 
 Facts = Mapping[str, Any]
@@ -62,24 +63,24 @@ def number(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
-def change(row: Facts) -> str:
+def change(row: ComparisonRow) -> str:
     """`18.0% worse`: direction in words, never a bare sign."""
-    pct, verdict = row["change_pct"], row["verdict"]
+    pct, verdict = row.change_pct, row.verdict
     if pct is None:
-        return str(verdict)
+        return verdict
     if verdict in ("worse", "better"):
         return f"{abs(pct):.1f}% {verdict}"
     return f"{pct:+.2f}%"
 
 
-def interval(row: Facts) -> str:
-    bounds = row["interval_pct"]
+def interval(row: ComparisonRow) -> str:
+    bounds = row.interval_pct
     return f"{bounds[0]:+.2f} .. {bounds[1]:+.2f} %" if bounds else "-"
 
 
-def side(facts: Facts) -> str:
-    spread = f" +- {number(facts['stddev'])}" if facts["stddev"] is not None else ""
-    return f"{number(facts['mean'])}{spread} ({facts['boots']} boots, {facts['runs']} runs)"
+def side(of: Side) -> str:
+    spread = f" +- {number(of.stddev)}" if of.stddev is not None else ""
+    return f"{number(of.mean)}{spread} ({of.boots} boots, {of.runs} runs)"
 
 
 def comparison(facts: Facts, *, counters: bool = False) -> str:
@@ -90,24 +91,24 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
     ]
     lines += differences(facts.get("facts_differ", ()))
     hidden = 0
-    for row in facts["rows"]:
-        if not counters and not row.get("headline"):
+    for row in map(ComparisonRow.from_json, facts["rows"]):
+        if not counters and not row.headline:
             hidden += 1
             continue
         lines += [
             "",
-            f"{row['testbox']}  {row['unit_job']}  {row['metric']} [{row['unit'] or 'count'}]: {change(row)}",
+            f"{row.testbox}  {row.unit_job}  {row.metric} [{row.unit or 'count'}]: {change(row)}",
         ]
-        if row["base"]["mean"] is not None or row["head"]["mean"] is not None:
+        if row.base.mean is not None or row.head.mean is not None:
             lines += [
-                f"  base {side(row['base'])}",
-                f"  head {side(row['head'])}",
-                f"  verdict {row['verdict']}, 95 % interval {interval(row)}",
+                f"  base {side(row.base)}",
+                f"  head {side(row.head)}",
+                f"  verdict {row.verdict}, 95 % interval {interval(row)}",
             ]
-        if row.get("reason"):
-            lines.append(f"  {row['reason']}")
-        if row.get("label"):
-            lines.append(f"  [{row['label']}]")
+        if row.reason:
+            lines.append(f"  {row.reason}")
+        if row.label:
+            lines.append(f"  [{row.label}]")
     if hidden:
         lines += [
             "",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from swingbot.core.bisect.evidence import Boot, Evidence, Pending
 from swingbot.core.bisect.posterior import Posterior, wild_boots
 from swingbot.core.bisect.state import Policy, Request
-from swingbot.core.stats.compare import BootRuns, RowVerdict, Rule, compare
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.stats.compare import BootRuns, Rule, compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Fresh:
     pairs: int
     failed: int  # values of k at which one of the two gave nothing
     odd: int  # pairs left out because a boot of them is wild: it says nothing about the size of the step
-    row: RowVerdict | None  # right against left; None without a pair
+    row: ComparisonRow | None  # right against left; None without a pair
 
     @property
     def effect(self) -> float:

@@ -12,30 +12,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from swingbot.core.stats.rows import BootRuns, RowVerdict, Rule, Side, Verdict
+from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
+from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import Spread, counted, spread_of
 from swingbot.core.stats.trend import drift, together_p, trend_p
 
-__all__ = [
-    "MORE_BOOTS_AT_MOST",
-    "BootRuns",
-    "RowVerdict",
-    "Rule",
-    "Side",
-    "Verdict",
-    "compare",
-    "side",
-]
+__all__ = ["BootRuns", "Rule", "compare"]
 
 MORE_BOOTS_AT_MOST: Final = 1000  # beyond this "how many more" is not an answer anybody can use
-
-side = plain_side
 
 
 def compare(
     base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule, *, invalid: str | None = None
-) -> RowVerdict:
+) -> ComparisonRow:
     """Judge head against base. Never raises for what was measured: what cannot be judged is `invalid` or `unclear` with a reason.
 
     `invalid`: what is known against this comparison from elsewhere, such as facts that differ; its numbers are still given.
@@ -45,22 +35,14 @@ def compare(
     drawn = draw(base, head, rule)
     problem = impossible(drawn, rule)
     if problem:
-        nothing = RowVerdict(
-            base=side(drawn.sides[0]),
-            head=side(drawn.sides[1]),
-            change_pct=None,
-            interval_pct=None,
-            verdict="invalid",
-            reason=problem,
-        )
-        return replace(nothing, reason=_join(invalid, problem))
+        return _nothing(drawn, rule, _join(invalid, problem))
     if rule.poisson and not all(v.is_integer() for s in drawn.sides for b in s for v in b.values):
         rule = replace(rule, poisson=False)  # a rate, not a count of events
     found = levels(drawn, rule)
     drifting, drift_note = _drift(drawn, found, rule)
     unsteady, run_note = _run_drift(drawn, found, rule)
     row = replace(
-        _row(drawn, found),
+        _row(found, rule),
         reason=_join(drawn.note, _join(few, _join(found.note, _join(drift_note, run_note)))),
     )
     row = (
@@ -72,22 +54,39 @@ def compare(
     return replace(row, verdict="invalid", reason=against, more_boots=None) if against else row
 
 
-def _row(drawn: Drawn, found: Levels) -> RowVerdict:
+def _nothing(drawn: Drawn, rule: Rule, reason: str | None) -> ComparisonRow:
+    """The row of numbers that cannot be compared at all."""
+    base, head = (plain_side(side) for side in drawn.sides)
+    return replace(_unjudged(base, head, rule), verdict="invalid", reason=reason)
+
+
+def _row(found: Levels, rule: Rule) -> ComparisonRow:
     base, head = found.at
     d = found.scale.of(head) - found.scale.of(base)
-    return RowVerdict(
-        base=found.sides[0],
-        head=found.sides[1],
+    return replace(
+        _unjudged(*found.sides, rule),
         change_pct=_change_pct(base, head),
-        interval_pct=None,
-        verdict="unclear",
-        reason=None,
         level=found.level,
         effect=found.scale.effect(d),
     )
 
 
-def _short(row: RowVerdict, drawn: Drawn, rule: Rule) -> RowVerdict:
+def _unjudged(base: Side, head: Side, rule: Rule) -> ComparisonRow:
+    return ComparisonRow(
+        klass=rule.klass,
+        better=rule.better,
+        min_effect_pct=rule.min_effect_pct,
+        paired=rule.paired,
+        base=base,
+        head=head,
+        change_pct=None,
+        interval_pct=None,
+        points=Points(change=None, interval=None) if rule.points else None,
+        verdict="unclear",
+    )
+
+
+def _short(row: ComparisonRow, drawn: Drawn, rule: Rule) -> ComparisonRow:
     """One boot tells nothing of how boots differ."""
     short = 2 - min(len(drawn.base), len(drawn.head))
     which = "pair of boots" if drawn.pairs else "boot on a side"
@@ -98,11 +97,11 @@ def _short(row: RowVerdict, drawn: Drawn, rule: Rule) -> RowVerdict:
             f"only one {which}: how much boots differ is not known; give at least {short} more a side",
         ),
         more_boots=short,
-        change_points=_points(row) if rule.points else None,
+        points=Points(change=_points(row), interval=None) if rule.points else None,
     )
 
 
-def _judge(row: RowVerdict, found: Levels, pairs: bool, rule: Rule) -> RowVerdict:
+def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> ComparisonRow:
     scale, (base, head) = found.scale, found.at
     if base == head == 0 and not any(v for units in found.units for v in units):
         return replace(
@@ -119,10 +118,13 @@ def _judge(row: RowVerdict, found: Levels, pairs: bool, rule: Rule) -> RowVerdic
         interval_pct=_interval(scale.pct(d - shown, base), scale.pct(d + shown, base)),
         stderr=scale.slope(d) * spread.sd,
         df=spread.df,
-        p=spread.p(d),
-        margin_pct=scale.margin(abs(d) + half),
-        change_points=_points(row) if rule.points else None,
-        interval_points=(100.0 * (d - shown), 100.0 * (d + shown)) if rule.points else None,
+        p=_finite(spread.p(d)),
+        margin_pct=_finite(scale.margin(abs(d) + half)),
+        points=Points(
+            change=_points(row), interval=_interval(100.0 * (d - shown), 100.0 * (d + shown))
+        )
+        if rule.points
+        else None,
     )
     if abs(d) > half and abs(d) >= least:
         return replace(row, verdict=_direction(d, rule))
@@ -225,7 +227,7 @@ def _change_pct(base: float, head: float) -> float | None:
     return change if math.isfinite(change) else None
 
 
-def _points(row: RowVerdict) -> float | None:
+def _points(row: ComparisonRow) -> float | None:
     return None if row.base.mean is None or row.head.mean is None else row.head.mean - row.base.mean
 
 
@@ -235,12 +237,25 @@ def _direction(d: float, rule: Rule) -> Verdict:
     return "better" if (d > 0) == (rule.better == "higher") else "worse"
 
 
-def _interval(low: float | None, high: float | None) -> tuple[float, float] | None:
-    return None if low is None or high is None else (low, high)
+def _interval(low: float | None, high: float | None) -> Bounds | None:
+    """None where an end is missing or has no number."""
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    return low, high
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _more_boots(
-    row: RowVerdict, d: float, spread: Spread, least: float, rule: Rule, pairs: bool, trimmed: bool
+    row: ComparisonRow,
+    d: float,
+    spread: Spread,
+    least: float,
+    rule: Rule,
+    pairs: bool,
+    trimmed: bool,
 ) -> int | None:
     """How many more boots a side give a verdict if effect and spread stay as they are; None beyond MORE_BOOTS_AT_MOST."""
     size = abs(d)

@@ -1,11 +1,10 @@
-"""What a comparison is made of and what it answers: boots of runs, a rule, and a row."""
+"""What a comparison is made of: boots of runs, and a rule."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
 Form = Literal["ratio", "root", "difference"]
 LARGEST: Final = 1e300  # as the database has it: beyond it squares and sums of doubles end
 
@@ -50,41 +49,3 @@ class Rule:
     wild_alpha: float = 0.01  # clean Gaussian data are called wild this often, at each of the two levels; larger: power is lost for nothing
     trend_alpha: float = 0.002  # steady boots are called drifting this often; larger: good comparisons are thrown away
     lost_share: float = 0.25  # a side that lost more of its runs than this has no level: what is left may be the lucky ones
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    boots: int
-    runs: int
-    mean: float | None  # of boot means; of the level that `RowVerdict.level` names
-    stddev: (
-        float | None
-    )  # between boots, of their means (medians where the level says so); None with one boot
-    stddev_within: float | None = (
-        None  # of one run, pooled over the boots; None where no boot has two runs
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowVerdict:
-    base: Side
-    head: Side
-    change_pct: float | None  # 100 * (head.mean / base.mean - 1)
-    interval_pct: tuple[float, float] | None  # 95 % interval around it (Rule.interval_alpha)
-    verdict: Verdict
-    reason: str | None  # one sentence for unclear, invalid and same; notes for the others
-    level: str | None = None  # None: plain means of boot means
-    effect: float | None = (
-        None  # log ratio; in the difference form the difference over the larger of the two mean magnitudes
-    )
-    stderr: float | None = None  # of `effect`, on its scale
-    df: float | None = None  # degrees of freedom of `stderr`
-    p: float | None = None  # two-sided, of "no effect"
-    more_boots: int | None = (
-        None  # a side; what would settle an unclear row if nothing else changes
-    )
-    margin_pct: float | None = (
-        None  # a change larger than this is excluded at the rule's alpha (points for a share)
-    )
-    change_points: float | None = None  # head.mean - base.mean, shares only
-    interval_points: tuple[float, float] | None = None

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swingbot.core.model.comparison_row import Side
 from swingbot.core.stats.moments import mean, stddev, within
 from swingbot.core.stats.robust import FEWEST, median, middle, wild
-from swingbot.core.stats.rows import LARGEST, BootRuns, Rule, Side
+from swingbot.core.stats.rows import LARGEST, BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
 
 
