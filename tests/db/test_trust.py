@@ -13,8 +13,9 @@ from swingbot.app.settings import load
 from swingbot.core.model.records import Variant
 from swingbot.service.make_variants import in_layout, variant_of
 from swingbot.service.ports import RequestError
-from swingbot.service.request_comparison import known_tree, request_comparison
+from swingbot.service.request_comparison import request_comparison
 from swingbot.service.start_bisection import start_bisection
+from swingbot.service.watch_trees import known_tree
 from swingbot_db import read
 from swingbot_db.attempts import order_facts
 from swingbot_jobs.contract.trust import key_at

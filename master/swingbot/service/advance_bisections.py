@@ -37,14 +37,15 @@ from swingbot.core.model.records import (
     Variant,
 )
 from swingbot.core.plan.noise import noise_prior
+from swingbot.core.plan.queue import PRIORITY
+from swingbot.core.plan.rules import metric_of
 from swingbot.service.build_ahead import build_ahead
 from swingbot.service.enter_merges import NAMED, enter_merges, settle
 from swingbot.service.faults import Faults
 from swingbot.service.journal_bisections import note_step
-from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.keep_incidents import note_culprit
 from swingbot.service.make_variants import in_layout
-from swingbot.service.place_orders import PRIORITY, want_boot
+from swingbot.service.place_orders import want_boot
 from swingbot.service.ports import Lab, Store
 from swingbot.service.weigh_points import Weighed, weigh_points
 
@@ -191,7 +192,7 @@ def state_of(
 ) -> BisectionState:
     """All that the next step depends on, from stored facts."""
     box = lab.testboxes[bisection.testbox]
-    metric = metric_of(lab, bisection.metric)
+    metric = metric_of(lab.programs, bisection.metric)
     job = store.spec(bisection.spec)[0]
     observed = store.observations(bisection.id)
     seen = {o[:2] for o in observed}

@@ -13,8 +13,9 @@ from typing import Final
 
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.service.ports import GitError, Lab, RequestError
-from swingbot.service.request_comparison import DEFAULT_BOOTS, known_tree, request_comparison
+from swingbot.service.request_comparison import DEFAULT_BOOTS, request_comparison
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch_trees import known_tree
 from swingbot_jobs.contract.trust import Trust
 
 MOST_BOOTS: Final = 50  # a side

@@ -12,9 +12,10 @@ from swingbot.core.model.box import Barred, Freed
 from swingbot.core.model.records import Comparison
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.anchors import moved
-from swingbot.service.judge_comparisons import OVER, boots_of, rule_of
-from swingbot.service.place_orders import series_for
+from swingbot.core.plan.rules import rule_of
+from swingbot.core.plan.series import series_for
 from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.read_boots import boots_of
 
 # Boots of an anchor at a time: two tell whether boots differ, and on a repeatable testbox the same two each time.
 BOOTS: Final = 2
@@ -66,7 +67,7 @@ def check_anchors(lab: Lab, store: Store) -> None:
             comparison.kind == "anchor"
             and comparison.status == "running"
             and orders
-            and all(order.state in OVER for order in orders)
+            and all(order.over for order in orders)
         ):
             _check(lab, store, comparison)
 
@@ -95,7 +96,9 @@ def _trouble(
     lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, image: str
 ) -> str | None:
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
-    now, problems = boots_of(store, image, testbox, spec, series_for(lab, testbox, comparison), ks)
+    now, problems = boots_of(
+        store, image, testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
+    )
     earlier = [
         c
         for c in store.anchors(testbox, "done")
@@ -108,7 +111,7 @@ def _trouble(
             image,
             testbox,
             spec,
-            series_for(lab, testbox, c),
+            series_for(lab.testboxes[testbox], c),
             list(range(c.first_k, c.first_k + c.boots)),
         )[0]
         for c in sound

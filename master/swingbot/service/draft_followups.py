@@ -16,15 +16,16 @@ from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.mail.message import Posted
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Comparison, Variant
+from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.report.facts import Commit, Row
 from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import CHANGED
 from swingbot.service.attribute_incidents import headline_of
 from swingbot.service.draft_reports import report_row
-from swingbot.service.judge_comparisons import boots_of, metric_of, rule_of
 from swingbot.service.moderate_reports import file_report
 from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.read_boots import boots_of
 from swingbot.service.report_proof import gates_of, told_gates
 
 _OF = {
@@ -242,7 +243,7 @@ def _side_by_side(
     if spec is None or len(images) < 2 or None in images:
         return None
     job = next(job for job in store.spec(spec) if job.name == bisection.unit_job)
-    key, metric = (bisection.unit_job, bisection.metric), metric_of(lab, bisection.metric)
+    key, metric = (bisection.unit_job, bisection.metric), metric_of(lab.programs, bisection.metric)
     ks = [range(c.first_k, c.first_k + c.boots) for c in (own, latest)]
     sides = [
         boots_of(store, str(image), box.name, spec, "", list(k))[0].get(key, [])

@@ -10,6 +10,8 @@ from typing import Any, Final
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
+from swingbot.core.plan.rules import metric_of
+from swingbot.core.plan.series import series_of
 from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report.facts import Bisection as BisectionFacts
 from swingbot.core.report.facts import Commit, ReportFacts, Row, Side
@@ -18,9 +20,7 @@ from swingbot.core.report.mails.first import mail
 from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.attribute_incidents import named_in, seen_elsewhere
 from swingbot.service.find_posting import posting_of
-from swingbot.service.judge_comparisons import metric_of
 from swingbot.service.moderate_reports import file_report, suspicion_of
-from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
 from swingbot.service.report_proof import clues_of, gates_of, merged, not_checked, told_gates
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -129,7 +129,7 @@ def _facts(
     box_facts = store.boot_facts(str(build.image_sha256), bisection.testbox)
     job = next(job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
-    series = series_of(lab, bisection.testbox, ids.show("comparison", comparison.id))
+    series = series_of(lab.testboxes[bisection.testbox], ids.show("comparison", comparison.id))
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     boots = store.boots(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
     before = store.boots(
@@ -230,7 +230,7 @@ def _with_runs(
 def _sentence(lab: Lab, metric: str) -> str:
     """What the test does and what the number is."""
     program = lab.programs[metric.partition(".")[0]]
-    return f"The test: {program.describe}. The metric: {metric_of(lab, metric).describe}."
+    return f"The test: {program.describe}. The metric: {metric_of(lab.programs, metric).describe}."
 
 
 def _side(side: Mapping[str, Any]) -> Side:

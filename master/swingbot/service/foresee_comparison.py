@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.noise import layout_sd
+from swingbot.core.plan.rules import rule_of
 from swingbot.core.stats.resolve import Resolution, plan_comparison
-from swingbot.service.judge_comparisons import rule_of
 from swingbot.service.ports import Lab, RequestError, Store
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric

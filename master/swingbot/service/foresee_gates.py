@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from swingbot.core.model.records import Variant
-from swingbot.core.plan.costs import Change, Costs, change_of, learn, standing
+from swingbot.core.plan.costs import PAST_BUILDS, Change, Costs, change_of, learn, standing
 from swingbot.service.ports import GitError, Lab, Store
-from swingbot.service.weigh_points import PAST_BUILDS
 
 USUAL_BOOT_SECONDS: Final = 10.0  # of a testbox that nothing is known of yet
 

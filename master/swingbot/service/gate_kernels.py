@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from swingbot.core.model.records import Bisection, Proven, Tree, Variant
+from swingbot.core.plan.series import series_for
 from swingbot.core.proof import code, elsewhere
 from swingbot.core.proof.gates import Told
 from swingbot.core.proof.series import MOST_COMMITS, series_end
@@ -15,7 +16,6 @@ from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.compare_kernels import NoRecord, changed_code
 from swingbot.service.gather_differences import differences_of
 from swingbot.service.make_variants import in_layout, variant_of, with_fragment
-from swingbot.service.place_orders import series_for
 from swingbot.service.ports import CannotRevert, GitError, Lab, Store
 from swingbot.service.trace_culprits import BOOTS as TRACED_BOOTS
 from swingbot.service.trace_culprits import trace_order
@@ -208,7 +208,7 @@ def _facts(lab: Lab, store: Store, case: Case) -> Told:
             status="not run", reason="there are no boots of both sides to hold against each other"
         )
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
-    series, spec = series_for(lab, box.name, comparison), case.headline["spec"]
+    series, spec = series_for(box, comparison), case.headline["spec"]
     sheets = [
         sum(bool(boot.facts) for boot in store.boots(str(image), box.name, spec, series, ks))
         for image in images

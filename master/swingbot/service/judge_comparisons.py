@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from swingbot.core.model.records import Comparison, KernelBuild, Order, Variant
-from swingbot.core.stats.compare import BootRuns, Rule, compare
+from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.plan.series import series_for
+from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.row import CHANGED
-from swingbot.core.stats.rules import rule_for
 from swingbot.service.gather_differences import Differences, differences_of
-from swingbot.service.place_orders import series_for
 from swingbot.service.ports import Lab, Store
+from swingbot.service.read_boots import Values, boots_of
 from swingbot.service.screen_tips import screen_tip
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language.program import Metric, find_metric
+from swingbot_jobs.language.program import Metric
 from swingbot_jobs.testbox.box import Testbox
-
-OVER: Final = ("done", "failed", "cancelled")
-# Another build of equal code lies differently in memory; on a box that counts instructions a null change moved
-# page faults and UDP by 0.1 %, TCP and hackbench by 0.5 % (their minimum effects are 2 and 4 %): a twentieth of the minimum.
-LAYOUT_SHARE: Final = 0.05
-
-_Values = dict[tuple[str, str], list[BootRuns]]
 
 
 def judge_comparisons(lab: Lab, store: Store) -> None:
     """Judge each running comparison whose orders have all ended."""
     for comparison in store.open_comparisons():
         orders = store.wanted(comparison=comparison.id)
-        if (
-            comparison.status == "running"
-            and orders
-            and all(order.state in OVER for order in orders)
-        ):
+        if comparison.status == "running" and orders and all(order.over for order in orders):
             _judge(lab, store, comparison, orders)
 
 
@@ -89,7 +79,7 @@ def _judge_part(
 ) -> dict[tuple[str, str, str], list[float]]:
     """Write the rows of one testbox; gives the boot means of head by (testbox, unit job, metric)."""
     box, unit_jobs = lab.testboxes[testbox], {job.name: job for job in store.spec(spec)}
-    series = series_for(lab, testbox, comparison)
+    series = series_for(lab.testboxes[testbox], comparison)
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     sides, problems = [], []
     for image in images:
@@ -110,38 +100,15 @@ def _judge_part(
     }
 
 
-def boots_of(
-    store: Store, image: str, testbox: str, spec: str, series: str, ks: Sequence[int]
-) -> tuple[_Values, list[str]]:
-    """Values by (unit job, metric), one BootRuns a boot that came up; and what went wrong in the others, in words."""
-    values: _Values = {}
-    problems = []
-    for boot in store.boots(image, testbox, spec, series, ks):
-        if boot.outcome != "up":
-            problems.append(f"boot {boot.k} was {boot.trouble}")
-            continue
-        found = store.boot_values(boot.id)
-        for key, runs in found.items():
-            values.setdefault(key, []).append(BootRuns(k=boot.k, values=tuple(runs)))
-        jobs_seen = {job for job, _ in found}
-        problems += [
-            f"boot {boot.k}, {job.name}: {problem}"
-            for job in store.spec(spec)
-            if job.name not in jobs_seen
-            for problem in store.run_problems(boot.id, job.name)[:1]
-        ]
-    return values, problems
-
-
 def _in_order(
-    lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[_Values]
+    lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[Values]
 ) -> list[tuple[str, str]]:
     """(unit job, metric) in the order of the job file and of meta.yaml, without those that are only kept."""
     keys = {
         key
         for side in sides
         for key, boots in side.items()
-        if key[0] in unit_jobs and _judged(metric_of(lab, key[1]), boots)
+        if key[0] in unit_jobs and _judged(metric_of(lab.programs, key[1]), boots)
     }
     jobs = list(unit_jobs)
 
@@ -166,31 +133,6 @@ def _judged(metric: Metric, boots: Sequence[BootRuns]) -> bool:
     )
 
 
-def metric_of(lab: Lab, name: str) -> Metric:
-    found = find_metric(lab.programs, name)
-    return found or Metric(
-        name=name,
-        unit="",
-        better=None,
-        klass="counter",
-        min_effect_pct=5.0,
-        describe="",
-        headline=False,
-    )
-
-
-def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
-    """How a metric of a unit job is judged on a testbox."""
-    minimum = metric.min_effect(job.params)
-    return rule_for(
-        metric.klass,
-        metric.better,
-        minimum,
-        paired=box.repeatable,
-        layout=LAYOUT_SHARE * minimum / 100,
-    )
-
-
 def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
     """How many runs of a boot should have the metric: one if its monitor has a run of its own."""
     owner = lab.programs.get(metric.partition(".")[0])
@@ -202,12 +144,12 @@ def _row(
     box: Testbox,
     job: UnitJob,
     name: str,
-    sides: Sequence[_Values],
+    sides: Sequence[Values],
     known: Differences,
     *,
     problems: Sequence[Sequence[str]],
 ) -> dict[str, Any]:
-    metric, rule = metric_of(lab, name), rule_of(box, metric_of(lab, name), job)
+    metric, rule = metric_of(lab.programs, name), rule_of(box, metric_of(lab.programs, name), job)
     known = known.of(job)
     base, head = (
         known.with_lost(i, side.get((job.name, name), []), _runs_with(lab, job, name))

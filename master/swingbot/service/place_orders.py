@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from swingbot.core.model.records import BootKey, Comparison, Order, Variant
+from swingbot.core.model.records import BootKey, Order, Variant
+from swingbot.core.plan.queue import PRIORITY
+from swingbot.core.plan.series import series_for
 from swingbot.service.ports import Lab, Store
 from swingbot.service.rebuild_kernels import build_again
-
-# Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
-PRIORITY: Final = {
-    "asked": 50,
-    "bisection": 40,
-    "prove": 40,
-    "attribute": 35,
-    "gate": 32,
-    "watch": 30,
-    "anchor": 10,
-}
-
-
-def series_of(lab: Lab, testbox: str, asker: str) -> str:
-    """Boots of a repeatable testbox are shared by all; on any other box each asker measures base and head afresh, side by side."""
-    return "" if lab.testboxes[testbox].repeatable else asker
-
-
-def series_for(lab: Lab, testbox: str, comparison: Comparison) -> str:
-    """As `series_of`; boots of an anchor are never shared: that the same boot gives the same again is what they are for."""
-    return (
-        f"c{comparison.id}"
-        if comparison.kind == "anchor"
-        else series_of(lab, testbox, f"c{comparison.id}")
-    )
 
 
 def want_boot(
@@ -61,7 +36,7 @@ def place_comparisons(lab: Lab, store: Store) -> None:
         for step in range(comparison.boots):
             for testbox, spec in comparison.parts:
                 for variant in (base, head) if step % 2 == 0 else (head, base):
-                    series = series_for(lab, testbox, comparison)
+                    series = series_for(lab.testboxes[testbox], comparison)
                     key = BootKey(
                         build_key=variant.build_key,
                         testbox=testbox,

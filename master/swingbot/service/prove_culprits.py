@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, Proven
+from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.plan.series import series_for
 from swingbot.core.proof.gates import (
     GATES,
     UNASKED,
@@ -27,9 +29,8 @@ from swingbot.core.stats.row import row_of
 from swingbot.service.attribute_incidents import FRESH_K
 from swingbot.service.foresee_gates import foresee
 from swingbot.service.gate_kernels import Case, Kernels, case_of, of_gate
-from swingbot.service.judge_comparisons import OVER, boots_of, metric_of, rule_of
-from swingbot.service.place_orders import series_for
 from swingbot.service.ports import Lab, Store
+from swingbot.service.read_boots import boots_of
 from swingbot.service.trace_culprits import traced
 
 # Boots a side to begin with, and at most: a gate that is unclear gets twice as many.
@@ -122,7 +123,7 @@ def extend_gates(lab: Lab, store: Store) -> None:
             row.gate == "executed"
             or comparison.status != "running"
             or not orders
-            or any(order.state not in OVER for order in orders)
+            or any(not order.over for order in orders)
             or case.own is None
         ):
             continue
@@ -167,10 +168,12 @@ def _seen(lab: Lab, store: Store, case: Case, comparison: Comparison) -> Effect 
         list(range(comparison.first_k, comparison.first_k + comparison.boots)),
     )
     sides = [
-        boots_of(store, str(image), testbox, spec, series_for(lab, testbox, comparison), ks)[0]
+        boots_of(
+            store, str(image), testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
+        )[0]
         for image in images
     ]
-    rule = rule_of(lab.testboxes[testbox], metric_of(lab, case.bisection.metric), case.job)
+    rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, case.bisection.metric), case.job)
     wanted = (case.bisection.unit_job, case.bisection.metric)
     return effect_of(
         compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule).verdict_json()

@@ -13,7 +13,9 @@ from typing import Final, Literal
 from swingbot.core.model.records import Comparison, Swing
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import layout_sd, pair_prior
+from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.screen import boots_to_extend
+from swingbot.core.plan.series import series_of
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import (
     MAX_PAIRS,
@@ -28,9 +30,8 @@ from swingbot.core.stats.evidence import (
 )
 from swingbot.service.boot_anchors import order_anchor
 from swingbot.service.gather_differences import differences_of
-from swingbot.service.judge_comparisons import OVER, boots_of, metric_of, rule_of
-from swingbot.service.place_orders import series_of
 from swingbot.service.ports import Lab, Store
+from swingbot.service.read_boots import boots_of
 from swingbot_jobs.contract.unit_job import UnitJob
 
 # Pairs asked for at a time once the first ones did not decide; more on a noisy testbox, where one rarely does.
@@ -89,7 +90,7 @@ def extend_comparisons(lab: Lab, store: Store) -> None:
         orders = store.wanted(comparison=comparison.id)
         if (
             not orders
-            or any(order.state not in OVER for order in orders)
+            or any(not order.over for order in orders)
             or _images(store, comparison) is None
         ):
             continue
@@ -125,7 +126,9 @@ def _stale(lab: Lab, store: Store, comparison: Comparison) -> bool:
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes[box].repeatable]
     return any(
-        differences_of(store, images, lab.testboxes[box], spec, series_of(lab, box, ""), ks).must
+        differences_of(
+            store, images, lab.testboxes[box], spec, series_of(lab.testboxes[box], ""), ks
+        ).must
         is not None
         for box, spec in shared
     )
@@ -147,7 +150,7 @@ def _boots_of_tip(lab: Lab, store: Store, comparison: Comparison) -> int | None:
     images, wish = _images(store, comparison), 0
     assert images is not None
     for testbox, spec in comparison.parts:
-        series = series_of(lab, testbox, f"c{comparison.id}")
+        series = series_of(lab.testboxes[testbox], f"c{comparison.id}")
         ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
         sides = [boots_of(store, image, testbox, spec, series, ks)[0] for image in images]
         for job in store.spec(spec):
@@ -177,9 +180,9 @@ def decide(lab: Lab, store: Store, proof: Comparison, swing: Swing) -> Decision:
             reason="the two kernel images are identical byte for byte",
         )
     ks = list(range(proof.first_k, proof.first_k + proof.boots))
-    series, key = series_of(lab, testbox, f"c{proof.id}"), (swing.unit_job, swing.metric)
+    series, key = series_of(lab.testboxes[testbox], f"c{proof.id}"), (swing.unit_job, swing.metric)
     sides = [boots_of(store, image, testbox, spec, series, ks)[0].get(key, []) for image in images]
-    rule = rule_of(lab.testboxes[testbox], metric_of(lab, swing.metric), job)
+    rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, swing.metric), job)
     return sequential(
         plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, store, swing, job)
     )
@@ -187,7 +190,7 @@ def decide(lab: Lab, store: Store, proof: Comparison, swing: Swing) -> Decision:
 
 def gate_of(lab: Lab, store: Store, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
     """What is known of the noise, and the evidence that the swing needs among the benchmark metrics of its head."""
-    box, metric = lab.testboxes[swing.testbox], metric_of(lab, swing.metric)
+    box, metric = lab.testboxes[swing.testbox], metric_of(lab.programs, swing.metric)
     rule, record = (
         rule_of(box, metric, job),
         store.noise_record(swing.testbox, swing.unit_job, swing.metric),

@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from swingbot.core.model.records import JobFile, Tree
+from swingbot.core.model.records import JobFile
 from swingbot.service.make_variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Store
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch_trees import known_tree
 from swingbot_jobs.contract.trust import least
 
 DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the stated error rate, with one to spare
@@ -84,16 +85,6 @@ def request_comparison(
             parts=parts,
             request_key=key,
         )
-
-
-def known_tree(lab: Lab, name: str) -> Tree:
-    with lab.transaction("read tree") as store:
-        tree = store.tree(name)
-    if tree is None:
-        raise RequestError(
-            f"there is no tree {name!r}; `swingbot tree list` shows those there are, `swingbot tree add` makes one"
-        )
-    return tree
 
 
 def compare_changes(lab: Lab, store: Store) -> None:

@@ -12,12 +12,11 @@ from swingbot.core.model.records import Comparison, JobFile, Swing, Tree, Varian
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import weight
-from swingbot.service.judge_comparisons import metric_of
+from swingbot.core.plan.rules import metric_of
 from swingbot.service.make_variants import resolve_commit, trust_in, variant_of
-from swingbot.service.place_orders import series_of
 from swingbot.service.ports import GitError, Lab, RequestError, Store
-from swingbot.service.request_comparison import known_tree
 from swingbot.service.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch_trees import known_tree
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import find_metric
@@ -160,7 +159,7 @@ def open_bisection(
             )
     except GitError as error:
         raise RequestError(str(error)) from None
-    found = metric_of(lab, metric)
+    found = metric_of(lab.programs, metric)
     noise = noise_prior(
         store.noise_record(testbox, job.name, metric), lab.testboxes[testbox].repeatable
     )
@@ -171,7 +170,7 @@ def open_bisection(
         bad=bad,
         testbox=testbox,
         spec=store.add_spec([job]),
-        series=series_of(lab, testbox, "") if lab.testboxes[testbox].repeatable else series,
+        series="" if lab.testboxes[testbox].repeatable else series,
         unit_job=job.name,
         metric=metric,
         policy={

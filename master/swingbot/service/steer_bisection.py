@@ -10,9 +10,10 @@ from swingbot.core.bisect.logbook import Logbook
 from swingbot.core.bisect.state import Policy
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.plan.queue import PRIORITY
 from swingbot.service.advance_bisections import boot_key
 from swingbot.service.make_variants import in_layout, resolve_commit
-from swingbot.service.place_orders import PRIORITY, want_boot
+from swingbot.service.place_orders import want_boot
 from swingbot.service.ports import Lab, RequestError, Store
 from swingbot_jobs.printable import printable
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, Variant
+from swingbot.core.plan.series import series_for
 from swingbot.core.proof import executed
 from swingbot.core.proof.gates import Told
 from swingbot.service.compare_kernels import NoRecord, changed_code, record_of
 from swingbot.service.make_variants import with_fragment
-from swingbot.service.place_orders import series_for
 from swingbot.service.ports import Lab, Store
 from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -94,7 +94,7 @@ def _calls(
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     trouble = "no boot of it came to its end"
     for boot in store.boots(
-        build["image_sha256"], testbox, spec, series_for(lab, testbox, comparison), ks
+        build["image_sha256"], testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
     ):
         values = store.boot_values(boot.id) if boot.outcome == "up" else {}
         if (job.name, f"{executed.MONITOR}.counted") in values:

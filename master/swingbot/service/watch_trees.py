@@ -97,6 +97,17 @@ def _identity(tree: Tree) -> dict[str, object]:
     }
 
 
+def known_tree(lab: Lab, name: str) -> Tree:
+    """The tree of that name. Raises RequestError."""
+    with lab.transaction("read tree") as store:
+        tree = store.tree(name)
+    if tree is None:
+        raise RequestError(
+            f"there is no tree {name!r}; `swingbot tree list` shows those there are, `swingbot tree add` makes one"
+        )
+    return tree
+
+
 def poll_tree(lab: Lab, tree: Tree) -> str | None:
     """Look where the branch is. Returns the problem in one sentence, or None."""
     try:

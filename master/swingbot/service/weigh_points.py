@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from swingbot.core.model.records import Variant
-from swingbot.core.plan.costs import costs_of_points, learn, standing
+from swingbot.core.plan.costs import PAST_BUILDS, costs_of_points, learn, standing
 from swingbot.core.plan.relevance import UNLIKELY, Objects, untouched, weight, weights
 from swingbot.service.ports import GitError, Lab, Store
-
-PAST_BUILDS: Final = 60  # that costs are learnt from
 
 
 @dataclass(frozen=True, slots=True)

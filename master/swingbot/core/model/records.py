@@ -129,6 +129,11 @@ class Order:
     priority: int
     budget: int
 
+    @property
+    def over(self) -> bool:
+        """Nothing more comes of it."""
+        return self.state in ("done", "failed", "cancelled")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:

@@ -18,7 +18,8 @@ FULL_SECONDS: Final = 300.0
 _BASE, _SOURCE, _LOCAL, _WIDE, _CONFIG = 0.04, 0.005, 0.03, 0.7, 0.5
 # Slopes between builds that differ by this many sources or fewer are mostly noise of the base cost.
 _APART: Final = 2
-_KEPT: Final = 60  # latest builds that are learnt from: more cost time and are of an older tree
+# Latest builds that are learnt from: more cost time and are of an older tree.
+PAST_BUILDS: Final = 60
 
 
 class Change(NamedTuple):
@@ -66,7 +67,7 @@ def costs(builds: Sequence[Built], full_seconds: float = FULL_SECONDS) -> Costs:
 
     The parts are learnt in the order in which they can be seen apart: sources alone first, then what headers and Kconfig add to them.
     """
-    known = [built for built in builds if built.seconds >= 0][-_KEPT:]
+    known = [built for built in builds if built.seconds >= 0][-PAST_BUILDS:]
     full = median([full_seconds, *(built.seconds for built in known if built.change is None)])
     plain = [
         (built.change.sources, built.seconds)

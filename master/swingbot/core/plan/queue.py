@@ -9,6 +9,16 @@ from typing import Final
 from swingbot.core.model.records import Order
 
 KERNEL_BUILDER: Final = "kernel"
+# Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
+PRIORITY: Final = {
+    "asked": 50,
+    "bisection": 40,
+    "prove": 40,
+    "attribute": 35,
+    "gate": 32,
+    "watch": 30,
+    "anchor": 10,
+}
 # Two kernel orders at the worker keep it busy while an outcome is on its way; more would be a queue that priorities cannot reach.
 KERNELS_AHEAD: Final = 2
 # Priority of builds that nobody asked for yet (`service/build_ahead.py`): they go out only when there is nothing else to build.

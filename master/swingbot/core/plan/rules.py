@@ -1,0 +1,41 @@
+"""How a metric of a unit job is judged on a testbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from swingbot.core.stats.compare import Rule
+from swingbot.core.stats.rules import rule_for
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Metric, Program, find_metric
+from swingbot_jobs.testbox.box import Testbox
+
+# Another build of equal code lies differently in memory; on a box that counts instructions a null change moved
+# page faults and UDP by 0.1 %, TCP and hackbench by 0.5 % (their minimum effects are 2 and 4 %): a twentieth of the minimum.
+LAYOUT_SHARE: Final = 0.05
+
+
+def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
+    """The metric as its program describes it; one that no program knows any more is a counter of 5 % minimum effect."""
+    return find_metric(programs, name) or Metric(
+        name=name,
+        unit="",
+        better=None,
+        klass="counter",
+        min_effect_pct=5.0,
+        describe="",
+        headline=False,
+    )
+
+
+def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
+    """How a metric of a unit job is judged on a testbox."""
+    minimum = metric.min_effect(job.params)
+    return rule_for(
+        metric.klass,
+        metric.better,
+        minimum,
+        paired=box.repeatable,
+        layout=LAYOUT_SHARE * minimum / 100,
+    )
