@@ -14,8 +14,8 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.plan.alerts import InvalidRuns, Queue
 from swingbot.service.alert_operator import alert_operator
-from swingbot.service.boot_anchors import drain, resume
 from swingbot.service.request_comparison import request_comparison
+from swingbot.service.set_testboxes import drain, resume
 from swingbot.service.tick import tick
 from swingbot.service.watch_testboxes import SETTLE_SECONDS
 from swingbot_db import read

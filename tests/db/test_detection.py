@@ -18,11 +18,11 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.core.plan.noise import noise_prior
-from swingbot.service.boot_anchors import quarantine, resume
 from swingbot.service.foresee_comparison import foresee
 from swingbot.service.measure_noise import measure_noise
 from swingbot.service.ports import RequestError
 from swingbot.service.request_comparison import request_comparison
+from swingbot.service.set_testboxes import quarantine, resume
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read

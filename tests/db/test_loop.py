@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.cancel_request import cancel_comparison
+from swingbot.service.cancel_comparison import cancel_comparison
 from swingbot.service.ports import RequestError
 from swingbot.service.request_comparison import request_comparison
 from swingbot.service.start_bisection import start_bisection

@@ -19,11 +19,11 @@ from swingbot.app.loop import run
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.service.advance_bisections import advance_bisections
-from swingbot.service.boot_anchors import drain
 from swingbot.service.boot_anchors import resume as let_work
-from swingbot.service.cancel_request import cancel_bisection
+from swingbot.service.cancel_bisection import cancel_bisection
 from swingbot.service.faults import Faults
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.set_testboxes import drain
 from swingbot.service.start_bisection import start_bisection
 from swingbot.service.steer_bisection import hint, resume, skip
 from swingbot.service.tick import tick

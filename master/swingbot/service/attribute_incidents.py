@@ -12,14 +12,13 @@ from typing import Any, Final
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.records import Bisection, Tree
 from swingbot.core.plan import swings as plan
+from swingbot.core.plan.boot_numbers import FRESH_K
 from swingbot.core.stats.row import CHANGED, key_of, row_of
 from swingbot.core.text.numbers import change
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import Lab, RequestError, Store
 from swingbot.service.resolve_jobs import resolve_parts
 
-# Boots that neither raised the alarm nor took part in the search: the numbers that are printed come from these.
-FRESH_K: Final = 100
 BOOTS: Final = 3
 
 

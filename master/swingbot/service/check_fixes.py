@@ -8,16 +8,16 @@ from swingbot.core.incident.level import check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Comparison, Tree
+from swingbot.core.plan.boot_numbers import FIX_K
 from swingbot.core.stats.row import row_of
 from swingbot.service.attribute_incidents import change_of, named_in
 from swingbot.service.keep_incidents import OURSELVES, fix_answered
 from swingbot.service.make_variants import variant_of
 from swingbot.service.ports import GitError, Lab, Store
 
-# Boots a side of culprit's parent and tip, and the first k of them: nobody else's (searches begin at 0, reports at 100, anchors at 200, gates at 300).
+# Boots a side of the culprit's parent and the tip.
 BOOTS: Final = 5
 BOOTS_REPEATABLE: Final = 3
-FIX_K: Final = 250
 
 
 def check_fixes(lab: Lab, store: Store) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swingbot.core.model.records import Comparison, Proven
+from swingbot.core.plan.boot_numbers import APART_K, FRESH_K, GATE_K
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
 from swingbot.core.proof.gates import (
@@ -26,7 +27,6 @@ from swingbot.core.proof.gates import (
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import row_of
-from swingbot.service.attribute_incidents import FRESH_K
 from swingbot.service.foresee_gates import foresee
 from swingbot.service.gate_kernels import Case, Kernels, case_of, of_gate
 from swingbot.service.ports import Lab, Store
@@ -38,9 +38,6 @@ FIRST_BOOTS: Final = 5
 MOST_BOOTS: Final = 20
 FIRST_REPEATABLE: Final = 3
 MOST_REPEATABLE: Final = 12
-# Boots of gates are nobody else's (searches begin at 0, the report's own at FRESH_K, anchors at 200); asked for again they are others.
-GATE_K: Final = 300
-APART_K: Final = 50
 _WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from swingbot.service.advance_bisections import advance_bisections
 from swingbot.service.alert_operator import alert_operator
 from swingbot.service.attribute_incidents import attribute_incidents, explain_swings
-from swingbot.service.boot_anchors import boot_anchors, check_anchors
+from swingbot.service.boot_anchors import boot_anchors
+from swingbot.service.check_anchors import check_anchors
 from swingbot.service.check_fixes import check_fixes
 from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
 from swingbot.service.draft_followups import draft_followups

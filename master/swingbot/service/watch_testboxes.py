@@ -14,7 +14,7 @@ from swingbot.core.plan.boxes import (
     screening_boots,
     stand_in,
 )
-from swingbot.service.boot_anchors import ANCHOR_K
+from swingbot.service.boot_anchors import compare_anchor
 from swingbot.service.move_testboxes import bar, gave_up
 from swingbot.service.ports import Lab, Store
 from swingbot_jobs.testbox.box import Testbox
@@ -146,16 +146,7 @@ def _screen(store: Store, name: str, wanted: int, *, active: bool) -> None:
         if found.tried:
             bar(store, name, f"{UNFIT}{found.boots} of {wanted} boots of its anchor came up")
         elif kernel := store.anchor_kernel(name) or store.asked_kernel(name):
-            tree, variant, spec = kernel
-            store.add_comparison(
-                kind="anchor",
-                tree=tree,
-                base=variant,
-                head=variant,
-                boots=wanted,
-                parts=[(name, spec)],
-                first_k=ANCHOR_K,
-            )
+            compare_anchor(store, name, kernel, wanted)
 
 
 def _note(store: Store, name: str, why: str) -> None:

@@ -22,7 +22,8 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.core.model import ids
-from swingbot.service.cancel_request import cancel_bisection, cancel_comparison
+from swingbot.service.cancel_bisection import cancel_bisection
+from swingbot.service.cancel_comparison import cancel_comparison
 from swingbot.service.foresee_comparison import foresee
 from swingbot.service.ports import RequestError
 from swingbot.service.request_comparison import request_comparison

@@ -9,7 +9,7 @@ import click
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.service import boot_anchors
+from swingbot.service import set_testboxes
 from swingbot_db import read
 
 reason_option = click.option(
@@ -141,7 +141,7 @@ def _part(spread: dict[str, Any]) -> str | None:
 @guarded
 def quarantine(session: Session, name: str, reason: str, json_: bool) -> None:
     """Its numbers are not to be trusted: its orders wait until `resume`."""
-    boot_anchors.quarantine(session.lab, name, reason)
+    set_testboxes.quarantine(session.lab, name, reason)
     _moved(
         session,
         name,
@@ -158,7 +158,7 @@ def quarantine(session: Session, name: str, reason: str, json_: bool) -> None:
 @guarded
 def drain(session: Session, name: str, reason: str, json_: bool) -> None:
     """What runs there ends; nothing new begins until `resume`."""
-    boot_anchors.drain(session.lab, name, reason)
+    set_testboxes.drain(session.lab, name, reason)
     _moved(
         session,
         name,
@@ -201,7 +201,7 @@ def check(session: Session, name: str, here: bool, json_: bool) -> None:
 @guarded
 def resume(session: Session, name: str, json_: bool) -> None:
     """Let it work again, as it is now: earlier boots of its anchor are no measure any more."""
-    boot_anchors.resume(session.lab, name)
+    set_testboxes.resume(session.lab, name)
     _moved(session, name, f"testbox {name} is active", json_)
 
 
