@@ -36,8 +36,8 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab
-from swingbot.service.ingest_outcomes import ingest_outcomes
 from swingbot.service.ports import Lab
+from swingbot.service.result.ingest import ingest_outcomes
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from swingbot_db.migrate import upgrade

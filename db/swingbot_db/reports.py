@@ -16,8 +16,8 @@ from swingbot.core.mail.addresses import addresses
 from swingbot.core.model import ids
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
-from swingbot.service.readdress_reports import Case
-from swingbot.service.send_reports import Outgoing
+from swingbot.service.report.readdress import Case
+from swingbot.service.report.send import Outgoing
 from swingbot_db.engine import transaction
 
 _SENDER_LOCK = 0x5_1_16_B08  # any number that no other advisory lock of ours has
@@ -400,7 +400,7 @@ def note_act(
 
 
 class PostgresOutbox:
-    """`swingbot.service.send_reports.Outbox` over the tables report and outbox."""
+    """`swingbot.service.report.send.Outbox` over the tables report and outbox."""
 
     def __init__(self, engine: sa.Engine, rules: LeaveRules | None = None) -> None:
         self._engine, self._rules = engine, rules or LeaveRules()

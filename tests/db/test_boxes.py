@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.plan.alerts import InvalidRuns, Queue
-from swingbot.service.alert_operator import alert_operator
-from swingbot.service.request_comparison import request_comparison
-from swingbot.service.set_testboxes import drain, resume
+from swingbot.service.compare.request import request_comparison
+from swingbot.service.lab.alert_operator import alert_operator
+from swingbot.service.lab.set_testboxes import drain, resume
+from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.tick import tick
-from swingbot.service.watch_testboxes import SETTLE_SECONDS
 from swingbot_db import read
 from swingbot_db.attempts import Attempts
 from swingbot_db.migrate import upgrade

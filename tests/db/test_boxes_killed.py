@@ -28,7 +28,7 @@ import dataclasses, os, sys
 from pathlib import Path
 from swingbot.app.settings import load
 from swingbot.app.wiring import connect, mail_ways, make_lab, make_outbox
-from swingbot.service.send_reports import send_due
+from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 settings = load(environ=os.environ)
 engine = connect(settings)

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
+from swingbot.service.compare.request import request_comparison
+from swingbot.service.lab.set_testboxes import drain, quarantine, resume
+from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.ports import RequestError
-from swingbot.service.request_comparison import request_comparison
-from swingbot.service.set_testboxes import drain, quarantine, resume
 from swingbot.service.tick import tick
-from swingbot.service.watch_testboxes import SETTLE_SECONDS
 from swingbot_db.attempts import Attempts
 from swingbot_db.migrate import upgrade
 from tests import builders as make

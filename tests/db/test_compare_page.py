@@ -21,7 +21,7 @@ from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.core.access.quota import Quota, Used, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
-from swingbot.service.watch_trees import add_tree, poll_tree
+from swingbot.service.watch.trees import add_tree, poll_tree
 from swingbot.web.compare import read_form, read_json
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, make_fakelinux

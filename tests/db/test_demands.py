@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.request_comparison import request_comparison
+from swingbot.service.compare.request import request_comparison
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
@@ -44,7 +44,7 @@ class Settling(Mapping[str, Any]):
 def brain(
     tmp_path: Path, db_url: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Brain]:
-    monkeypatch.setattr("swingbot.service.dispatch_orders.patience", lambda made: 0.0)
+    monkeypatch.setattr("swingbot.service.order.dispatch.patience", lambda made: 0.0)
     repo = tmp_path / "linux"
     make_fakelinux(repo, [])
     settings = load(environ=brain_environment(tmp_path / "state", db_url))

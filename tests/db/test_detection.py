@@ -18,11 +18,11 @@ from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.core.plan.noise import noise_prior
-from swingbot.service.foresee_comparison import foresee
-from swingbot.service.measure_noise import measure_noise
+from swingbot.service.compare.foresee import foresee
+from swingbot.service.compare.request import request_comparison
+from swingbot.service.detect.measure_noise import measure_noise
+from swingbot.service.lab.set_testboxes import quarantine, resume
 from swingbot.service.ports import RequestError
-from swingbot.service.request_comparison import request_comparison
-from swingbot.service.set_testboxes import quarantine, resume
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read
@@ -381,7 +381,7 @@ def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[in
 def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
     brain: Brain, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swingbot.service.screen_tips import screen_tip
+    from swingbot.service.detect.screen_tips import screen_tip
 
     rng = np.random.default_rng(2)
     levels = [1000.0 * math.exp(-0.0025 * n + rng.normal(0.0, 0.002)) for n in range(40)]

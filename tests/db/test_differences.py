@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from swingbot.app.commands import text
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.service.gather_differences import differences_of
+from swingbot.service.result.differences import differences_of
 from swingbot_db import read
 from swingbot_db.store import PgStore
 from swingbot_jobs.contract.unit_job import UnitJob

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import load
-from swingbot.service.keep_incidents import say
+from swingbot.service.incident.keep import say
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd

@@ -14,9 +14,9 @@ from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.core.incident.model import Incident
 from swingbot.core.model.records import Bisection, Variant
-from swingbot.service.draft_followups import draft_followups
-from swingbot.service.keep_incidents import fold_sightings, merge, note_culprit, say, split
+from swingbot.service.incident.keep import fold_sightings, merge, note_culprit, say, split
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.report.draft_followups import draft_followups
 from swingbot_db import read
 from tests import builders as make
 

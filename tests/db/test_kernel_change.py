@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.cli import main
 from swingbot.app.commands import text
-from swingbot.service.compare_kernels import NoRecord, changed_code, compare_kernels
+from swingbot.service.kernel.compare import NoRecord, changed_code, compare_kernels
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine

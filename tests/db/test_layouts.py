@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.wiring import sync_testboxes
 from swingbot.core.bisect.state import BisectionState
-from swingbot.service.advance_bisections import boot_key, state_of
-from swingbot.service.make_variants import in_layout
-from swingbot.service.place_orders import want_boot
+from swingbot.service.bisect.advance import boot_key, state_of
+from swingbot.service.bisect.start import start_bisection
+from swingbot.service.kernel.variants import in_layout
+from swingbot.service.order.place import want_boot
 from swingbot.service.ports import RequestError
-from swingbot.service.start_bisection import start_bisection
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.cancel_comparison import cancel_comparison
+from swingbot.service.bisect.start import start_bisection
+from swingbot.service.compare.cancel import cancel_comparison
+from swingbot.service.compare.request import request_comparison
 from swingbot.service.ports import RequestError
-from swingbot.service.request_comparison import request_comparison
-from swingbot.service.start_bisection import start_bisection
 from swingbot.service.tick import tick
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
@@ -132,7 +132,7 @@ def test_identical_images_are_measured_once(brain: Brain) -> None:
 def test_trouble_of_the_lab_is_retried_and_never_a_vote(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swingbot.service.dispatch_orders.patience", lambda made: 0.0)
+    monkeypatch.setattr("swingbot.service.order.dispatch.patience", lambda made: 0.0)
     base = base_of(brain)
     made = commits(brain, *plain(3), FakeCommit(speed=90), *plain(2))
     brain.watch(base)
@@ -144,7 +144,7 @@ def test_trouble_of_the_lab_is_retried_and_never_a_vote(
 def test_a_lab_that_stays_broken_fails_the_comparison_with_its_reason(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swingbot.service.dispatch_orders.patience", lambda made: 0.0)
+    monkeypatch.setattr("swingbot.service.order.dispatch.patience", lambda made: 0.0)
     base = base_of(brain)
     commits(brain, *plain(1))
     brain.fake.infra = 10_000

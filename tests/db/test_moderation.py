@@ -22,7 +22,7 @@ from swingbot.core.mail.message import Mail as Letter
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import Record, ReportClass
-from swingbot.service.send_reports import Fate, Sent, send_due
+from swingbot.service.report.send import Fate, Sent, send_due
 from swingbot.web.app import make_app
 from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports

@@ -22,7 +22,7 @@ from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.mail.message import Mail
-from swingbot.service.send_reports import SETTLE, Fate, MailRefused, send_due
+from swingbot.service.report.send import SETTLE, Fate, MailRefused, send_due
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
 

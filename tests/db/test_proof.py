@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.wiring import sync_testboxes
+from swingbot.service.bisect.start import start_bisection
 from swingbot.service.ports import RequestError
-from swingbot.service.request_proof import foresee_gates, prove_again
-from swingbot.service.start_bisection import start_bisection
+from swingbot.service.prove.request import foresee_gates, prove_again
 from swingbot.service.tick import tick
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux

@@ -27,7 +27,7 @@ from swingbot.app.raw_export import Export
 from swingbot.app.raw_sources import Here, There
 from swingbot.app.settings import load
 from swingbot.core.model.lookup import NotFound
-from swingbot.service.reparse_runs import Reparsed, reparse
+from swingbot.service.result.reparse import Reparsed, reparse
 from swingbot.web.app import make_app
 from swingbot_db import read
 from swingbot_db.engine import make_engine

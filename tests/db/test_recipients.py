@@ -17,12 +17,12 @@ from swingbot.core.mail.message import Posted
 from swingbot.core.mail.recipients import Listed, NoMaintainers
 from swingbot.core.moderation.filing import MailPolicy
 from swingbot.core.report.facts import Row, Side
-from swingbot.service.address_reports import recipients_of
-from swingbot.service.find_posting import posting_of
-from swingbot.service.moderate_reports import file_report, within
 from swingbot.service.ports import Lab
-from swingbot.service.readdress_reports import readdress
-from swingbot.service.send_digest import draft_digests
+from swingbot.service.report.address import recipients_of
+from swingbot.service.report.draft_digests import draft_digests
+from swingbot.service.report.find_posting import posting_of
+from swingbot.service.report.moderate import file_report, within
+from swingbot.service.report.readdress import readdress
 from swingbot_db import reports
 from tests import builders as make
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux

@@ -18,14 +18,14 @@ from swingbot.app.cli import main
 from swingbot.app.loop import run
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
-from swingbot.service.advance_bisections import advance_bisections
-from swingbot.service.boot_anchors import resume as let_work
-from swingbot.service.cancel_bisection import cancel_bisection
+from swingbot.service.bisect.advance import advance_bisections
+from swingbot.service.bisect.cancel import cancel_bisection
+from swingbot.service.bisect.start import start_bisection
+from swingbot.service.bisect.steer import hint, resume, skip
 from swingbot.service.faults import Faults
+from swingbot.service.lab.set_testboxes import drain
+from swingbot.service.lab.set_testboxes import resume as let_work
 from swingbot.service.ports import Lab, RequestError
-from swingbot.service.set_testboxes import drain
-from swingbot.service.start_bisection import start_bisection
-from swingbot.service.steer_bisection import hint, resume, skip
 from swingbot.service.tick import tick
 from swingbot.web.app import make_app
 from swingbot_db import read

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.proof.gates import Told
-from swingbot.service.request_comparison import request_comparison
-from swingbot.service.trace_culprits import BOOTS, TraceOrder, trace_order, traced
+from swingbot.service.compare.request import request_comparison
+from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import Variant
-from swingbot.service.make_variants import in_layout, variant_of
+from swingbot.service.bisect.start import start_bisection
+from swingbot.service.compare.request import request_comparison
+from swingbot.service.kernel.variants import in_layout, variant_of
 from swingbot.service.ports import RequestError
-from swingbot.service.request_comparison import request_comparison
-from swingbot.service.start_bisection import start_bisection
-from swingbot.service.watch_trees import known_tree
+from swingbot.service.watch.trees import known_tree
 from swingbot_db import read
 from swingbot_db.attempts import order_facts
 from swingbot_jobs.contract.trust import key_at

@@ -18,9 +18,9 @@ from swingbot.app.settings import Settings, load
 from swingbot.app.wiring import KnownTestboxes, connect, mail_ways, make_lab, sync_testboxes
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab
-from swingbot.service.send_reports import send_due
+from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
-from swingbot.service.watch_trees import add_tree, poll_tree
+from swingbot.service.watch.trees import add_tree, poll_tree
 from swingbot_db import read
 from swingbot_db.reports import PostgresOutbox
 from tests.fakes.lab import FakeLab

@@ -18,7 +18,7 @@ import pytest
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab as ServiceLab
 from swingbot.service.ports import RequestError, Store
-from swingbot.service.resolve_jobs import resolve_parts
+from swingbot.service.watch.resolve_jobs import resolve_parts
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.lkp import read_lkp

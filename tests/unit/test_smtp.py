@@ -23,7 +23,7 @@ from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app import smtpd
 from swingbot.core.mail.encoding import encode
 from swingbot.core.mail.message import Mail
-from swingbot.service.send_reports import MailDelayed, MailRefused, MailUncertain
+from swingbot.service.report.send import MailDelayed, MailRefused, MailUncertain
 
 Serve = Callable[..., int]
 Script = Callable[[list[bytes]], int]

@@ -31,7 +31,7 @@ LEFT JOIN swing s ON (s.comparison, s.testbox, s.unit_job, s.metric) = (r.compar
 WHERE r.comparison = :id
 """
 # Boots are shared by image: the boot of an identical kernel that another request ordered is a boot of this side too.
-# The series is '' on a repeatable testbox, else the comparison's own (`service/place_orders.py`).
+# The series is '' on a repeatable testbox, else the comparison's own (`service/order/place.py`).
 _SIDES = """
 WITH side AS (
     SELECT c.id, s.side, kb.image_sha256, c.first_k, c.boots

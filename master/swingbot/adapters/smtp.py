@@ -12,7 +12,7 @@ from email.parser import BytesHeaderParser
 from email.policy import SMTP as SMTP_POLICY
 
 from swingbot.service.checkpoint import checkpoint
-from swingbot.service.send_reports import MailDelayed, MailRefused, MailUncertain
+from swingbot.service.report.send import MailDelayed, MailRefused, MailUncertain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

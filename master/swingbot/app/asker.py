@@ -16,7 +16,7 @@ from swingbot.core.access.quota import Quota, Used
 from swingbot.core.access.roles import Person
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
-from swingbot.service.ask_comparison import Cost, Wish, ask_comparison, foresee_cost
+from swingbot.service.compare.ask import Cost, Wish, ask_comparison, foresee_cost
 from swingbot.service.ports import Lab, RequestError
 from swingbot.web.compare import Asked, OverQuota
 from swingbot_db import access, read

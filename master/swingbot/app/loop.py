@@ -21,9 +21,9 @@ from swingbot.app.settings import Settings
 from swingbot.app.wiring import mail_ways, make_outbox, sync_testboxes
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
-from swingbot.service.send_reports import send_due
+from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
-from swingbot.service.watch_trees import poll_tree
+from swingbot.service.watch.trees import poll_tree
 
 # After a round that failed (database away, disk full), wait this long: the reason is in the log, and work waits.
 PAUSE_SECONDS = 5.0

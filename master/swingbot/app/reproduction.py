@@ -23,8 +23,8 @@ from swingbot.app.settings import Settings
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Artifact, Kit, Member, members
-from swingbot.service.pack_reproduction import pack
 from swingbot.service.ports import GitError
+from swingbot.service.report.pack_reproduction import pack
 from swingbot_db import read
 
 NAME: Final = "reproduce.tar.gz"
@@ -47,7 +47,7 @@ class Incomplete(Exception):
 
 
 class Here:
-    """`swingbot.service.pack_reproduction.Sources` over this machine's database, artifact store, mirror and programs."""
+    """`swingbot.service.report.pack_reproduction.Sources` over this machine's database, artifact store, mirror and programs."""
 
     def __init__(self, conn: sa.Connection, artifacts: Artifacts, settings: Settings) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings

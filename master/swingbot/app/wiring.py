@@ -27,7 +27,7 @@ from swingbot.core.mail.addresses import addresses
 from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.core.proof.gates import names as gate_names
 from swingbot.service.ports import Lab, Policies, Store
-from swingbot.service.send_reports import Archive
+from swingbot.service.report.send import Archive
 from swingbot_db.engine import make_engine, transaction
 from swingbot_db.read import boxes
 from swingbot_db.reports import PostgresOutbox

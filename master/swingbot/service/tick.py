@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from swingbot.service.advance_bisections import advance_bisections
-from swingbot.service.alert_operator import alert_operator
-from swingbot.service.attribute_incidents import attribute_incidents, explain_swings
-from swingbot.service.boot_anchors import boot_anchors
-from swingbot.service.check_anchors import check_anchors
-from swingbot.service.check_fixes import check_fixes
-from swingbot.service.dispatch_orders import dispatch_orders, follow_dispatches
-from swingbot.service.draft_followups import draft_followups
-from swingbot.service.draft_reports import draft_reports
+from swingbot.service.bisect.advance import advance_bisections
+from swingbot.service.bisect.start import bisect_swings
+from swingbot.service.compare.judge import judge_comparisons
+from swingbot.service.compare.request import compare_changes
+from swingbot.service.detect.check_anchors import check_anchors
+from swingbot.service.detect.measure_noise import measure_noise
+from swingbot.service.detect.prove_swings import extend_comparisons, prove_swings, weigh_swings
 from swingbot.service.faults import Faults
-from swingbot.service.ingest_outcomes import ingest_outcomes
-from swingbot.service.judge_comparisons import judge_comparisons
-from swingbot.service.keep_incidents import fold_sightings, identify_sightings
-from swingbot.service.measure_noise import measure_noise
-from swingbot.service.place_orders import place_comparisons, settle_orders
+from swingbot.service.incident.attribute import attribute_incidents, explain_swings
+from swingbot.service.incident.check_fixes import check_fixes
+from swingbot.service.incident.keep import fold_sightings, identify_sightings
+from swingbot.service.lab.alert_operator import alert_operator
+from swingbot.service.lab.anchors import boot_anchors
+from swingbot.service.lab.watch_testboxes import screen_testboxes, watch_testboxes
+from swingbot.service.order.dispatch import dispatch_orders, follow_dispatches
+from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import Lab, Store
-from swingbot.service.prove_culprits import extend_gates, judge_gates, open_gates
-from swingbot.service.prove_swings import extend_comparisons, prove_swings, weigh_swings
-from swingbot.service.request_comparison import compare_changes
-from swingbot.service.send_digest import draft_digests
-from swingbot.service.start_bisection import bisect_swings
-from swingbot.service.watch_testboxes import screen_testboxes, watch_testboxes
+from swingbot.service.prove.gates import extend_gates, judge_gates, open_gates
+from swingbot.service.report.draft_digests import draft_digests
+from swingbot.service.report.draft_first import draft_reports
+from swingbot.service.report.draft_followups import draft_followups
+from swingbot.service.result.ingest import ingest_outcomes
 
 Step = Callable[[Lab, Store], None]
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from swingbot.core.access.quota import Quota, Used
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
-from swingbot.service.ask_comparison import Cost, Wish
+from swingbot.service.compare.ask import Cost, Wish
 from swingbot.service.ports import GitError, RequestError
 
 from .forms import FORM_HEADERS, Forms, same_site

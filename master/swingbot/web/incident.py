@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from swingbot.core.incident.decide import ACTS
 from swingbot.core.model import ids
-from swingbot.service import keep_incidents as keep
+from swingbot.service.incident import keep as keep
 from swingbot.service.ports import GitError, Lab, RequestError
 
 from .forms import FORM_HEADERS, Form, Forms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from swingbot.service.compare_kernels import compare_kernels
+from swingbot.service.kernel.compare import compare_kernels
 from swingbot_jobs.kernel_diff import headline
 
 from .ports import OpenArtifact, ReadModels, Row

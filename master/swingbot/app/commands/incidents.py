@@ -14,7 +14,7 @@ from swingbot.app.commands.context import Session, as_json, guarded, pass_sessio
 from swingbot.app.commands.steer import person
 from swingbot.core.incident.decide import Act
 from swingbot.core.model import ids
-from swingbot.service import keep_incidents as keep
+from swingbot.service.incident import keep as keep
 from swingbot_db import read
 
 reason_option = click.option(

@@ -11,7 +11,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES, spoken
-from swingbot.service.request_proof import foresee_gates, prove_again
+from swingbot.service.prove.request import foresee_gates, prove_again
 from swingbot_db import read
 
 gate_option = click.option(

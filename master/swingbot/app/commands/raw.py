@@ -15,8 +15,8 @@ from swingbot.app.commands.context import Session, as_json, guarded, pass_sessio
 from swingbot.app.raw_export import Export
 from swingbot.app.raw_sources import Broken, Gone, Here, Source, There
 from swingbot.core.model import ids
-from swingbot.service import reparse_runs
-from swingbot.service.reparse_runs import Reparsed
+from swingbot.service.result import reparse as reparse_runs
+from swingbot.service.result.reparse import Reparsed
 from swingbot_jobs.language.program import load_programs
 
 _SAY_SECONDS: Final = 2.0

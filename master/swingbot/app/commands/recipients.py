@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.service.address_reports import addressed, would_go_to
+from swingbot.service.report.address import addressed, would_go_to
 
 
 @click.command()

@@ -14,7 +14,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
 from swingbot.service.ports import RequestError
-from swingbot.service.readdress_reports import readdress
+from swingbot.service.report.readdress import readdress
 from swingbot.web.session import operator_key
 from swingbot_db import moderation, read, reports
 

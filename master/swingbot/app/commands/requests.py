@@ -22,12 +22,12 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.core.model import ids
-from swingbot.service.cancel_bisection import cancel_bisection
-from swingbot.service.cancel_comparison import cancel_comparison
-from swingbot.service.foresee_comparison import foresee
+from swingbot.service.bisect.cancel import cancel_bisection
+from swingbot.service.bisect.start import start_bisection
+from swingbot.service.compare.cancel import cancel_comparison
+from swingbot.service.compare.foresee import foresee
+from swingbot.service.compare.request import request_comparison
 from swingbot.service.ports import RequestError
-from swingbot.service.request_comparison import request_comparison
-from swingbot.service.start_bisection import start_bisection
 from swingbot_db import read
 
 _OVER: Final = ("done", "failed", "cancelled")

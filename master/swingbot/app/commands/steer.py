@@ -15,9 +15,9 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.core.bisect import journal, logbook, tell
 from swingbot.core.model import ids
-from swingbot.service import steer_bisection as steering
-from swingbot.service.explain_bisection import explain_bisection
-from swingbot.service.journal_bisections import engine
+from swingbot.service.bisect import steer as steering
+from swingbot.service.bisect.explain import explain_bisection
+from swingbot.service.bisect.journal import engine
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 

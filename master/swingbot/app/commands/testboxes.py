@@ -9,7 +9,7 @@ import click
 from swingbot.app import check_testbox
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
-from swingbot.service import set_testboxes
+from swingbot.service.lab import set_testboxes
 from swingbot_db import read
 
 reason_option = click.option(

@@ -16,7 +16,7 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.service.ports import RequestError
-from swingbot.service.watch_trees import add_tree, known_tree, poll_tree
+from swingbot.service.watch.trees import add_tree, known_tree, poll_tree
 from swingbot_db import read
 from swingbot_jobs.contract.trust import LEVELS, Trust
 

@@ -21,7 +21,7 @@ PRIORITY: Final = {
 }
 # Two kernel orders at the worker keep it busy while an outcome is on its way; more would be a queue that priorities cannot reach.
 KERNELS_AHEAD: Final = 2
-# Priority of builds that nobody asked for yet (`service/build_ahead.py`): they go out only when there is nothing else to build.
+# Priority of builds that nobody asked for yet (`service/bisect/build_ahead.py`): they go out only when there is nothing else to build.
 AHEAD: Final = 5
 # Wait this many seconds after the n-th failed attempt: a full disk or a lost mirror rarely heals at once.
 _BACKOFF: Final = (0.0, 5.0, 30.0, 120.0)

@@ -1,0 +1,1 @@
+"""Bisections: started, advanced one step at a time, steered by people, explained."""

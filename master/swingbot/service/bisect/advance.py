@@ -1,0 +1,359 @@
+"""Bring each bisection one step on: learn from what came back, decide, record what it wants next.
+
+What a step asked for is recorded (`bisection_want`) in the same transaction as the orders for it, so a crash
+at any line loses nothing and asks nothing twice. The belief is recomputed from observations each time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from swingbot.core.bisect.belief import belief as believe
+from swingbot.core.bisect.journal import canonical
+from swingbot.core.bisect.state import (
+    Action,
+    Belief,
+    BisectionState,
+    Conclude,
+    Conclusion,
+    InFlight,
+    Measure,
+    NoisePrior,
+    Observation,
+    PointState,
+    Policy,
+)
+from swingbot.core.bisect.step import step
+from swingbot.core.model.records import (
+    UNBUILT,
+    Bisection,
+    BootKey,
+    BootRecord,
+    KernelBuild,
+    Seen,
+    Variant,
+)
+from swingbot.core.plan.noise import noise_prior
+from swingbot.core.plan.queue import PRIORITY
+from swingbot.core.plan.rules import metric_of
+from swingbot.service.bisect.build_ahead import build_ahead
+from swingbot.service.bisect.enter_merges import NAMED, enter_merges, settle
+from swingbot.service.bisect.journal import note_step
+from swingbot.service.bisect.weigh_points import Weighed, weigh_points
+from swingbot.service.faults import Faults
+from swingbot.service.incident.keep import note_culprit
+from swingbot.service.kernel.variants import in_layout
+from swingbot.service.order.place import want_boot
+from swingbot.service.ports import Lab, Store
+
+USUAL_BOOT_SECONDS = 10.0
+
+
+def advance_bisections(lab: Lab, faults: Faults) -> None:
+    """One step of every running bisection, each in a transaction of its own."""
+    with lab.transaction("find bisections") as store:
+        running = store.running_bisections()
+    for bisection in running:
+        with faults.of(f"bisection b{bisection.id}"), lab.transaction("advance bisection") as store:
+            advance_bisection(lab, store, bisection)
+
+
+def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
+    points = store.points(bisection.id)
+    variants = [variant for variant, _, _ in points]
+    builds = store.kernel_builds([variant.build_key for variant in variants])
+    lost = _observe(lab, store, bisection, variants, builds)
+    if lost is not None:
+        _end(
+            lab,
+            store,
+            bisection,
+            points,
+            "failed",
+            None,
+            f"the lab could not measure a kernel: {lost}; start it again when the lab is well",
+        )
+        return
+    state = canonical(state_of(lab, store, bisection, points, builds))
+    policy = policy_of(lab, bisection)
+    action = step(state, policy)
+    note_step(store, bisection.id, state, policy, action)
+    known = _remember_belief(store, bisection, state, policy, action)
+    if isinstance(action, Conclude):
+        conclusion = action.conclusion
+        _end(lab, store, bisection, points, conclusion.kind, conclusion, conclusion.reason)
+    elif isinstance(action, Measure):
+        for request in action.requests:
+            store.add_want(
+                bisection.id, request.idx, request.k, action.phase, request.layout, request.box
+            )
+            variant = in_layout(lab, store, variants[request.idx], request.layout)
+            want_boot(
+                lab,
+                store,
+                variant,
+                boot_key(bisection, variant, request.k, request.box),
+                PRIORITY["bisection"],
+                bisection=bisection.id,
+            )
+    else:
+        build_ahead(lab, store, bisection, variants, state, known)
+
+
+def policy_of(lab: Lab, bisection: Bisection) -> Policy:
+    """The settings, and what a person allowed this bisection beyond them."""
+    own = {
+        name: int(bisection.policy[name])
+        for name in ("max_boots", "max_end_boots")
+        if name in bisection.policy
+    }
+    return replace(
+        Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots), **own
+    )
+
+
+def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
+    """The noise that was expected when the bisection began; it stays, whatever the record learns meanwhile."""
+    given = bisection.policy.get("noise")
+    return NoisePrior(**given) if given else noise_prior(None, paired)
+
+
+def boot_key(bisection: Bisection, variant: Variant, k: int, box: int = 0) -> BootKey:
+    return BootKey(
+        build_key=variant.build_key,
+        testbox=bisection.testboxes[box],
+        spec=bisection.spec,
+        series=bisection.series,
+        k=k,
+    )
+
+
+def _observe(
+    lab: Lab,
+    store: Store,
+    bisection: Bisection,
+    variants: Sequence[Variant],
+    builds: Mapping[str, KernelBuild],
+) -> str | None:
+    """Turn what has come back into observations. Returns why the lab failed us, if it did."""
+    seen = {o[:2] for o in store.observations(bisection.id)}
+    orders = {order.key: order for order in store.wanted(bisection=bisection.id)}
+    for idx, k, _, layout, box in store.wants(bisection.id):
+        if (idx, k) in seen:
+            continue
+        variant = in_layout(lab, store, variants[idx], layout)
+        build = (store.kernel_builds([variant.build_key]) if layout else builds).get(
+            variant.build_key
+        )
+        if build is not None and build.image_sha256 is None:
+            store.add_observation(bisection.id, idx, k, None, (), build.trouble)
+            continue
+        boots = (
+            store.boots(
+                build.image_sha256, bisection.testboxes[box], bisection.spec, bisection.series, [k]
+            )
+            if build and build.image_sha256
+            else []
+        )
+        if boots:
+            _learn(store, bisection, idx, k, boots[0])
+            continue
+        order = orders.get(str(boot_key(bisection, variant, k, box)))
+        if order is not None and order.state == "failed":
+            return order.reason or "an order was given up"
+    return None
+
+
+def _learn(store: Store, bisection: Bisection, idx: int, k: int, boot: BootRecord) -> None:
+    if boot.outcome != "up":
+        store.add_observation(bisection.id, idx, k, boot.id, (), boot.trouble)
+        return
+    values = store.boot_values(boot.id).get((bisection.unit_job, bisection.metric), [])
+    problems = store.run_problems(boot.id, bisection.unit_job)
+    store.add_observation(
+        bisection.id,
+        idx,
+        k,
+        boot.id,
+        values,
+        None if values else (problems[0] if problems else f"no run gave {bisection.metric}"),
+    )
+
+
+def state_of(
+    lab: Lab,
+    store: Store,
+    bisection: Bisection,
+    points: Sequence[tuple[Variant, float, str | None]],
+    builds: Mapping[str, KernelBuild],
+) -> BisectionState:
+    """All that the next step depends on, from stored facts."""
+    box = lab.testboxes[bisection.testbox]
+    metric = metric_of(lab.programs, bisection.metric)
+    job = store.spec(bisection.spec)[0]
+    observed = store.observations(bisection.id)
+    seen = {o[:2] for o in observed}
+    _, boot_seconds = store.usual_seconds()
+    return BisectionState(
+        points=tuple(
+            _points(
+                points,
+                builds,
+                weigh_points(lab, store, [(variant, weight) for variant, weight, _ in points]),
+            )
+        ),
+        observations=tuple(Observation(**o._asdict()) for o in observed),
+        in_flight=tuple(
+            InFlight(**want._asdict())
+            for want in store.wants(bisection.id)
+            if (want.idx, want.k) not in seen
+        ),
+        boxes=len(bisection.testboxes),
+        layouts=True,  # the same worker builds them all
+        paired=box.repeatable,
+        better=metric.better,
+        min_effect_pct=metric.min_effect(job.params),
+        noise=noise_of(bisection, box.repeatable),
+        boot_cost_seconds=boot_seconds or USUAL_BOOT_SECONDS,
+    )
+
+
+def _points(
+    points: Sequence[tuple[Variant, float, str | None]],
+    builds: Mapping[str, KernelBuild],
+    weighed: Weighed,
+) -> list[PointState]:
+    """Points with what is known of their kernels. A commit whose image equals its parent's cannot be the culprit: weight 0."""
+    first_with: dict[str, int] = {}
+    made: list[PointState] = []
+    previous: str | None = None
+    for idx, (variant, _, skipped) in enumerate(points):
+        build = builds.get(variant.build_key)
+        image = build.image_sha256 if build else None
+        same_as = first_with.setdefault(image, idx) if image else None
+        if build is not None and image is None:
+            skipped = skipped or build.trouble
+        made.append(
+            PointState(
+                idx=idx,
+                weight=0.0 if image is not None and image == previous else weighed.weights[idx],
+                build_cost_seconds=0.0 if build else weighed.build_seconds[idx],
+                built=image is not None,
+                skipped=skipped,
+                same_as=same_as if same_as != idx else None,
+            )
+        )
+        previous = image
+    return made
+
+
+def _remember_belief(
+    store: Store, bisection: Bisection, state: BisectionState, policy: Policy, action: Action
+) -> Belief:
+    known = believe(state, policy)
+    store.set_belief(
+        bisection.id,
+        {
+            "posterior": [
+                {"idx": c.idx, "probability": round(c.probability, 6), "state": c.state}
+                for c in known.candidates
+            ],
+            "p_none": round(known.p_none, 6),
+            "phase": known.phase,
+            "why": action.conclusion.reason if isinstance(action, Conclude) else action.why,
+            "next": [list(request) for request in action.requests]
+            if isinstance(action, Measure)
+            else [],
+            "change_pct": known.change_pct,
+            "levels": [known.good_level, known.bad_level],
+            "noise": dataclasses.asdict(state.noise),
+            "max_boots": policy.max_boots,
+            "points": [dataclasses.asdict(point) for point in known.points],
+        },
+    )
+    return known
+
+
+def _end(
+    lab: Lab,
+    store: Store,
+    bisection: Bisection,
+    points: Sequence[tuple[Variant, float, str | None]],
+    status: str,
+    conclusion: Conclusion | None,
+    reason: str,
+) -> None:
+    """Record how it ended, in the words of DESIGN section 8, and what follows for swings and incidents."""
+    observed = store.observations(bisection.id)
+    builds = store.kernel_builds(
+        [points[idx][0].build_key for idx in {idx for idx, *_ in observed}]
+    )
+    store.conclude(
+        bisection.id,
+        status,
+        _words(bisection, points, status, conclusion, observed, builds),
+        reason,
+    )
+    named = (
+        [points[culprit.idx][0] for culprit in conclusion.culprits]
+        if conclusion is not None and status in NAMED
+        else []
+    )
+    merges = enter_merges(lab, store, bisection, named)
+    for variant in named:
+        if variant not in merges:
+            note_culprit(lab, store, bisection, variant)
+    settle(lab, store, bisection.id)
+
+
+def _words(
+    bisection: Bisection,
+    points: Sequence[tuple[Variant, float, str | None]],
+    status: str,
+    conclusion: Conclusion | None,
+    observed: Sequence[Seen],
+    builds: Mapping[str, KernelBuild],
+) -> dict[str, Any]:
+    def named(idx: int) -> dict[str, str]:
+        return {"commit": points[idx][0].commit, "subject": points[idx][0].subject}
+
+    culprits = [
+        {
+            **named(c.idx),
+            "probability": c.probability,
+            "change_pct": c.change_pct,
+            "interval_pct": c.interval_pct,
+            "parent": points[c.parent_idx][0].commit,
+        }
+        for c in (conclusion.culprits if conclusion else ())
+    ]
+    return {
+        "status": status,
+        "culprit": named(conclusion.culprits[0].idx)
+        if status == "culprit" and conclusion and conclusion.culprits
+        else None,
+        "culprits": culprits,
+        "members": [named(idx) for idx in (conclusion.members if conclusion else ())],
+        "probability": conclusion.probability if conclusion else None,
+        "change_pct": conclusion.change_pct if conclusion else None,
+        "interval_pct": list(conclusion.interval_pct)
+        if conclusion and conclusion.interval_pct
+        else None,
+        "boots": len(
+            {
+                (points[o.idx][0].build_key, o.k)
+                for o in observed
+                if not (o.skip or "").startswith(UNBUILT)
+            }
+        ),
+        "kernels": len({idx for idx, *_ in observed}),
+        "builds": sum(not build.cached for build in builds.values()),
+        "build_seconds": sum(build.seconds for build in builds.values()),
+        "candidates": [
+            {**named(c.idx), "probability": c.probability, "state": c.state}
+            for c in (conclusion.candidates if conclusion else ())
+        ],
+    }

@@ -1,0 +1,235 @@
+"""What a person may tell a bisection: skip, hint, resume. Recorded with who, when and why; in force from its next step on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from swingbot.core.bisect.logbook import Logbook
+from swingbot.core.bisect.state import Policy
+from swingbot.core.model import ids
+from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.plan.queue import PRIORITY
+from swingbot.service.bisect.advance import boot_key
+from swingbot.service.kernel.variants import in_layout, resolve_commit
+from swingbot.service.order.place import want_boot
+from swingbot.service.ports import Lab, RequestError, Store
+from swingbot_jobs.printable import printable
+
+LEAST_FACTOR, MOST_FACTOR = (
+    0.001,
+    1000.0,
+)  # a hint moves the prior; it must never outweigh any number of boots
+MOST_BOOTS: Final = 10_000
+_RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
+_LONGEST_WHY: Final = 500
+
+
+def skip(
+    lab: Lab, number: int, commits: Sequence[str], *, who: str, why: str | None, undo: bool = False
+) -> list[str]:
+    """Never (or, with `undo`, again) measure these commits; return them in full. Raises RequestError."""
+    points = _named(lab, number, commits)
+    with lab.transaction("steer bisection") as store:
+        known = _running(store, number)
+        wanted = sorted({idx for found in points for idx in found})
+        _not_an_end(wanted, known, "skipped; bisect between other ends instead")
+        if undo:
+            wanted = [idx for idx in wanted if known[idx][2] is not None]
+            if not wanted:
+                raise RequestError(
+                    f"nobody had b{number} skip that; `swingbot bisect log b{number}` shows what it was told"
+                )
+        reason = _tidy(why)
+        store.set_skipped(
+            number,
+            wanted,
+            None if undo else f"skipped by {who}" + (f": {reason}" if reason else ""),
+        )
+        store.add_steer(number, "unskip" if undo else "skip", wanted, who=who, why=reason)
+        return [known[idx][0].commit for idx in wanted]
+
+
+def hint(
+    lab: Lab, number: int, commits: Sequence[str], factor: float, *, who: str, why: str | None
+) -> list[str]:
+    """Make these commits `factor` times as likely before any boot; return them in full. The last hint on a commit holds. Raises RequestError."""
+    if not (math.isfinite(factor) and LEAST_FACTOR <= factor <= MOST_FACTOR):
+        raise RequestError(
+            f"--factor {factor:g}: give a number from {LEAST_FACTOR:g} to {MOST_FACTOR:g}; to have a commit never looked at, use skip"
+        )
+    points = _named(lab, number, commits)
+    with lab.transaction("steer bisection") as store:
+        known = _running(store, number)
+        wanted = sorted({idx for found in points for idx in found})
+        if 0 in wanted:
+            raise RequestError(
+                f"{known[0][0].commit[:12]} is the good end: it cannot be the culprit, so nothing is to hint at"
+            )
+        store.set_hint(number, wanted, factor)
+        store.add_steer(number, "hint", wanted, who=who, why=_tidy(why), factor=factor)
+        return [known[idx][0].commit for idx in wanted]
+
+
+def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> int:
+    """Go on with a bisection that ended without an answer, with `boots` more at most; return what may be spent in all. Raises RequestError."""
+    if not 1 <= boots <= MOST_BOOTS:
+        raise RequestError(f"--boots {boots}: give a number from 1 to {MOST_BOOTS}")
+    with lab.transaction("resume bisection") as store:
+        bisection = _known(store, number)
+        if bisection.status == "running":
+            raise RequestError(
+                f"b{number} is running; a budget can be raised when it has ended without an answer"
+            )
+        if bisection.status not in _RESUMABLE:
+            raise RequestError(
+                f"b{number} has ended ({bisection.status}): there is nothing left to search; start another one"
+            )
+        spent = len(store.observations(number))
+        allowed = spent + boots
+        usual = Policy().max_end_boots
+        store.reopen(number, {"max_boots": allowed, "max_end_boots": max(usual, allowed // 2)})
+        store.add_steer(number, "resume", (), who=who, why=_tidy(why), boots=allowed)
+        _ask_again(lab, store, bisection)
+        for swing in store.swings_of_bisection(number):
+            if swing.state in ("not_found", "noted"):
+                store.set_swing(swing.id, "bisecting")
+        return allowed
+
+
+def _ask_again(lab: Lab, store: Store, bisection: Bisection) -> None:
+    """Orders for what was wanted and never answered: they were called off or given up when the bisection ended."""
+    seen = {(idx, k) for idx, k, *_ in store.observations(bisection.id)}
+    points = store.points(bisection.id)
+    for want in store.wants(bisection.id):
+        if (want.idx, want.k) not in seen:
+            variant = in_layout(lab, store, points[want.idx][0], want.layout)
+            want_boot(
+                lab,
+                store,
+                variant,
+                boot_key(bisection, variant, want.k, want.box),
+                PRIORITY["bisection"],
+                bisection=bisection.id,
+            )
+
+
+def logbook(lab: Lab, number: int) -> Logbook:
+    """Everything that happened in a bisection. Raises RequestError if there is none."""
+    with lab.transaction("read journal") as store:
+        bisection = _known(store, number)
+        points, above = store.points(number), store.parent_of(number)
+        asked, ended, reason = store.life_of(number)
+        return Logbook(
+            head={
+                "bisection": ids.show("bisection", number),
+                "tree": store.tree_by_id(bisection.tree).name,
+                "good": bisection.good,
+                "bad": bisection.bad,
+                "testbox": bisection.testbox,
+                "unit_job": bisection.unit_job,
+                "metric": bisection.metric,
+                "origin": bisection.origin,
+                "asked": asked,
+                **(
+                    {"parent": ids.show("bisection", above[0]), "merged": above[1]} if above else {}
+                ),
+            },
+            commits=[(variant.commit, variant.subject) for variant, _, _ in points],
+            steps=store.steps(number),
+            steers=[
+                {
+                    "act": s.act,
+                    "points": list(s.points),
+                    "factor": s.factor,
+                    "boots": s.boots,
+                    "why": s.why,
+                    "who": s.who,
+                    "at": s.at,
+                }
+                for s in store.steers(number)
+            ],
+            end={"status": bisection.status, "reason": reason, "at": ended}
+            if ended is not None
+            else None,
+        )
+
+
+Points = Sequence[tuple[Variant, float, str | None]]
+
+
+def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
+    """The points that each word names: a commit, or A..B for those after A up to and with B."""
+    with lab.transaction("find commits") as store:
+        bisection, points = _known(store, number), store.points(number)
+        tree = store.tree_by_id(bisection.tree)
+    if not commits:
+        raise RequestError("name at least one commit")
+    index = {variant.commit: idx for idx, (variant, _, _) in enumerate(points)}
+
+    def one(ref: str) -> int:
+        begun = [
+            idx for commit, idx in index.items() if len(ref) >= 4 and commit.startswith(ref.lower())
+        ]
+        if len(begun) > 1:
+            raise RequestError(
+                f"{ref!r} is the beginning of {len(begun)} commits of b{number}; give more digits"
+            )
+        commit = points[begun[0]][0].commit if begun else resolve_commit(lab, tree, ref)
+        if commit not in index:
+            raise RequestError(
+                f"{ref} ({commit[:12]}) is not one of the {len(points)} commits of b{number}; `swingbot show b{number}` lists them"
+            )
+        return index[commit]
+
+    found = []
+    for word in commits:
+        low, dots, high = word.partition("..")
+        if not dots:
+            found.append([one(word)])
+            continue
+        first, last = one(low), one(high)
+        if first >= last:
+            raise RequestError(
+                f"{word}: {low} does not come before {high}; A..B means the commits after A up to and with B"
+            )
+        found.append(list(range(first + 1, last + 1)))
+    return found
+
+
+def _known(store: Store, number: int) -> Bisection:
+    bisection = store.bisection(number)
+    if bisection is None:
+        raise RequestError(
+            f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
+        )
+    return bisection
+
+
+def _running(store: Store, number: int) -> Points:
+    bisection = _known(store, number)
+    if bisection.status != "running":
+        more = (
+            f"; `swingbot bisect resume b{number} --boots N` goes on with it"
+            if bisection.status in _RESUMABLE
+            else ""
+        )
+        raise RequestError(f"b{number} is over ({bisection.status}): it takes no more advice{more}")
+    return store.points(number)
+
+
+def _not_an_end(wanted: Sequence[int], points: Points, words: str) -> None:
+    for end, name in ((0, "good"), (len(points) - 1, "bad")):
+        if end in wanted:
+            raise RequestError(
+                f"{points[end][0].commit[:12]} is the {name} end: it cannot be {words}"
+            )
+
+
+def _tidy(why: str | None) -> str | None:
+    """One line of printable text, or None."""
+    line = " ".join(printable(why or "", " ").split())
+    if len(line) > _LONGEST_WHY:
+        raise RequestError(f"--why is longer than {_LONGEST_WHY} characters")
+    return line or None

@@ -1,0 +1,1 @@
+"""Comparisons: requested, foreseen, judged, cancelled."""

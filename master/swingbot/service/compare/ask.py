@@ -1,0 +1,136 @@
+"""Queue a comparison for somebody who is not the operator: what it costs is foreseen first, and only what the mirror has is compared.
+
+Nothing is fetched on a stranger's word: a server may well hand out commits of anybody under the name of a tree that is trusted.
+"""
+
+from __future__ import annotations
+
+import quopri
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from swingbot.core.model.records import JobFile, Tree
+from swingbot.service.compare.request import DEFAULT_BOOTS, request_comparison
+from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch.trees import known_tree
+from swingbot_jobs.contract.trust import Trust
+
+MOST_BOOTS: Final = 50  # a side
+# A name, and at most one step back from it: git's other ways to name a commit search the whole history.
+_REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
+_BASE64: Final = re.compile(
+    rb"^content-transfer-encoding:\s*[\"']?base64", re.IGNORECASE | re.MULTILINE
+)
+_BINARY: Final = re.compile(rb"^GIT binary patch", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What somebody wants compared; job files and testboxes of the tree where none are given."""
+
+    tree: str
+    base: str
+    head: str
+    job_files: Sequence[JobFile] = ()
+    testboxes: Sequence[str] = ()
+    boots: int | None = None
+    patches: Sequence[bytes] = ()  # applied on head, in this order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a wish is foreseen to take. `at_most`: no boot like it was timed yet on some testbox, so its deadline counts."""
+
+    boots: int  # of both sides and all testboxes
+    box_seconds: float
+    at_most: bool
+    testboxes: Sequence[str]
+
+
+def _trust(tree: Tree, wish: Wish) -> Trust:
+    return "untrusted" if wish.patches else tree.trust
+
+
+def foresee_cost(lab: Lab, wish: Wish) -> Cost:
+    """What the boots of `wish` take. Raises RequestError for a wish that makes no sense."""
+    tree = known_tree(lab, wish.tree)
+    _check(wish)
+    _commits(lab, tree, wish)
+    each = 2 * (wish.boots or DEFAULT_BOOTS)
+    seconds, at_most = 0.0, False
+    with lab.transaction("foresee cost") as store:
+        boxes = pick_testboxes(
+            lab, wish.testboxes or tree.testboxes, _trust(tree, wish), asked=bool(wish.testboxes)
+        )
+        parts = resolve_parts(lab, store, wish.job_files or tree.job_files, boxes, {})
+        for testbox, spec in parts:
+            usual = store.boot_seconds(testbox, spec)
+            at_most = at_most or usual is None
+            seconds += each * (lab.policies.deadline_boot if usual is None else usual)
+    return Cost(
+        boots=each * len(parts),
+        box_seconds=seconds,
+        at_most=at_most,
+        testboxes=[testbox for testbox, _ in parts],
+    )
+
+
+def ask_comparison(lab: Lab, wish: Wish) -> int:
+    """Queue what `wish` says; the comparison's number. Raises RequestError."""
+    tree = known_tree(lab, wish.tree)
+    _check(wish)
+    base, head = _commits(lab, tree, wish)
+    return request_comparison(
+        lab,
+        tree_name=wish.tree,
+        base=base,
+        head=head,
+        job_files=wish.job_files,
+        overrides={},
+        testboxes=wish.testboxes,
+        boots=wish.boots,
+        patches=wish.patches,
+    )
+
+
+def _check(wish: Wish) -> None:
+    if wish.boots is not None and not 1 <= wish.boots <= MOST_BOOTS:
+        raise RequestError(f"boots a side are 1 to {MOST_BOOTS}, not {wish.boots}")
+    for patch in wish.patches:
+        if (
+            _BASE64.search(patch)
+            or _BINARY.search(patch)
+            or _BINARY.search(quopri.decodestring(patch))
+        ):
+            raise RequestError(
+                "the patch is binary or encoded in base64; send text, as `git format-patch` writes it"
+            )
+
+
+def _commits(lab: Lab, tree: Tree, wish: Wish) -> tuple[str, str]:
+    """Base and head as the mirror has them, in the tree's own branch: the mirror holds other trees and other people's patches too."""
+    found = []
+    for ref in (wish.base, wish.head):
+        if _REF.fullmatch(ref) is None or ".." in ref:
+            raise RequestError(
+                f"{ref[:80]!r} is no name of a commit: give a hash or its beginning, a tag, `base` or `tip`"
+            )
+        try:
+            commit = lab.git.resolve(tree.name, ref)
+        except GitError as error:
+            raise RequestError(
+                f"{error}; what was not fetched yet cannot be compared over the web"
+            ) from None
+        if not any(
+            lab.git.is_ancestor(commit, end)
+            for end in (tree.tip_commit, tree.base_commit)
+            if end is not None
+        ):
+            raise RequestError(
+                f"{commit[:12]} is not in branch {tree.branch} of tree {tree.name} as it stands now, so it cannot be compared over the web"
+            )
+        found.append(commit)
+    return found[0], found[1]

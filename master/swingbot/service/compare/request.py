@@ -1,0 +1,102 @@
+"""Queue a comparison: by hand, for a change of a branch, or of a culprit with its parent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+from swingbot.core.model.records import JobFile
+from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
+from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch.trees import known_tree
+from swingbot_jobs.contract.trust import least
+
+DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the stated error rate, with one to spare
+
+
+def request_comparison(
+    lab: Lab,
+    *,
+    tree_name: str,
+    base: str,
+    head: str,
+    job_files: Sequence[JobFile],
+    overrides: Mapping[str, str],
+    testboxes: Sequence[str],
+    boots: int | None,
+    patches: Sequence[bytes],
+    trusted: bool = False,
+) -> int:
+    """Record the wish to compare `base` with `head` (with `patches` on top of head); return the comparison's number.
+
+    `trusted`: who asks vouches for the patches, and for commits that were made of patches before.
+    The same question about the same kernels is the same comparison. Raises RequestError.
+    """
+    tree = known_tree(lab, tree_name)
+    base_commit, head_commit = resolve_commit(lab, tree, base), resolve_commit(lab, tree, head)
+    try:
+        if patches:
+            head_commit = lab.git.apply(head_commit, patches)
+        for commit in (base_commit, head_commit):
+            lab.git.keep(commit)
+    except GitError as error:
+        raise RequestError(str(error)) from None
+    if base_commit == head_commit:
+        raise RequestError(
+            f"{base} and {head} are the same commit {base_commit[:12]}; there is nothing to compare"
+        )
+    with lab.transaction("request comparison") as store:
+        sides = [
+            trust_in(store, tree, lab.git.facts(commit), vouched=trusted)
+            for commit in (base_commit, head_commit)
+        ]
+        boxes = pick_testboxes(
+            lab, testboxes or tree.testboxes, least(sides), asked=bool(testboxes)
+        )
+        parts = resolve_parts(lab, store, job_files or tree.job_files, boxes, overrides)
+        wish = json.dumps(
+            [
+                tree.id,
+                base_commit,
+                head_commit,
+                tree.kconfig,
+                tree.compiler,
+                sorted(parts),
+                boots,
+                *(["vouched"] if trusted else []),
+            ]
+        )
+        key = f"asked:{hashlib.sha256(wish.encode()).hexdigest()}"
+        there = store.comparison_of_request(key)
+        if there is not None and there.status not in ("failed", "cancelled"):
+            return there.id
+        if there is not None:
+            key += f":after-{there.id}"
+        return store.add_comparison(
+            kind="asked",
+            tree=tree.id,
+            base=variant_of(lab, store, tree, base_commit, "request", sides[0]).id,
+            head=variant_of(
+                lab, store, tree, head_commit, "patch" if patches else "request", sides[1]
+            ).id,
+            boots=boots or DEFAULT_BOOTS,
+            parts=parts,
+            request_key=key,
+        )
+
+
+def compare_changes(lab: Lab, store: Store) -> None:
+    """Open the comparison of each change that has none yet."""
+    for change in store.changes_to_compare():
+        tree = store.tree_by_id(change.tree)
+        store.add_comparison(
+            kind="watch",
+            tree=tree.id,
+            change=change.id,
+            base=variant_of(lab, store, tree, change.old_commit).id,
+            head=variant_of(lab, store, tree, change.new_commit).id,
+            boots=lab.policies.watch_boots,
+            parts=resolve_parts(lab, store, tree.job_files, tree.testboxes, {}),
+        )

@@ -1,0 +1,1 @@
+"""Detection: tips screened, suspected swings proven with fresh boots, noise kept up to date, anchors checked."""

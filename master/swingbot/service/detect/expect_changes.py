@@ -1,0 +1,91 @@
+"""Changes that a person said to expect, where a tip's range has them: the tip is then held against the new level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swingbot.core.incident.level import log_ratio
+from swingbot.core.incident.model import Expected
+from swingbot.core.model import ids
+from swingbot.core.model.records import Comparison
+from swingbot.service.kernel.variants import variant_of
+from swingbot.service.ports import GitError, Lab, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """An expected change and the commit of this history that makes it: the one that a person spoke of, or a rebased copy."""
+
+    expected: Expected
+    commit: str
+
+    @property
+    def effect(self) -> float:
+        return log_ratio(self.expected.change_pct)
+
+
+def expected_within(
+    lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, Any]
+) -> list[Within]:
+    """Expected changes of the row's metric that lie between base and head of the comparison, one for each incident."""
+    known = store.expected_changes(row["testbox"], row["unit_job"], row["metric"])
+    if not known:
+        return []
+    base, head = store.variant(comparison.base).commit, store.variant(comparison.head).commit
+    found: dict[int, Within] = {}
+    for expected in known:
+        commit = _here(lab, expected, base, head) if expected.incident not in found else None
+        if commit is not None:
+            found[expected.incident] = Within(expected=expected, commit=commit)
+    return list(found.values())
+
+
+def _here(lab: Lab, expected: Expected, base: str, head: str) -> str | None:
+    """The commit, or its copy, in base..head; None where it is not, or where the base has a copy of it already."""
+    try:
+        if lab.git.is_ancestor(expected.commit, base):
+            return None
+        if (
+            expected.patch_id
+            and lab.git.find_patch(expected.patch_id, expected.commit, expected.commit, base)
+            is not None
+        ):
+            return None
+        if lab.git.is_ancestor(expected.commit, head):
+            return expected.commit
+        return (
+            lab.git.find_patch(expected.patch_id, expected.commit, base, head)
+            if expected.patch_id
+            else None
+        )
+    except GitError:
+        return None  # the mirror cannot be read: nothing is known to be expected
+
+
+def level_after(
+    lab: Lab, store: Store, comparison: Comparison, found: Sequence[Within]
+) -> int | None:
+    """The variant of the first commit of the branch that has them all: what comes after it is held against it. None where that is the tip itself."""
+    base, head = store.variant(comparison.base).commit, store.variant(comparison.head).commit
+    try:
+        line = lab.git.first_parents(base, head)
+        low, high = 0, len(line) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if all(lab.git.is_ancestor(within.commit, line[middle]) for within in found):
+                high = middle
+            else:
+                low = middle + 1
+        if not line or low == len(line) - 1:
+            return None
+        lab.git.keep(line[low])
+        return variant_of(lab, store, store.tree_by_id(comparison.tree), line[low]).id
+    except GitError:
+        return None
+
+
+def named(found: Sequence[Within]) -> str:
+    """For a sentence: the incidents that say so."""
+    return ", ".join(ids.show("incident", within.expected.incident) for within in found)

@@ -1,0 +1,249 @@
+"""Stage 2 of detection: fresh boots of both kernels in pairs for what is suspected, until the evidence suffices either way.
+
+The pairs are a comparison of their own (kind `prove`): one boot runs the one unit job that matters, as in the bisection that may follow,
+which begins with these boots. What raised the alarm never counts as evidence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Final, Literal
+
+from swingbot.core.model.records import Comparison, Swing
+from swingbot.core.plan import swings as plan
+from swingbot.core.plan.noise import layout_sd, pair_prior
+from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.plan.screen import boots_to_extend
+from swingbot.core.plan.series import series_of
+from swingbot.core.stats.compare import compare
+from swingbot.core.stats.evidence import (
+    MAX_PAIRS,
+    MIN_PAIRS,
+    MIN_PAIRS_REPEATABLE,
+    Decision,
+    Gate,
+    PairPrior,
+    sequential,
+    threshold,
+    wanted,
+)
+from swingbot.service.lab.anchors import order_anchor
+from swingbot.service.ports import Lab, Store
+from swingbot.service.result.boots import boots_of
+from swingbot.service.result.differences import differences_of
+from swingbot_jobs.contract.unit_job import UnitJob
+
+# Pairs asked for at a time once the first ones did not decide; more on a noisy testbox, where one rarely does.
+ROUND: Final = 2
+ROUND_REPEATABLE: Final = 1
+# Boots that did not come up make no pair; so many more are tried before the swing is given up.
+SPARE: Final = 4
+RENEWED_K: Final = (
+    60  # beyond this k a testbox whose facts still differ is left as it is, and its rows say so
+)
+_ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
+
+
+def prove_swings(lab: Lab, store: Store) -> None:
+    """For each comparison with suspected swings and nothing under way: pairs for the strongest. The others wait, for one commit mostly explains them."""
+    suspected = store.swings("suspected")
+    busy = {s.comparison for s in store.swings("open", "bisecting")} | {
+        s.comparison for s in suspected if s.proof is not None
+    }
+    busy |= set(store.comparisons_being_attributed())
+    for number in sorted({s.comparison for s in suspected} - busy):
+        swings = {(s.testbox, s.unit_job, s.metric): s for s in suspected if s.comparison == number}
+        rows = {(r["testbox"], r["unit_job"], r["metric"]): r for r in store.rows(number)}
+        first = plan.strongest(
+            [{**rows[key], "change_pct": swing.change_pct} for key, swing in swings.items()]
+        )
+        _open(
+            lab, store, swings[first["testbox"], first["unit_job"], first["metric"]], first["spec"]
+        )
+
+
+def _open(lab: Lab, store: Store, swing: Swing, spec: str) -> None:
+    comparison = store.comparison(swing.comparison)
+    assert comparison is not None
+    job = next(job for job in store.spec(spec) if job.name == swing.unit_job)
+    own, repeatable = store.add_spec([job]), lab.testboxes[swing.testbox].repeatable
+    # On a repeatable testbox boots are shared: those that raised the alarm have the lowest k where they ran the same.
+    first_k = comparison.first_k + comparison.boots if repeatable and own == spec else 0
+    proof = store.add_comparison(
+        kind="prove",
+        tree=comparison.tree,
+        base=comparison.base if swing.anchor is None else swing.anchor,
+        head=comparison.head,
+        boots=MIN_PAIRS_REPEATABLE if repeatable else MIN_PAIRS,
+        parts=[(swing.testbox, own)],
+        first_k=first_k,
+        request_key=f"swing:{swing.id}",
+    )
+    store.set_proof(swing.id, proof)
+
+
+def extend_comparisons(lab: Lab, store: Store) -> None:
+    """More boots for what has come to an end without an answer: pairs of a swing, and unclear rows of a tip within a budget."""
+    swings = {swing.proof: swing for swing in store.swings("suspected")}
+    for comparison in store.comparisons_under_proof():
+        orders = store.wanted(comparison=comparison.id)
+        if (
+            not orders
+            or any(not order.over for order in orders)
+            or _images(store, comparison) is None
+        ):
+            continue
+        if _stale(lab, store, comparison):
+            store.renew_comparison(comparison.id, comparison.first_k + comparison.boots)
+            continue
+        if comparison.kind == "watch":
+            boots = _boots_of_tip(lab, store, comparison)
+        else:
+            swing = swings.get(comparison.id)
+            boots = _boots_of_proof(lab, store, comparison, swing) if swing is not None else None
+        if boots is not None and boots > comparison.boots:
+            store.extend_comparison(comparison.id, boots)
+
+
+def _images(store: Store, comparison: Comparison) -> list[str] | None:
+    """The kernels of base and head; None where one is not built or both are the same."""
+    keys = [store.variant(number).build_key for number in (comparison.base, comparison.head)]
+    builds = store.kernel_builds(keys)
+    images = [builds[key].image_sha256 for key in keys if key in builds]
+    found = [image for image in images if image is not None]
+    return found if len(found) == 2 and found[0] != found[1] else None
+
+
+def _stale(lab: Lab, store: Store, comparison: Comparison) -> bool:
+    """Whether shared boots of the base are from another time of the testbox (microcode, root file system, QEMU), and the tip's are not.
+
+    Both kernels are then booted afresh, side by side: what the testbox changed cancels.
+    """
+    images = _images(store, comparison)
+    if images is None or comparison.first_k > RENEWED_K:
+        return False
+    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
+    shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes[box].repeatable]
+    return any(
+        differences_of(
+            store, images, lab.testboxes[box], spec, series_of(lab.testboxes[box], ""), ks
+        ).must
+        is not None
+        for box, spec in shared
+    )
+
+
+def _boots_of_proof(lab: Lab, store: Store, comparison: Comparison, swing: Swing) -> int | None:
+    if (
+        decide(lab, store, comparison, swing).answer != "more"
+        or comparison.boots >= MAX_PAIRS + SPARE
+    ):
+        return None
+    return comparison.boots + (
+        ROUND_REPEATABLE if lab.testboxes[swing.testbox].repeatable else ROUND
+    )
+
+
+def _boots_of_tip(lab: Lab, store: Store, comparison: Comparison) -> int | None:
+    """The most boots a side that an unclear headline row would be settled by."""
+    images, wish = _images(store, comparison), 0
+    assert images is not None
+    for testbox, spec in comparison.parts:
+        series = series_of(lab.testboxes[testbox], f"c{comparison.id}")
+        ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
+        sides = [boots_of(store, image, testbox, spec, series, ks)[0] for image in images]
+        for job in store.spec(spec):
+            for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
+                rule = rule_of(lab.testboxes[testbox], metric, job)
+                base, head = (side.get((job.name, metric.name), []) for side in sides)
+                row = compare(base, head, rule)
+                if row.verdict == "unclear":
+                    least = math.log1p(rule.min_effect_pct / 100.0)
+                    wish = max(
+                        wish,
+                        boots_to_extend(comparison.boots, row.more_boots, row.effect, least) or 0,
+                    )
+    return wish or None
+
+
+def decide(lab: Lab, store: Store, proof: Comparison, swing: Swing) -> Decision:
+    """What the pairs of `proof` say of `swing` so far; the same boots give the same answer whenever this is asked."""
+    (testbox, spec), images = proof.parts[0], _images(store, proof)
+    (job,) = store.spec(spec)
+    if images is None:
+        return Decision(
+            answer="reject",
+            bf=0.0,
+            pairs=0,
+            mean=0.0,
+            reason="the two kernel images are identical byte for byte",
+        )
+    ks = list(range(proof.first_k, proof.first_k + proof.boots))
+    series, key = series_of(lab.testboxes[testbox], f"c{proof.id}"), (swing.unit_job, swing.metric)
+    sides = [boots_of(store, image, testbox, spec, series, ks)[0].get(key, []) for image in images]
+    rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, swing.metric), job)
+    return sequential(
+        plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, store, swing, job)
+    )
+
+
+def gate_of(lab: Lab, store: Store, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
+    """What is known of the noise, and the evidence that the swing needs among the benchmark metrics of its head."""
+    box, metric = lab.testboxes[swing.testbox], metric_of(lab.programs, swing.metric)
+    rule, record = (
+        rule_of(box, metric, job),
+        store.noise_record(swing.testbox, swing.unit_job, swing.metric),
+    )
+    metrics = sum(bool(row.get("headline")) for row in store.rows(swing.comparison))
+    accepted = sum(
+        s.comparison == swing.comparison and s.proof is not None for s in store.swings(*_ACCEPTED)
+    )
+    side: Literal[-1, 1] = 1 if swing.change_pct > 0 else -1
+    return pair_prior(record, box.repeatable), Gate(
+        threshold=threshold(metrics, accepted),
+        min_effect=math.log1p(rule.min_effect_pct / 100.0),
+        direction=side,
+        layout=layout_sd(record, rule.layout),
+        min_pairs=MIN_PAIRS_REPEATABLE if box.repeatable else MIN_PAIRS,
+    )
+
+
+def weigh_swings(lab: Lab, store: Store) -> None:
+    """Decide the suspected swings whose pairs are judged: open (a bisection follows) or refuted."""
+    for swing in store.swings("suspected"):
+        proof = store.comparison(swing.proof) if swing.proof is not None else None
+        if proof is None or proof.status in ("waiting", "running"):
+            continue
+        if proof.status != "done":
+            store.weigh_swing(
+                swing.id,
+                "not_found",
+                {"answer": "none", "reason": f"c{proof.id}, its pairs of boots, is {proof.status}"},
+            )
+            continue
+        found = decide(lab, store, proof, swing)
+        (job,) = store.spec(proof.parts[0][1])
+        told = dataclasses.asdict(found) | {
+            "wanted": wanted(*gate_of(lab, store, swing, job)),
+            "bf": min(found.bf, 1e12),
+        }
+        if found.answer == "accept":
+            store.weigh_swing(swing.id, "open", told, 100.0 * math.expm1(found.mean))
+        else:
+            store.weigh_swing(swing.id, "refuted", told | _why(swing, found))
+            if found.answer == "reject":
+                order_anchor(store, swing.testbox)  # it may be the testbox that moved
+
+
+def _why(swing: Swing, found: Decision) -> dict[str, str]:
+    """A shift that is there against the history and gone side by side is the testbox's."""
+    if swing.source == "history" and found.answer == "reject":
+        return {
+            "reason": f"the testbox moved, not the kernel: base and tip side by side show no such change; {found.reason}"
+        }
+    return {
+        "reason": found.reason
+        if found.answer == "reject"
+        else f"too few pairs came up; {found.reason}"
+    }

@@ -1,0 +1,143 @@
+"""Stage 1 of detection: hold a new tip against its base, against the last tips and against older ones, and suspect what stands out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from swingbot.core.incident.level import log_ratio
+from swingbot.core.model.records import Comparison, Level
+from swingbot.core.plan import screen
+from swingbot.core.plan import swings as plan
+from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
+from swingbot.service.ports import GitError, Lab, Store
+
+Row = dict[str, Any]
+
+
+def screen_tip(
+    lab: Lab,
+    store: Store,
+    comparison: Comparison,
+    boot_means: dict[tuple[str, str, str], list[float]],
+) -> None:
+    """Note the swings of a watch comparison that is judged: suspected where a bisection may follow, else as they are.
+
+    `boot_means`: of the tip, by (testbox, unit job, metric).
+    """
+    for row in store.rows(comparison.id):
+        if not row.get("headline") or row["head"]["mean"] is None:
+            continue
+        expected = expected_within(lab, store, comparison, row)
+        if expected:
+            _hold_against_expected(lab, store, comparison, row, expected)
+            continue
+        alarm = _alarm(
+            lab,
+            store,
+            comparison,
+            row,
+            boot_means.get((row["testbox"], row["unit_job"], row["metric"]), []),
+        )
+        if alarm is not None:
+            _note(lab, store, comparison, row, *alarm)
+
+
+def _hold_against_expected(
+    lab: Lab, store: Store, comparison: Comparison, row: Row, expected: list[Within]
+) -> None:
+    """The range has changes that people expect: what they make is noted, so that later tips begin at the new level; anything beyond it is suspected."""
+    if row["change_pct"] is None or row["verdict"] not in ("worse", "better", "changed", "same"):
+        return
+    effect = log_ratio(row["change_pct"])
+    alarm = screen.against_expected(
+        effect, [within.effect for within in expected], math.log1p(row["min_effect_pct"] / 100.0)
+    )
+    if alarm is not None:
+        _note(
+            lab,
+            store,
+            comparison,
+            row,
+            replace(alarm, why=f"{alarm.why} ({named(expected)})"),
+            level_after(lab, store, comparison, expected),
+        )
+        return
+    key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
+    reason = f"{row['change_pct']:+.2f} % against its base, as expected ({named(expected)})"
+    store.add_swing(
+        *key,
+        plan.direction_of(effect, row["better"]),
+        row["change_pct"],
+        "noted",
+        source="expected",
+        reason=reason,
+    )
+
+
+def _alarm(
+    lab: Lab, store: Store, comparison: Comparison, row: Row, tip: list[float]
+) -> tuple[screen.Alarm, int | None] | None:
+    """What stands out about a row, and the variant of the anchor if it is a creep."""
+    if plan.swings([row]):
+        pct = row["change_pct"]
+        effect = math.log1p(pct / 100.0) if pct > -100.0 else -math.inf
+        return screen.Alarm(
+            source="base",
+            effect=effect,
+            p=0.0,
+            why=f"{pct:+.2f} % against its base, {row['verdict']}",
+        ), None
+    least = math.log1p(row["min_effect_pct"] / 100.0)
+    levels = _levels(store, comparison, row)
+    past = [level.mean for level in levels]
+    alarm = screen.against_history(tip, past, least) if row["verdict"] != "invalid" else None
+    if alarm is not None:
+        return alarm, None
+    alarm = screen.against_anchors(tip, past, least) if row["verdict"] != "invalid" else None
+    if alarm is None or alarm.anchor is None:
+        return None
+    anchor = levels[alarm.anchor]
+    return (alarm, anchor.variant) if _descends(lab, store, comparison, anchor) else None
+
+
+def _levels(store: Store, comparison: Comparison, row: Row) -> list[Level]:
+    """Earlier tips at the level of today: since the last swing, or the last alarm that turned out to be the testbox."""
+    key = (comparison.tree, row["testbox"], row["unit_job"], row["metric"])
+    since = store.last_swing(*key, before=comparison.id)
+    found = store.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
+    return [level for level in found if since is None or level.comparison >= since]
+
+
+def _descends(lab: Lab, store: Store, comparison: Comparison, anchor: Level) -> bool:
+    """A tip that was rebased away is no anchor: nothing leads from it to this one."""
+    tip = store.variant(comparison.head).commit
+    try:
+        return anchor.commit != tip and lab.git.is_ancestor(anchor.commit, tip)
+    except GitError:
+        return False
+
+
+def _note(
+    lab: Lab,
+    store: Store,
+    comparison: Comparison,
+    row: Row,
+    alarm: screen.Alarm,
+    anchor: int | None,
+) -> None:
+    direction = plan.direction_of(alarm.effect, row["better"])
+    pct = 100.0 * math.expm1(alarm.effect)
+    key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
+    if direction == "worse" or (direction == "better" and lab.policies.bisect_improvements):
+        store.suspect(
+            *key,
+            direction=direction,
+            change_pct=pct,
+            source=alarm.source,
+            anchor=anchor,
+            reason=alarm.why,
+        )
+    elif alarm.source in ("base", "expected"):
+        store.add_swing(*key, direction, pct, "noted", source=alarm.source, reason=alarm.why)

@@ -1,0 +1,1 @@
+"""Incidents: one per culprit, measured against its parent, explained, kept until fixed."""

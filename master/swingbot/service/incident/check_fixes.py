@@ -1,0 +1,114 @@
+"""Where a person named the commit that mends an incident: measure a tip that has it, and say whether the number is back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from swingbot.core.incident.level import check
+from swingbot.core.incident.model import Incident, Sighting
+from swingbot.core.model import ids
+from swingbot.core.model.records import Bisection, Comparison, Tree
+from swingbot.core.plan.boot_numbers import FIX_K
+from swingbot.core.stats.row import row_of
+from swingbot.service.incident.attribute import change_of, named_in
+from swingbot.service.incident.keep import OURSELVES, fix_answered
+from swingbot.service.kernel.variants import variant_of
+from swingbot.service.ports import GitError, Lab, Store
+
+# Boots a side of the culprit's parent and the tip.
+BOOTS: Final = 5
+BOOTS_REPEATABLE: Final = 3
+
+
+def check_fixes(lab: Lab, store: Store) -> None:
+    """For each open incident with a fix: measure the first tip that has it, then decide by that."""
+    for number in (
+        found.id for found in store.incidents_with("open") if found.fixed_by is not None
+    ):
+        incident = store.incident(number)
+        if incident is None or incident.status != "open" or incident.fixed_by is None:
+            continue  # a person has said otherwise meanwhile
+        if incident.fix_check is None:
+            _measure(lab, store, incident, incident.fixed_by)
+        elif not fix_answered(store, incident):
+            _decide(store, incident)
+
+
+def _measure(lab: Lab, store: Store, incident: Incident, fix: str) -> None:
+    for sighting in reversed(store.sightings(incident.id)):
+        tree, bisection = store.tree_by_id(sighting.tree), store.bisection(sighting.bisection)
+        assert bisection is not None
+        if tree.tip_commit is None or not _has(lab, sighting, fix, tree.tip_commit):
+            continue
+        told = named_in(store.conclusion(bisection.id), sighting.commit)
+        comparison = store.add_comparison(
+            kind="asked",
+            tree=tree.id,
+            base=variant_of(lab, store, tree, told["parent"]).id,
+            head=_tip(lab, store, tree, tree.tip_commit),
+            boots=BOOTS_REPEATABLE if lab.testboxes[bisection.testbox].repeatable else BOOTS,
+            parts=[(bisection.testbox, bisection.spec)],
+            first_k=FIX_K,
+            request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",
+        )
+        store.set_fix(incident.id, fix, comparison)
+        return
+
+
+def _tip(lab: Lab, store: Store, tree: Tree, commit: str) -> int:
+    lab.git.keep(commit)
+    return variant_of(lab, store, tree, commit).id
+
+
+def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
+    """Whether the tip has both the culprit (a branch that dropped it says nothing about a fix) and the fix, or copies of them."""
+    try:
+        if not lab.git.is_ancestor(sighting.commit, tip):
+            return False
+        if lab.git.is_ancestor(fix, tip):
+            return True
+        patch_id = lab.git.patch_ids([fix]).get(fix)
+        return (
+            patch_id is not None
+            and lab.git.find_patch(patch_id, fix, sighting.commit, tip) is not None
+        )
+    except GitError:
+        return False  # nobody has that commit yet
+
+
+def _decide(store: Store, incident: Incident) -> None:
+    assert incident.fix_check is not None
+    comparison = store.comparison(incident.fix_check)
+    assert comparison is not None
+    if comparison.status in ("waiting", "running"):
+        return
+    found = _asked_of(store, incident, comparison)
+    if found is None:
+        return  # split off since: the incident that has it now is asked
+    sighting, bisection = found
+    answer = check(
+        change_of(store, sighting, bisection), row_of(store.rows(comparison.id), bisection.key)
+    )
+    detail = {
+        "answer": answer.answer,
+        "comparison": ids.show("comparison", comparison.id),
+        "tip": store.variant(comparison.head).commit,
+        "commit": incident.fixed_by,
+    }
+    store.add_event(incident.id, "checked", OURSELVES, answer.words, detail)
+    if answer.answer == "back":
+        store.set_incident(incident.id, "fixed")
+
+
+def _asked_of(
+    store: Store, incident: Incident, comparison: Comparison
+) -> tuple[Sighting, Bisection] | None:
+    for sighting in reversed(store.sightings(incident.id)):
+        bisection = store.bisection(sighting.bisection)
+        if (
+            bisection is not None
+            and sighting.tree == comparison.tree
+            and (bisection.testbox, bisection.spec) in comparison.parts
+        ):
+            return sighting, bisection
+    return None

@@ -1,0 +1,1 @@
+"""Kernels: from a commit to a variant, and what a commit did to the built kernel."""

@@ -1,0 +1,1 @@
+"""Gates of proof between an incident and its mail."""

@@ -1,0 +1,283 @@
+"""Which two kernels a gate of proof measures against each other, or what it comes to without any boot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from swingbot.core.model.records import Bisection, Proven, Tree, Variant
+from swingbot.core.plan.series import series_for
+from swingbot.core.proof import code, elsewhere
+from swingbot.core.proof.gates import Told
+from swingbot.core.proof.series import MOST_COMMITS, series_end
+from swingbot.core.proof.share import Effect, effect_of
+from swingbot.core.stats.row import CHANGED, row_of
+from swingbot.service.kernel.compare import NoRecord, changed_code
+from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
+from swingbot.service.ports import CannotRevert, GitError, Lab, Store
+from swingbot.service.prove.trace import BOOTS as TRACED_BOOTS
+from swingbot.service.prove.trace import trace_order
+from swingbot.service.result.differences import differences_of
+from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot_jobs.contract.unit_job import UnitJob
+
+OTHER_LAYOUT: Final = 1
+ALIGNED: Final = "align64"  # the fragment that aligns functions to 64 bytes
+Pair = tuple[Variant, Variant]  # base, head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """Two kernels that a gate measures against each other, with the unit job; `boots` a side, None: as many as it takes for an answer."""
+
+    base: Variant
+    head: Variant
+    job: UnitJob
+    boots: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A culprit with what its comparison with its parent showed."""
+
+    incident: Proven
+    tree: Tree
+    parent: Variant
+    culprit: Variant
+    bisection: Bisection
+    rows: list[dict[str, Any]]
+    headline: Mapping[str, Any] | None  # the row of the metric that was bisected
+    job: UnitJob | None  # its unit job
+
+    @property
+    def own(self) -> Effect | None:
+        """The commit's own effect, from fresh boots; None where they do not show it."""
+        return (
+            effect_of(self.headline)
+            if self.headline is not None and self.headline["verdict"] in CHANGED
+            else None
+        )
+
+
+def case_of(store: Store, incident: Proven) -> Case:
+    bisection = store.bisection(store.bisections_of_incident(incident.id)[0])
+    assert bisection is not None
+    rows = store.rows(incident.comparison.id)
+    headline = row_of(rows, bisection.key)
+    return Case(
+        incident=incident,
+        tree=store.tree_by_id(incident.tree),
+        parent=store.variant(incident.comparison.base),
+        culprit=store.variant(incident.comparison.head),
+        bisection=bisection,
+        rows=rows,
+        headline=headline,
+        job=next(
+            (job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job), None
+        )
+        if headline
+        else None,
+    )
+
+
+def of_gate(lab: Lab, store: Store, case: Case, gate: str) -> Kernels | Told:
+    """The kernels to measure for `gate`, or its answer where it has one already."""
+    if gate in _AT_ONCE:
+        return _AT_ONCE[gate](lab, store, case)
+    if case.own is None or case.job is None:
+        failed = Told(status="fail", reason="fresh boots of commit and parent do not show it")
+        return (
+            failed
+            if gate == "reproduced"
+            else Told(
+                status="not run", reason="fresh boots of commit and parent do not show the change"
+            )
+        )
+    if case.bisection.testbox not in lab.testboxes or case.tree.kconfig not in lab.kconfigs:
+        return Told(
+            status="not run",
+            reason=f"testbox {case.bisection.testbox} or configuration {case.tree.kconfig} is gone",
+        )
+    try:
+        found = _MEASURED[gate](lab, store, case)
+        return (
+            found
+            if isinstance(found, Told | Kernels)
+            else Kernels(base=found[0], head=found[1], job=case.job)
+        )
+    except (GitError, NoKconfig) as error:
+        return Told(status="not run", reason=str(error))
+
+
+def _reproduced(lab: Lab, store: Store, case: Case) -> Pair | Told:
+    return in_layout(lab, store, case.parent, OTHER_LAYOUT), in_layout(
+        lab, store, case.culprit, OTHER_LAYOUT
+    )
+
+
+def _layout(lab: Lab, store: Store, case: Case) -> Pair | Told:
+    return with_fragment(lab, store, case.parent, ALIGNED), with_fragment(
+        lab, store, case.culprit, ALIGNED
+    )
+
+
+def _tip(lab: Lab, store: Store, case: Case) -> Pair | Told:
+    tip = _tip_of(lab, case)
+    if isinstance(tip, Told):
+        return tip
+    if tip == case.culprit.commit:
+        return Told(status="pass", reason="the commit is the tip")
+    return case.parent, variant_of(lab, store, case.tree, tip)
+
+
+def _series(lab: Lab, store: Store, case: Case) -> Pair | Told:
+    tip = _tip_of(lab, case)
+    if isinstance(tip, Told):
+        return tip
+    end = series_end(lab.git.messages_from(case.culprit.commit, tip, MOST_COMMITS))
+    if end.commit is None:
+        return Told(status="not run", reason=end.reason)
+    if end.commit == case.culprit.commit:
+        return Told(status="pass", reason="the commit is the last of its series")
+    return case.parent, variant_of(lab, store, case.tree, end.commit)
+
+
+def _revert(lab: Lab, store: Store, case: Case) -> Pair | Told:
+    tip = _tip_of(lab, case)
+    if isinstance(tip, Told):
+        return tip
+    if tip == case.culprit.commit:
+        return Told(status="pass", reason="the commit is the tip: without it, it is its parent")
+    try:
+        without = lab.git.without(tip, case.culprit.commit)
+    except CannotRevert as error:
+        return Told(status="not run", reason=str(error))
+    return variant_of(lab, store, case.tree, tip), variant_of(
+        lab, store, case.tree, without, "request", trust=case.tree.trust
+    )
+
+
+def _tip_of(lab: Lab, case: Case) -> str | Told:
+    tip = case.tree.tip_commit
+    if tip is None or not lab.git.is_ancestor(case.culprit.commit, tip):
+        return Told(status="not run", reason="the commit is not on the branch any more")
+    return tip
+
+
+def _executed(lab: Lab, store: Store, case: Case) -> Kernels | Told:
+    assert case.job is not None
+    found = trace_order(lab, store, case.parent, case.culprit, case.job)
+    return (
+        found
+        if isinstance(found, Told)
+        else Kernels(base=found.base, head=found.head, job=found.job, boots=TRACED_BOOTS)
+    )
+
+
+def _code(lab: Lab, store: Store, case: Case) -> Told:
+    builds = store.stored_builds([case.parent.build_key, case.culprit.build_key])
+    sides = [builds.get(variant.build_key) for variant in (case.parent, case.culprit)]
+    if sides[0] is None or sides[1] is None or "failed" in (sides[0]["status"], sides[1]["status"]):
+        return Told(status="not run", reason="commit and parent are not both built")
+    if sides[0]["image_sha256"] == sides[1]["image_sha256"]:
+        return Told(status="fail", reason="commit and parent give the same image, byte for byte")
+    try:
+        return code.told(changed_code(lab.artifacts.open, sides[0], sides[1]))
+    except NoRecord as error:
+        return Told(status="not run", reason=str(error))
+
+
+def _facts(lab: Lab, store: Store, case: Case) -> Told:
+    """Of the boots behind the headline's row."""
+    comparison, box = case.incident.comparison, lab.testboxes.get(case.bisection.testbox)
+    builds = store.kernel_builds([case.parent.build_key, case.culprit.build_key])
+    images = [
+        builds[v.build_key].image_sha256
+        for v in (case.parent, case.culprit)
+        if v.build_key in builds
+    ]
+    if (
+        case.headline is None
+        or case.job is None
+        or box is None
+        or len(images) < 2
+        or None in images
+    ):
+        return Told(
+            status="not run", reason="there are no boots of both sides to hold against each other"
+        )
+    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
+    series, spec = series_for(box, comparison), case.headline["spec"]
+    sheets = [
+        sum(bool(boot.facts) for boot in store.boots(str(image), box.name, spec, series, ks))
+        for image in images
+    ]
+    if not all(sheets):
+        return Told(status="not run", reason="one side's boots noted no facts")
+    known = differences_of(store, [str(image) for image in images], box, spec, series, ks).of(
+        case.job
+    )
+    detail = {"differ": [difference.to_json() for difference in known.facts]}
+    if known.must is not None:
+        return Told(status="fail", reason=known.must, detail=detail)
+    equal = f"of {sheets[0]}+{sheets[1]} boots"
+    return Told(
+        status="pass",
+        reason=f"{equal}; the kernel's own doing: {known.told}" if known.told else equal,
+        detail=detail,
+    )
+
+
+def _elsewhere(lab: Lab, store: Store, case: Case) -> Told:
+    if case.headline is None:
+        return Told(status="not run", reason="there is no number to look for elsewhere")
+    named = {"unit_job": case.headline["unit_job"], "metric": case.headline["metric"]}
+    program = case.job.program if case.job is not None else None
+    ran = [
+        box
+        for box, spec in case.incident.comparison.parts
+        if box != case.bisection.testbox and any(job.program == program for job in store.spec(spec))
+    ]
+    here = _place(lab, store, case, case.bisection.testbox, named)
+    return elsewhere.told(
+        here, [_place(lab, store, case, box, named) for box in dict.fromkeys(ran)]
+    )
+
+
+def _place(
+    lab: Lab, store: Store, case: Case, testbox: str, named: Mapping[str, str]
+) -> elsewhere.Place:
+    """Unit jobs are resolved for each testbox: one that is called otherwise there stands for it if it is the only one with the metric."""
+    rows = [
+        row for row in case.rows if row["testbox"] == testbox and row["metric"] == named["metric"]
+    ]
+    row = next(
+        (row for row in rows if row["unit_job"] == named["unit_job"]),
+        rows[0] if len(rows) == 1 else None,
+    )
+    box = lab.testboxes.get(testbox)
+    build = store.kernel_builds([case.culprit.build_key]).get(case.culprit.build_key)
+    noted = store.boot_facts(str(build.image_sha256), testbox) if build is not None else {}
+    known = (
+        {"model": box.model, "CPUs": str(box.nr_cpu), "MiB": str(box.memory_mb)}
+        if box is not None
+        else {}
+    )
+    known |= {"CPU": str(noted["cpu_model"])[:60]} if noted.get("cpu_model") else {}
+    return elsewhere.Place(testbox=testbox, row=row, facts=known)
+
+
+_AT_ONCE: Final[Mapping[str, Callable[[Lab, Store, Case], Told]]] = {
+    "code": _code,
+    "facts": _facts,
+    "elsewhere": _elsewhere,
+}
+_MEASURED: Final[Mapping[str, Callable[[Lab, Store, Case], Pair | Kernels | Told]]] = {
+    "reproduced": _reproduced,
+    "tip": _tip,
+    "series": _series,
+    "revert": _revert,
+    "executed": _executed,
+    "layout": _layout,
+}

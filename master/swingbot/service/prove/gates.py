@@ -1,0 +1,303 @@
+"""Proof before a mail: open the gates of each culprit that was measured against its parent, follow them, decide them.
+
+A gate that needs boots is a comparison of its own (kind `gate`) of the one unit job that matters, with boots that nothing else used.
+No mail is drafted before every gate has an answer; time and budget are limited by settings, so that this ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from swingbot.core.model.records import Comparison, Proven
+from swingbot.core.plan.boot_numbers import APART_K, FRESH_K, GATE_K
+from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.plan.series import series_for
+from swingbot.core.proof.gates import (
+    GATES,
+    UNASKED,
+    GateRow,
+    Told,
+    decided,
+    doubted,
+    spoken,
+    within_budget,
+)
+from swingbot.core.proof.share import Effect, effect_of, keeps, told
+from swingbot.core.stats.compare import compare
+from swingbot.core.stats.row import row_of
+from swingbot.service.ports import Lab, Store
+from swingbot.service.prove.foresee import foresee
+from swingbot.service.prove.gate_kernels import Case, Kernels, case_of, of_gate
+from swingbot.service.prove.trace import traced
+from swingbot.service.result.boots import boots_of
+
+# Boots a side to begin with, and at most: a gate that is unclear gets twice as many.
+FIRST_BOOTS: Final = 5
+MOST_BOOTS: Final = 20
+FIRST_REPEATABLE: Final = 3
+MOST_REPEATABLE: Final = 12
+_WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
+
+
+def open_gates(lab: Lab, store: Store) -> None:
+    """Open the gates of each incident that is measured and waits for its first mail."""
+    for number, _ in store.incidents_to_report():
+        if store.gates(number):
+            continue
+        incident = store.incident_under_proof(number)
+        assert incident is not None
+        for gate in GATES.keys() - set(lab.policies.proof_gates):
+            store.put_gate(number, GateRow(gate=gate, status="not run", reason=UNASKED))
+        ask(lab, store, case_of(store, incident), lab.policies.proof_gates)
+
+
+def ask(
+    lab: Lab, store: Store, case: Case, gates: Collection[str], *, limited: bool = True
+) -> None:
+    """Open `gates` of an incident, with fresh boots if they were opened before; `limited`: as far as the budget goes."""
+    number, known = case.incident.id, {gate.gate: gate for gate in store.gates(case.incident.id)}
+    planned: dict[str, tuple[Kernels, dict[str, float]]] = {}
+    for gate in (name for name in GATES if name in gates):
+        tries = known[gate].tries + 1 if gate in known and known[gate].reason != UNASKED else 1
+        known[gate] = GateRow(gate=gate, status="running", tries=tries)
+        found = of_gate(lab, store, case, gate)
+        if isinstance(found, Told):
+            known[gate] = _decided(known[gate], found)
+            store.put_gate(number, known[gate])
+        else:
+            boots = found.boots or first_boots(lab, case)
+            planned[gate] = (
+                found,
+                foresee(
+                    lab,
+                    store,
+                    (found.base, found.head),
+                    case.bisection.testbox,
+                    store.add_spec([found.job]),
+                    boots,
+                ),
+            )
+    budget = lab.policies.proof_budget_seconds if limited else 0.0
+    unaffordable = within_budget(
+        {gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget
+    )
+    for gate, (kernels, cost) in planned.items():
+        row = replace(known[gate], foreseen=cost)
+        if gate in unaffordable:
+            store.put_gate(number, _decided(row, Told(status="not run", reason=unaffordable[gate])))
+        else:
+            store.put_gate(number, replace(row, comparison=_open(lab, store, case, row, kernels)))
+
+
+def _decided(row: GateRow, found: Told) -> GateRow:
+    return replace(row, status=found.status, reason=found.reason, detail=found.detail)
+
+
+def _open(lab: Lab, store: Store, case: Case, row: GateRow, kernels: Kernels) -> int:
+    return store.add_comparison(
+        kind="gate",
+        tree=case.tree.id,
+        base=kernels.base.id,
+        head=kernels.head.id,
+        boots=kernels.boots or first_boots(lab, case),
+        parts=[(case.bisection.testbox, store.add_spec([kernels.job]))],
+        first_k=GATE_K + APART_K * (row.tries - 1),
+        request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
+    )
+
+
+def first_boots(lab: Lab, case: Case) -> int:
+    return FIRST_REPEATABLE if lab.testboxes[case.bisection.testbox].repeatable else FIRST_BOOTS
+
+
+def extend_gates(lab: Lab, store: Store) -> None:
+    """More boots for a gate whose first ones leave it open; before they are judged."""
+    for case, row, comparison in _under_way(store):
+        orders = store.wanted(comparison=comparison.id)
+        if (
+            row.gate == "executed"
+            or comparison.status != "running"
+            or not orders
+            or any(not order.over for order in orders)
+            or case.own is None
+        ):
+            continue
+        most = MOST_REPEATABLE if lab.testboxes[case.bisection.testbox].repeatable else MOST_BOOTS
+        seen = _seen(lab, store, case, comparison)
+        if (
+            seen is not None
+            and comparison.boots < most
+            and keeps(case.own, seen, turned=row.gate == "revert") == "unclear"
+        ):
+            store.extend_comparison(comparison.id, min(most, 2 * comparison.boots))
+
+
+def _under_way(store: Store) -> list[tuple[Case, GateRow, Comparison]]:
+    found = []
+    for number in store.incidents_under_proof():
+        incident = store.incident_under_proof(number)
+        for row in store.gates(number):
+            comparison = (
+                store.comparison(row.comparison)
+                if row.status == "running" and row.comparison is not None
+                else None
+            )
+            if incident is not None and comparison is not None:
+                found.append((case_of(store, incident), row, comparison))
+    return found
+
+
+def _seen(lab: Lab, store: Store, case: Case, comparison: Comparison) -> Effect | None:
+    """The effect between the two kernels of a gate by the boots that are there; None where nothing can be said."""
+    builds = store.kernel_builds(
+        [
+            key := store.variant(comparison.base).build_key,
+            other := store.variant(comparison.head).build_key,
+        ]
+    )
+    images = [builds[each].image_sha256 for each in (key, other) if each in builds]
+    if len(images) < 2 or None in images or case.job is None:
+        return None
+    (testbox, spec), ks = (
+        comparison.parts[0],
+        list(range(comparison.first_k, comparison.first_k + comparison.boots)),
+    )
+    sides = [
+        boots_of(
+            store, str(image), testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
+        )[0]
+        for image in images
+    ]
+    rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, case.bisection.metric), case.job)
+    wanted = (case.bisection.unit_job, case.bisection.metric)
+    return effect_of(
+        compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule).verdict_json()
+    )
+
+
+def judge_gates(lab: Lab, store: Store) -> None:
+    """Decide each gate whose boots are judged or whose time is over; where the code speaks against the commit, ask for more boots of it."""
+    for number in store.incidents_under_proof():
+        incident = store.incident_under_proof(number)
+        assert incident is not None
+        case = case_of(store, incident)
+        for row in store.gates(number):
+            found = _judged(lab, store, case, row) if row.status == "running" else None
+            if found is not None:
+                store.put_gate(number, _decided(row, found))
+    for number, _ in store.incidents_to_report():
+        incident = store.incident_under_proof(number)
+        assert incident is not None
+        _doubt(store, incident)
+
+
+def _judged(lab: Lab, store: Store, case: Case, row: GateRow) -> Told | None:
+    """What a gate came to; None while it is under way."""
+    if store.is_open(case.incident.comparison.id):
+        return None  # the commit's own numbers are being measured again
+    comparison = store.comparison(row.comparison) if row.comparison is not None else None
+    if comparison is None:
+        return Told(status="not run", reason="nothing was measured for it")
+    if comparison.status in ("waiting", "running"):
+        if row.age_seconds <= lab.policies.proof_deadline_seconds:
+            return None
+        store.set_comparison(comparison.id, "cancelled", "the time for proof was over")
+        return Told(
+            status="not run", reason=f"not over after {spoken(lab.policies.proof_deadline_seconds)}"
+        )
+    if comparison.status != "done":
+        return Told(
+            status="not run",
+            reason=store.comparison_reason(comparison.id)
+            or f"its comparison was {comparison.status}",
+        )
+    if (
+        row.gate == "revert"
+        and (tip := _gate(store, case, "tip")) is not None
+        and tip.status != "pass"
+    ):
+        return (
+            None
+            if tip.status == "running"
+            else Told(
+                status="not run",
+                reason="the change was not found at the tip: there is nothing to give back",
+            )
+        )
+    return (
+        traced(lab, store, comparison)
+        if row.gate == "executed"
+        else _of_rows(store, case, row, comparison)
+    )
+
+
+def _gate(store: Store, case: Case, name: str) -> GateRow | None:
+    return next((row for row in store.gates(case.incident.id) if row.gate == name), None)
+
+
+def _of_rows(store: Store, case: Case, row: GateRow, comparison: Comparison) -> Told:
+    own = case.own
+    if own is None:
+        return Told(
+            status="fail" if row.gate == "reproduced" else "not run",
+            reason="fresh boots of commit and parent do not show it",
+        )
+    if row.gate in ("reproduced", "layout") and _same_images(store, case, comparison):
+        return Told(status="not run", reason="the other build gave the same image, byte for byte")
+    seen = row_of(store.rows(comparison.id), case.bisection.key)
+    effect = effect_of(seen)
+    if seen is None or effect is None:
+        return Told(
+            status="not run", reason=str((seen or {}).get("reason") or "no run gave a result")
+        )
+    better = seen.get("better")
+    return told(own, effect, better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
+
+
+def _same_images(store: Store, case: Case, comparison: Comparison) -> bool:
+    """Whether building once more gave what was there: that proves nothing."""
+    pairs = (
+        (case.parent, store.variant(comparison.base)),
+        (case.culprit, store.variant(comparison.head)),
+    )
+    builds = store.kernel_builds([variant.build_key for pair in pairs for variant in pair])
+    images: list[Any] = [
+        builds[variant.build_key].image_sha256 if variant.build_key in builds else None
+        for pair in pairs
+        for variant in pair
+    ]
+    return bool(images[0] == images[1] and images[2] == images[3])
+
+
+def _doubt(store: Store, incident: Proven) -> None:
+    """Twice the boots of commit and parent, once: layout or noise is suspected. If the lab loses them, what there was stands."""
+    gates, old = store.gates(incident.id), incident.comparison
+    before = store.doubted_comparison(old.id)
+    if before is not None:
+        if old.status != "done":
+            store.replace_incident_comparison(incident.id, old.id, before)
+        return
+    key = f"doubted:{old.id}"
+    if (
+        not doubted(gates)
+        or not decided(gates)
+        or old.status != "done"
+        or store.comparison_of_request(key) is not None
+    ):
+        return
+    fresh = store.add_comparison(
+        kind="attribute",
+        tree=incident.tree,
+        base=old.base,
+        head=old.head,
+        boots=2 * old.boots,
+        parts=old.parts,
+        first_k=FRESH_K,
+        request_key=key,
+    )
+    store.replace_incident_comparison(incident.id, old.id, fresh)
+    for row in gates:
+        if row.gate == "reproduced" and row.comparison is not None:
+            store.put_gate(incident.id, replace(row, status="running", reason=""))

@@ -1,0 +1,113 @@
+"""Count the calls of the functions that a culprit changed: which kernels and which run it takes, and what came of it (docs/executed.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from swingbot.core.model.records import Comparison, Variant
+from swingbot.core.plan.series import series_for
+from swingbot.core.proof import executed
+from swingbot.core.proof.gates import Told
+from swingbot.service.kernel.compare import NoRecord, changed_code, record_of
+from swingbot.service.kernel.variants import with_fragment
+from swingbot.service.ports import Lab, Store
+from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.kernel_diff import BadRecord
+
+TRACED: Final = "trace"  # the fragment whose kernels have hooks in their functions
+BOOTS: Final = 1  # of each kernel: that a function is called at all shows at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOrder:
+    """What is to be booted: the kernels of parent and commit with hooks, and the unit job with a run in which calls are counted."""
+
+    base: Variant
+    head: Variant
+    job: UnitJob
+
+
+def trace_order(
+    lab: Lab, store: Store, parent: Variant, culprit: Variant, job: UnitJob
+) -> TraceOrder | Told:
+    """What has to be measured to know whether what `culprit` changed was called in `job`, or why that cannot be known."""
+    builds = store.stored_builds([parent.build_key, culprit.build_key])
+    sides = [builds.get(variant.build_key) for variant in (parent, culprit)]
+    if sides[0] is None or sides[1] is None:
+        return Told(status="not run", reason="commit and parent are not both built")
+    try:
+        change = changed_code(lab.artifacts.open, sides[0], sides[1])
+        names = executed.watched(
+            change, [record_of(lab.artifacts.open, side) for side in (sides[1], sides[0])]
+        )
+        if not names:
+            return executed.no_call(change)
+        kernels = [with_fragment(lab, store, variant, TRACED) for variant in (parent, culprit)]
+    except (NoRecord, BadRecord, NoKconfig) as error:
+        return Told(status="not run", reason=str(error))
+    watched = replace(job, runs=1, warmup=0, monitors=(executed.MONITOR,), functions=names)
+    return TraceOrder(base=kernels[0], head=kernels[1], job=watched)
+
+
+def traced(lab: Lab, store: Store, comparison: Comparison) -> Told:
+    """What the boots of a `TraceOrder` say, once they are over: `comparison` has its kernels as base and head, and its job as the only one."""
+    (testbox, spec), variants = (
+        comparison.parts[0],
+        [store.variant(number) for number in (comparison.base, comparison.head)],
+    )
+    (job,) = store.spec(spec)
+    builds = store.stored_builds([variant.build_key for variant in variants])
+    sides: list[executed.Side] = []
+    try:
+        for variant in variants:
+            build = builds.get(variant.build_key)
+            if build is None or build["image_sha256"] is None:
+                return Told(
+                    status="not run",
+                    reason=f"the kernel of {variant.commit[:12]} with hooks in its functions was not built",
+                )
+            calls = _calls(lab, store, comparison, testbox, spec, job, build)
+            if isinstance(calls, str):
+                return Told(status="not run", reason=calls)
+            sides.append(executed.Side(record=record_of(lab.artifacts.open, build), calls=calls))
+        change = changed_code(
+            lab.artifacts.open, *(builds[variant.build_key] for variant in variants)
+        )
+        return executed.told(change, sides[0], sides[1], job.functions, f"one run of {job.program}")
+    except (NoRecord, BadRecord) as error:
+        return Told(status="not run", reason=str(error))
+
+
+def _calls(
+    lab: Lab,
+    store: Store,
+    comparison: Comparison,
+    testbox: str,
+    spec: str,
+    job: UnitJob,
+    build: Mapping[str, Any],
+) -> dict[str, float] | str:
+    """Calls by function in the first boot that counted them; or why there is none."""
+    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
+    trouble = "no boot of it came to its end"
+    for boot in store.boots(
+        build["image_sha256"], testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
+    ):
+        values = store.boot_values(boot.id) if boot.outcome == "up" else {}
+        if (job.name, f"{executed.MONITOR}.counted") in values:
+            prefix = f"{executed.MONITOR}.calls."
+            return {
+                metric.removeprefix(prefix): counts[0]
+                for (name, metric), counts in values.items()
+                if name == job.name and metric.startswith(prefix)
+            }
+        problems = (
+            store.run_problems(boot.id, job.name)
+            if boot.outcome == "up"
+            else [f"the boot was {boot.trouble}"]
+        )
+        trouble = problems[-1] if problems else trouble
+    return f"calls were not counted: {trouble}"

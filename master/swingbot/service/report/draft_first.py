@@ -1,0 +1,257 @@
+"""Write the first mail about each incident whose culprit has been measured against its parent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.model import ids
+from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
+from swingbot.core.plan.rules import metric_of
+from swingbot.core.plan.series import series_of
+from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
+from swingbot.core.report.facts import Bisection as BisectionFacts
+from swingbot.core.report.facts import Commit, ReportFacts, Row, Side
+from swingbot.core.report.json_reader import BadFacts
+from swingbot.core.report.mails.first import mail
+from swingbot.core.stats.row import CHANGED, row_of
+from swingbot.service.incident.attribute import named_in, seen_elsewhere
+from swingbot.service.ports import Lab, Store
+from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
+from swingbot.service.report.find_posting import posting_of
+from swingbot.service.report.moderate import file_report, suspicion_of
+from swingbot_jobs.contract.unit_job import UnitJob
+
+# Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
+_FACTS: Final = (
+    "uname",
+    "rootfs",
+    "perf",
+    "qemu",
+    "cmdline",
+    "thp_enabled",
+    "governor",
+    "clocksource",
+)
+
+
+def draft_reports(lab: Lab, store: Store) -> None:
+    """Draft a report for each incident that is ready for one; queue it or hold it, as the settings say."""
+    for incident, attributed in store.incidents_to_report():
+        comparison = store.comparison(attributed)
+        assert comparison is not None
+        if not decided(store.gates(incident)):
+            continue  # proof is under way, or begins in this round
+        _draft(lab, store, incident, comparison, lab.now())
+
+
+def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: datetime) -> None:
+    bisection = store.bisection(store.bisections_of_incident(incident)[0])
+    assert bisection is not None
+    rows = store.rows_of_incident(incident, comparison.id)
+    headline = row_of(rows, bisection.key)
+    shown = headline is not None and headline["verdict"] in CHANGED
+    if headline is None or headline["change_pct"] is None:
+        return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
+    number, gates = store.reserve_report(), gates_of(store, incident)
+    facts = _facts(lab, store, number, comparison, bisection, rows, headline, gates)
+    elsewhere = seen_elsewhere(store, incident, comparison.tree)
+    if elsewhere:
+        facts = replace(facts, facts={"also in": elsewhere, **facts.facts})
+    suspicion = suspicion_of(lab, facts.headline)
+    if suspicion:
+        facts = replace(facts, not_checked=(suspicion, *facts.not_checked))
+    letter = mail(facts)
+    policies = lab.policies
+    unproven = fit_to_leave(gates, policies.proof_require)
+    filing = file_report(
+        lab,
+        store,
+        tree=facts.tree,
+        commit=facts.culprit.sha,
+        author=facts.culprit.author,
+        headline=facts.headline,
+        gates=facts.gates,
+        shown=shown,
+        unproven=unproven,
+    )
+    to, cc = filing.addressed.to, filing.addressed.cc
+    revision = store.next_revision(
+        incident, "first"
+    )  # another one only where those before were taken back
+    identity = message_id(ids.show("incident", incident), "first", revision, policies.domain)
+    message = encode(
+        letter,
+        policies.sender,
+        to,
+        cc,
+        identity,
+        now,
+        report=facts.report,
+        list_id=policies.mail.list_id,
+    )
+    store.add_report(
+        number=number,
+        incident=incident,
+        kind="first",
+        revision=revision,
+        message_id=identity,
+        to=to,
+        cc=cc,
+        subject=letter.subject,
+        body=letter.body,
+        message=message,
+        state=filing.state,
+        filing=filing,
+        facts=facts.to_json(),
+    )
+
+
+def _facts(
+    lab: Lab,
+    store: Store,
+    number: int,
+    comparison: Comparison,
+    bisection: Bisection,
+    rows: Sequence[Mapping[str, Any]],
+    headline: Mapping[str, Any],
+    gates: Sequence[GateRow],
+) -> ReportFacts:
+    culprit, parent, tree = (
+        store.variant(comparison.head),
+        store.variant(comparison.base),
+        store.tree_by_id(comparison.tree),
+    )
+    build = store.kernel_builds([culprit.build_key])[culprit.build_key]
+    box_facts = store.boot_facts(str(build.image_sha256), bisection.testbox)
+    job = next(job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job)
+    report, url = ids.show("report", number), lab.policies.web_url
+    series = series_of(lab.testboxes[bisection.testbox], ids.show("comparison", comparison.id))
+    ks = range(comparison.first_k, comparison.first_k + comparison.boots)
+    boots = store.boots(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
+    before = store.boots(
+        str(store.kernel_builds([parent.build_key])[parent.build_key].image_sha256),
+        bisection.testbox,
+        headline["spec"],
+        series,
+        ks,
+    )
+    return ReportFacts(
+        report=report,
+        tree=tree.name,
+        url=tree.url,
+        branch=tree.branch,
+        culprit=Commit(sha=culprit.commit, subject=culprit.subject, author=culprit.author),
+        parent=parent.commit,
+        base=bisection.good,
+        head=bisection.bad,
+        headline=_with_runs(store, report_row(lab, headline), before, boots),
+        rows=tuple(report_row(lab, row) for row in rows if row["headline"]),
+        bisection=_bisection(store, bisection, culprit),
+        kconfig=f"{culprit.kconfig}"
+        + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
+        compiler_version=build.compiler_version,
+        facts={
+            name.replace("_", " "): str(box_facts[name])[:80]
+            for name in _FACTS
+            if box_facts.get(name) not in (None, "")
+        },
+        command=_command(job),
+        reproduce=_reproduce(report, url),
+        not_checked=not_checked(gates, headline),
+        links={
+            "page": f"{url}/report/{report}",
+            "comparison": f"{url}/comparison/{ids.show('comparison', comparison.id)}",
+            "bisection": f"{url}/bisection/{ids.show('bisection', bisection.id)}",
+            "raw": f"{url}/raw/{ids.show('comparison', comparison.id)}/",
+            "reproduce": f"{url}/report/{report}/reproduce.tar.gz",
+            "table": f"{url}/comparison/{ids.show('comparison', comparison.id)}/lkp.txt",
+        },
+        reporter=lab.policies.sender,
+        contact=lab.policies.contact,
+        regzbot=lab.policies.mail.regzbot,
+        gates=told_gates(gates),
+        clues=clues_of(store, headline, rows, gates),
+        posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
+        merged=merged(lab, tree),
+        closes=f"{url}/report/{report}",
+        boots={
+            side: tuple(ids.show("boot", boot.id) for boot in of_side)
+            for side, of_side in (("parent", before), ("commit", boots))
+        },
+    )
+
+
+def _bisection(store: Store, bisection: Bisection, culprit: Variant) -> BisectionFacts:
+    told = store.conclusion(bisection.id)
+    return BisectionFacts(
+        id=ids.show("bisection", bisection.id),
+        candidates=len(told["candidates"]),
+        boots=told["boots"],
+        kernels=told["kernels"],
+        builds=told["builds"],
+        probability=named_in(told, culprit.commit)["probability"],
+    )
+
+
+def report_row(lab: Lab, row: Mapping[str, Any]) -> Row:
+    return Row(
+        testbox=row["testbox"],
+        label=row["label"],
+        unit_job=row["unit_job"],
+        metric=row["metric"],
+        unit=row["unit"],
+        sentence=_sentence(lab, row["metric"]),
+        better=row["better"],
+        base=_side(row["base"]),
+        head=_side(row["head"]),
+        change_pct=row["change_pct"],
+        interval_pct=tuple(row["interval_pct"]) if row["interval_pct"] else None,
+        verdict=row["verdict"],
+        level=row.get("level"),
+    )
+
+
+def _with_runs(
+    store: Store, row: Row, before: Sequence[BootRecord], after: Sequence[BootRecord]
+) -> Row:
+    """The row with the value of each run of both sides, from which LKP's table is made."""
+    key = (row.unit_job, row.metric)
+    base, head = (
+        tuple(value for boot in side for value in store.boot_values(boot.id).get(key, ()))
+        for side in (before, after)
+    )
+    return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
+
+
+def _sentence(lab: Lab, metric: str) -> str:
+    """What the test does and what the number is."""
+    program = lab.programs[metric.partition(".")[0]]
+    return f"The test: {program.describe}. The metric: {metric_of(lab.programs, metric).describe}."
+
+
+def _side(side: Mapping[str, Any]) -> Side:
+    if not {"boots", "runs", "mean", "stddev"} <= side.keys():
+        raise BadFacts(f"a side of a comparison row has keys {sorted(side)}")
+    return Side(boots=side["boots"], runs=side["runs"], mean=side["mean"], stddev=side["stddev"])
+
+
+def _command(job: UnitJob) -> str:
+    """The job's program with its parameters as the environment its `run` script found."""
+    return " ".join(
+        [
+            *(f"{name}={value}" for name, value in sorted(job.params.items())),
+            f"jobs/programs/{job.program}/run",
+        ]
+    )
+
+
+def _reproduce(report: str, web: str) -> tuple[str, ...]:
+    """A kit that needs QEMU and a shell, nothing of ours (`pack_reproduction`)."""
+    return (
+        f"curl -fsS {web}/report/{report}/reproduce.tar.gz | tar -xz",
+        f"cd swingbot-{report} && ./reproduce.sh",
+    )

@@ -1,0 +1,360 @@
+"""The short mails in the thread of a first one: still there, an update, fixed, taken back. Only where a first mail was sent; else there is nothing to follow.
+
+Each is drafted once for its occasion and goes the way of every report: it is held for a person or queued, as the settings and the reports of its kind say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from email import message_from_bytes, policy
+from email.utils import getaddresses
+from typing import Any
+
+from swingbot.core.incident.level import check
+from swingbot.core.incident.model import FirstMail, Sighting
+from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.message import Posted
+from swingbot.core.model import ids
+from swingbot.core.model.records import Bisection, Comparison, Variant
+from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.report.facts import Commit, Row
+from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
+from swingbot.core.stats.compare import compare
+from swingbot.core.stats.row import CHANGED
+from swingbot.service.incident.attribute import headline_of
+from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.prove.evidence import gates_of, told_gates
+from swingbot.service.report.draft_first import report_row
+from swingbot.service.report.moderate import file_report
+from swingbot.service.result.boots import boots_of
+
+_OF = {
+    "retraction": "invalid",
+    "fixed": "fixed",
+}  # the status that an incident has for that mail; open for all others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An incident whose first mail was sent: that mail, and the sighting and headline that it told of."""
+
+    incident: int
+    first: FirstMail
+    sighting: Sighting
+    bisection: Bisection
+    culprit: Variant
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What a short mail says beyond the case: `rows` against the culprit's parent, at `head`, which is `where` in words."""
+
+    rows: tuple[Row, ...] = ()
+    where: str = ""
+    head: str = ""
+    fix: Commit | None = None
+    reason: str = ""
+    comparison: int | None = None
+    shown: bool = True
+
+
+def draft_followups(lab: Lab, store: Store) -> None:
+    """Draft what each incident with a sent first mail has to say now."""
+    for number, kind in store.incidents_to_follow(lab.policies.still_days):
+        incident = store.incident(number)
+        if incident is None or incident.status != _OF.get(kind, "open"):
+            continue  # a person has said otherwise meanwhile
+        case = _case(store, number)
+        news = _news(lab, store, case, kind) if case is not None else None
+        if case is not None and news is not None:
+            _draft(lab, store, case, kind, news)
+
+
+def _case(store: Store, incident: int) -> Case | None:
+    """None where the numbers of the first mail are not there any more."""
+    first = store.first_mail(incident)
+    if first is None:
+        return None
+    told = sorted(store.sightings(incident), key=lambda s: (s.report != first.report, s.id))
+    for sighting in told:
+        bisection = store.bisection(sighting.bisection)
+        row = headline_of(store, sighting, bisection) if bisection is not None else None
+        if bisection is not None and row is not None and row["change_pct"] is not None:
+            return Case(
+                incident=incident,
+                first=first,
+                sighting=sighting,
+                bisection=bisection,
+                culprit=store.variant(sighting.culprit),
+                row=row,
+            )
+    return None
+
+
+def _news(lab: Lab, store: Store, case: Case, kind: Kind) -> News | None:
+    match kind:
+        case "retraction":
+            said = store.last_event(case.incident, "invalid")
+            return News(reason=(said[0] if said else None) or "")
+        case "fixed":
+            return _fixed(lab, store, case)
+        case "update":
+            return _update(lab, store, case)
+        case "still":
+            return _still(lab, store, case)
+
+
+def _fixed(lab: Lab, store: Store, case: Case) -> News | None:
+    """By the comparison that a person's word was checked with."""
+    incident = store.incident(case.incident)
+    if incident is None or incident.fixed_by is None or incident.fix_check is None:
+        return None
+    comparison = store.comparison(incident.fix_check)
+    assert comparison is not None
+    tree, tip = store.tree_by_id(comparison.tree), store.variant(comparison.head)
+    rows = [
+        row
+        for row in store.rows(comparison.id)
+        if row["metric"] == case.bisection.metric and row["change_pct"] is not None
+    ]
+    return News(
+        rows=tuple(report_row(lab, row) for row in rows),
+        where=f"{tree.name}, branch {tree.branch}",
+        head=tip.commit,
+        fix=_commit(lab, incident.fixed_by),
+        comparison=comparison.id,
+    )
+
+
+def _commit(lab: Lab, sha: str) -> Commit:
+    try:
+        facts = lab.git.facts(sha)
+        return Commit(sha=facts.commit, subject=facts.subject, author=facts.author)
+    except GitError:
+        return Commit(sha=sha, subject="", author="")
+
+
+def _update(lab: Lab, store: Store, case: Case) -> News | None:
+    """What was found since, and is in no mail yet, with what its own comparisons show."""
+    new = [
+        sighting
+        for sighting in store.sightings_to_tell()
+        if sighting.incident == case.incident and sighting.comparison is not None
+    ]
+    if not new:
+        return None
+    told = [_found(store, case, sighting) for sighting in new]
+    comparisons = list(
+        dict.fromkeys(sighting.comparison for sighting in new if sighting.comparison is not None)
+    )
+    rows = [
+        row
+        for number in comparisons
+        for row in store.rows(number)
+        if row.get("headline") and row["verdict"] in CHANGED
+    ]
+    tree = store.tree_by_id(new[0].tree)
+    return News(
+        rows=tuple(report_row(lab, row) for row in rows),
+        where=f"{tree.name}, branch {tree.branch}",
+        head=new[0].commit,
+        reason=" ".join(sentence for sentence, _ in told),
+        comparison=comparisons[0],
+        shown=any(shown for _, shown in told),
+    )
+
+
+def _found(store: Store, case: Case, new: Sighting) -> tuple[str, bool]:
+    """One sighting in a sentence, and whether fresh boots show it."""
+    tree, bisection = store.tree_by_id(new.tree), store.bisection(new.bisection)
+    assert bisection is not None
+    row, here = headline_of(store, new, bisection), f"{tree.name}, branch {tree.branch}"
+    if row is None or row["change_pct"] is None:
+        return (
+            f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.",
+            False,
+        )
+    if row["verdict"] not in CHANGED:
+        return (
+            f"A search in {here} ended at {new.commit[:12]} too, but fresh boots there do not show it.",
+            False,
+        )
+    if new.culprit == case.culprit.id:
+        return (
+            f"The same commit also changes {bisection.metric} on {bisection.testbox}, which was measured since.",
+            True,
+        )
+    if new.commit == case.culprit.commit:
+        return f"The same commit is now in {here}, and shows there too.", True
+    return (
+        f"A copy of it, {new.commit[:12]} (the same patch), is now in {here}, and shows there too.",
+        True,
+    )
+
+
+def _still(lab: Lab, store: Store, case: Case) -> News | None:
+    """The latest tip of the branch, where boots of it and of the culprit's parent are there that can be held against each other.
+
+    Nothing is booted for it: on a testbox whose boots are not shared nothing can be said.
+    """
+    box = lab.testboxes.get(case.bisection.testbox)
+    latest = store.latest_tip(case.sighting.tree) if box is not None and box.repeatable else None
+    own = (
+        store.comparison(case.sighting.comparison) if case.sighting.comparison is not None else None
+    )
+    if latest is None or own is None:
+        return None
+    tip, tree = store.variant(latest.head), store.tree_by_id(latest.tree)
+    try:
+        if not lab.git.is_ancestor(case.culprit.commit, tip.commit):
+            return None
+    except GitError:
+        return None
+    row = _side_by_side(lab, store, case, own, latest)
+    if row is None or check(case.row["change_pct"], row).answer != "still":
+        return None
+    return News(
+        rows=(report_row(lab, row),),
+        where=f"{tree.name}, branch {tree.branch}",
+        head=tip.commit,
+        comparison=latest.id,
+    )
+
+
+def _side_by_side(
+    lab: Lab, store: Store, case: Case, own: Comparison, latest: Comparison
+) -> dict[str, Any] | None:
+    """The culprit's parent, as it was booted for the first mail, against the tip as it was booted for its own comparison."""
+    bisection, box = case.bisection, lab.testboxes[case.bisection.testbox]
+    spec = next(
+        (
+            s
+            for t, s in own.parts
+            if t == bisection.testbox
+            and (t, s) in latest.parts
+            and any(j.name == bisection.unit_job for j in store.spec(s))
+        ),
+        None,
+    )
+    keys = [store.variant(number).build_key for number in (own.base, latest.head)]
+    builds = store.kernel_builds(keys)
+    images = [builds[key].image_sha256 for key in keys if key in builds]
+    if spec is None or len(images) < 2 or None in images:
+        return None
+    job = next(job for job in store.spec(spec) if job.name == bisection.unit_job)
+    key, metric = (bisection.unit_job, bisection.metric), metric_of(lab.programs, bisection.metric)
+    ks = [range(c.first_k, c.first_k + c.boots) for c in (own, latest)]
+    sides = [
+        boots_of(store, str(image), box.name, spec, "", list(k))[0].get(key, [])
+        for image, k in zip(images, ks, strict=True)
+    ]
+    rule = rule_of(box, metric, job)
+    if not all(sides):
+        return None
+    # Other boots of either kernel: not pairs, whatever they are elsewhere on this testbox.
+    row = compare(sides[0], sides[1], replace(rule, paired=False)).verdict_json()
+    return row | {
+        "unit_job": job.name,
+        "testbox": box.name,
+        "label": box.label,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "headline": True,
+    }
+
+
+def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
+    number, name = store.reserve_report(), ids.show("incident", case.incident)
+    row, tree, revision = (
+        report_row(lab, case.row),
+        store.tree_by_id(case.sighting.tree),
+        store.next_revision(case.incident, kind),
+    )
+    facts = FollowUp(
+        kind=kind,
+        report=ids.show("report", number),
+        first=_thread(case.first),
+        culprit=Commit(
+            sha=case.culprit.commit, subject=case.culprit.subject, author=case.culprit.author
+        ),
+        row=row,
+        rows=news.rows,
+        where=news.where,
+        head=news.head,
+        fix=news.fix,
+        reason=news.reason,
+        links=_links(lab, case, number, news),
+        contact=lab.policies.contact,
+    )
+    letter = follow_up(facts)
+    filing = file_report(
+        lab,
+        store,
+        tree=tree.name,
+        commit=case.culprit.commit,
+        author=case.culprit.author,
+        headline=row,
+        gates=told_gates(gates_of(store, case.incident)),
+        shown=news.shown,
+        alone=True,
+        thread=_readers(case.first),
+    )
+    identity = message_id(name, kind, revision, lab.policies.domain)
+    to, cc = filing.addressed.to, filing.addressed.cc
+    store.add_report(
+        number=number,
+        incident=case.incident,
+        kind=kind,
+        revision=revision,
+        message_id=identity,
+        to=to,
+        cc=cc,
+        subject=letter.subject,
+        body=letter.body,
+        message=encode(
+            letter,
+            lab.policies.sender,
+            to,
+            cc,
+            identity,
+            lab.now(),
+            report=facts.report,
+            list_id=lab.policies.mail.list_id,
+        ),
+        state=filing.state,
+        filing=filing,
+    )
+
+
+def _readers(first: FirstMail) -> tuple[str, ...]:
+    """The bare addresses that got the first mail."""
+    headers = message_from_bytes(first.message, policy=policy.compat32)
+    return tuple(
+        address
+        for _, address in getaddresses([str(headers.get(name, "")) for name in ("To", "Cc")])
+        if address
+    )
+
+
+def _thread(first: FirstMail) -> Posted:
+    """Our first mail as the one that is answered, with what it answered itself."""
+    headers = message_from_bytes(first.message, policy=policy.compat32)
+    return Posted(
+        message_id=first.message_id,
+        subject=first.subject,
+        references=tuple(str(headers.get("References", "")).split()),
+    )
+
+
+def _links(lab: Lab, case: Case, number: int, news: News) -> dict[str, str]:
+    url = lab.policies.web_url
+    links = {
+        "page": f"{url}/report/{ids.show('report', number)}",
+        "incident": f"{url}/incident/{ids.show('incident', case.incident)}",
+    }
+    return links | (
+        {"comparison": f"{url}/comparison/{ids.show('comparison', news.comparison)}"}
+        if news.comparison is not None
+        else {}
+    )

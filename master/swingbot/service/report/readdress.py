@@ -1,0 +1,67 @@
+"""Recipients anew for a mail that is written already: its words stay, To, Cc and the envelope change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from email import message_from_bytes, policy
+from email.utils import parsedate_to_datetime
+
+from swingbot.core.mail.encoding import encode
+from swingbot.core.mail.message import Mail
+from swingbot.core.moderation.filing import Addressed
+from swingbot.service.ports import Lab
+from swingbot.service.report.address import recipients_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A stored mail and the commit that it is about."""
+
+    report: str
+    tree: str
+    commit: str
+    author: str
+    message_id: str
+    subject: str
+    body: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readdressed:
+    addressed: Addressed
+    message: bytes
+
+
+def readdress(lab: Lab, case: Case) -> Readdressed:
+    """The same mail to the recipients that the settings of now give; Message-ID, thread and date stay."""
+    found = recipients_of(lab, case.tree, case.commit, case.author)
+    old = message_from_bytes(case.message, policy=policy.compat32)
+    references = tuple(str(old.get("References", "")).split())
+    mail = Mail(
+        subject=case.subject,
+        body=case.body,
+        in_reply_to=str(old.get("In-Reply-To", "")).strip(),
+        references=references,
+    )
+    written = _date(old.get("Date")) or lab.now()
+    policies = lab.policies
+    message = encode(
+        mail,
+        policies.sender,
+        found.to,
+        found.cc,
+        case.message_id,
+        written,
+        report=case.report,
+        list_id=policies.mail.list_id,
+    )
+    return Readdressed(addressed=found, message=message)
+
+
+def _date(header: object) -> datetime | None:
+    try:
+        return parsedate_to_datetime(str(header))
+    except ValueError:
+        return None

@@ -1,0 +1,156 @@
+"""Take in what workers sent: raw files are in the artifact store already; here they become builds, boots, runs and samples.
+
+Once per attempt, whatever happens: the attempt's row says so in the same transaction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.records import Attempt, Order
+from swingbot.service.faults import Faults
+from swingbot.service.lab.move_testboxes import outcome_came, withdrew
+from swingbot.service.ports import Lab, Store
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.parse import parse_results
+from swingbot_jobs.reading.result import ParsedRun
+
+LONGEST_METRIC: Final = 255  # characters; an index entry of PostgreSQL has 2704 bytes at most
+LARGEST_VALUE: Final = 1e300  # as the table demands
+# Attempts at a boot that is not as its job demands: a fault of the moment is gone at the second; what the machine cannot be, it is not at the third either.
+DEMANDED_ATTEMPTS: Final = 2
+
+
+def ingest_outcomes(lab: Lab, faults: Faults) -> None:
+    """Ingest every ended attempt that has not been, each in a transaction of its own."""
+    with lab.transaction("find outcomes") as store:
+        waiting = store.attempts("ended", ingested=False)
+    for attempt in waiting:
+        with faults.of(f"attempt {attempt.id}"), lab.transaction("ingest outcome") as store:
+            if store.mark_ingested(attempt.id):
+                _ingest(lab, store, attempt)
+
+
+def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
+    order, outcome = store.order(attempt.order_id), attempt.outcome
+    assert order is not None and outcome is not None
+    store.release_lease(attempt.id)
+    reason, unfit = (
+        outcome.get("reason") or "no reason was given",
+        outcome["status"] == "infra" and outcome.get("fault") == "order",
+    )
+    if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
+        withdrew(lab, store, order, reason)  # no failure of its testbox
+    else:
+        outcome_came(lab, store, order, outcome["status"], outcome.get("reason"))
+    if unfit and order.state == "running":
+        store.set_order(order.id, "failed", reason)
+        return
+    if outcome["kind"] != order.kind or outcome["status"] == "infra":
+        if order.state == "running":
+            store.set_order(order.id, "ready")
+        return
+    if order.kind == "build":
+        if (
+            "kernel_build" in outcome
+            and outcome["kernel_build"]["build_key"] == order.build_key
+            and _image_is_there(outcome)
+        ):
+            store.add_kernel_build(attempt.id, outcome)
+        elif order.state == "running":
+            store.set_order(
+                order.id, "ready"
+            )  # not the kernel that was asked for: counts against the budget
+            return
+    elif not _ingest_boot(lab, store, attempt, order, outcome):
+        if order.state == "running":
+            store.set_order(order.id, "ready")
+        return
+    if order.state != "cancelled":
+        store.set_order(order.id, "done")
+
+
+def _image_is_there(outcome: Mapping[str, Any]) -> bool:
+    """A built kernel must have sent the very image whose hash it claims."""
+    claimed, sent = (
+        outcome["kernel_build"].get("image_sha256"),
+        outcome["files"].get("bzImage", {}).get("sha256"),
+    )
+    return bool(outcome["status"] != "built" or claimed == sent)
+
+
+def _ingest_boot(
+    lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]
+) -> bool:
+    """Remember a boot with its runs; False if it has to be made again: the machine was not as demanded, or its results cannot be read any more."""
+    build = store.kernel_builds([order.build_key])[order.build_key]
+    assert build.image_sha256 is not None and order.spec is not None
+    spec, results = store.spec(order.spec), outcome["files"].get("results.tar")
+    try:
+        runs = (
+            read_runs(
+                lab,
+                spec,
+                results["sha256"],
+                outcome["status"],
+                outcome.get("reason"),
+                outcome.get("facts"),
+            )
+            if results
+            else []
+        )
+    except (FileNotFoundError, ArtifactError):
+        return False
+    invalid = next((run.reason for run in runs if run.status == "invalid"), None)
+    if invalid is not None and attempt.number < min(DEMANDED_ATTEMPTS, order.budget):
+        store.note_attempt(attempt.id, f"{invalid}; made again")
+        return False
+    boot = store.add_boot(attempt.id, order, build.image_sha256, outcome)
+    if boot is not None:
+        store.add_runs(
+            boot,
+            runs,
+            {job.name: lab.parsers[job.program] for job in spec if job.program in lab.parsers},
+        )
+    return True
+
+
+def read_runs(
+    lab: Lab,
+    spec: Sequence[UnitJob],
+    results: str,
+    outcome: str,
+    reason: str | None,
+    facts: Mapping[str, Any] | None = None,
+) -> list[ParsedRun]:
+    """The runs of a boot that ended with `outcome`, as today's parsers read its results; of one that did not end well none counts.
+
+    Raises FileNotFoundError and ArtifactError if the results are not in the store or damaged there.
+    """
+    with lab.artifacts.open(results) as tar:
+        found = parse_results(tar, spec, lab.programs, facts)
+    if outcome == "up":
+        return [_sound(run) for run in found]
+    why = f"the boot was {outcome}: {reason or 'no reason given'}"
+    return [replace(run, status="failed", reason=why, samples={}) for run in found]
+
+
+def _sound(run: ParsedRun) -> ParsedRun:
+    """The run as a parser gave it, or failed as a whole if it gave what is no number or no name: half a result never counts."""
+    for metric, values in run.samples.items():
+        if len(metric) > LONGEST_METRIC:
+            return replace(
+                run,
+                status="failed",
+                reason=f"a metric's name has {len(metric)} characters, {LONGEST_METRIC} at most: {metric[:60]}...",
+                samples={},
+            )
+        if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):
+            return replace(
+                run, status="failed", reason=f"{metric} is not a finite number", samples={}
+            )
+    return run

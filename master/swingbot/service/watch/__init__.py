@@ -1,0 +1,1 @@
+"""Trees, where their branches are, and what their jobs ask of each testbox."""

@@ -1,0 +1,143 @@
+"""Register trees, look where their branches are, and record what moved as changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swingbot.core.model.records import JobFile, Tree
+from swingbot.core.plan.change import matters, what_changed
+from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot_jobs.contract.kconfig import NoKconfig
+from swingbot_jobs.contract.trust import Trust
+
+
+def add_tree(
+    lab: Lab,
+    *,
+    name: str,
+    url: str,
+    branch: str,
+    base: str,
+    job_files: Sequence[JobFile],
+    testboxes: Sequence[str],
+    paths: Sequence[str],
+    kconfig: str,
+    compiler: str,
+    trust: Trust = "trusted",
+) -> Tree:
+    """Register a tree; nothing is recorded unless all of it makes sense. Raises RequestError.
+
+    Adding the same tree again with equal arguments gives the tree that is there.
+    """
+    try:
+        lab.kconfigs.text(kconfig)
+    except NoKconfig as error:
+        raise RequestError(str(error)) from None
+    boxes = pick_testboxes(lab, testboxes, trust)
+    if not job_files:
+        raise RequestError("a tree needs at least one job: give --job FILE")
+    try:
+        tip = lab.git.fetch_branch(name, url, branch)
+        base_commit = lab.git.resolve_remote(name, url, base)
+        if not lab.git.is_kernel(tip):
+            raise RequestError(
+                f"branch {branch!r} of {url} is not a kernel: it has no Makefile, Kconfig and init/ at its top"
+            )
+        if not lab.git.is_ancestor(base_commit, tip):
+            raise RequestError(
+                f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {branch!r}; give a --base that the branch grew from"
+            )
+        lab.git.keep(base_commit)
+        lab.git.call(name, "base", base_commit)
+    except GitError as error:
+        raise RequestError(str(error)) from None
+    tree = Tree(
+        id=0,
+        name=name,
+        url=url,
+        branch=branch,
+        base_commit=base_commit,
+        tip_commit=None,
+        job_files=tuple(job_files),
+        testboxes=tuple(boxes),
+        paths=tuple(paths),
+        kconfig=kconfig,
+        compiler=compiler,
+        trust=trust,
+    )
+    with lab.transaction("add tree") as store:
+        resolve_parts(lab, store, job_files, boxes, {})
+        there = store.tree(name)
+        if there is None:
+            return store.add_tree(tree)
+    wanted, has = _identity(tree), _identity(there)
+    if wanted != has:
+        differs = ", ".join(key for key in wanted if wanted[key] != has[key])
+        raise RequestError(
+            f"tree {name!r} is there already with another {differs}; `swingbot tree remove {name}` first, or choose another name"
+        )
+    return there
+
+
+def _identity(tree: Tree) -> dict[str, object]:
+    return {
+        k: getattr(tree, k)
+        for k in (
+            "url",
+            "branch",
+            "base_commit",
+            "job_files",
+            "testboxes",
+            "paths",
+            "kconfig",
+            "compiler",
+            "trust",
+        )
+    }
+
+
+def known_tree(lab: Lab, name: str) -> Tree:
+    """The tree of that name. Raises RequestError."""
+    with lab.transaction("read tree") as store:
+        tree = store.tree(name)
+    if tree is None:
+        raise RequestError(
+            f"there is no tree {name!r}; `swingbot tree list` shows those there are, `swingbot tree add` makes one"
+        )
+    return tree
+
+
+def poll_tree(lab: Lab, tree: Tree) -> str | None:
+    """Look where the branch is. Returns the problem in one sentence, or None."""
+    try:
+        if (
+            tree.tip_commit is not None
+            and lab.git.remote_tip(tree.url, tree.branch) == tree.tip_commit
+        ):
+            moved = None
+        else:
+            tip = lab.git.fetch_branch(tree.name, tree.url, tree.branch)
+            lab.git.keep(tip)
+            moved = what_changed(
+                base=tree.base_commit,
+                last_tip=tree.tip_commit,
+                tip=tip,
+                is_ancestor=lab.git.is_ancestor,
+                merge_base=lab.git.merge_base,
+            )
+        if (
+            moved is not None
+            and moved.kind != "first"
+            and not matters(lab.git.paths_between(moved.old, moved.new), tree.paths)
+        ):
+            moved = None  # looked at again with the next move, from the same old tip
+    except GitError as error:
+        with lab.transaction("note poll") as store:
+            store.note_poll(tree.id, str(error))
+        return str(error)
+    with lab.transaction("record change") as store:
+        store.note_poll(tree.id, None)
+        if moved is not None:
+            store.add_change(tree.id, moved.kind, moved.old, moved.new)
+    return None
