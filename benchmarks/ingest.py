@@ -41,7 +41,7 @@ from swingbot.service.result.ingest import ingest_outcomes
 from swingbot_db import read
 from swingbot_db.engine import make_engine
 from swingbot_db.migrate import upgrade
-from swingbot_db.store import PgStore
+from swingbot_db.store import PgTransaction
 from swingbot_jobs.reading.result import ParsedRun
 from tests import builders as make
 
@@ -273,20 +273,20 @@ def filled_part(
     for done in range(wanted):
         with world.engine.begin() as conn:
             order, attempt, outcome = world.next_boot(conn, an_outcome)
-            store = PgStore(conn)
-            found = store.order(order)
+            tx = PgTransaction(conn)
+            found = tx.orders.get(order)
             assert found is not None
-            image = store.kernel_builds([found.build_key])[found.build_key].image_sha256
+            image = tx.builds.by_key([found.build_key])[found.build_key].image_sha256
             assert image is not None
-            boot = store.add_boot(attempt, found, image, outcome)
+            boot = tx.boots.add(attempt, found, image, outcome)
             assert boot is not None
-            store.add_runs(
+            tx.runs.add(
                 boot,
                 [replace(run, samples=_moved(pattern, world.boots, run.number)) for run in runs],
                 {},
             )
-            store.mark_ingested(attempt)
-            store.set_order(order, "done")
+            tx.attempts.mark_ingested(attempt)
+            tx.orders.set_state(order, "done")
         if time.perf_counter() - said > 5:
             said = time.perf_counter()
             left = (said - began) * (wanted - done - 1) / (done + 1)
@@ -347,9 +347,9 @@ def queries(world: World, metric: str) -> dict[str, Callable[[sa.Connection], in
         ),
         "page: result roots": lambda conn: len(read.result_children(conn, ("hackbench",))),
         "brain: boots for the noise records of a testbox": lambda conn: len(
-            PgStore(conn).measured_boots(BOXES[0])
+            PgTransaction(conn).noise.measured_boots(BOXES[0])
         ),
-        "brain: values of a boot": lambda conn: len(PgStore(conn).boot_values(1)),
+        "brain: values of a boot": lambda conn: len(PgTransaction(conn).boots.values(1)),
     }
 
 

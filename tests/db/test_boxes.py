@@ -363,8 +363,8 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
                     ),
                     {"b": boot},
                 )
-    with brain.lab.transaction("look") as store:
-        (share,) = [found for found in store.invalid_runs() if found.testbox == "rack7"]
+    with brain.lab.transaction("look") as tx:
+        (share,) = [found for found in tx.alerts.invalid_runs() if found.testbox == "rack7"]
         assert share == InvalidRuns(
             testbox="rack7", runs=21, invalid=6, reason="governor is powersave"
         )
@@ -375,8 +375,8 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
     change(
         brain, "UPDATE attempt SET ended_at = now() - interval '2.5 h' WHERE ended_at IS NOT NULL"
     )
-    with brain.lab.transaction("look") as store:
-        queue = store.queue_stillness()
+    with brain.lab.transaction("look") as tx:
+        queue = tx.alerts.queue_stillness()
         assert (queue.orders > 0, queue.oldest is not None, 8999 < queue.still_seconds < 9100) == (
             True,
             True,
@@ -384,12 +384,12 @@ def test_the_share_of_invalid_runs_and_a_stuck_queue_are_told_once_each(brain: B
         )
         assert isinstance(queue, Queue)
     for _ in range(2):
-        with brain.lab.transaction("alert operator") as store:
-            alert_operator(brain.lab, store)
+        with brain.lab.transaction("alert operator") as tx:
+            alert_operator(brain.lab, tx)
     assert sorted(sent(brain)) == ["many runs on testbox rack7 are invalid", "the queue is stuck"]
     young = dataclasses.replace(brain.lab, awake=lambda: 60.0)
-    with brain.lab.transaction("alert operator") as store:
-        alert_operator(young, store)  # this loop has not looked for so long: it cannot say
+    with brain.lab.transaction("alert operator") as tx:
+        alert_operator(young, tx)  # this loop has not looked for so long: it cannot say
     assert "over: the queue moves again" in sent(brain)
 
 

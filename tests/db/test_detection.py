@@ -199,11 +199,11 @@ def test_boots_become_noise_records_that_say_where_they_come_from(
     brain: Brain, conn: sa.Connection
 ) -> None:
     box = a_past(conn)
-    with brain.lab.transaction("measure") as store:
-        measure_noise(brain.lab, store)
-        found = store.noise_record(box.name, make.UNIT_JOB, make.METRIC)
-        assert store.noise_record(box.name, make.UNIT_JOB, "perf-stat.x") is None
-        assert store.boots_since_record(box.name)[1] == 0
+    with brain.lab.transaction("measure") as tx:
+        measure_noise(brain.lab, tx)
+        found = tx.noise.get(box.name, make.UNIT_JOB, make.METRIC)
+        assert tx.noise.get(box.name, make.UNIT_JOB, "perf-stat.x") is None
+        assert tx.noise.boots_since_record(box.name)[1] == 0
     assert found is not None
     assert (found.boots, found.runs, found.images) == (40, 120, 8)
     assert found.run.sd == pytest.approx(0.003, rel=0.25)
@@ -222,8 +222,8 @@ def test_the_page_of_a_testbox_shows_its_noise_and_its_anchors(
     brain: Brain, conn: sa.Connection, tmp_path: Path
 ) -> None:
     box = a_past(conn)
-    with brain.lab.transaction("measure") as store:
-        measure_noise(brain.lab, store)
+    with brain.lab.transaction("measure") as tx:
+        measure_noise(brain.lab, tx)
     tree = conn.execute(sa.text("SELECT max(id) FROM tree")).scalar_one()
     kernel = make.a_kernel(conn, tree, 90)
     anchor = make.a_comparison(
@@ -392,12 +392,10 @@ def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
         )
     )
     lab = dataclasses.replace(brain.lab, git=_Line())  # type: ignore[arg-type]  # only asked for ancestry
-    with lab.transaction("screen") as store:
-        comparison = store.comparison(number)
+    with lab.transaction("screen") as tx:
+        comparison = tx.comparisons.get(number)
         assert comparison is not None
-        screen_tip(
-            lab, store, comparison, {(box.name, make.UNIT_JOB, make.METRIC): [levels[-1]] * 3}
-        )
+        screen_tip(lab, tx, comparison, {(box.name, make.UNIT_JOB, make.METRIC): [levels[-1]] * 3})
     (found,) = rows(
         brain,
         "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN variant v ON v.id = s.anchor",

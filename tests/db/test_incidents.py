@@ -59,20 +59,20 @@ class World:
             status="culprit",
             conclusion=conclusion,
         )
-        with self.lab.transaction("test") as store:
-            found = store.bisection(number)
+        with self.lab.transaction("test") as tx:
+            found = tx.bisections.get(number)
         assert found is not None
         return found
 
     def variant(self, kernel: make.Kernel) -> Variant:
-        with self.lab.transaction("test") as store:
-            return store.variant(kernel.variant)
+        with self.lab.transaction("test") as tx:
+            return tx.variants.get(kernel.variant)
 
     def note(self, culprit: int, **more: Any) -> int:
         """The incident of what a new bisection found."""
         bisection, kernels = self.bisection(culprit, **more), more.get("kernels") or self.kernels
-        with self.lab.transaction("test") as store:
-            return note_culprit(self.lab, store, bisection, store.variant(kernels[culprit].variant))
+        with self.lab.transaction("test") as tx:
+            return note_culprit(self.lab, tx, bisection, tx.variants.get(kernels[culprit].variant))
 
     def measured(
         self,
@@ -152,8 +152,8 @@ class World:
         )
 
     def bisections(self, incident: int) -> list[int]:
-        with self.lab.transaction("test") as store:
-            return sorted(store.bisections_of_incident(incident))
+        with self.lab.transaction("test") as tx:
+            return sorted(tx.incidents.bisections(incident))
 
     def events(self, incident: int) -> list[tuple[str, str]]:
         rows = self.conn.execute(
@@ -163,13 +163,13 @@ class World:
         return [(row.act, row.who) for row in rows]
 
     def to_report(self) -> list[int]:
-        with self.lab.transaction("test") as store:
-            return [incident for incident, _ in store.incidents_to_report()]
+        with self.lab.transaction("test") as tx:
+            return [incident for incident, _ in tx.incidents.to_report()]
 
     def follow(self) -> list[tuple[int, str, str]]:
         """Draft what is to follow; (incident, kind, state) of all follow-ups there are."""
-        with self.lab.transaction("test") as store:
-            draft_followups(self.lab, store)
+        with self.lab.transaction("test") as tx:
+            draft_followups(self.lab, tx)
         rows = self.conn.execute(
             sa.text("SELECT incident, kind, state FROM report WHERE kind <> 'first' ORDER BY id")
         )
@@ -234,9 +234,9 @@ def test_another_metric_of_the_same_commit_is_the_same_incident(world: World) ->
 def test_noting_the_same_finding_twice_changes_nothing(world: World) -> None:
     bisection = world.bisection(2)
     for _ in range(2):
-        with world.lab.transaction("test") as store:
+        with world.lab.transaction("test") as tx:
             number = note_culprit(
-                world.lab, store, bisection, store.variant(world.kernels[2].variant)
+                world.lab, tx, bisection, tx.variants.get(world.kernels[2].variant)
             )
     assert world.events(number) == [("opened", "swingbot")]
 
@@ -250,9 +250,9 @@ def test_the_same_commit_in_another_tree_is_the_same_incident(world: World) -> N
 def test_a_copy_with_the_same_patch_id_is_the_same_incident(world: World) -> None:
     first = world.note(2)
     world.conn.execute(sa.text("UPDATE sighting SET patch_id = :p"), {"p": PATCH})
-    with world.lab.transaction("test") as store:
-        assert [s.incident for s in store.sightings_like("f" * 40, PATCH)] == [first]
-        assert store.sightings_like("f" * 40, None) == []
+    with world.lab.transaction("test") as tx:
+        assert [s.incident for s in tx.sightings.like("f" * 40, PATCH)] == [first]
+        assert tx.sightings.like("f" * 40, None) == []
 
 
 @pytest.mark.parametrize("act", ["close", "expected", "invalid"])
@@ -332,8 +332,8 @@ def test_where_only_the_duplicate_had_its_mail_sent_its_thread_goes_on_and_no_se
     world.merge(one, two)
     assert world.state(waiting)[0] == "dropped"
     assert world.to_report() == []
-    with world.lab.transaction("test") as store:
-        first = store.first_mail(two)
+    with world.lab.transaction("test") as tx:
+        first = tx.reports.first_mail(two)
     assert first is not None and first.message_id == f"<i{one}.first.1@x.org>"
     assert world.follow() == [(two, "update", "held")]
     assert world.follow() == [(two, "update", "held")], "drafted once"
@@ -408,8 +408,8 @@ def test_an_invalid_incident_is_taken_back_once_where_its_mail_was_sent(world: W
         world.say(number, "invalid", "the testbox had a broken fan")
     assert world.follow() == [(one, "retraction", "held")]
     assert world.follow() == [(one, "retraction", "held")]
-    with world.lab.transaction("test") as store:
-        ((report, *_),) = store.reports_of(one, "retraction")
+    with world.lab.transaction("test") as tx:
+        ((report, *_),) = tx.reports.of_incident(one, "retraction")
     row = world.conn.execute(
         sa.text(
             "SELECT r.body, o.message FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :r"
@@ -448,8 +448,8 @@ def test_a_finding_in_another_tree_is_an_update_where_the_first_mail_was_sent_an
     for number, culprit in ((one, 2), (two, 4)):
         assert world.note(culprit, kernels=kernels, tree=2) == number
         world.measured(number, culprit, kernels=kernels, change=-17.0)
-    with world.lab.transaction("test") as store:
-        fold_sightings(world.lab, store)
+    with world.lab.transaction("test") as tx:
+        fold_sightings(world.lab, tx)
     assert world.state(waiting)[0] == "dropped"
     assert world.to_report() == [two]
     assert world.follow() == [(one, "update", "held")]
@@ -465,8 +465,8 @@ def test_a_mail_that_is_about_to_leave_is_not_written_anew(world: World) -> None
     kernels = another_tree(world, same=True)
     world.note(4, kernels=kernels, tree=2)
     world.measured(two, 4, kernels=kernels)
-    with world.lab.transaction("test") as store:
-        fold_sightings(world.lab, store)
+    with world.lab.transaction("test") as tx:
+        fold_sightings(world.lab, tx)
     assert world.state(queued) == ("queued", None)
     assert world.follow() == []
 
@@ -489,12 +489,12 @@ def test_what_a_person_says_while_a_mail_is_written_waits_for_it_and_takes_it_ba
     one = world.note(2)
     world.measured(one, 2)
     with ThreadPoolExecutor(1) as other:
-        with world.lab.transaction("draft") as store:
-            assert [incident for incident, _ in store.incidents_to_report()] == [one]
+        with world.lab.transaction("draft") as tx:
+            assert [incident for incident, _ in tx.incidents.to_report()] == [one]
             said = other.submit(world.say, one, "close")
             with pytest.raises(TimeoutError):
                 said.result(timeout=1.0)
-            number = store.reserve_report()
+            number = tx.reports.reserve()
             more: dict[str, Any] = {
                 "to": ["x@y.org"],
                 "subject": "s",
@@ -502,7 +502,7 @@ def test_what_a_person_says_while_a_mail_is_written_waits_for_it_and_takes_it_ba
                 "message": b"m",
                 "state": "held",
             }
-            store.add_report(
+            tx.reports.add(
                 number=number,
                 incident=one,
                 kind="first",

@@ -31,15 +31,15 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Brain]:
 
 
 def state(brain: Brain, number: int) -> BisectionState:
-    with brain.lab.transaction("look") as store:
-        bisection, points = store.bisection(number), store.points(number)
+    with brain.lab.transaction("look") as tx:
+        bisection, points = tx.bisections.get(number), tx.bisections.points(number)
         assert bisection is not None
         return state_of(
             brain.lab,
-            store,
+            tx,
             bisection,
             points,
-            store.kernel_builds([variant.build_key for variant, _, _ in points]),
+            tx.builds.by_key([variant.build_key for variant, _, _ in points]),
         )
 
 
@@ -57,20 +57,18 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
         metric=METRIC,
         testbox=None,
     )
-    with brain.lab.transaction("ask") as store:
-        bisection, good = store.bisection(number), store.points(number)[0][0]
+    with brain.lab.transaction("ask") as tx:
+        bisection, good = tx.bisections.get(number), tx.bisections.points(number)[0][0]
         assert bisection is not None
-        store.add_want(number, 0, 900, "confirm", layout=2)
-        laid_out = in_layout(brain.lab, store, good, 2)
+        tx.bisections.add_want(number, 0, 900, "confirm", layout=2)
+        laid_out = in_layout(brain.lab, tx, good, 2)
         assert (
-            laid_out == in_layout(brain.lab, store, good, 2)
+            laid_out == in_layout(brain.lab, tx, good, 2)
             and laid_out.commit == good.commit
             and laid_out.build_key != good.build_key
         )
-        assert in_layout(brain.lab, store, good, 0) == good
-        want_boot(
-            brain.lab, store, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number
-        )
+        assert in_layout(brain.lab, tx, good, 0) == good
+        want_boot(brain.lab, tx, laid_out, boot_key(bisection, laid_out, 900), 40, bisection=number)
     assert [(flight.k, flight.layout) for flight in state(brain, number).in_flight] == [(900, 2)]
     (entry,) = [entry for entry in brain.facts("b", number)["log"] if entry["layout"]]
     assert entry["order_state"] == "waiting" and entry["values"] is None

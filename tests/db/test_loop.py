@@ -232,10 +232,10 @@ def test_a_cancelled_comparison_takes_its_orders_with_it(brain: Brain) -> None:
     assert cancel_comparison(brain.lab, number)
     tick(brain.lab)
     tick(brain.lab)
-    with brain.lab.transaction("look") as store:
-        assert store.open_orders() == []
-        assert store.leased() == set()
-        assert store.attempts("running") == []
+    with brain.lab.transaction("look") as tx:
+        assert tx.orders.open() == []
+        assert tx.attempts.leased() == set()
+        assert tx.attempts.in_state("running") == []
 
 
 @pytest.mark.parametrize(

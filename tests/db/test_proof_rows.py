@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from swingbot.core.proof.gates import GateRow
 from swingbot_db import read
 from swingbot_db.migrate import upgrade
-from swingbot_db.store import PgStore
+from swingbot_db.store import PgTransaction
 from tests import builders as make
 from tests.db.test_migrations import upgrade_to
 
@@ -32,7 +32,7 @@ def test_comparisons_and_incidents_of_before_gates_are_kept_and_have_none(old: s
         comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="attribute")
     upgrade(old)
     with old.begin() as conn:
-        assert PgStore(conn).gates(incident) == []
+        assert PgTransaction(conn).gates.of_incident(incident) == []
         assert conn.execute(sa.text("SELECT kind FROM comparison")).scalars().all() == ["attribute"]
         conn.execute(
             sa.text("UPDATE comparison SET kind = 'gate' WHERE id = :c"), {"c": comparison}
@@ -53,13 +53,13 @@ def test_comparisons_and_incidents_of_before_gates_are_kept_and_have_none(old: s
 def test_gates_that_make_no_sense_are_refused(conn: sa.Connection, gate: GateRow) -> None:
     incident = an_incident(conn)
     with pytest.raises(sa.exc.IntegrityError):
-        PgStore(conn).put_gate(incident, gate)
+        PgTransaction(conn).gates.put(incident, gate)
 
 
 def test_a_gate_is_one_row_however_often_it_is_asked_for(conn: sa.Connection) -> None:
-    store, incident = PgStore(conn), an_incident(conn)
+    store, incident = PgTransaction(conn), an_incident(conn)
     for tries, status in ((1, "running"), (1, "fail"), (2, "running"), (2, "pass")):
-        store.put_gate(
+        store.gates.put(
             incident,
             GateRow(
                 gate="tip",
@@ -69,9 +69,9 @@ def test_a_gate_is_one_row_however_often_it_is_asked_for(conn: sa.Connection) ->
                 foreseen={"builds": 1, "boots": 6, "seconds": 30.0},
             ),
         )
-    (gate,) = store.gates(incident)
+    (gate,) = store.gates.of_incident(incident)
     assert (gate.status, gate.tries) == ("pass", 2)
-    assert store.incidents_under_proof() == []
+    assert store.gates.incidents_under_proof() == []
     (shown,) = read.gates(conn, f"i{incident}")
     assert shown["question"] == "is it still there at the tip of the branch?"
     assert shown["foreseen"]["boots"] == 6

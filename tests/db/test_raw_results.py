@@ -160,8 +160,8 @@ def test_samples_come_out_of_the_database_as_they_went_in(own_brain: Brain) -> N
         ("tab\there", "back\\slash", "line\nbreak", "m" * 255, "naïve µs", "\\N", "\\.")
     ):
         written = [0.1 + 0.2, 1e299, -1e-300, 5e15 + 0.5]
-        with own_brain.lab.transaction("test") as store:
-            store.add_runs(
+        with own_brain.lab.transaction("test") as tx:
+            tx.runs.add(
                 1,
                 [ParsedRun(unit_job="other", number=number, status="ok", samples={name: written})],
                 {},

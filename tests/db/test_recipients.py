@@ -147,30 +147,30 @@ def test_each_rule_of_who_gets_a_mail(brain: Brain) -> None:
 
 def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -> None:
     whom: dict[str, Any] = {"tree": "mm", "commit": "c" * 40, "author": AUTHOR}
-    with brain.lab.transaction("read") as store:
+    with brain.lab.transaction("read") as tx:
         lab = a_lab(brain, MAINTAINER, release="release")
-        assert file_report(lab, store, **whom, headline=a_row()).state == "queued"
-        assert file_report(lab, store, **whom, headline=a_row(), shown=False).state == "held"
+        assert file_report(lab, tx, **whom, headline=a_row()).state == "queued"
+        assert file_report(lab, tx, **whom, headline=a_row(), shown=False).state == "held"
         assert (
-            file_report(lab, store, **whom, headline=a_row(), unproven="layout failed").reason
+            file_report(lab, tx, **whom, headline=a_row(), unproven="layout failed").reason
             == "layout failed"
         )
         assert (
             "nobody to write to (Nobody: the commit has no author"
             in file_report(
                 a_lab(brain, release="release"),
-                store,
+                tx,
                 **whom | {"author": "Nobody"},
                 headline=a_row(),
             ).reason
         )
         faster = a_row(change_pct=30.0, verdict="better")
-        assert file_report(lab, store, **whom, headline=faster).state == "draft"
-        assert file_report(lab, store, **whom, headline=faster, alone=True).state == "queued"
+        assert file_report(lab, tx, **whom, headline=faster).state == "draft"
+        assert file_report(lab, tx, **whom, headline=faster, alone=True).state == "queued"
         assert (
             file_report(
                 a_lab(brain, MAINTAINER, release="release", digest=False),
-                store,
+                tx,
                 **whom,
                 headline=faster,
             ).state
@@ -178,7 +178,7 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
         )
         synced = file_report(
             lab,
-            store,
+            tx,
             **whom,
             headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"),
         )
@@ -250,8 +250,8 @@ def test_a_week_with_improvements_gets_one_digest_and_one_without_gets_none(
     make.a_swing(conn, comparison, box, change_pct=9.0, direction="better", state="noted")
 
     def drafted(lab: Lab, at: datetime) -> list[tuple[Any, ...]]:
-        with lab.transaction("draft digests") as store:
-            draft_digests(dataclasses.replace(lab, now=lambda: at), store)
+        with lab.transaction("draft digests") as tx:
+            draft_digests(dataclasses.replace(lab, now=lambda: at), tx)
         return [
             tuple(row)
             for row in conn.execute(

@@ -270,8 +270,8 @@ def test_a_skip_can_be_taken_back(brain: Brain) -> None:
 def test_a_hint_leads_the_search_and_a_wrong_one_does_not_mislead_it(brain: Brain) -> None:
     number, ids = asked(brain, *plain(11), FakeCommit(speed=88), *plain(4))
     hint(brain.lab, number, [ids[3]], 500.0, who="ada", why="looks odd")
-    with brain.lab.transaction("look") as store:
-        assert [w for _, w, _ in store.points(number)][3] == 500.0
+    with brain.lab.transaction("look") as tx:
+        assert [w for _, w, _ in tx.bisections.points(number)][3] == 500.0
     brain.run()
     assert ids[3] in measured(brain) or ids[2] in measured(brain)
     assert brain.facts("b", number)["culprit"]["commit"] == ids[12]
@@ -280,8 +280,8 @@ def test_a_hint_leads_the_search_and_a_wrong_one_does_not_mislead_it(brain: Brai
 def test_no_hint_makes_a_commit_impossible(brain: Brain) -> None:
     number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
     hint(brain.lab, number, [ids[4]], 0.001, who="ada", why=None)
-    with brain.lab.transaction("look") as store:
-        weights = [w for _, w, _ in store.points(number)]
+    with brain.lab.transaction("look") as tx:
+        weights = [w for _, w, _ in tx.bisections.points(number)]
     assert weights[4] == pytest.approx(
         0.1 * sum(weights[i] for i in (1, 2, 3, 5, 6, 7, 8)) / 7, rel=0.2
     )
@@ -350,9 +350,9 @@ def test_a_bisection_that_is_over_takes_no_advice_but_goes_on_with_more_boots(br
     brain.run()
     found = brain.facts("b", number)
     assert found["culprit"]["commit"] == ids[7]
-    with brain.lab.transaction("look") as store:
-        assert [steer.act for steer in store.steers(number)] == ["resume"]
-        assert len(store.observations(number)) > before
+    with brain.lab.transaction("look") as tx:
+        assert [steer.act for steer in tx.steering.all(number)] == ["resume"]
+        assert len(tx.bisections.observations(number)) > before
     assert swingbot("bisect", "replay", f"b{number}").exit_code == 0
     assert swingbot("bisect", "resume", f"b{number}", "--boots", "3").exit_code == 2
 
@@ -449,8 +449,8 @@ def test_a_blamed_merge_leads_into_its_branch_and_the_mail_names_the_commit_ther
     (subject,) = brain.mails
     assert branch[3][:12] in subject
     assert below["swing"] == above["swing"] is not None
-    with brain.lab.transaction("look") as store:
-        assert {swing.state for swing in store.swings("bisecting", "open")} == set()
+    with brain.lab.transaction("look") as tx:
+        assert {swing.state for swing in tx.swings.in_state("bisecting", "open")} == set()
 
 
 def until_the_branch_is_searched(brain: Brain) -> None:

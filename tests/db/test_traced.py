@@ -40,19 +40,19 @@ def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | Told:
         patches=[],
     )
     brain.run()
-    with brain.lab.transaction("ask") as store:
-        comparison = store.comparison(number)
+    with brain.lab.transaction("ask") as tx:
+        comparison = tx.comparisons.get(number)
         assert comparison is not None
-        (job,) = store.spec(comparison.parts[0][1])
+        (job,) = tx.specs.get(comparison.parts[0][1])
         return trace_order(
-            brain.lab, store, store.variant(comparison.base), store.variant(comparison.head), job
+            brain.lab, tx, tx.variants.get(comparison.base), tx.variants.get(comparison.head), job
         )
 
 
 def answer(brain: Brain, order: TraceOrder) -> Told:
-    with brain.lab.transaction("order") as store:
-        parts = [("vm-icount", store.add_spec([order.job]))]
-        number = store.add_comparison(
+    with brain.lab.transaction("order") as tx:
+        parts = [("vm-icount", tx.specs.add([order.job]))]
+        number = tx.comparisons.add(
             kind="gate",
             tree=order.head.tree,
             base=order.base.id,
@@ -62,10 +62,10 @@ def answer(brain: Brain, order: TraceOrder) -> Told:
             first_k=300,
         )
     brain.run()
-    with brain.lab.transaction("read") as store:
-        comparison = store.comparison(number)
+    with brain.lab.transaction("read") as tx:
+        comparison = tx.comparisons.get(number)
         assert comparison is not None and comparison.status == "done"
-        return traced(brain.lab, store, comparison)
+        return traced(brain.lab, tx, comparison)
 
 
 def test_calls_of_a_changed_function_are_counted_in_kernels_with_hooks_and_in_a_run_of_its_own(

@@ -66,10 +66,10 @@ def compare(
 
 
 def sides(brain: Brain, number: int) -> tuple[Variant, Variant]:
-    with brain.lab.transaction("read") as store:
-        comparison = store.comparison(number)
+    with brain.lab.transaction("read") as tx:
+        comparison = tx.comparisons.get(number)
         assert comparison is not None
-        return store.variant(comparison.base), store.variant(comparison.head)
+        return tx.variants.get(comparison.base), tx.variants.get(comparison.head)
 
 
 def picky(brain: Brain, *names: str) -> None:
@@ -119,19 +119,22 @@ def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_l
         testbox=None,
         **asked,  # type: ignore[arg-type]
     )
-    with brain.lab.transaction("read") as store:
-        assert [variant.trust for variant, _, _ in store.points(number)] == ["trusted", "untrusted"]
+    with brain.lab.transaction("read") as tx:
+        assert [variant.trust for variant, _, _ in tx.bisections.points(number)] == [
+            "trusted",
+            "untrusted",
+        ]
         tree = known_tree(brain.lab, "fake")
-        assert variant_of(brain.lab, store, tree, head.commit).trust == "untrusted"
-        assert in_layout(brain.lab, store, head, 2).trust == "untrusted"
+        assert variant_of(brain.lab, tx, tree, head.commit).trust == "untrusted"
+        assert in_layout(brain.lab, tx, head, 2).trust == "untrusted"
 
 
 def test_all_of_an_untrusted_tree_is_untrusted(brain: Brain) -> None:
     brain.watch(brain.lab.git.resolve("fake", "base"), name="stranger", trust="untrusted")
-    with brain.lab.transaction("read") as store:
+    with brain.lab.transaction("read") as tx:
         tree = known_tree(brain.lab, "stranger")
         assert (
-            variant_of(brain.lab, store, tree, brain.lab.git.resolve("stranger", "tip")).trust
+            variant_of(brain.lab, tx, tree, brain.lab.git.resolve("stranger", "tip")).trust
             == "untrusted"
         )
 
@@ -151,8 +154,8 @@ def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(br
     number = compare(brain, [a_patch(brain)])
     picky(brain, "vm-icount")
     brain.run()
-    with brain.lab.transaction("read") as store:
-        assert not store.untrusted_boots()
+    with brain.lab.transaction("read") as tx:
+        assert not tx.orders.of_untrusted()
     with brain.engine.connect() as conn:
         failed = conn.execute(
             sa.text(

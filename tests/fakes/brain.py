@@ -86,8 +86,8 @@ class Brain:
         assert poll_tree(self.lab, tree) is None
 
     def poll(self) -> None:
-        with self.lab.transaction("read") as store:
-            (tree,) = store.trees()
+        with self.lab.transaction("read") as tx:
+            (tree,) = tx.trees.all()
         assert poll_tree(self.lab, tree) is None
 
     def facts(self, kind: str, number: int = 1) -> dict[str, Any]:

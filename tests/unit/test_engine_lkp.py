@@ -17,7 +17,7 @@ import pytest
 
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import Lab as ServiceLab
-from swingbot.service.ports import RequestError, Store
+from swingbot.service.ports import RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import resolve_parts
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
@@ -269,7 +269,7 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
             testboxes={"box": box("engine: lkp\nlkp: {src: /opt/lkp}\n")}, programs=PROGRAMS
         ),
     )
-    store = cast(Store, SimpleNamespace(add_spec=lambda jobs: jobs[0].name))
+    store = cast(Transaction, SimpleNamespace(add_spec=lambda jobs: jobs[0].name))
     assert resolve_parts(
         lab, store, [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")], ["box"], {}
     ) == [("box", "h-pipe")]

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from swingbot_db.store.bisections import BisectionRows
-from swingbot_db.store.boxes import BoxRows
-from swingbot_db.store.builds import BuildRows
-from swingbot_db.store.detection import DetectionRows
-from swingbot_db.store.incidents import IncidentRows
-from swingbot_db.store.moderated import ModerationRows
-from swingbot_db.store.orders import OrderRows
-from swingbot_db.store.proof import ProofRows
-from swingbot_db.store.raw_runs import RawRunRows
-from swingbot_db.store.results import ResultRows
-from swingbot_db.store.steering import SteeringRows
-from swingbot_db.store.trees import TreeRows
+import sqlalchemy as sa
+
+from swingbot_db.store.alerts import Alerts
+from swingbot_db.store.anchors import Anchors
+from swingbot_db.store.attempts import Attempts
+from swingbot_db.store.bisections import Bisections
+from swingbot_db.store.boots import Boots
+from swingbot_db.store.builds import KernelBuilds
+from swingbot_db.store.comparisons import Comparisons
+from swingbot_db.store.gates import Gates
+from swingbot_db.store.incidents import Incidents
+from swingbot_db.store.noise import Noise
+from swingbot_db.store.orders import Orders
+from swingbot_db.store.reports import Reports
+from swingbot_db.store.runs import Runs
+from swingbot_db.store.sightings import Sightings
+from swingbot_db.store.specs import Specs
+from swingbot_db.store.steering import Steering
+from swingbot_db.store.swings import Swings
+from swingbot_db.store.testboxes import Testboxes
+from swingbot_db.store.trees import Trees
+from swingbot_db.store.variants import Variants
 
 
-class PgStore(
-    TreeRows,
-    IncidentRows,
-    OrderRows,
-    ResultRows,
-    RawRunRows,
-    BisectionRows,
-    SteeringRows,
-    DetectionRows,
-    BuildRows,
-    ProofRows,
-    ModerationRows,
-    BoxRows,
-):
-    """`swingbot.service.ports.Store` on PostgreSQL; lives as long as its transaction."""
+class PgTransaction:
+    """`swingbot.service.ports.Transaction` on PostgreSQL; lives as long as its connection's transaction."""
+
+    def __init__(self, conn: sa.Connection) -> None:
+        self.trees = Trees(conn)
+        self.variants = Variants(conn)
+        self.orders = Orders(conn)
+        self.testboxes = Testboxes(conn)
+        self.specs = Specs(conn)
+        self.attempts = Attempts(conn)
+        self.builds = KernelBuilds(conn)
+        self.boots = Boots(conn)
+        self.runs = Runs(conn)
+        self.bisections = Bisections(conn)
+        self.steering = Steering(conn)
+        self.comparisons = Comparisons(conn)
+        self.swings = Swings(conn)
+        self.noise = Noise(conn)
+        self.anchors = Anchors(conn)
+        self.sightings = Sightings(conn)
+        self.incidents = Incidents(conn)
+        self.reports = Reports(conn)
+        self.gates = Gates(conn)
+        self.alerts = Alerts(conn)

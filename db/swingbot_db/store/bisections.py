@@ -1,4 +1,4 @@
-"""Bisections: points, wants, observations, conclusions."""
+"""Bisections: points, wants, observations, belief, conclusion."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from swingbot.core.model.records import Bisection, Seen, Variant, Want
-from swingbot_db.store.rows import Rows
+from swingbot.core.model.records import (
+    Bisection,
+    Seen,
+    Variant,
+    Want,
+)
+from swingbot_db.store.rows import Rows, iso_time
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
 HINT_FLOOR: Final = 0.1  # of the mean weight: nobody's hint makes a commit all but impossible
 
 
-def _hinted(weight: float, factor: float, floor: float) -> float:
-    return max(weight * factor, min(weight, floor))
-
-
-class BisectionRows(Rows):
-    def add_bisection(
+class Bisections(Rows):
+    def add(
         self,
         *,
         tree: int,
@@ -35,7 +36,7 @@ class BisectionRows(Rows):
         request_key: str,
     ) -> int:
         """Record a bisection and its points; the same request key gives the same bisection again. `series` None: its own."""
-        number = self.value(
+        number = self.scalar(
             "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, request_key)"
             " VALUES (:tree, :origin, :good, :bad, :box, :spec, '', :job, :metric, CAST(:policy AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
             tree=tree,
@@ -50,16 +51,18 @@ class BisectionRows(Rows):
             key=request_key,
         )
         if number is None:
-            found = self.value("SELECT id FROM bisection WHERE request_key = :key", key=request_key)
+            found = self.scalar(
+                "SELECT id FROM bisection WHERE request_key = :key", key=request_key
+            )
             assert isinstance(found, int)
             return found
-        self.do(
+        self.execute(
             "UPDATE bisection SET series = :series WHERE id = :id",
             id=number,
             series=f"b{number}" if series is None else series,
         )
         for idx, (variant, weight) in enumerate(points):
-            self.do(
+            self.execute(
                 "INSERT INTO bisection_point (bisection, idx, variant, weight) VALUES (:b, :idx, :v, :w)",
                 b=number,
                 idx=idx,
@@ -69,21 +72,21 @@ class BisectionRows(Rows):
         assert isinstance(number, int)
         return number
 
-    def bisection(self, number: int) -> Bisection | None:
-        row = self.first(f"SELECT {BISECTION} FROM bisection WHERE id = :id", id=number)
+    def get(self, number: int) -> Bisection | None:
+        row = self.select_one(f"SELECT {BISECTION} FROM bisection WHERE id = :id", id=number)
         return Bisection(**row._mapping) if row else None
 
-    def running_bisections(self) -> list[Bisection]:
+    def running(self) -> list[Bisection]:
         return [
             Bisection(**row._mapping)
-            for row in self.all(
+            for row in self.select(
                 f"SELECT {BISECTION} FROM bisection WHERE status = 'running' ORDER BY id"
             )
         ]
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         """(variant, prior weight with the hints of people, why a person said to skip it) by index."""
-        rows = self.all(
+        rows = self.select(
             "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, v.trust,"
             " p.weight, p.skipped, p.hint"
             " FROM bisection_point p JOIN variant v ON v.id = p.variant WHERE p.bisection = :b ORDER BY p.idx",
@@ -107,7 +110,7 @@ class BisectionRows(Rows):
 
     def wants(self, bisection: int) -> list[Want]:
         """Everything this bisection asked for."""
-        rows = self.all(
+        rows = self.select(
             "SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k",
             b=bisection,
         )
@@ -116,7 +119,7 @@ class BisectionRows(Rows):
     def add_want(
         self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0
     ) -> None:
-        self.do(
+        self.execute(
             "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx, :k, :phase, :layout, :box) ON CONFLICT DO NOTHING",
             b=bisection,
             idx=idx,
@@ -128,7 +131,7 @@ class BisectionRows(Rows):
 
     def observations(self, bisection: int) -> list[Seen]:
         """All that was learned."""
-        rows = self.all(
+        rows = self.select(
             'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout, w.box, extract(epoch FROM x.booted_at) AS at'
             " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
             b=bisection,
@@ -156,7 +159,7 @@ class BisectionRows(Rows):
         values: Sequence[float],
         skip: str | None,
     ) -> None:
-        self.do(
+        self.execute(
             'INSERT INTO observation (bisection, idx, k, boot, "values", skip) VALUES (:b, :idx, :k, :boot, :vals, :skip) ON CONFLICT DO NOTHING',
             b=bisection,
             idx=idx,
@@ -167,7 +170,7 @@ class BisectionRows(Rows):
         )
 
     def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None:
-        self.do(
+        self.execute(
             "UPDATE bisection SET belief = CAST(:belief AS jsonb) WHERE id = :id AND belief <> CAST(:belief AS jsonb)",
             id=bisection,
             belief=json.dumps(belief),
@@ -176,7 +179,7 @@ class BisectionRows(Rows):
     def conclude(
         self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None
     ) -> None:
-        self.do(
+        self.execute(
             "UPDATE bisection SET status = :status, conclusion = CAST(:conclusion AS jsonb), reason = :reason, ended_at = clock_timestamp()"
             " WHERE id = :id AND status = 'running'",
             id=bisection,
@@ -184,3 +187,49 @@ class BisectionRows(Rows):
             conclusion=json.dumps(conclusion),
             reason=reason,
         )
+
+    def set_parent(self, bisection: int, parent: int, merged: str) -> None:
+        """`bisection` searches the branch that `merged`, the culprit of `parent`, brought in."""
+        self.execute(
+            "UPDATE bisection SET parent = :p, merged = :m WHERE id = :b AND parent IS NULL",
+            b=bisection,
+            p=parent,
+            m=merged,
+        )
+
+    def parent_of(self, bisection: int) -> tuple[int, str] | None:
+        row = self.select_one(
+            "SELECT parent, merged FROM bisection WHERE id = :b AND parent IS NOT NULL", b=bisection
+        )
+        return (row.parent, row.merged) if row else None
+
+    def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
+        """(when it was asked for, when it ended, the reason it gave)."""
+        row = self.select_one(
+            "SELECT created_at, ended_at, reason FROM bisection WHERE id = :b", b=bisection
+        )
+        assert row is not None
+        return (
+            iso_time(row.created_at),
+            None if row.ended_at is None else iso_time(row.ended_at),
+            row.reason,
+        )
+
+    def branches_of(self, bisection: int) -> list[tuple[Bisection, str]]:
+        """(bisection of a merged branch, merge) of all that were opened for this one's culprits."""
+        rows = self.select(
+            f"SELECT {BISECTION}, merged FROM bisection WHERE parent = :b ORDER BY id", b=bisection
+        )
+        return [
+            (Bisection(**{k: v for k, v in row._mapping.items() if k != "merged"}), row.merged)
+            for row in rows
+        ]
+
+    def conclusion(self, bisection: int) -> dict[str, Any]:
+        found = self.scalar("SELECT conclusion FROM bisection WHERE id = :b", b=bisection)
+        assert isinstance(found, dict)
+        return found
+
+
+def _hinted(weight: float, factor: float, floor: float) -> float:
+    return max(weight * factor, min(weight, floor))

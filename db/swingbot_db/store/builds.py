@@ -1,17 +1,53 @@
-"""What builds did: for what the next ones will cost, and for what this configuration compiles at all."""
+"""Kernel builds: what compiling a variant gave, and what the next one will cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from swingbot.core.model.records import (
+    KernelBuild,
+)
 from swingbot.core.plan.costs import PastBuild
 from swingbot_db.store.rows import Rows
 
 
-class BuildRows(Rows):
-    def past_builds(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
+class KernelBuilds(Rows):
+    def by_key(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]:
+        rows = self.select(
+            "SELECT build_key, status, image_sha256, errors, seconds, cached, compiler_version, files -> 'config' ->> 'sha256' AS config_sha256"
+            " FROM kernel_build WHERE build_key = ANY(:keys)",
+            keys=list(build_keys),
+        )
+        return {
+            row.build_key: KernelBuild(**{**row._mapping, "errors": tuple(row.errors)})
+            for row in rows
+        }
+
+    def add(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        build = outcome["kernel_build"]
+        self.execute(
+            "INSERT INTO kernel_build (build_key, status, image_sha256, compiler_version, sizes, errors, files, seconds, cached, attempt, origin)"
+            " VALUES (:key, :status, :image, :compiler, CAST(:sizes AS jsonb), :errors, CAST(:files AS jsonb), :seconds, :cached, :attempt, :origin)"
+            " ON CONFLICT DO NOTHING",
+            key=build["build_key"],
+            status=outcome["status"],
+            image=build.get("image_sha256") if outcome["status"] == "built" else None,
+            compiler=build["compiler_version"],
+            sizes=json.dumps(build.get("sizes", {})),
+            errors=[*build.get("errors", ())]
+            or ([outcome["reason"]] if outcome.get("reason") else []),
+            files=json.dumps(outcome["files"]),
+            seconds=outcome["seconds"],
+            cached=build["cached"],
+            attempt=attempt,
+            origin=outcome.get("origin", "measured"),
+        )
+
+    def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
         """The latest builds of a configuration, oldest first. Simulated ones count too: a lab is simulated as a whole or not at all."""
-        rows = self.all(
+        rows = self.select(
             "SELECT v.commit, v.layout, b.status = 'built' AS built, b.cached, b.seconds, a.outcome ->> 'worker' AS worker"
             " FROM kernel_build b JOIN attempt a ON a.id = b.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant"
             " WHERE v.kconfig = :kconfig AND v.compiler = :compiler ORDER BY b.built_at DESC, b.attempt DESC LIMIT :most",
@@ -21,19 +57,9 @@ class BuildRows(Rows):
         )
         return [PastBuild(**row._mapping) for row in reversed(rows)]
 
-    def drop_ahead(self, bisection: int, priority: int, kept: Iterable[int]) -> None:
-        """Stop wanting builds of at most `priority` that have not begun, other than `kept`; if nobody else wants them they are cancelled."""
-        self.do(
-            "DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.bisection = :b AND o.kind = 'build' AND o.priority <= :priority"
-            " AND o.state IN ('waiting', 'ready') AND NOT o.id = ANY(:kept)",
-            b=bisection,
-            priority=priority,
-            kept=list(kept),
-        )
-
     def object_lists(self, build_keys: Iterable[str]) -> dict[str, str]:
         """sha256 of the artifact objects.json of each of these builds that has one."""
-        rows = self.all(
+        rows = self.select(
             "SELECT build_key, files -> 'objects.json' ->> 'sha256' AS sha256 FROM kernel_build"
             " WHERE build_key = ANY(:keys) AND files -> 'objects.json' ->> 'sha256' IS NOT NULL",
             keys=list(build_keys),
@@ -42,7 +68,7 @@ class BuildRows(Rows):
 
     def any_object_list(self, kconfig: str, compiler: str) -> str | None:
         """sha256 of the artifact objects.json of the latest build of a configuration; None before the first."""
-        found = self.value(
+        found = self.scalar(
             "SELECT b.files -> 'objects.json' ->> 'sha256' FROM kernel_build b JOIN attempt a ON a.id = b.attempt JOIN orders o ON o.id = a.order_id"
             " JOIN variant v ON v.id = o.variant WHERE v.kconfig = :kconfig AND v.compiler = :compiler AND b.status = 'built'"
             " AND b.files -> 'objects.json' ->> 'sha256' IS NOT NULL ORDER BY b.built_at DESC, b.attempt DESC LIMIT 1",
@@ -50,3 +76,11 @@ class BuildRows(Rows):
             compiler=compiler,
         )
         return None if found is None else str(found)
+
+    def stored(self, build_keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Builds as `compare_kernels` takes them: build_key, status, image_sha256, files."""
+        rows = self.select(
+            "SELECT build_key, status, image_sha256, files FROM kernel_build WHERE build_key = ANY(:keys)",
+            keys=list(build_keys),
+        )
+        return {row.build_key: dict(row._mapping) for row in rows}

@@ -1,4 +1,4 @@
-"""Comparisons, their rows, and the swings among them."""
+"""Comparisons and their rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swingbot.core.model.records import Comparison, Swing
+from swingbot.core.model.records import (
+    Comparison,
+)
 from swingbot_db.store.rows import Rows
 
 
-class ComparisonRows(Rows):
-    def add_comparison(
+class Comparisons(Rows):
+    def add(
         self,
         *,
         kind: str,
@@ -25,7 +27,7 @@ class ComparisonRows(Rows):
         request_key: str | None = None,
     ) -> int:
         """Record the intent to compare; the same request key or change gives the same comparison again."""
-        number = self.value(
+        number = self.scalar(
             "INSERT INTO comparison (kind, tree, change, base, head, first_k, boots, request_key)"
             " VALUES (:kind, :tree, :change, :base, :head, :first_k, :boots, :key) ON CONFLICT DO NOTHING RETURNING id",
             kind=kind,
@@ -38,7 +40,7 @@ class ComparisonRows(Rows):
             key=request_key,
         )
         if number is None:
-            found = self.value(
+            found = self.scalar(
                 "SELECT id FROM comparison WHERE request_key = :key OR change = :change",
                 key=request_key,
                 change=change,
@@ -46,7 +48,7 @@ class ComparisonRows(Rows):
             assert isinstance(found, int)
             return found
         for testbox, spec in parts:
-            self.do(
+            self.execute(
                 "INSERT INTO comparison_part (comparison, testbox, spec) VALUES (:id, :box, :spec) ON CONFLICT DO NOTHING",
                 id=number,
                 box=testbox,
@@ -55,19 +57,19 @@ class ComparisonRows(Rows):
         assert isinstance(number, int)
         return number
 
-    def comparison(self, number: int) -> Comparison | None:
+    def get(self, number: int) -> Comparison | None:
         found = self._comparisons("c.id = :id", id=number)
         return found[0] if found else None
 
-    def open_comparisons(self) -> list[Comparison]:
+    def open(self) -> list[Comparison]:
         return self._comparisons("c.status IN ('waiting', 'running')")
 
-    def comparison_of_request(self, request_key: str) -> Comparison | None:
+    def of_request(self, request_key: str) -> Comparison | None:
         found = self._comparisons("c.request_key = :key", key=request_key)
         return found[0] if found else None
 
     def _comparisons(self, where: str, **values: Any) -> list[Comparison]:
-        rows = self.all(
+        rows = self.select(
             "SELECT c.id, kind, tree, base, head, first_k, boots, status, COALESCE((SELECT"
             " jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec) FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts"
             f" FROM comparison c WHERE {where} ORDER BY c.id",
@@ -78,8 +80,8 @@ class ComparisonRows(Rows):
             for row in rows
         ]
 
-    def set_comparison(self, number: int, status: str, reason: str | None = None) -> None:
-        self.do(
+    def set_status(self, number: int, status: str, reason: str | None = None) -> None:
+        self.execute(
             "UPDATE comparison SET status = :status, reason = :reason,"
             " ended_at = CASE WHEN :over THEN clock_timestamp() END WHERE id = :id AND status NOT IN ('done', 'failed', 'cancelled')"
             " AND (status, reason) IS DISTINCT FROM (:status, :reason)",
@@ -90,7 +92,7 @@ class ComparisonRows(Rows):
         )
 
     def add_row(self, comparison: int, testbox: str, spec: str, detail: Mapping[str, Any]) -> None:
-        self.do(
+        self.execute(
             "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, verdict, change_pct, detail)"
             " VALUES (:id, :box, :spec, :job, :metric, :verdict, :pct, CAST(:detail AS jsonb)) ON CONFLICT DO NOTHING",
             id=comparison,
@@ -105,51 +107,67 @@ class ComparisonRows(Rows):
 
     def rows(self, comparison: int) -> list[dict[str, Any]]:
         """The rows of a comparison as DESIGN section 8 words them, each with its `spec` added."""
-        rows = self.all(
+        rows = self.select(
             "SELECT spec, detail FROM comparison_row WHERE comparison = :id ORDER BY testbox, unit_job, metric",
             id=comparison,
         )
         return [{**row.detail, "spec": row.spec} for row in rows]
 
-    def add_swing(
-        self,
-        comparison: int,
-        testbox: str,
-        unit_job: str,
-        metric: str,
-        direction: str,
-        change_pct: float,
-        state: str,
-        *,
-        source: str = "base",
-        reason: str | None = None,
-    ) -> None:
-        self.do(
-            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, evidence)"
-            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
+    def under_proof(self) -> list[Comparison]:
+        return self._comparisons("c.kind IN ('prove', 'watch') AND c.status = 'running'")
+
+    def extend(self, number: int, boots: int) -> None:
+        """Ask for more boots a side of a comparison that runs: it is placed once more."""
+        self.execute(
+            "UPDATE comparison SET boots = :boots, status = 'waiting' WHERE id = :id AND status = 'running' AND boots < :boots",
+            id=number,
+            boots=boots,
+        )
+
+    def renew(self, number: int, first_k: int) -> None:
+        """Boot both kernels of a comparison that runs afresh, from `first_k` on; what it booted so far counts no more."""
+        self.execute(
+            "UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status = 'running' AND first_k < :k",
+            id=number,
+            k=first_k,
+        )
+
+    def latest_tip(self, tree: int) -> Comparison | None:
+        """The comparison of the tree's latest tip that is measured."""
+        number = self.scalar(
+            "SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status = 'done'",
+            tree=tree,
+        )
+        return self.get(number) if number is not None else None
+
+    def is_open(self, comparison: int) -> bool:
+        return (
+            self.scalar(
+                "SELECT status IN ('waiting', 'running') FROM comparison WHERE id = :c",
+                c=comparison,
+            )
+            is True
+        )
+
+    def reason(self, comparison: int) -> str | None:
+        found = self.scalar("SELECT reason FROM comparison WHERE id = :c", c=comparison)
+        return None if found is None else str(found)
+
+    def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
+        """Let `other` make the comparison's boots instead; False if it makes them already. Orders that nobody else wants are cancelled."""
+        moved = self.execute(
+            "UPDATE comparison_part p SET testbox = :other WHERE (comparison, testbox, spec) = (:c, :box, :spec)"
+            " AND NOT EXISTS (SELECT FROM comparison_part q WHERE (q.comparison, q.testbox, q.spec) = (:c, :other, :spec))",
             c=comparison,
             box=testbox,
-            job=unit_job,
-            metric=metric,
-            direction=direction,
-            pct=change_pct,
-            state=state,
-            source=source,
-            evidence=json.dumps({"alarm": reason} if reason else {}),
+            spec=spec,
+            other=other,
         )
-
-    def swings(self, *states: str) -> list[Swing]:
-        rows = self.all(
-            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection, source, anchor, proof FROM swing"
-            " WHERE state = ANY(:states) ORDER BY id",
-            states=list(states),
-        )
-        return [Swing(**row._mapping) for row in rows]
-
-    def set_swing(self, number: int, state: str, bisection: int | None = None) -> None:
-        self.do(
-            "UPDATE swing SET state = :state, bisection = COALESCE(:b, bisection) WHERE id = :id",
-            id=number,
-            state=state,
-            b=bisection,
-        )
+        if moved:
+            self.execute("DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.comparison = :c AND (o.testbox, o.spec) = (:box, :spec)",
+                    c=comparison, box=testbox, spec=spec)  # fmt: skip
+            self.execute(
+                "UPDATE comparison SET status = 'waiting' WHERE id = :c AND status = 'running'",
+                c=comparison,
+            )
+        return moved == 1

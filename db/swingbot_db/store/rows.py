@@ -1,8 +1,9 @@
-"""The few ways in which the store speaks to its transaction."""
+"""How a noun of the store speaks to its transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,14 +15,19 @@ class Rows:
     def __init__(self, conn: sa.Connection) -> None:
         self.conn = conn
 
-    def all(self, sql: str, **values: Any) -> Sequence[sa.Row[Any]]:
+    def select(self, sql: str, **values: Any) -> Sequence[sa.Row[Any]]:
         return self.conn.execute(sa.text(sql), values).all()
 
-    def first(self, sql: str, **values: Any) -> sa.Row[Any] | None:
+    def select_one(self, sql: str, **values: Any) -> sa.Row[Any] | None:
         return self.conn.execute(sa.text(sql), values).first()
 
-    def value(self, sql: str, **values: Any) -> Any:
+    def scalar(self, sql: str, **values: Any) -> Any:
         return self.conn.execute(sa.text(sql), values).scalar()
 
-    def do(self, sql: str, **values: Any) -> int:
+    def execute(self, sql: str, **values: Any) -> int:
         return self.conn.execute(sa.text(sql), values).rowcount
+
+
+def iso_time(moment: datetime) -> str:
+    """UTC, ISO 8601, with microseconds: as documents show it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

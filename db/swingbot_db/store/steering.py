@@ -1,28 +1,28 @@
-"""The journal of a bisection's steps, what people told it, and bisections of the branches it blamed a merge of."""
+"""What a bisection was shown and decided, step by step, and what people said to it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from swingbot.core.bisect import journal
-from swingbot.core.model.records import Bisection, Steer
-from swingbot_db.store.bisections import BISECTION
-from swingbot_db.store.rows import Rows
+from swingbot.core.model.records import (
+    Steer,
+)
+from swingbot_db.store.rows import Rows, iso_time
 
 
-class SteeringRows(Rows):
+class Steering(Rows):
     def steps(self, bisection: int) -> list[journal.Step]:
-        rows = self.all(
+        rows = self.select(
             "SELECT number, engine, facts, digest, action, at FROM bisection_step WHERE bisection = :b ORDER BY number",
             b=bisection,
         )
-        return [journal.Step(**{**row._mapping, "at": _iso(row.at)}) for row in rows]
+        return [journal.Step(**{**row._mapping, "at": iso_time(row.at)}) for row in rows]
 
     def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
         """(number, digest, action) of the latest step that was noted."""
-        row = self.first(
+        row = self.select_one(
             "SELECT number, digest, action FROM bisection_step WHERE bisection = :b ORDER BY number DESC LIMIT 1",
             b=bisection,
         )
@@ -37,7 +37,7 @@ class SteeringRows(Rows):
         digest: str,
         action: Mapping[str, Any],
     ) -> None:
-        self.do(
+        self.execute(
             "INSERT INTO bisection_step (bisection, number, engine, facts, digest, action)"
             " VALUES (:b, :n, :engine, CAST(:facts AS json), :digest, CAST(:action AS json))",
             b=bisection,
@@ -48,18 +48,18 @@ class SteeringRows(Rows):
             action=journal.text(action),
         )
 
-    def steers(self, bisection: int) -> list[Steer]:
+    def all(self, bisection: int) -> list[Steer]:
         """What people told it, in order."""
-        rows = self.all(
+        rows = self.select(
             "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE bisection = :b ORDER BY id",
             b=bisection,
         )
         return [
-            Steer(**{**row._mapping, "points": tuple(row.points), "at": _iso(row.at)})
+            Steer(**{**row._mapping, "points": tuple(row.points), "at": iso_time(row.at)})
             for row in rows
         ]
 
-    def add_steer(
+    def add(
         self,
         bisection: int,
         act: str,
@@ -70,7 +70,7 @@ class SteeringRows(Rows):
         factor: float | None = None,
         boots: int | None = None,
     ) -> None:
-        self.do(
+        self.execute(
             "INSERT INTO bisection_steer (bisection, act, points, factor, boots, why, who) VALUES (:b, :act, :points, :factor, :boots, :why, :who)",
             b=bisection,
             act=act,
@@ -82,7 +82,7 @@ class SteeringRows(Rows):
         )
 
     def set_skipped(self, bisection: int, points: Sequence[int], why: str | None) -> None:
-        self.do(
+        self.execute(
             "UPDATE bisection_point SET skipped = :why WHERE bisection = :b AND idx = ANY(:points)",
             b=bisection,
             points=list(points),
@@ -90,7 +90,7 @@ class SteeringRows(Rows):
         )
 
     def set_hint(self, bisection: int, points: Sequence[int], factor: float) -> None:
-        self.do(
+        self.execute(
             "UPDATE bisection_point SET hint = :factor WHERE bisection = :b AND idx = ANY(:points)",
             b=bisection,
             points=list(points),
@@ -99,50 +99,9 @@ class SteeringRows(Rows):
 
     def reopen(self, bisection: int, policy: Mapping[str, Any]) -> None:
         """Back to running, with further keys of its policy; what was observed stays."""
-        self.do(
+        self.execute(
             "UPDATE bisection SET status = 'running', ended_at = NULL, conclusion = NULL, reason = NULL, policy = policy || CAST(:policy AS jsonb)"
             " WHERE id = :b",
             b=bisection,
             policy=journal.text(policy),
         )
-
-    def set_parent(self, bisection: int, parent: int, merged: str) -> None:
-        """`bisection` searches the branch that `merged`, the culprit of `parent`, brought in."""
-        self.do(
-            "UPDATE bisection SET parent = :p, merged = :m WHERE id = :b AND parent IS NULL",
-            b=bisection,
-            p=parent,
-            m=merged,
-        )
-
-    def parent_of(self, bisection: int) -> tuple[int, str] | None:
-        row = self.first(
-            "SELECT parent, merged FROM bisection WHERE id = :b AND parent IS NOT NULL", b=bisection
-        )
-        return (row.parent, row.merged) if row else None
-
-    def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
-        """(when it was asked for, when it ended, the reason it gave)."""
-        row = self.first(
-            "SELECT created_at, ended_at, reason FROM bisection WHERE id = :b", b=bisection
-        )
-        assert row is not None
-        return (
-            _iso(row.created_at),
-            None if row.ended_at is None else _iso(row.ended_at),
-            row.reason,
-        )
-
-    def branches_of(self, bisection: int) -> list[tuple[Bisection, str]]:
-        """(bisection of a merged branch, merge) of all that were opened for this one's culprits."""
-        rows = self.all(
-            f"SELECT {BISECTION}, merged FROM bisection WHERE parent = :b ORDER BY id", b=bisection
-        )
-        return [
-            (Bisection(**{k: v for k, v in row._mapping.items() if k != "merged"}), row.merged)
-            for row in rows
-        ]
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

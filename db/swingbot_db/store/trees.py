@@ -1,4 +1,4 @@
-"""Trees and the changes of their branches."""
+"""Trees and what changed in their branches."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.core.model.records import Change, JobFile, Tree
+from swingbot.core.model.records import (
+    Change,
+    JobFile,
+    Tree,
+)
 from swingbot_db.store.rows import Rows
 
 _TREE = "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths, kconfig, compiler, trust"
 
 
-class TreeRows(Rows):
-    def add_tree(self, tree: Tree) -> Tree:
-        number = self.value(
+class Trees(Rows):
+    def add(self, tree: Tree) -> Tree:
+        number = self.scalar(
             "INSERT INTO tree (name, url, branch, base_commit, job_files, testboxes, paths, kconfig, compiler, trust)"
             " VALUES (:name, :url, :branch, :base, CAST(:files AS jsonb), :boxes, :paths, :kconfig, :compiler, :trust) RETURNING id",
             name=tree.name,
@@ -32,45 +36,45 @@ class TreeRows(Rows):
         )
         return dataclasses.replace(tree, id=number)
 
-    def trees(self) -> list[Tree]:
+    def all(self) -> list[Tree]:
         return [
             _tree(row)
-            for row in self.all(f"SELECT {_TREE} FROM tree WHERE state = 'watched' ORDER BY id")
+            for row in self.select(f"SELECT {_TREE} FROM tree WHERE state = 'watched' ORDER BY id")
         ]
 
-    def tree(self, name: str) -> Tree | None:
-        row = self.first(
+    def named(self, name: str) -> Tree | None:
+        row = self.select_one(
             f"SELECT {_TREE} FROM tree WHERE name = :name AND state = 'watched'", name=name
         )
         return _tree(row) if row else None
 
-    def tree_by_id(self, number: int) -> Tree:
-        row = self.first(f"SELECT {_TREE} FROM tree WHERE id = :id", id=number)
+    def get(self, number: int) -> Tree:
+        row = self.select_one(f"SELECT {_TREE} FROM tree WHERE id = :id", id=number)
         assert row is not None
         return _tree(row)
 
-    def remove_tree(self, number: int) -> None:
-        self.do("UPDATE tree SET state = 'removed' WHERE id = :id", id=number)
+    def remove(self, number: int) -> None:
+        self.execute("UPDATE tree SET state = 'removed' WHERE id = :id", id=number)
 
     def note_poll(self, number: int, problem: str | None) -> None:
-        self.do(
+        self.execute(
             "UPDATE tree SET polled_at = clock_timestamp(), problem = :problem WHERE id = :id",
             id=number,
             problem=problem,
         )
 
     def add_change(self, tree: int, kind: str, old: str, new: str) -> None:
-        self.do(
+        self.execute(
             "INSERT INTO change (tree, kind, old_commit, new_commit) VALUES (:tree, :kind, :old, :new) ON CONFLICT DO NOTHING",
             tree=tree,
             kind=kind,
             old=old,
             new=new,
         )
-        self.do("UPDATE tree SET tip_commit = :new WHERE id = :tree", tree=tree, new=new)
+        self.execute("UPDATE tree SET tip_commit = :new WHERE id = :tree", tree=tree, new=new)
 
     def changes_to_compare(self) -> list[Change]:
-        rows = self.all(
+        rows = self.select(
             "SELECT id, tree, kind, old_commit, new_commit FROM change c WHERE NOT EXISTS (SELECT FROM comparison WHERE change = c.id)"
             " AND EXISTS (SELECT FROM tree WHERE id = c.tree AND state = 'watched') ORDER BY id"
         )

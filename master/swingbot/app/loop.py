@@ -109,8 +109,8 @@ def _prune_daily(settings: Settings, engine: sa.Engine, now: datetime) -> None:
 
 def _poll_due(settings: Settings, lab: Lab, polled: dict[int, float]) -> None:
     """Poll each tree when it is new and then every `watch.poll_seconds`."""
-    with lab.transaction("list trees") as store:
-        trees = store.trees()
+    with lab.transaction("list trees") as tx:
+        trees = tx.trees.all()
     for tree in trees:
         now = time.monotonic()
         if now - polled.get(tree.id, float("-inf")) >= settings.watch.poll_seconds:

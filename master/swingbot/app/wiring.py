@@ -26,12 +26,12 @@ from swingbot.app.settings import Settings, SettingsError
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.core.proof.gates import names as gate_names
-from swingbot.service.ports import Lab, Policies, Store
+from swingbot.service.ports import Lab, Policies, Transaction
 from swingbot.service.report.send import Archive
 from swingbot_db.engine import make_engine, transaction
 from swingbot_db.read import boxes
 from swingbot_db.reports import PostgresOutbox
-from swingbot_db.store import PgStore
+from swingbot_db.store import PgTransaction
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.testbox.box import Testbox, remembered
@@ -76,9 +76,9 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
     """Everything a use case may reach. Raises for testbox, program or settings files that are wrong."""
 
     @contextmanager
-    def begin(name: str) -> Iterator[Store]:
+    def begin(name: str) -> Iterator[Transaction]:
         with transaction(engine, name) as conn:
-            yield PgStore(conn)
+            yield PgTransaction(conn)
 
     workers = Path(settings.paths.workers)
     recipients = tuple(addresses(settings.mail.to))
@@ -146,8 +146,8 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
 
 def sync_testboxes(lab: Lab) -> None:
     """Make the database agree with `workers/testboxes/*.yaml`."""
-    with lab.transaction("sync testboxes") as store:
-        store.sync_testboxes((box, box.to_json()) for box in lab.testboxes.values())
+    with lab.transaction("sync testboxes") as tx:
+        tx.testboxes.sync((box, box.to_json()) for box in lab.testboxes.values())
 
 
 def make_outbox(settings: Settings, engine: sa.Engine) -> PostgresOutbox:

@@ -20,14 +20,14 @@ from swingbot.service.lab.anchors import boot_anchors
 from swingbot.service.lab.watch_testboxes import screen_testboxes, watch_testboxes
 from swingbot.service.order.dispatch import dispatch_orders, follow_dispatches
 from swingbot.service.order.place import place_comparisons, settle_orders
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.gates import extend_gates, judge_gates, open_gates
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.draft_first import draft_reports
 from swingbot.service.report.draft_followups import draft_followups
 from swingbot.service.result.ingest import ingest_outcomes
 
-Step = Callable[[Lab, Store], None]
+Step = Callable[[Lab, Transaction], None]
 
 # In the order in which one round can carry a thing furthest.
 STEPS: tuple[tuple[str, Step], ...] = (
@@ -82,11 +82,11 @@ def tick(lab: Lab) -> None:
     faults = Faults(lab)
     with faults.of("outcomes"):
         ingest_outcomes(lab, faults)
-    with faults.of("settle orders"), lab.transaction("settle orders") as store:
-        settle_orders(lab, store)
+    with faults.of("settle orders"), lab.transaction("settle orders") as tx:
+        settle_orders(lab, tx)
     with faults.of("bisections"):
         advance_bisections(lab, faults)
     for name, step in STEPS:
-        with faults.of(name), lab.transaction(name) as store:
-            step(lab, store)
+        with faults.of(name), lab.transaction(name) as tx:
+            step(lab, tx)
     faults.tell()

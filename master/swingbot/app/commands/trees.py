@@ -183,6 +183,6 @@ def poll(session: Session, name: str, json_: bool) -> None:
 def remove(session: Session, name: str) -> None:
     """Stop watching a tree. What was measured stays; what is under way goes on."""
     found = known_tree(session.lab, name)
-    with session.lab.transaction("remove tree") as store:
-        store.remove_tree(found.id)
+    with session.lab.transaction("remove tree") as tx:
+        tx.trees.remove(found.id)
     click.echo(f"tree {name} is not watched any more; its results stay")

@@ -47,29 +47,29 @@ from swingbot.service.faults import Faults
 from swingbot.service.incident.keep import note_culprit
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 USUAL_BOOT_SECONDS = 10.0
 
 
 def advance_bisections(lab: Lab, faults: Faults) -> None:
     """One step of every running bisection, each in a transaction of its own."""
-    with lab.transaction("find bisections") as store:
-        running = store.running_bisections()
+    with lab.transaction("find bisections") as tx:
+        running = tx.bisections.running()
     for bisection in running:
-        with faults.of(f"bisection b{bisection.id}"), lab.transaction("advance bisection") as store:
-            advance_bisection(lab, store, bisection)
+        with faults.of(f"bisection b{bisection.id}"), lab.transaction("advance bisection") as tx:
+            advance_bisection(lab, tx, bisection)
 
 
-def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
-    points = store.points(bisection.id)
+def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
+    points = tx.bisections.points(bisection.id)
     variants = [variant for variant, _, _ in points]
-    builds = store.kernel_builds([variant.build_key for variant in variants])
-    lost = _observe(lab, store, bisection, variants, builds)
+    builds = tx.builds.by_key([variant.build_key for variant in variants])
+    lost = _observe(lab, tx, bisection, variants, builds)
     if lost is not None:
         _end(
             lab,
-            store,
+            tx,
             bisection,
             points,
             "failed",
@@ -77,30 +77,30 @@ def advance_bisection(lab: Lab, store: Store, bisection: Bisection) -> None:
             f"the lab could not measure a kernel: {lost}; start it again when the lab is well",
         )
         return
-    state = canonical(state_of(lab, store, bisection, points, builds))
+    state = canonical(state_of(lab, tx, bisection, points, builds))
     policy = policy_of(lab, bisection)
     action = step(state, policy)
-    note_step(store, bisection.id, state, policy, action)
-    known = _remember_belief(store, bisection, state, policy, action)
+    note_step(tx, bisection.id, state, policy, action)
+    known = _remember_belief(tx, bisection, state, policy, action)
     if isinstance(action, Conclude):
         conclusion = action.conclusion
-        _end(lab, store, bisection, points, conclusion.kind, conclusion, conclusion.reason)
+        _end(lab, tx, bisection, points, conclusion.kind, conclusion, conclusion.reason)
     elif isinstance(action, Measure):
         for request in action.requests:
-            store.add_want(
+            tx.bisections.add_want(
                 bisection.id, request.idx, request.k, action.phase, request.layout, request.box
             )
-            variant = in_layout(lab, store, variants[request.idx], request.layout)
+            variant = in_layout(lab, tx, variants[request.idx], request.layout)
             want_boot(
                 lab,
-                store,
+                tx,
                 variant,
                 boot_key(bisection, variant, request.k, request.box),
                 PRIORITY["bisection"],
                 bisection=bisection.id,
             )
     else:
-        build_ahead(lab, store, bisection, variants, state, known)
+        build_ahead(lab, tx, bisection, variants, state, known)
 
 
 def policy_of(lab: Lab, bisection: Bisection) -> Policy:
@@ -133,33 +133,31 @@ def boot_key(bisection: Bisection, variant: Variant, k: int, box: int = 0) -> Bo
 
 def _observe(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     bisection: Bisection,
     variants: Sequence[Variant],
     builds: Mapping[str, KernelBuild],
 ) -> str | None:
     """Turn what has come back into observations. Returns why the lab failed us, if it did."""
-    seen = {o[:2] for o in store.observations(bisection.id)}
-    orders = {order.key: order for order in store.wanted(bisection=bisection.id)}
-    for idx, k, _, layout, box in store.wants(bisection.id):
+    seen = {o[:2] for o in tx.bisections.observations(bisection.id)}
+    orders = {order.key: order for order in tx.orders.wanted(bisection=bisection.id)}
+    for idx, k, _, layout, box in tx.bisections.wants(bisection.id):
         if (idx, k) in seen:
             continue
-        variant = in_layout(lab, store, variants[idx], layout)
-        build = (store.kernel_builds([variant.build_key]) if layout else builds).get(
-            variant.build_key
-        )
+        variant = in_layout(lab, tx, variants[idx], layout)
+        build = (tx.builds.by_key([variant.build_key]) if layout else builds).get(variant.build_key)
         if build is not None and build.image_sha256 is None:
-            store.add_observation(bisection.id, idx, k, None, (), build.trouble)
+            tx.bisections.add_observation(bisection.id, idx, k, None, (), build.trouble)
             continue
         boots = (
-            store.boots(
+            tx.boots.find(
                 build.image_sha256, bisection.testboxes[box], bisection.spec, bisection.series, [k]
             )
             if build and build.image_sha256
             else []
         )
         if boots:
-            _learn(store, bisection, idx, k, boots[0])
+            _learn(tx, bisection, idx, k, boots[0])
             continue
         order = orders.get(str(boot_key(bisection, variant, k, box)))
         if order is not None and order.state == "failed":
@@ -167,13 +165,13 @@ def _observe(
     return None
 
 
-def _learn(store: Store, bisection: Bisection, idx: int, k: int, boot: BootRecord) -> None:
+def _learn(tx: Transaction, bisection: Bisection, idx: int, k: int, boot: BootRecord) -> None:
     if boot.outcome != "up":
-        store.add_observation(bisection.id, idx, k, boot.id, (), boot.trouble)
+        tx.bisections.add_observation(bisection.id, idx, k, boot.id, (), boot.trouble)
         return
-    values = store.boot_values(boot.id).get((bisection.unit_job, bisection.metric), [])
-    problems = store.run_problems(boot.id, bisection.unit_job)
-    store.add_observation(
+    values = tx.boots.values(boot.id).get((bisection.unit_job, bisection.metric), [])
+    problems = tx.boots.problems(boot.id, bisection.unit_job)
+    tx.bisections.add_observation(
         bisection.id,
         idx,
         k,
@@ -185,7 +183,7 @@ def _learn(store: Store, bisection: Bisection, idx: int, k: int, boot: BootRecor
 
 def state_of(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     bisection: Bisection,
     points: Sequence[tuple[Variant, float, str | None]],
     builds: Mapping[str, KernelBuild],
@@ -193,22 +191,22 @@ def state_of(
     """All that the next step depends on, from stored facts."""
     box = lab.testboxes[bisection.testbox]
     metric = metric_of(lab.programs, bisection.metric)
-    job = store.spec(bisection.spec)[0]
-    observed = store.observations(bisection.id)
+    job = tx.specs.get(bisection.spec)[0]
+    observed = tx.bisections.observations(bisection.id)
     seen = {o[:2] for o in observed}
-    _, boot_seconds = store.usual_seconds()
+    _, boot_seconds = tx.boots.usual_seconds()
     return BisectionState(
         points=tuple(
             _points(
                 points,
                 builds,
-                weigh_points(lab, store, [(variant, weight) for variant, weight, _ in points]),
+                weigh_points(lab, tx, [(variant, weight) for variant, weight, _ in points]),
             )
         ),
         observations=tuple(Observation(**o._asdict()) for o in observed),
         in_flight=tuple(
             InFlight(**want._asdict())
-            for want in store.wants(bisection.id)
+            for want in tx.bisections.wants(bisection.id)
             if (want.idx, want.k) not in seen
         ),
         boxes=len(bisection.testboxes),
@@ -251,10 +249,10 @@ def _points(
 
 
 def _remember_belief(
-    store: Store, bisection: Bisection, state: BisectionState, policy: Policy, action: Action
+    tx: Transaction, bisection: Bisection, state: BisectionState, policy: Policy, action: Action
 ) -> Belief:
     known = believe(state, policy)
-    store.set_belief(
+    tx.bisections.set_belief(
         bisection.id,
         {
             "posterior": [
@@ -279,7 +277,7 @@ def _remember_belief(
 
 def _end(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     bisection: Bisection,
     points: Sequence[tuple[Variant, float, str | None]],
     status: str,
@@ -287,11 +285,9 @@ def _end(
     reason: str,
 ) -> None:
     """Record how it ended, in the words of DESIGN section 8, and what follows for swings and incidents."""
-    observed = store.observations(bisection.id)
-    builds = store.kernel_builds(
-        [points[idx][0].build_key for idx in {idx for idx, *_ in observed}]
-    )
-    store.conclude(
+    observed = tx.bisections.observations(bisection.id)
+    builds = tx.builds.by_key([points[idx][0].build_key for idx in {idx for idx, *_ in observed}])
+    tx.bisections.conclude(
         bisection.id,
         status,
         _words(bisection, points, status, conclusion, observed, builds),
@@ -302,11 +298,11 @@ def _end(
         if conclusion is not None and status in NAMED
         else []
     )
-    merges = enter_merges(lab, store, bisection, named)
+    merges = enter_merges(lab, tx, bisection, named)
     for variant in named:
         if variant not in merges:
-            note_culprit(lab, store, bisection, variant)
-    settle(lab, store, bisection.id)
+            note_culprit(lab, tx, bisection, variant)
+    settle(lab, tx, bisection.id)
 
 
 def _words(

@@ -8,12 +8,12 @@ from swingbot.core.bisect.state import Belief, BisectionState
 from swingbot.core.model.records import Bisection, Order, Variant
 from swingbot.core.plan.ahead import builds_ahead
 from swingbot.core.plan.queue import AHEAD, KERNELS_AHEAD
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 
 def build_ahead(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     bisection: Bisection,
     variants: Sequence[Variant],
     state: BisectionState,
@@ -24,16 +24,16 @@ def build_ahead(
     None while a kernel that is wanted waits or is built, and none while a boot is ordered on a testbox that needs its host alone.
     """
     kept = []
-    if _idle(lab, store):
+    if _idle(lab, tx):
         for idx in builds_ahead(state, belief, KERNELS_AHEAD):
-            order = store.ensure_build(variants[idx], AHEAD)
-            store.want(order.id, bisection=bisection.id)
+            order = tx.orders.ensure_build(variants[idx], AHEAD)
+            tx.orders.want(order.id, bisection=bisection.id)
             kept.append(order.id)
-    store.drop_ahead(bisection.id, AHEAD, kept)
+    tx.orders.drop_ahead(bisection.id, AHEAD, kept)
 
 
-def _idle(lab: Lab, store: Store) -> bool:
-    return not any(_comes_first(lab, order) for order in store.open_orders())
+def _idle(lab: Lab, tx: Transaction) -> bool:
+    return not any(_comes_first(lab, order) for order in tx.orders.open())
 
 
 def _comes_first(lab: Lab, order: Order) -> bool:

@@ -8,17 +8,17 @@ from swingbot.service.ports import Lab, RequestError
 
 def cancel_bisection(lab: Lab, number: int) -> bool:
     """False if it was over already. Raises RequestError if there is none."""
-    with lab.transaction("cancel bisection") as store:
-        bisection = store.bisection(number)
+    with lab.transaction("cancel bisection") as tx:
+        bisection = tx.bisections.get(number)
         if bisection is None:
             raise RequestError(
                 f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
             )
-        store.conclude(number, "cancelled", {}, "cancelled by hand")
-        above = store.parent_of(number)
+        tx.bisections.conclude(number, "cancelled", {}, "cancelled by hand")
+        above = tx.bisections.parent_of(number)
         if above is not None:  # the search of a merged branch: what it was for goes on without it
-            settle(lab, store, above[0])
-        for swing in store.swings_of_bisection(number) if above is None else ():
+            settle(lab, tx, above[0])
+        for swing in tx.swings.of_bisection(number) if above is None else ():
             if swing.state == "bisecting":
-                store.set_swing(swing.id, "noted")
+                tx.swings.set_state(swing.id, "noted")
         return bisection.status == "running"

@@ -9,13 +9,13 @@ from typing import Final
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.service.bisect.start import open_bisection
 from swingbot.service.incident.keep import note_culprit
-from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 
 NAMED: Final = ("culprit", "several")
 
 
 def enter_merges(
-    lab: Lab, store: Store, bisection: Bisection, culprits: Sequence[Variant]
+    lab: Lab, tx: Transaction, bisection: Bisection, culprits: Sequence[Variant]
 ) -> list[Variant]:
     """Open a bisection for each branch that a culprit merged; return the culprits that had one."""
     entered = []
@@ -25,18 +25,18 @@ def enter_merges(
             for number, (good, bad) in enumerate(sides):
                 child = open_bisection(
                     lab,
-                    store,
-                    store.tree_by_id(bisection.tree),
+                    tx,
+                    tx.trees.get(bisection.tree),
                     bisection.origin,
                     good,
                     bad,
                     bisection.testbox,
-                    store.spec(bisection.spec)[0],
+                    tx.specs.get(bisection.spec)[0],
                     bisection.metric,
                     f"merge:{bisection.id}:{culprit.commit}:{number}",
                     group=bisection.testboxes if len(bisection.testboxes) > 1 else (),
                 )
-                store.set_parent(child, bisection.id, culprit.commit)
+                tx.bisections.set_parent(child, bisection.id, culprit.commit)
         except (GitError, RequestError):
             continue  # the branch cannot be read any more: the merge stays what was found
         if sides:
@@ -51,32 +51,32 @@ def _branches(lab: Lab, commit: str) -> list[tuple[str, str]]:
     return [(base, tip) for base, tip in pairs if base is not None and base != tip]
 
 
-def settle(lab: Lab, store: Store, number: int) -> None:
+def settle(lab: Lab, tx: Transaction, number: int) -> None:
     """What follows for swings and incidents, once bisection `number` and those of the branches below it are over."""
-    if is_open(store, number):
+    if is_open(tx, number):
         return
-    bisection = store.bisection(number)
+    bisection = tx.bisections.get(number)
     assert bisection is not None
-    branches = store.branches_of(number)
+    branches = tx.bisections.branches_of(number)
     for merge in dict.fromkeys(merge for _, merge in branches):
         if not any(branch.status in NAMED for branch, of in branches if of == merge):
             found = next(
-                variant for variant, _, _ in store.points(number) if variant.commit == merge
+                variant for variant, _, _ in tx.bisections.points(number) if variant.commit == merge
             )
-            note_culprit(lab, store, bisection, found)
-    above = store.parent_of(number)
+            note_culprit(lab, tx, bisection, found)
+    above = tx.bisections.parent_of(number)
     if above is not None:
-        settle(lab, store, above[0])
+        settle(lab, tx, above[0])
         return
-    for swing in store.swings_of_bisection(number):
+    for swing in tx.swings.of_bisection(number):
         if swing.state == "bisecting":
-            store.set_swing(swing.id, "explained" if bisection.status in NAMED else "not_found")
+            tx.swings.set_state(swing.id, "explained" if bisection.status in NAMED else "not_found")
 
 
-def is_open(store: Store, number: int) -> bool:
+def is_open(tx: Transaction, number: int) -> bool:
     """Whether the bisection, or one of a branch below it, still runs."""
-    bisection = store.bisection(number)
+    bisection = tx.bisections.get(number)
     return bisection is not None and (
         bisection.status == "running"
-        or any(is_open(store, branch.id) for branch, _ in store.branches_of(number))
+        or any(is_open(tx, branch.id) for branch, _ in tx.bisections.branches_of(number))
     )

@@ -20,13 +20,13 @@ class Explained:
 
 def explain_bisection(lab: Lab, number: int) -> Explained:
     """Raises RequestError if there is no such bisection, or if it has not made a step yet."""
-    with lab.transaction("explain bisection") as store:
-        bisection = store.bisection(number)
+    with lab.transaction("explain bisection") as tx:
+        bisection = tx.bisections.get(number)
         if bisection is None:
             raise RequestError(
                 f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
             )
-        steps, points = store.steps(number), store.points(number)
+        steps, points = tx.steering.steps(number), tx.bisections.points(number)
     if not steps:
         raise RequestError(
             f"b{number} has made no step yet, or it is older than journals: there is nothing to explain"

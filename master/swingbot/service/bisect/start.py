@@ -14,7 +14,7 @@ from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import weight
 from swingbot.core.plan.rules import metric_of
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
-from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import known_tree
 from swingbot_jobs.contract.trust import Trust, accepted
@@ -44,27 +44,27 @@ def start_bisection(
         raise RequestError(
             f"{good} and {bad} are not on one line of history: one must be an ancestor of the other"
         )
-    with lab.transaction("start bisection") as store:
+    with lab.transaction("start bisection") as tx:
         trust = trust_in(
-            store, tree, lab.git.facts(ends[1]), vouched=trusted
+            tx, tree, lab.git.facts(ends[1]), vouched=trusted
         )  # a commit made of a patch has only such ones after it
         boxes = pick_testboxes(
             lab, [testbox] if testbox else _first_for(lab, tree, trust), trust, asked=bool(testbox)
         )
-        boxes = _alike(lab, store, boxes)
-        parts = resolve_parts(lab, store, job_files or tree.job_files, boxes, overrides)
+        boxes = _alike(lab, tx, boxes)
+        parts = resolve_parts(lab, tx, job_files or tree.job_files, boxes, overrides)
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(
                 f"the testboxes of {testbox!r} run the job with different parameters, so their boots are not alike; name one of {', '.join(boxes)}"
             )
-        job = _unit_job_of(lab, store.spec(parts[0][1]), metric, unit_job)
+        job = _unit_job_of(lab, tx.specs.get(parts[0][1]), metric, unit_job)
         request = json.dumps(
             [tree.id, *ends, tree.kconfig, tree.compiler, *boxes, job.to_json(), metric]
         )
         key = f"asked:{hashlib.sha256(request.encode()).hexdigest()}"
         return open_bisection(
             lab,
-            store,
+            tx,
             tree,
             "asked",
             ends[0],
@@ -87,11 +87,11 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
     ][:1] or list(tree.testboxes[:1])
 
 
-def _alike(lab: Lab, store: Store, boxes: list[str]) -> list[str]:
+def _alike(lab: Lab, tx: Transaction, boxes: list[str]) -> list[str]:
     """Those of a group that work now; one alone is taken as it is. Raises RequestError if they differ in kind."""
     if len(boxes) == 1:
         return boxes
-    states = store.testbox_states()
+    states = tx.testboxes.states()
     if len({lab.testboxes[box].repeatable for box in boxes}) > 1:
         raise RequestError(
             f"some of {', '.join(boxes)} repeat their results exactly and some do not, so they cannot share a bisection; name one"
@@ -124,7 +124,7 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
 
 def open_bisection(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     tree: Tree,
     origin: str,
     good: str,
@@ -150,26 +150,24 @@ def open_bisection(
         points: list[tuple[Variant, float]] = []
         for commit in commits:
             lab.git.keep(commit)
-            trust = trust_in(store, tree, lab.git.facts(commit), vouched=vouched)
+            trust = trust_in(tx, tree, lab.git.facts(commit), vouched=vouched)
             points.append(
                 (
-                    variant_of(lab, store, tree, commit, trust=trust),
+                    variant_of(lab, tx, tree, commit, trust=trust),
                     weight(changed.get(commit, ())) if points else 0.0,
                 )
             )
     except GitError as error:
         raise RequestError(str(error)) from None
     found = metric_of(lab.programs, metric)
-    noise = noise_prior(
-        store.noise_record(testbox, job.name, metric), lab.testboxes[testbox].repeatable
-    )
-    return store.add_bisection(
+    noise = noise_prior(tx.noise.get(testbox, job.name, metric), lab.testboxes[testbox].repeatable)
+    return tx.bisections.add(
         tree=tree.id,
         origin=origin,
         good=good,
         bad=bad,
         testbox=testbox,
-        spec=store.add_spec([job]),
+        spec=tx.specs.add([job]),
         series="" if lab.testboxes[testbox].repeatable else series,
         unit_job=job.name,
         metric=metric,
@@ -184,44 +182,44 @@ def open_bisection(
     )
 
 
-def bisect_swings(lab: Lab, store: Store) -> None:
+def bisect_swings(lab: Lab, tx: Transaction) -> None:
     """For each comparison with open swings and none being bisected: bisect the strongest. The others wait, for the same commit mostly explains them."""
-    busy = {swing.comparison for swing in store.swings("bisecting")} | set(
-        store.comparisons_being_attributed()
+    busy = {swing.comparison for swing in tx.swings.in_state("bisecting")} | set(
+        tx.incidents.comparisons_being_attributed()
     )
-    waiting = [swing for swing in store.swings("open") if swing.comparison not in busy]
+    waiting = [swing for swing in tx.swings.in_state("open") if swing.comparison not in busy]
     for number in sorted({swing.comparison for swing in waiting}):
-        comparison = store.comparison(number)
+        comparison = tx.comparisons.get(number)
         assert comparison is not None
         swings = {(s.testbox, s.unit_job, s.metric): s for s in waiting if s.comparison == number}
         rows = [
             row
-            for row in store.rows(number)
+            for row in tx.comparisons.rows(number)
             if (row["testbox"], row["unit_job"], row["metric"]) in swings
         ]
-        _bisect(lab, store, comparison, plan.strongest(rows), swings)
+        _bisect(lab, tx, comparison, plan.strongest(rows), swings)
 
 
 def _bisect(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     comparison: Comparison,
     row: Mapping[str, Any],
     swings: Mapping[tuple[str, str, str], Swing],
 ) -> None:
     """Bisect between the kernels whose pairs proved the swing; these pairs are what it begins with."""
     tree, swing = (
-        store.tree_by_id(comparison.tree),
+        tx.trees.get(comparison.tree),
         swings[row["testbox"], row["unit_job"], row["metric"]],
     )
-    proof = store.comparison(swing.proof) if swing.proof is not None else None
+    proof = tx.comparisons.get(swing.proof) if swing.proof is not None else None
     ends = proof or comparison
-    base, head = store.variant(ends.base), store.variant(ends.head)
-    job = next(job for job in store.spec(row["spec"]) if job.name == row["unit_job"])
+    base, head = tx.variants.get(ends.base), tx.variants.get(ends.head)
+    job = next(job for job in tx.specs.get(row["spec"]) if job.name == row["unit_job"])
     series = f"c{proof.id}" if proof is not None else None
     number = open_bisection(
         lab,
-        store,
+        tx,
         tree,
         "watch",
         base.commit,
@@ -232,9 +230,9 @@ def _bisect(
         f"swing:{swing.id}",
         series,
     )
-    store.set_swing(swing.id, "bisecting", number)
+    tx.swings.set_state(swing.id, "bisecting", number)
     if proof is not None:
-        last = len(store.points(number)) - 1
+        last = len(tx.bisections.points(number)) - 1
         for k in range(proof.first_k, proof.first_k + proof.boots):
             for idx in (0, last):
-                store.add_want(number, idx, k, "history")
+                tx.bisections.add_want(number, idx, k, "history")

@@ -14,7 +14,7 @@ from swingbot.core.plan.queue import PRIORITY
 from swingbot.service.bisect.advance import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
 from swingbot.service.order.place import want_boot
-from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot_jobs.printable import printable
 
 LEAST_FACTOR, MOST_FACTOR = (
@@ -31,8 +31,8 @@ def skip(
 ) -> list[str]:
     """Never (or, with `undo`, again) measure these commits; return them in full. Raises RequestError."""
     points = _named(lab, number, commits)
-    with lab.transaction("steer bisection") as store:
-        known = _running(store, number)
+    with lab.transaction("steer bisection") as tx:
+        known = _running(tx, number)
         wanted = sorted({idx for found in points for idx in found})
         _not_an_end(wanted, known, "skipped; bisect between other ends instead")
         if undo:
@@ -42,12 +42,12 @@ def skip(
                     f"nobody had b{number} skip that; `swingbot bisect log b{number}` shows what it was told"
                 )
         reason = _tidy(why)
-        store.set_skipped(
+        tx.steering.set_skipped(
             number,
             wanted,
             None if undo else f"skipped by {who}" + (f": {reason}" if reason else ""),
         )
-        store.add_steer(number, "unskip" if undo else "skip", wanted, who=who, why=reason)
+        tx.steering.add(number, "unskip" if undo else "skip", wanted, who=who, why=reason)
         return [known[idx][0].commit for idx in wanted]
 
 
@@ -60,15 +60,15 @@ def hint(
             f"--factor {factor:g}: give a number from {LEAST_FACTOR:g} to {MOST_FACTOR:g}; to have a commit never looked at, use skip"
         )
     points = _named(lab, number, commits)
-    with lab.transaction("steer bisection") as store:
-        known = _running(store, number)
+    with lab.transaction("steer bisection") as tx:
+        known = _running(tx, number)
         wanted = sorted({idx for found in points for idx in found})
         if 0 in wanted:
             raise RequestError(
                 f"{known[0][0].commit[:12]} is the good end: it cannot be the culprit, so nothing is to hint at"
             )
-        store.set_hint(number, wanted, factor)
-        store.add_steer(number, "hint", wanted, who=who, why=_tidy(why), factor=factor)
+        tx.steering.set_hint(number, wanted, factor)
+        tx.steering.add(number, "hint", wanted, who=who, why=_tidy(why), factor=factor)
         return [known[idx][0].commit for idx in wanted]
 
 
@@ -76,8 +76,8 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
     """Go on with a bisection that ended without an answer, with `boots` more at most; return what may be spent in all. Raises RequestError."""
     if not 1 <= boots <= MOST_BOOTS:
         raise RequestError(f"--boots {boots}: give a number from 1 to {MOST_BOOTS}")
-    with lab.transaction("resume bisection") as store:
-        bisection = _known(store, number)
+    with lab.transaction("resume bisection") as tx:
+        bisection = _known(tx, number)
         if bisection.status == "running":
             raise RequestError(
                 f"b{number} is running; a budget can be raised when it has ended without an answer"
@@ -86,28 +86,30 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
             raise RequestError(
                 f"b{number} has ended ({bisection.status}): there is nothing left to search; start another one"
             )
-        spent = len(store.observations(number))
+        spent = len(tx.bisections.observations(number))
         allowed = spent + boots
         usual = Policy().max_end_boots
-        store.reopen(number, {"max_boots": allowed, "max_end_boots": max(usual, allowed // 2)})
-        store.add_steer(number, "resume", (), who=who, why=_tidy(why), boots=allowed)
-        _ask_again(lab, store, bisection)
-        for swing in store.swings_of_bisection(number):
+        tx.steering.reopen(
+            number, {"max_boots": allowed, "max_end_boots": max(usual, allowed // 2)}
+        )
+        tx.steering.add(number, "resume", (), who=who, why=_tidy(why), boots=allowed)
+        _ask_again(lab, tx, bisection)
+        for swing in tx.swings.of_bisection(number):
             if swing.state in ("not_found", "noted"):
-                store.set_swing(swing.id, "bisecting")
+                tx.swings.set_state(swing.id, "bisecting")
         return allowed
 
 
-def _ask_again(lab: Lab, store: Store, bisection: Bisection) -> None:
+def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
     """Orders for what was wanted and never answered: they were called off or given up when the bisection ended."""
-    seen = {(idx, k) for idx, k, *_ in store.observations(bisection.id)}
-    points = store.points(bisection.id)
-    for want in store.wants(bisection.id):
+    seen = {(idx, k) for idx, k, *_ in tx.bisections.observations(bisection.id)}
+    points = tx.bisections.points(bisection.id)
+    for want in tx.bisections.wants(bisection.id):
         if (want.idx, want.k) not in seen:
-            variant = in_layout(lab, store, points[want.idx][0], want.layout)
+            variant = in_layout(lab, tx, points[want.idx][0], want.layout)
             want_boot(
                 lab,
-                store,
+                tx,
                 variant,
                 boot_key(bisection, variant, want.k, want.box),
                 PRIORITY["bisection"],
@@ -117,14 +119,14 @@ def _ask_again(lab: Lab, store: Store, bisection: Bisection) -> None:
 
 def logbook(lab: Lab, number: int) -> Logbook:
     """Everything that happened in a bisection. Raises RequestError if there is none."""
-    with lab.transaction("read journal") as store:
-        bisection = _known(store, number)
-        points, above = store.points(number), store.parent_of(number)
-        asked, ended, reason = store.life_of(number)
+    with lab.transaction("read journal") as tx:
+        bisection = _known(tx, number)
+        points, above = tx.bisections.points(number), tx.bisections.parent_of(number)
+        asked, ended, reason = tx.bisections.life_of(number)
         return Logbook(
             head={
                 "bisection": ids.show("bisection", number),
-                "tree": store.tree_by_id(bisection.tree).name,
+                "tree": tx.trees.get(bisection.tree).name,
                 "good": bisection.good,
                 "bad": bisection.bad,
                 "testbox": bisection.testbox,
@@ -137,7 +139,7 @@ def logbook(lab: Lab, number: int) -> Logbook:
                 ),
             },
             commits=[(variant.commit, variant.subject) for variant, _, _ in points],
-            steps=store.steps(number),
+            steps=tx.steering.steps(number),
             steers=[
                 {
                     "act": s.act,
@@ -148,7 +150,7 @@ def logbook(lab: Lab, number: int) -> Logbook:
                     "who": s.who,
                     "at": s.at,
                 }
-                for s in store.steers(number)
+                for s in tx.steering.all(number)
             ],
             end={"status": bisection.status, "reason": reason, "at": ended}
             if ended is not None
@@ -161,9 +163,9 @@ Points = Sequence[tuple[Variant, float, str | None]]
 
 def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
     """The points that each word names: a commit, or A..B for those after A up to and with B."""
-    with lab.transaction("find commits") as store:
-        bisection, points = _known(store, number), store.points(number)
-        tree = store.tree_by_id(bisection.tree)
+    with lab.transaction("find commits") as tx:
+        bisection, points = _known(tx, number), tx.bisections.points(number)
+        tree = tx.trees.get(bisection.tree)
     if not commits:
         raise RequestError("name at least one commit")
     index = {variant.commit: idx for idx, (variant, _, _) in enumerate(points)}
@@ -198,8 +200,8 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
     return found
 
 
-def _known(store: Store, number: int) -> Bisection:
-    bisection = store.bisection(number)
+def _known(tx: Transaction, number: int) -> Bisection:
+    bisection = tx.bisections.get(number)
     if bisection is None:
         raise RequestError(
             f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
@@ -207,8 +209,8 @@ def _known(store: Store, number: int) -> Bisection:
     return bisection
 
 
-def _running(store: Store, number: int) -> Points:
-    bisection = _known(store, number)
+def _running(tx: Transaction, number: int) -> Points:
+    bisection = _known(tx, number)
     if bisection.status != "running":
         more = (
             f"; `swingbot bisect resume b{number} --boots N` goes on with it"
@@ -216,7 +218,7 @@ def _running(store: Store, number: int) -> Points:
             else ""
         )
         raise RequestError(f"b{number} is over ({bisection.status}): it takes no more advice{more}")
-    return store.points(number)
+    return tx.bisections.points(number)
 
 
 def _not_an_end(wanted: Sequence[int], points: Points, words: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, costs_of_points, learn, standing
 from swingbot.core.plan.relevance import UNLIKELY, Objects, untouched, weight, weights
-from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.ports import GitError, Lab, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,17 @@ class Weighed:
     build_seconds: list[float]
 
 
-def weigh_points(lab: Lab, store: Store, points: Sequence[tuple[Variant, float]]) -> Weighed:
+def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, float]]) -> Weighed:
     """Prior and build cost of `points` (with the weight that each was given), from all that builds have told so far."""
     variants = [variant for variant, _ in points]
     steps = _steps(lab, variants)
-    lists = store.object_lists([variant.build_key for variant in variants])
+    lists = tx.builds.object_lists([variant.build_key for variant in variants])
     known = {
         idx: _objects(lab, lists[variant.build_key])
         for idx, variant in enumerate(variants)
         if variant.build_key in lists
     }
-    compiled = _compiled(lab, store, variants[0], known)
+    compiled = _compiled(lab, tx, variants[0], known)
     relevance = [
         given
         * weight(paths, compiled)
@@ -38,7 +38,7 @@ def weigh_points(lab: Lab, store: Store, points: Sequence[tuple[Variant, float]]
         * (UNLIKELY if _left_nothing(idx, paths, known) else 1.0)
         for idx, (paths, (_, given)) in enumerate(zip(steps, points[1:], strict=True), 1)
     ]
-    return Weighed([0.0, *weights(relevance)], _costs(lab, store, variants, steps, compiled))
+    return Weighed([0.0, *weights(relevance)], _costs(lab, tx, variants, steps, compiled))
 
 
 def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
@@ -51,12 +51,12 @@ def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
 
 
 def _compiled(
-    lab: Lab, store: Store, some: Variant, known: Mapping[int, Objects]
+    lab: Lab, tx: Transaction, some: Variant, known: Mapping[int, Objects]
 ) -> frozenset[str] | None:
     """Objects of this configuration: all that any of the range's kernels has, else those of the latest build there is."""
     if known:
         return frozenset().union(*known.values())
-    sha256 = store.any_object_list(some.kconfig, some.compiler)
+    sha256 = tx.builds.any_object_list(some.kconfig, some.compiler)
     return frozenset(_objects(lab, sha256)) or None if sha256 is not None else None
 
 
@@ -85,13 +85,13 @@ def _left_nothing(idx: int, paths: Sequence[str], known: Mapping[int, Objects]) 
 
 def _costs(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     variants: Sequence[Variant],
     steps: Sequence[Sequence[str]],
     compiled: frozenset[str] | None,
 ) -> list[float]:
     """The cheapest of all build workers for each point."""
-    history = store.past_builds(variants[0].kconfig, variants[0].compiler, PAST_BUILDS)
+    history = tx.builds.past(variants[0].kconfig, variants[0].compiler, PAST_BUILDS)
 
     def between(old: str, new: str) -> Iterable[str] | None:
         try:

@@ -61,13 +61,13 @@ def foresee_cost(lab: Lab, wish: Wish) -> Cost:
     _commits(lab, tree, wish)
     each = 2 * (wish.boots or DEFAULT_BOOTS)
     seconds, at_most = 0.0, False
-    with lab.transaction("foresee cost") as store:
+    with lab.transaction("foresee cost") as tx:
         boxes = pick_testboxes(
             lab, wish.testboxes or tree.testboxes, _trust(tree, wish), asked=bool(wish.testboxes)
         )
-        parts = resolve_parts(lab, store, wish.job_files or tree.job_files, boxes, {})
+        parts = resolve_parts(lab, tx, wish.job_files or tree.job_files, boxes, {})
         for testbox, spec in parts:
-            usual = store.boot_seconds(testbox, spec)
+            usual = tx.boots.seconds(testbox, spec)
             at_most = at_most or usual is None
             seconds += each * (lab.policies.deadline_boot if usual is None else usual)
     return Cost(

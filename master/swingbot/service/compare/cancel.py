@@ -7,11 +7,11 @@ from swingbot.service.ports import Lab, RequestError
 
 def cancel_comparison(lab: Lab, number: int) -> bool:
     """False if it was over already. Raises RequestError if there is none."""
-    with lab.transaction("cancel comparison") as store:
-        comparison = store.comparison(number)
+    with lab.transaction("cancel comparison") as tx:
+        comparison = tx.comparisons.get(number)
         if comparison is None:
             raise RequestError(
                 f"there is no comparison c{number}; `swingbot list comparisons` shows those there are"
             )
-        store.set_comparison(number, "cancelled", "cancelled by hand")
+        tx.comparisons.set_status(number, "cancelled", "cancelled by hand")
         return comparison.status in ("waiting", "running")

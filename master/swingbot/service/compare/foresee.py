@@ -9,7 +9,7 @@ from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.noise import layout_sd
 from swingbot.core.plan.rules import rule_of
 from swingbot.core.stats.resolve import Resolution, plan_comparison
-from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric
 
@@ -38,15 +38,15 @@ class Foresight:
 
 def foresee(lab: Lab, number: int) -> list[Foresight]:
     """For each unit job and testbox of a comparison, by headline metric where noise records are there. Raises RequestError if there is none."""
-    with lab.transaction("foresee comparison") as store:
-        comparison = store.comparison(number)
+    with lab.transaction("foresee comparison") as tx:
+        comparison = tx.comparisons.get(number)
         if comparison is None:
             raise RequestError(
                 f"there is no comparison c{number}; `swingbot list comparisons` shows those there are"
             )
         told: list[Foresight] = []
         for testbox, spec in comparison.parts:
-            for job in store.spec(spec):
+            for job in tx.specs.get(spec):
                 headline = [
                     metric
                     for metric in lab.programs[job.program].metrics.values()
@@ -55,7 +55,7 @@ def foresee(lab: Lab, number: int) -> list[Foresight]:
                 known = [
                     seen
                     for metric in headline
-                    if (seen := _of_metric(lab, store, testbox, job, metric, comparison.boots))
+                    if (seen := _of_metric(lab, tx, testbox, job, metric, comparison.boots))
                     is not None
                 ]
                 unknown = Foresight(
@@ -70,10 +70,10 @@ def foresee(lab: Lab, number: int) -> list[Foresight]:
 
 
 def _of_metric(
-    lab: Lab, store: Store, testbox: str, job: UnitJob, metric: Metric, boots: int
+    lab: Lab, tx: Transaction, testbox: str, job: UnitJob, metric: Metric, boots: int
 ) -> Foresight | None:
     """None without a record."""
-    record = store.noise_record(testbox, job.name, metric.name)
+    record = tx.noise.get(testbox, job.name, metric.name)
     box = lab.testboxes[testbox]
     rule = rule_of(box, metric, job)
     spread = _spread(record, box.repeatable)

@@ -11,7 +11,7 @@ from swingbot.core.plan.series import series_for
 from swingbot.core.stats.compare import BootRuns, compare
 from swingbot.core.stats.row import CHANGED
 from swingbot.service.detect.screen_tips import screen_tip
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import Values, boots_of
 from swingbot.service.result.differences import Differences, differences_of
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -19,28 +19,28 @@ from swingbot_jobs.language.program import Metric
 from swingbot_jobs.testbox.box import Testbox
 
 
-def judge_comparisons(lab: Lab, store: Store) -> None:
+def judge_comparisons(lab: Lab, tx: Transaction) -> None:
     """Judge each running comparison whose orders have all ended."""
-    for comparison in store.open_comparisons():
-        orders = store.wanted(comparison=comparison.id)
+    for comparison in tx.comparisons.open():
+        orders = tx.orders.wanted(comparison=comparison.id)
         if comparison.status == "running" and orders and all(order.over for order in orders):
-            _judge(lab, store, comparison, orders)
+            _judge(lab, tx, comparison, orders)
 
 
-def _judge(lab: Lab, store: Store, comparison: Comparison, orders: Sequence[Order]) -> None:
-    base, head = store.variant(comparison.base), store.variant(comparison.head)
-    builds = store.kernel_builds([base.build_key, head.build_key])
+def _judge(lab: Lab, tx: Transaction, comparison: Comparison, orders: Sequence[Order]) -> None:
+    base, head = tx.variants.get(comparison.base), tx.variants.get(comparison.head)
+    builds = tx.builds.by_key([base.build_key, head.build_key])
     unbuilt = _unbuilt(base, head, builds, orders)
     if unbuilt:
-        store.set_comparison(comparison.id, "failed", unbuilt)
+        tx.comparisons.set_status(comparison.id, "failed", unbuilt)
         return
     images = [str(builds[variant.build_key].image_sha256) for variant in (base, head)]
     tip: dict[tuple[str, str, str], list[float]] = {}
     for testbox, spec in comparison.parts:
-        tip |= _judge_part(lab, store, comparison, testbox, spec, images)
-    store.set_comparison(comparison.id, "done", _lab_trouble(orders))
+        tip |= _judge_part(lab, tx, comparison, testbox, spec, images)
+    tx.comparisons.set_status(comparison.id, "done", _lab_trouble(orders))
     if comparison.kind == "watch":
-        screen_tip(lab, store, comparison, tip)
+        screen_tip(lab, tx, comparison, tip)
 
 
 def _unbuilt(
@@ -75,23 +75,28 @@ def _lab_trouble(orders: Sequence[Order]) -> str | None:
 
 
 def _judge_part(
-    lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, images: Sequence[str]
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    testbox: str,
+    spec: str,
+    images: Sequence[str],
 ) -> dict[tuple[str, str, str], list[float]]:
     """Write the rows of one testbox; gives the boot means of head by (testbox, unit job, metric)."""
-    box, unit_jobs = lab.testboxes[testbox], {job.name: job for job in store.spec(spec)}
+    box, unit_jobs = lab.testboxes[testbox], {job.name: job for job in tx.specs.get(spec)}
     series = series_for(lab.testboxes[testbox], comparison)
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     sides, problems = [], []
     for image in images:
-        values, trouble = boots_of(store, image, testbox, spec, series, list(ks))
+        values, trouble = boots_of(tx, image, testbox, spec, series, list(ks))
         sides.append(values)
         problems.append(trouble)
-    known = differences_of(store, images, box, spec, series, list(ks))
+    known = differences_of(tx, images, box, spec, series, list(ks))
     for unit_job, metric_name in _in_order(lab, unit_jobs, sides):
         row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, known, problems=problems)
-        store.add_row(comparison.id, testbox, spec, row)
+        tx.comparisons.add_row(comparison.id, testbox, spec, row)
     for unit_job in unit_jobs.keys() - {job for job, _ in [key for side in sides for key in side]}:
-        store.add_row(
+        tx.comparisons.add_row(
             comparison.id, testbox, spec, _nothing(lab, box, unit_jobs[unit_job], problems)
         )
     return {

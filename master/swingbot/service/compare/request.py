@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
-from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import known_tree
 from swingbot_jobs.contract.trust import least
@@ -47,15 +47,15 @@ def request_comparison(
         raise RequestError(
             f"{base} and {head} are the same commit {base_commit[:12]}; there is nothing to compare"
         )
-    with lab.transaction("request comparison") as store:
+    with lab.transaction("request comparison") as tx:
         sides = [
-            trust_in(store, tree, lab.git.facts(commit), vouched=trusted)
+            trust_in(tx, tree, lab.git.facts(commit), vouched=trusted)
             for commit in (base_commit, head_commit)
         ]
         boxes = pick_testboxes(
             lab, testboxes or tree.testboxes, least(sides), asked=bool(testboxes)
         )
-        parts = resolve_parts(lab, store, job_files or tree.job_files, boxes, overrides)
+        parts = resolve_parts(lab, tx, job_files or tree.job_files, boxes, overrides)
         wish = json.dumps(
             [
                 tree.id,
@@ -69,17 +69,17 @@ def request_comparison(
             ]
         )
         key = f"asked:{hashlib.sha256(wish.encode()).hexdigest()}"
-        there = store.comparison_of_request(key)
+        there = tx.comparisons.of_request(key)
         if there is not None and there.status not in ("failed", "cancelled"):
             return there.id
         if there is not None:
             key += f":after-{there.id}"
-        return store.add_comparison(
+        return tx.comparisons.add(
             kind="asked",
             tree=tree.id,
-            base=variant_of(lab, store, tree, base_commit, "request", sides[0]).id,
+            base=variant_of(lab, tx, tree, base_commit, "request", sides[0]).id,
             head=variant_of(
-                lab, store, tree, head_commit, "patch" if patches else "request", sides[1]
+                lab, tx, tree, head_commit, "patch" if patches else "request", sides[1]
             ).id,
             boots=boots or DEFAULT_BOOTS,
             parts=parts,
@@ -87,16 +87,16 @@ def request_comparison(
         )
 
 
-def compare_changes(lab: Lab, store: Store) -> None:
+def compare_changes(lab: Lab, tx: Transaction) -> None:
     """Open the comparison of each change that has none yet."""
-    for change in store.changes_to_compare():
-        tree = store.tree_by_id(change.tree)
-        store.add_comparison(
+    for change in tx.trees.changes_to_compare():
+        tree = tx.trees.get(change.tree)
+        tx.comparisons.add(
             kind="watch",
             tree=tree.id,
             change=change.id,
-            base=variant_of(lab, store, tree, change.old_commit).id,
-            head=variant_of(lab, store, tree, change.new_commit).id,
+            base=variant_of(lab, tx, tree, change.old_commit).id,
+            head=variant_of(lab, tx, tree, change.new_commit).id,
             boots=lab.policies.watch_boots,
-            parts=resolve_parts(lab, store, tree.job_files, tree.testboxes, {}),
+            parts=resolve_parts(lab, tx, tree.job_files, tree.testboxes, {}),
         )

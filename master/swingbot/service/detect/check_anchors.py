@@ -12,61 +12,61 @@ from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.anchors import moved
 from swingbot.core.plan.rules import rule_of
 from swingbot.core.plan.series import series_for
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import boots_of
 
 REFERENCE: Final = 5  # earlier anchors that a new one is held against
 
 
-def check_anchors(lab: Lab, store: Store) -> None:
+def check_anchors(lab: Lab, tx: Transaction) -> None:
     """Hold each anchor that has ended against the earlier ones; quarantine a testbox that moved, and release one that is well again."""
-    for comparison in store.open_comparisons():
-        orders = store.wanted(comparison=comparison.id)
+    for comparison in tx.comparisons.open():
+        orders = tx.orders.wanted(comparison=comparison.id)
         if (
             comparison.kind == "anchor"
             and comparison.status == "running"
             and orders
             and all(order.over for order in orders)
         ):
-            _check(lab, store, comparison)
+            _check(lab, tx, comparison)
 
 
-def _check(lab: Lab, store: Store, comparison: Comparison) -> None:
+def _check(lab: Lab, tx: Transaction, comparison: Comparison) -> None:
     testbox, spec = comparison.parts[0]
-    key = store.variant(comparison.base).build_key
-    image = (
-        store.kernel_builds([key])[key].image_sha256 if key in store.kernel_builds([key]) else None
-    )
+    key = tx.variants.get(comparison.base).build_key
+    image = tx.builds.by_key([key])[key].image_sha256 if key in tx.builds.by_key([key]) else None
     if image is None:
-        store.set_comparison(comparison.id, "failed", "the anchor kernel is not built")
+        tx.comparisons.set_status(comparison.id, "failed", "the anchor kernel is not built")
         return
-    trouble = _trouble(lab, store, comparison, testbox, spec, image)
-    state, reason = store.testbox_reasons()[testbox]
-    store.set_comparison(
+    trouble = _trouble(lab, tx, comparison, testbox, spec, image)
+    state, reason = tx.testboxes.reasons()[testbox]
+    tx.comparisons.set_status(
         comparison.id, "done", f"{MOVED}{trouble}" if trouble is not None else None
     )
     if trouble is not None and state == "active":
-        store.set_testbox(testbox, "quarantined", f"{MOVED}{trouble} (anchor c{comparison.id})")
+        tx.testboxes.set_state(
+            testbox, "quarantined", f"{MOVED}{trouble} (anchor c{comparison.id})"
+        )
     elif trouble is None and state == "quarantined" and (reason or "").startswith(MOVED):
-        store.set_testbox(testbox, "active", None)
+        tx.testboxes.set_state(testbox, "active", None)
 
 
 def _trouble(
-    lab: Lab, store: Store, comparison: Comparison, testbox: str, spec: str, image: str
+    lab: Lab, tx: Transaction, comparison: Comparison, testbox: str, spec: str, image: str
 ) -> str | None:
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     now, problems = boots_of(
-        store, image, testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
+        tx, image, testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
     )
     earlier = [
         c
-        for c in store.anchors(testbox, "done")
+        for c in tx.anchors.of_testbox(testbox, "done")
         if c.id < comparison.id and c.base == comparison.base and c.parts == comparison.parts
     ]
-    sound = [c for c in earlier if not store.anchor_mark(c.id)][-REFERENCE:]
+    sound = [c for c in earlier if not tx.anchors.mark_of(c.id)][-REFERENCE:]
     past = [
         boots_of(
-            store,
+            tx,
             image,
             testbox,
             spec,
@@ -77,13 +77,13 @@ def _trouble(
     ]
     if not now and any(past):
         return f"the same kernel gives no result any more: {problems[0] if problems else 'its boots were lost to the lab'}"
-    for job in store.spec(spec):
+    for job in tx.specs.get(spec):
         for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
             key = (job.name, metric.name)
             before = [sum(b.values) / len(b.values) for values in past for b in values.get(key, [])]
             fresh = [sum(b.values) / len(b.values) for b in now.get(key, [])]
             least = math.log1p(rule_of(lab.testboxes[testbox], metric, job).min_effect_pct / 100.0)
-            told = moved(before, fresh, store.noise_record(testbox, *key), least)
+            told = moved(before, fresh, tx.noise.get(testbox, *key), least)
             if told is not None:
                 return f"{metric.name} of {job.name}: {told}"
     return None

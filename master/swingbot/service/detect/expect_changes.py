@@ -11,7 +11,7 @@ from swingbot.core.incident.model import Expected
 from swingbot.core.model import ids
 from swingbot.core.model.records import Comparison
 from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.ports import GitError, Lab, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ class Within:
 
 
 def expected_within(
-    lab: Lab, store: Store, comparison: Comparison, row: Mapping[str, Any]
+    lab: Lab, tx: Transaction, comparison: Comparison, row: Mapping[str, Any]
 ) -> list[Within]:
     """Expected changes of the row's metric that lie between base and head of the comparison, one for each incident."""
-    known = store.expected_changes(row["testbox"], row["unit_job"], row["metric"])
+    known = tx.incidents.expected_changes(row["testbox"], row["unit_job"], row["metric"])
     if not known:
         return []
-    base, head = store.variant(comparison.base).commit, store.variant(comparison.head).commit
+    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     found: dict[int, Within] = {}
     for expected in known:
         commit = _here(lab, expected, base, head) if expected.incident not in found else None
@@ -65,10 +65,10 @@ def _here(lab: Lab, expected: Expected, base: str, head: str) -> str | None:
 
 
 def level_after(
-    lab: Lab, store: Store, comparison: Comparison, found: Sequence[Within]
+    lab: Lab, tx: Transaction, comparison: Comparison, found: Sequence[Within]
 ) -> int | None:
     """The variant of the first commit of the branch that has them all: what comes after it is held against it. None where that is the tip itself."""
-    base, head = store.variant(comparison.base).commit, store.variant(comparison.head).commit
+    base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     try:
         line = lab.git.first_parents(base, head)
         low, high = 0, len(line) - 1
@@ -81,7 +81,7 @@ def level_after(
         if not line or low == len(line) - 1:
             return None
         lab.git.keep(line[low])
-        return variant_of(lab, store, store.tree_by_id(comparison.tree), line[low]).id
+        return variant_of(lab, tx, tx.trees.get(comparison.tree), line[low]).id
     except GitError:
         return None
 

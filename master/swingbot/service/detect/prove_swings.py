@@ -29,7 +29,7 @@ from swingbot.core.stats.evidence import (
     wanted,
 )
 from swingbot.service.lab.anchors import order_anchor
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import boots_of
 from swingbot.service.result.differences import differences_of
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -45,32 +45,30 @@ RENEWED_K: Final = (
 _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 
 
-def prove_swings(lab: Lab, store: Store) -> None:
+def prove_swings(lab: Lab, tx: Transaction) -> None:
     """For each comparison with suspected swings and nothing under way: pairs for the strongest. The others wait, for one commit mostly explains them."""
-    suspected = store.swings("suspected")
-    busy = {s.comparison for s in store.swings("open", "bisecting")} | {
+    suspected = tx.swings.in_state("suspected")
+    busy = {s.comparison for s in tx.swings.in_state("open", "bisecting")} | {
         s.comparison for s in suspected if s.proof is not None
     }
-    busy |= set(store.comparisons_being_attributed())
+    busy |= set(tx.incidents.comparisons_being_attributed())
     for number in sorted({s.comparison for s in suspected} - busy):
         swings = {(s.testbox, s.unit_job, s.metric): s for s in suspected if s.comparison == number}
-        rows = {(r["testbox"], r["unit_job"], r["metric"]): r for r in store.rows(number)}
+        rows = {(r["testbox"], r["unit_job"], r["metric"]): r for r in tx.comparisons.rows(number)}
         first = plan.strongest(
             [{**rows[key], "change_pct": swing.change_pct} for key, swing in swings.items()]
         )
-        _open(
-            lab, store, swings[first["testbox"], first["unit_job"], first["metric"]], first["spec"]
-        )
+        _open(lab, tx, swings[first["testbox"], first["unit_job"], first["metric"]], first["spec"])
 
 
-def _open(lab: Lab, store: Store, swing: Swing, spec: str) -> None:
-    comparison = store.comparison(swing.comparison)
+def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
+    comparison = tx.comparisons.get(swing.comparison)
     assert comparison is not None
-    job = next(job for job in store.spec(spec) if job.name == swing.unit_job)
-    own, repeatable = store.add_spec([job]), lab.testboxes[swing.testbox].repeatable
+    job = next(job for job in tx.specs.get(spec) if job.name == swing.unit_job)
+    own, repeatable = tx.specs.add([job]), lab.testboxes[swing.testbox].repeatable
     # On a repeatable testbox boots are shared: those that raised the alarm have the lowest k where they ran the same.
     first_k = comparison.first_k + comparison.boots if repeatable and own == spec else 0
-    proof = store.add_comparison(
+    proof = tx.comparisons.add(
         kind="prove",
         tree=comparison.tree,
         base=comparison.base if swing.anchor is None else swing.anchor,
@@ -80,80 +78,73 @@ def _open(lab: Lab, store: Store, swing: Swing, spec: str) -> None:
         first_k=first_k,
         request_key=f"swing:{swing.id}",
     )
-    store.set_proof(swing.id, proof)
+    tx.swings.set_proof(swing.id, proof)
 
 
-def extend_comparisons(lab: Lab, store: Store) -> None:
+def extend_comparisons(lab: Lab, tx: Transaction) -> None:
     """More boots for what has come to an end without an answer: pairs of a swing, and unclear rows of a tip within a budget."""
-    swings = {swing.proof: swing for swing in store.swings("suspected")}
-    for comparison in store.comparisons_under_proof():
-        orders = store.wanted(comparison=comparison.id)
-        if (
-            not orders
-            or any(not order.over for order in orders)
-            or _images(store, comparison) is None
-        ):
+    swings = {swing.proof: swing for swing in tx.swings.in_state("suspected")}
+    for comparison in tx.comparisons.under_proof():
+        orders = tx.orders.wanted(comparison=comparison.id)
+        if not orders or any(not order.over for order in orders) or _images(tx, comparison) is None:
             continue
-        if _stale(lab, store, comparison):
-            store.renew_comparison(comparison.id, comparison.first_k + comparison.boots)
+        if _stale(lab, tx, comparison):
+            tx.comparisons.renew(comparison.id, comparison.first_k + comparison.boots)
             continue
         if comparison.kind == "watch":
-            boots = _boots_of_tip(lab, store, comparison)
+            boots = _boots_of_tip(lab, tx, comparison)
         else:
             swing = swings.get(comparison.id)
-            boots = _boots_of_proof(lab, store, comparison, swing) if swing is not None else None
+            boots = _boots_of_proof(lab, tx, comparison, swing) if swing is not None else None
         if boots is not None and boots > comparison.boots:
-            store.extend_comparison(comparison.id, boots)
+            tx.comparisons.extend(comparison.id, boots)
 
 
-def _images(store: Store, comparison: Comparison) -> list[str] | None:
+def _images(tx: Transaction, comparison: Comparison) -> list[str] | None:
     """The kernels of base and head; None where one is not built or both are the same."""
-    keys = [store.variant(number).build_key for number in (comparison.base, comparison.head)]
-    builds = store.kernel_builds(keys)
+    keys = [tx.variants.get(number).build_key for number in (comparison.base, comparison.head)]
+    builds = tx.builds.by_key(keys)
     images = [builds[key].image_sha256 for key in keys if key in builds]
     found = [image for image in images if image is not None]
     return found if len(found) == 2 and found[0] != found[1] else None
 
 
-def _stale(lab: Lab, store: Store, comparison: Comparison) -> bool:
+def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     """Whether shared boots of the base are from another time of the testbox (microcode, root file system, QEMU), and the tip's are not.
 
     Both kernels are then booted afresh, side by side: what the testbox changed cancels.
     """
-    images = _images(store, comparison)
+    images = _images(tx, comparison)
     if images is None or comparison.first_k > RENEWED_K:
         return False
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes[box].repeatable]
     return any(
         differences_of(
-            store, images, lab.testboxes[box], spec, series_of(lab.testboxes[box], ""), ks
+            tx, images, lab.testboxes[box], spec, series_of(lab.testboxes[box], ""), ks
         ).must
         is not None
         for box, spec in shared
     )
 
 
-def _boots_of_proof(lab: Lab, store: Store, comparison: Comparison, swing: Swing) -> int | None:
-    if (
-        decide(lab, store, comparison, swing).answer != "more"
-        or comparison.boots >= MAX_PAIRS + SPARE
-    ):
+def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Swing) -> int | None:
+    if decide(lab, tx, comparison, swing).answer != "more" or comparison.boots >= MAX_PAIRS + SPARE:
         return None
     return comparison.boots + (
         ROUND_REPEATABLE if lab.testboxes[swing.testbox].repeatable else ROUND
     )
 
 
-def _boots_of_tip(lab: Lab, store: Store, comparison: Comparison) -> int | None:
+def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | None:
     """The most boots a side that an unclear headline row would be settled by."""
-    images, wish = _images(store, comparison), 0
+    images, wish = _images(tx, comparison), 0
     assert images is not None
     for testbox, spec in comparison.parts:
         series = series_of(lab.testboxes[testbox], f"c{comparison.id}")
         ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
-        sides = [boots_of(store, image, testbox, spec, series, ks)[0] for image in images]
-        for job in store.spec(spec):
+        sides = [boots_of(tx, image, testbox, spec, series, ks)[0] for image in images]
+        for job in tx.specs.get(spec):
             for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
                 rule = rule_of(lab.testboxes[testbox], metric, job)
                 base, head = (side.get((job.name, metric.name), []) for side in sides)
@@ -167,10 +158,10 @@ def _boots_of_tip(lab: Lab, store: Store, comparison: Comparison) -> int | None:
     return wish or None
 
 
-def decide(lab: Lab, store: Store, proof: Comparison, swing: Swing) -> Decision:
+def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decision:
     """What the pairs of `proof` say of `swing` so far; the same boots give the same answer whenever this is asked."""
-    (testbox, spec), images = proof.parts[0], _images(store, proof)
-    (job,) = store.spec(spec)
+    (testbox, spec), images = proof.parts[0], _images(tx, proof)
+    (job,) = tx.specs.get(spec)
     if images is None:
         return Decision(
             answer="reject",
@@ -181,23 +172,24 @@ def decide(lab: Lab, store: Store, proof: Comparison, swing: Swing) -> Decision:
         )
     ks = list(range(proof.first_k, proof.first_k + proof.boots))
     series, key = series_of(lab.testboxes[testbox], f"c{proof.id}"), (swing.unit_job, swing.metric)
-    sides = [boots_of(store, image, testbox, spec, series, ks)[0].get(key, []) for image in images]
+    sides = [boots_of(tx, image, testbox, spec, series, ks)[0].get(key, []) for image in images]
     rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, swing.metric), job)
     return sequential(
-        plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, store, swing, job)
+        plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, tx, swing, job)
     )
 
 
-def gate_of(lab: Lab, store: Store, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
+def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
     """What is known of the noise, and the evidence that the swing needs among the benchmark metrics of its head."""
     box, metric = lab.testboxes[swing.testbox], metric_of(lab.programs, swing.metric)
     rule, record = (
         rule_of(box, metric, job),
-        store.noise_record(swing.testbox, swing.unit_job, swing.metric),
+        tx.noise.get(swing.testbox, swing.unit_job, swing.metric),
     )
-    metrics = sum(bool(row.get("headline")) for row in store.rows(swing.comparison))
+    metrics = sum(bool(row.get("headline")) for row in tx.comparisons.rows(swing.comparison))
     accepted = sum(
-        s.comparison == swing.comparison and s.proof is not None for s in store.swings(*_ACCEPTED)
+        s.comparison == swing.comparison and s.proof is not None
+        for s in tx.swings.in_state(*_ACCEPTED)
     )
     side: Literal[-1, 1] = 1 if swing.change_pct > 0 else -1
     return pair_prior(record, box.repeatable), Gate(
@@ -209,31 +201,31 @@ def gate_of(lab: Lab, store: Store, swing: Swing, job: UnitJob) -> tuple[PairPri
     )
 
 
-def weigh_swings(lab: Lab, store: Store) -> None:
+def weigh_swings(lab: Lab, tx: Transaction) -> None:
     """Decide the suspected swings whose pairs are judged: open (a bisection follows) or refuted."""
-    for swing in store.swings("suspected"):
-        proof = store.comparison(swing.proof) if swing.proof is not None else None
+    for swing in tx.swings.in_state("suspected"):
+        proof = tx.comparisons.get(swing.proof) if swing.proof is not None else None
         if proof is None or proof.status in ("waiting", "running"):
             continue
         if proof.status != "done":
-            store.weigh_swing(
+            tx.swings.weigh(
                 swing.id,
                 "not_found",
                 {"answer": "none", "reason": f"c{proof.id}, its pairs of boots, is {proof.status}"},
             )
             continue
-        found = decide(lab, store, proof, swing)
-        (job,) = store.spec(proof.parts[0][1])
+        found = decide(lab, tx, proof, swing)
+        (job,) = tx.specs.get(proof.parts[0][1])
         told = dataclasses.asdict(found) | {
-            "wanted": wanted(*gate_of(lab, store, swing, job)),
+            "wanted": wanted(*gate_of(lab, tx, swing, job)),
             "bf": min(found.bf, 1e12),
         }
         if found.answer == "accept":
-            store.weigh_swing(swing.id, "open", told, 100.0 * math.expm1(found.mean))
+            tx.swings.weigh(swing.id, "open", told, 100.0 * math.expm1(found.mean))
         else:
-            store.weigh_swing(swing.id, "refuted", told | _why(swing, found))
+            tx.swings.weigh(swing.id, "refuted", told | _why(swing, found))
             if found.answer == "reject":
-                order_anchor(store, swing.testbox)  # it may be the testbox that moved
+                order_anchor(tx, swing.testbox)  # it may be the testbox that moved
 
 
 def _why(swing: Swing, found: Decision) -> dict[str, str]:

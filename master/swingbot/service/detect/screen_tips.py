@@ -11,14 +11,14 @@ from swingbot.core.model.records import Comparison, Level
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
-from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.ports import GitError, Lab, Transaction
 
 Row = dict[str, Any]
 
 
 def screen_tip(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     comparison: Comparison,
     boot_means: dict[tuple[str, str, str], list[float]],
 ) -> None:
@@ -26,26 +26,26 @@ def screen_tip(
 
     `boot_means`: of the tip, by (testbox, unit job, metric).
     """
-    for row in store.rows(comparison.id):
+    for row in tx.comparisons.rows(comparison.id):
         if not row.get("headline") or row["head"]["mean"] is None:
             continue
-        expected = expected_within(lab, store, comparison, row)
+        expected = expected_within(lab, tx, comparison, row)
         if expected:
-            _hold_against_expected(lab, store, comparison, row, expected)
+            _hold_against_expected(lab, tx, comparison, row, expected)
             continue
         alarm = _alarm(
             lab,
-            store,
+            tx,
             comparison,
             row,
             boot_means.get((row["testbox"], row["unit_job"], row["metric"]), []),
         )
         if alarm is not None:
-            _note(lab, store, comparison, row, *alarm)
+            _note(lab, tx, comparison, row, *alarm)
 
 
 def _hold_against_expected(
-    lab: Lab, store: Store, comparison: Comparison, row: Row, expected: list[Within]
+    lab: Lab, tx: Transaction, comparison: Comparison, row: Row, expected: list[Within]
 ) -> None:
     """The range has changes that people expect: what they make is noted, so that later tips begin at the new level; anything beyond it is suspected."""
     if row["change_pct"] is None or row["verdict"] not in ("worse", "better", "changed", "same"):
@@ -57,16 +57,16 @@ def _hold_against_expected(
     if alarm is not None:
         _note(
             lab,
-            store,
+            tx,
             comparison,
             row,
             replace(alarm, why=f"{alarm.why} ({named(expected)})"),
-            level_after(lab, store, comparison, expected),
+            level_after(lab, tx, comparison, expected),
         )
         return
     key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
     reason = f"{row['change_pct']:+.2f} % against its base, as expected ({named(expected)})"
-    store.add_swing(
+    tx.swings.add(
         *key,
         plan.direction_of(effect, row["better"]),
         row["change_pct"],
@@ -77,7 +77,7 @@ def _hold_against_expected(
 
 
 def _alarm(
-    lab: Lab, store: Store, comparison: Comparison, row: Row, tip: list[float]
+    lab: Lab, tx: Transaction, comparison: Comparison, row: Row, tip: list[float]
 ) -> tuple[screen.Alarm, int | None] | None:
     """What stands out about a row, and the variant of the anchor if it is a creep."""
     if plan.swings([row]):
@@ -90,7 +90,7 @@ def _alarm(
             why=f"{pct:+.2f} % against its base, {row['verdict']}",
         ), None
     least = math.log1p(row["min_effect_pct"] / 100.0)
-    levels = _levels(store, comparison, row)
+    levels = _levels(tx, comparison, row)
     past = [level.mean for level in levels]
     alarm = screen.against_history(tip, past, least) if row["verdict"] != "invalid" else None
     if alarm is not None:
@@ -99,20 +99,20 @@ def _alarm(
     if alarm is None or alarm.anchor is None:
         return None
     anchor = levels[alarm.anchor]
-    return (alarm, anchor.variant) if _descends(lab, store, comparison, anchor) else None
+    return (alarm, anchor.variant) if _descends(lab, tx, comparison, anchor) else None
 
 
-def _levels(store: Store, comparison: Comparison, row: Row) -> list[Level]:
+def _levels(tx: Transaction, comparison: Comparison, row: Row) -> list[Level]:
     """Earlier tips at the level of today: since the last swing, or the last alarm that turned out to be the testbox."""
     key = (comparison.tree, row["testbox"], row["unit_job"], row["metric"])
-    since = store.last_swing(*key, before=comparison.id)
-    found = store.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
+    since = tx.swings.last(*key, before=comparison.id)
+    found = tx.swings.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
     return [level for level in found if since is None or level.comparison >= since]
 
 
-def _descends(lab: Lab, store: Store, comparison: Comparison, anchor: Level) -> bool:
+def _descends(lab: Lab, tx: Transaction, comparison: Comparison, anchor: Level) -> bool:
     """A tip that was rebased away is no anchor: nothing leads from it to this one."""
-    tip = store.variant(comparison.head).commit
+    tip = tx.variants.get(comparison.head).commit
     try:
         return anchor.commit != tip and lab.git.is_ancestor(anchor.commit, tip)
     except GitError:
@@ -121,7 +121,7 @@ def _descends(lab: Lab, store: Store, comparison: Comparison, anchor: Level) -> 
 
 def _note(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     comparison: Comparison,
     row: Row,
     alarm: screen.Alarm,
@@ -131,7 +131,7 @@ def _note(
     pct = 100.0 * math.expm1(alarm.effect)
     key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
     if direction == "worse" or (direction == "better" and lab.policies.bisect_improvements):
-        store.suspect(
+        tx.swings.suspect(
             *key,
             direction=direction,
             change_pct=pct,
@@ -140,4 +140,4 @@ def _note(
             reason=alarm.why,
         )
     elif alarm.source in ("base", "expected"):
-        store.add_swing(*key, direction, pct, "noted", source=alarm.source, reason=alarm.why)
+        tx.swings.add(*key, direction, pct, "noted", source=alarm.source, reason=alarm.why)

@@ -16,110 +16,110 @@ from swingbot.core.plan.boot_numbers import FRESH_K
 from swingbot.core.stats.row import CHANGED, key_of, row_of
 from swingbot.core.text.numbers import change
 from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import resolve_parts
 
 BOOTS: Final = 3
 
 
-def attribute_incidents(lab: Lab, store: Store) -> None:
+def attribute_incidents(lab: Lab, tx: Transaction) -> None:
     """Open the comparison of each new culprit with its parent."""
-    for sighting in store.sightings_to_attribute():
-        known = _measured(store, sighting)
+    for sighting in tx.sightings.to_attribute():
+        known = _measured(tx, sighting)
         if known is not None and known.comparison is not None:
-            store.set_sighting(sighting.id, known.comparison, known.report)
+            tx.sightings.set_comparison(sighting.id, known.comparison, known.report)
         else:
-            store.set_sighting(sighting.id, _measure(lab, store, sighting))
+            tx.sightings.set_comparison(sighting.id, _measure(lab, tx, sighting))
 
 
-def _measured(store: Store, sighting: Sighting) -> Sighting | None:
+def _measured(tx: Transaction, sighting: Sighting) -> Sighting | None:
     """The sighting of the same kernel whose comparison has (or will have) the metric that this one is about."""
-    bisection = store.bisection(sighting.bisection)
+    bisection = tx.bisections.get(sighting.bisection)
     assert bisection is not None
-    for other in store.sightings(sighting.incident):
+    for other in tx.sightings.of_incident(sighting.incident):
         if other.culprit != sighting.culprit or other.comparison is None:
             continue
-        parts = _parts(store, other.comparison)
+        parts = _parts(tx, other.comparison)
         if any(
             box == bisection.testbox
-            and any(job.name == bisection.unit_job for job in store.spec(spec))
+            and any(job.name == bisection.unit_job for job in tx.specs.get(spec))
             for box, spec in parts
         ):
             return other
     return None
 
 
-def measure_when_asked(lab: Lab, store: Store, incident: int) -> int | None:
+def measure_when_asked(lab: Lab, tx: Transaction, incident: int) -> int | None:
     """Open the comparison for an incident that only bisections started by hand have found: nobody measured it against its parent. None if there is none."""
-    found = [sighting for sighting in store.sightings(incident) if sighting.comparison is None]
+    found = [
+        sighting for sighting in tx.sightings.of_incident(incident) if sighting.comparison is None
+    ]
     if not found:
         return None
-    comparison = _measure(lab, store, found[0])
-    store.set_sighting(found[0].id, comparison)
+    comparison = _measure(lab, tx, found[0])
+    tx.sightings.set_comparison(found[0].id, comparison)
     return comparison
 
 
-def _measure(lab: Lab, store: Store, sighting: Sighting) -> int:
-    tree = store.tree_by_id(sighting.tree)
-    told = named_in(store.conclusion(sighting.bisection), sighting.commit)
-    first = all(other.comparison is None for other in store.sightings(sighting.incident))
-    return store.add_comparison(
+def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
+    tree = tx.trees.get(sighting.tree)
+    told = named_in(tx.bisections.conclusion(sighting.bisection), sighting.commit)
+    first = all(other.comparison is None for other in tx.sightings.of_incident(sighting.incident))
+    return tx.comparisons.add(
         kind="attribute",
         tree=tree.id,
-        base=variant_of(lab, store, tree, told["parent"]).id,
+        base=variant_of(lab, tx, tree, told["parent"]).id,
         head=sighting.culprit,
         boots=BOOTS,
-        parts=_where(lab, store, tree, sighting.bisection),
+        parts=_where(lab, tx, tree, sighting.bisection),
         first_k=FRESH_K,
         request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
     )
 
 
-def _where(lab: Lab, store: Store, tree: Tree, number: int) -> list[tuple[str, str]]:
+def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str, str]]:
     """What watching ran when it saw the swings; where nothing was seen by watching, the bisection's own job and those of its tree."""
     seen = {
-        part
-        for swing in store.swings_of_bisection(number)
-        for part in _parts(store, swing.comparison)
+        part for swing in tx.swings.of_bisection(number) for part in _parts(tx, swing.comparison)
     }
     if seen:
         return sorted(seen)
-    bisection = store.bisection(number)
+    bisection = tx.bisections.get(number)
     assert bisection is not None
     try:
-        watched = resolve_parts(lab, store, tree.job_files, tree.testboxes, {})
+        watched = resolve_parts(lab, tx, tree.job_files, tree.testboxes, {})
     except RequestError:
         watched = []  # a job or testbox of the tree is no longer what it was; the bisection's own are enough
     here = [spec for box, spec in watched if box == bisection.testbox]
-    own = any(job.name == bisection.unit_job for spec in here for job in store.spec(spec))
+    own = any(job.name == bisection.unit_job for spec in here for job in tx.specs.get(spec))
     return watched if own else [*watched, (bisection.testbox, bisection.spec)]
 
 
-def _parts(store: Store, comparison: int) -> tuple[tuple[str, str], ...]:
-    found = store.comparison(comparison)
+def _parts(tx: Transaction, comparison: int) -> tuple[tuple[str, str], ...]:
+    found = tx.comparisons.get(comparison)
     assert found is not None
     return found.parts
 
 
-def explain_swings(lab: Lab, store: Store) -> None:
+def explain_swings(lab: Lab, tx: Transaction) -> None:
     """Close open swings that a culprit of the same comparison accounts for."""
-    for sighting in store.sightings_to_tell():
+    for sighting in tx.sightings.to_tell():
         assert sighting.comparison is not None
-        rows = {key_of(row): row for row in store.rows(sighting.comparison)}
-        looked_at = {swing.comparison for swing in store.swings_of_bisection(sighting.bisection)}
-        for swing in store.swings("open", "suspected"):
+        rows = {key_of(row): row for row in tx.comparisons.rows(sighting.comparison)}
+        looked_at = {swing.comparison for swing in tx.swings.of_bisection(sighting.bisection)}
+        for swing in tx.swings.in_state("open", "suspected"):
             if swing.comparison in looked_at and plan.explains(
                 rows.get((swing.testbox, swing.unit_job, swing.metric)), swing.change_pct
             ):
-                store.set_swing(swing.id, "explained", sighting.bisection)
+                tx.swings.set_state(swing.id, "explained", sighting.bisection)
 
 
-def change_of(store: Store, sighting: Sighting, bisection: Bisection) -> float:
+def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> float:
     """The change in per cent that the culprit makes of its bisection's metric: of fresh boots where there are any, else as the bisection concluded."""
-    row = headline_of(store, sighting, bisection)
+    row = headline_of(tx, sighting, bisection)
     if row is not None and row["change_pct"] is not None and row["verdict"] in CHANGED:
         return float(row["change_pct"])
-    return float(named_in(store.conclusion(bisection.id), sighting.commit)["change_pct"])
+    return float(named_in(tx.bisections.conclusion(bisection.id), sighting.commit)["change_pct"])
 
 
 def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
@@ -127,25 +127,25 @@ def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
     return next(culprit for culprit in conclusion["culprits"] if culprit["commit"] == commit)
 
 
-def headline_of(store: Store, sighting: Sighting, bisection: Bisection) -> dict[str, Any] | None:
+def headline_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> dict[str, Any] | None:
     """The row of the bisection's metric in the comparison of parent and culprit."""
     if sighting.comparison is None:
         return None
-    return row_of(store.rows(sighting.comparison), bisection.key)
+    return row_of(tx.comparisons.rows(sighting.comparison), bisection.key)
 
 
-def seen_elsewhere(store: Store, incident: int, tree: int) -> str:
+def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:
     """The other branches in which the incident's commit, or a copy of it, shows: for a line of the first mail; empty where there are none."""
     places = []
-    for sighting in store.sightings(incident):
-        bisection = store.bisection(sighting.bisection)
+    for sighting in tx.sightings.of_incident(incident):
+        bisection = tx.bisections.get(sighting.bisection)
         row = (
-            headline_of(store, sighting, bisection)
+            headline_of(tx, sighting, bisection)
             if bisection is not None and sighting.tree != tree
             else None
         )
         if row is not None and row["verdict"] in CHANGED:
-            place = store.tree_by_id(sighting.tree)
+            place = tx.trees.get(sighting.tree)
             places.append(
                 f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row['metric']} {change(row['change_pct'], row['better'])})"
             )

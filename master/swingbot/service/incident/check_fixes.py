@@ -13,51 +13,51 @@ from swingbot.core.stats.row import row_of
 from swingbot.service.incident.attribute import change_of, named_in
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.kernel.variants import variant_of
-from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.ports import GitError, Lab, Transaction
 
 # Boots a side of the culprit's parent and the tip.
 BOOTS: Final = 5
 BOOTS_REPEATABLE: Final = 3
 
 
-def check_fixes(lab: Lab, store: Store) -> None:
+def check_fixes(lab: Lab, tx: Transaction) -> None:
     """For each open incident with a fix: measure the first tip that has it, then decide by that."""
     for number in (
-        found.id for found in store.incidents_with("open") if found.fixed_by is not None
+        found.id for found in tx.incidents.in_status("open") if found.fixed_by is not None
     ):
-        incident = store.incident(number)
+        incident = tx.incidents.get(number)
         if incident is None or incident.status != "open" or incident.fixed_by is None:
             continue  # a person has said otherwise meanwhile
         if incident.fix_check is None:
-            _measure(lab, store, incident, incident.fixed_by)
-        elif not fix_answered(store, incident):
-            _decide(store, incident)
+            _measure(lab, tx, incident, incident.fixed_by)
+        elif not fix_answered(tx, incident):
+            _decide(tx, incident)
 
 
-def _measure(lab: Lab, store: Store, incident: Incident, fix: str) -> None:
-    for sighting in reversed(store.sightings(incident.id)):
-        tree, bisection = store.tree_by_id(sighting.tree), store.bisection(sighting.bisection)
+def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
+    for sighting in reversed(tx.sightings.of_incident(incident.id)):
+        tree, bisection = tx.trees.get(sighting.tree), tx.bisections.get(sighting.bisection)
         assert bisection is not None
         if tree.tip_commit is None or not _has(lab, sighting, fix, tree.tip_commit):
             continue
-        told = named_in(store.conclusion(bisection.id), sighting.commit)
-        comparison = store.add_comparison(
+        told = named_in(tx.bisections.conclusion(bisection.id), sighting.commit)
+        comparison = tx.comparisons.add(
             kind="asked",
             tree=tree.id,
-            base=variant_of(lab, store, tree, told["parent"]).id,
-            head=_tip(lab, store, tree, tree.tip_commit),
+            base=variant_of(lab, tx, tree, told["parent"]).id,
+            head=_tip(lab, tx, tree, tree.tip_commit),
             boots=BOOTS_REPEATABLE if lab.testboxes[bisection.testbox].repeatable else BOOTS,
             parts=[(bisection.testbox, bisection.spec)],
             first_k=FIX_K,
             request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",
         )
-        store.set_fix(incident.id, fix, comparison)
+        tx.incidents.set_fix(incident.id, fix, comparison)
         return
 
 
-def _tip(lab: Lab, store: Store, tree: Tree, commit: str) -> int:
+def _tip(lab: Lab, tx: Transaction, tree: Tree, commit: str) -> int:
     lab.git.keep(commit)
-    return variant_of(lab, store, tree, commit).id
+    return variant_of(lab, tx, tree, commit).id
 
 
 def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
@@ -76,35 +76,36 @@ def _has(lab: Lab, sighting: Sighting, fix: str, tip: str) -> bool:
         return False  # nobody has that commit yet
 
 
-def _decide(store: Store, incident: Incident) -> None:
+def _decide(tx: Transaction, incident: Incident) -> None:
     assert incident.fix_check is not None
-    comparison = store.comparison(incident.fix_check)
+    comparison = tx.comparisons.get(incident.fix_check)
     assert comparison is not None
     if comparison.status in ("waiting", "running"):
         return
-    found = _asked_of(store, incident, comparison)
+    found = _asked_of(tx, incident, comparison)
     if found is None:
         return  # split off since: the incident that has it now is asked
     sighting, bisection = found
     answer = check(
-        change_of(store, sighting, bisection), row_of(store.rows(comparison.id), bisection.key)
+        change_of(tx, sighting, bisection),
+        row_of(tx.comparisons.rows(comparison.id), bisection.key),
     )
     detail = {
         "answer": answer.answer,
         "comparison": ids.show("comparison", comparison.id),
-        "tip": store.variant(comparison.head).commit,
+        "tip": tx.variants.get(comparison.head).commit,
         "commit": incident.fixed_by,
     }
-    store.add_event(incident.id, "checked", OURSELVES, answer.words, detail)
+    tx.incidents.add_event(incident.id, "checked", OURSELVES, answer.words, detail)
     if answer.answer == "back":
-        store.set_incident(incident.id, "fixed")
+        tx.incidents.set_status(incident.id, "fixed")
 
 
 def _asked_of(
-    store: Store, incident: Incident, comparison: Comparison
+    tx: Transaction, incident: Incident, comparison: Comparison
 ) -> tuple[Sighting, Bisection] | None:
-    for sighting in reversed(store.sightings(incident.id)):
-        bisection = store.bisection(sighting.bisection)
+    for sighting in reversed(tx.sightings.of_incident(incident.id)):
+        bisection = tx.bisections.get(sighting.bisection)
         if (
             bisection is not None
             and sighting.tree == comparison.tree

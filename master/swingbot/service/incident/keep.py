@@ -14,7 +14,7 @@ from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
-from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 
 OURSELVES: Final = "swingbot"
 _WITHDRAWN: Final = {
@@ -25,39 +25,39 @@ _WITHDRAWN: Final = {
 }
 
 
-def note_culprit(lab: Lab, store: Store, bisection: Bisection, culprit: Variant) -> int:
+def note_culprit(lab: Lab, tx: Transaction, bisection: Bisection, culprit: Variant) -> int:
     """The incident of a culprit that `bisection` named: the one that is known by the commit or its patch, else a new one."""
     patch_id = _patch_id(lab, culprit.commit)
     known = known_as(
-        bisection.tree, culprit.commit, patch_id, store.sightings_like(culprit.commit, patch_id)
+        bisection.tree, culprit.commit, patch_id, tx.sightings.like(culprit.commit, patch_id)
     )
     number = (
-        _standing(store, known)
-        if known is not None
-        else store.new_incident(bisection.tree, culprit.id)
+        _standing(tx, known) if known is not None else tx.incidents.add(bisection.tree, culprit.id)
     )
-    if store.add_sighting(number, bisection.id, culprit.id, patch_id):
+    if tx.sightings.add(number, bisection.id, culprit.id, patch_id):
         detail = {
             "bisection": ids.show("bisection", bisection.id),
             "commit": culprit.commit,
-            "tree": store.tree_by_id(bisection.tree).name,
+            "tree": tx.trees.get(bisection.tree).name,
         }
-        store.add_event(number, "opened" if known is None else "seen", OURSELVES, None, detail)
+        tx.incidents.add_event(
+            number, "opened" if known is None else "seen", OURSELVES, None, detail
+        )
     return number
 
 
-def _standing(store: Store, number: int) -> int:
+def _standing(tx: Transaction, number: int) -> int:
     """The incident itself, or the one that it is merged into by now."""
-    found = known_incident(store, number)
-    return number if found.merged_into is None else _standing(store, found.merged_into)
+    found = known_incident(tx, number)
+    return number if found.merged_into is None else _standing(tx, found.merged_into)
 
 
-def identify_sightings(lab: Lab, store: Store) -> None:
+def identify_sightings(lab: Lab, tx: Transaction) -> None:
     """Patch-ids of sightings that were noted without one: before there were any, or while the mirror could not be read."""
-    for sighting in store.sightings_to_identify():
+    for sighting in tx.sightings.to_identify():
         patch_id = _patch_id(lab, sighting.commit)
         if patch_id is not None:
-            store.identify(sighting.id, patch_id)
+            tx.sightings.identify(sighting.id, patch_id)
 
 
 def _patch_id(lab: Lab, commit: str) -> str | None:
@@ -72,9 +72,9 @@ def say(
     lab: Lab, number: int, act: Act, *, who: str, reason: str | None, commit: str | None = None
 ) -> Incident:
     """Do what a person says about an incident; return it as it is then. `commit` is that of `fixed-by`. Raises RequestError."""
-    with lab.transaction("decide about incident") as store:
-        before = known_incident(store, number)
-        fix = _fix(lab, store, before, commit) if act == "fixed-by" else None
+    with lab.transaction("decide about incident") as tx:
+        before = known_incident(tx, number)
+        fix = _fix(lab, tx, before, commit) if act == "fixed-by" else None
         try:
             why = tidy(reason)
             into = (
@@ -85,33 +85,33 @@ def say(
                 before.status,
                 act,
                 merged_into=into,
-                same_fix=_waits_for(store, before, fix),
+                same_fix=_waits_for(tx, before, fix),
             )
         except NotNow as refused:
             raise RequestError(str(refused)) from None
         if done.changes:
-            store.set_incident(number, done.status)
-            store.add_event(
+            tx.incidents.set_status(number, done.status)
+            tx.incidents.add_event(
                 number, act, who, why, {"was": before.status} | ({"commit": fix} if fix else {})
             )
             if fix is not None:
-                store.set_fix(number, fix, None)
+                tx.incidents.set_fix(number, fix, None)
             if done.withdraw:
                 kinds = KINDS_OF_ITS_END if act == "reopen" else ()
-                _withdraw(store, number, f"{_WITHDRAWN[act]}{f': {why}' if why else ''}", *kinds)
-        return known_incident(store, number)
+                _withdraw(tx, number, f"{_WITHDRAWN[act]}{f': {why}' if why else ''}", *kinds)
+        return known_incident(tx, number)
 
 
-def _fix(lab: Lab, store: Store, incident: Incident, ref: str | None) -> str:
+def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
     """The fix in full: a commit of one of the trees in which the culprit was found, or 40 digits of one that no tree has yet."""
     if not ref:
         raise RequestError("name the commit that mends it")
     problems = []
     for tree in dict.fromkeys(
-        [incident.tree, *(sighting.tree for sighting in store.sightings(incident.id))]
+        [incident.tree, *(sighting.tree for sighting in tx.sightings.of_incident(incident.id))]
     ):
         try:
-            return lab.git.resolve(store.tree_by_id(tree).name, ref)
+            return lab.git.resolve(tx.trees.get(tree).name, ref)
         except GitError as error:
             problems.append(str(error))
     if len(ref) == 40 and not set(ref) - set("0123456789abcdef"):
@@ -121,18 +121,18 @@ def _fix(lab: Lab, store: Store, incident: Incident, ref: str | None) -> str:
     )
 
 
-def _waits_for(store: Store, incident: Incident, fix: str | None) -> bool:
+def _waits_for(tx: Transaction, incident: Incident, fix: str | None) -> bool:
     """Whether that fix is what the incident is fixed by, or still has to be checked; once a check said no it may be checked again, at a later tip."""
     return (
         fix is not None
         and fix == incident.fixed_by
-        and (incident.status == "fixed" or not fix_answered(store, incident))
+        and (incident.status == "fixed" or not fix_answered(tx, incident))
     )
 
 
-def fix_answered(store: Store, incident: Incident) -> bool:
+def fix_answered(tx: Transaction, incident: Incident) -> bool:
     """Whether the check of the fix has had its answer."""
-    last = store.last_event(incident.id, "checked")
+    last = tx.incidents.last_event(incident.id, "checked")
     return (
         last is not None
         and incident.fix_check is not None
@@ -140,10 +140,12 @@ def fix_answered(store: Store, incident: Incident) -> bool:
     )
 
 
-def _withdraw(store: Store, number: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
-    gone = store.withdraw_reports(number, why, *kinds, queued=queued)
+def _withdraw(
+    tx: Transaction, number: int, why: str, *kinds: str, queued: bool = True
+) -> list[int]:
+    gone = tx.reports.withdraw(number, why, *kinds, queued=queued)
     if gone:
-        store.add_event(
+        tx.incidents.add_event(
             number,
             "withdrawn",
             OURSELVES,
@@ -158,18 +160,18 @@ def merge(lab: Lab, numbers: Sequence[int], into: int, *, who: str, reason: str 
 
     Merging what is merged there already changes nothing. Raises RequestError.
     """
-    with lab.transaction("merge incidents") as store:
-        goal = known_incident(store, into)
+    with lab.transaction("merge incidents") as tx:
+        goal = known_incident(tx, into)
         if goal.merged_into is not None:
             raise RequestError(
                 f"{ids.show('incident', into)} was itself merged into {ids.show('incident', goal.merged_into)}; merge into that one, or split it first"
             )
         for number in dict.fromkeys(numbers):
-            _merge(store, known_incident(store, number), goal, who, _tidy(reason))
-        return known_incident(store, into)
+            _merge(tx, known_incident(tx, number), goal, who, _tidy(reason))
+        return known_incident(tx, into)
 
 
-def _merge(store: Store, one: Incident, goal: Incident, who: str, why: str | None) -> None:
+def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | None) -> None:
     name, other = ids.show("incident", one.id), ids.show("incident", goal.id)
     if one.id == goal.id:
         raise RequestError(f"{name} cannot be merged into itself; name two incidents")
@@ -179,16 +181,16 @@ def _merge(store: Store, one: Incident, goal: Incident, who: str, why: str | Non
         raise RequestError(
             f"{name} was merged into {ids.show('incident', one.merged_into)} already; `swingbot incident split {name}` takes it out again"
         )
-    moved = store.sightings(one.id)
-    _withdraw(store, one.id, f"merged into {other}")
-    store.set_incident(one.id, "duplicate", goal.id)
-    store.move_sightings([sighting.id for sighting in moved], goal.id)
+    moved = tx.sightings.of_incident(one.id)
+    _withdraw(tx, one.id, f"merged into {other}")
+    tx.incidents.set_status(one.id, "duplicate", goal.id)
+    tx.sightings.move([sighting.id for sighting in moved], goal.id)
     detail = {"into": other, "was": one.status, "sightings": [sighting.id for sighting in moved]}
-    store.add_event(one.id, "merge", who, why, detail)
-    store.add_event(goal.id, "merge", who, why, {"from": name})
-    if store.first_mail(goal.id) is not None:
+    tx.incidents.add_event(one.id, "merge", who, why, detail)
+    tx.incidents.add_event(goal.id, "merge", who, why, {"from": name})
+    if tx.reports.first_mail(goal.id) is not None:
         _withdraw(
-            store,
+            tx,
             goal.id,
             f"the first mail of {name} has left; what is new follows in its thread",
             "first",
@@ -202,37 +204,39 @@ def split(
 
     Returns the incident that stands on its own then. Raises RequestError.
     """
-    with lab.transaction("split incident") as store:
-        one = known_incident(store, number)
+    with lab.transaction("split incident") as tx:
+        one = known_incident(tx, number)
         return (
-            _unmerge(store, one, who, _tidy(reason))
+            _unmerge(tx, one, who, _tidy(reason))
             if bisection is None
-            else _split(store, one, bisection, who, _tidy(reason))
+            else _split(tx, one, bisection, who, _tidy(reason))
         )
 
 
-def _unmerge(store: Store, one: Incident, who: str, why: str | None) -> Incident:
+def _unmerge(tx: Transaction, one: Incident, who: str, why: str | None) -> Incident:
     name = ids.show("incident", one.id)
-    told = store.last_event(one.id, "merge")
+    told = tx.incidents.last_event(one.id, "merge")
     if one.merged_into is None:
         if told is not None and "into" in told[1]:
             return one  # it was merged once and is out again
         raise RequestError(
             f"{name} was merged into no other incident; `swingbot incident split {name} --bisection b2` takes out what b2 found"
         )
-    there = {sighting.id for sighting in store.sightings(one.merged_into)}
+    there = {sighting.id for sighting in tx.sightings.of_incident(one.merged_into)}
     detail: Any = told[1] if told is not None else {}
     back = [sighting for sighting in detail.get("sightings", []) if sighting in there]
-    store.set_incident(one.id, detail.get("was", "open"))
-    store.move_sightings(back, one.id)
-    store.add_event(one.id, "split", who, why, {"from": ids.show("incident", one.merged_into)})
-    store.add_event(one.merged_into, "split", who, why, {"out": name})
-    return known_incident(store, one.id)
+    tx.incidents.set_status(one.id, detail.get("was", "open"))
+    tx.sightings.move(back, one.id)
+    tx.incidents.add_event(
+        one.id, "split", who, why, {"from": ids.show("incident", one.merged_into)}
+    )
+    tx.incidents.add_event(one.merged_into, "split", who, why, {"out": name})
+    return known_incident(tx, one.id)
 
 
-def _split(store: Store, one: Incident, bisection: int, who: str, why: str | None) -> Incident:
+def _split(tx: Transaction, one: Incident, bisection: int, who: str, why: str | None) -> Incident:
     name, of = ids.show("incident", one.id), ids.show("bisection", bisection)
-    all_ = store.sightings(one.id)
+    all_ = tx.sightings.of_incident(one.id)
     found = {sighting.culprit for sighting in all_ if sighting.bisection == bisection}
     if not found:
         raise RequestError(
@@ -244,40 +248,40 @@ def _split(store: Store, one: Incident, bisection: int, who: str, why: str | Non
         raise RequestError(
             f"all that {name} has is about the commit that {of} found, and one commit is one incident"
         )
-    return _stand_alone(store, one, out, who, why)
+    return _stand_alone(tx, one, out, who, why)
 
 
 def _stand_alone(
-    store: Store, one: Incident, out: Sequence[Sighting], who: str, why: str | None
+    tx: Transaction, one: Incident, out: Sequence[Sighting], who: str, why: str | None
 ) -> Incident:
     """An incident of its own for `out`: the one that was merged here where there was one, else a new one."""
     culprit = out[0]
-    older = store.incident_of(culprit.tree, culprit.culprit)
+    older = tx.incidents.of_culprit(culprit.tree, culprit.culprit)
     number = (
         older.id
         if older is not None and older.merged_into == one.id
-        else store.new_incident(culprit.tree, culprit.culprit)
+        else tx.incidents.add(culprit.tree, culprit.culprit)
     )
     if number == one.id:
         raise RequestError(
             f"{ids.show('incident', one.id)} is named after that commit; split off what the other bisections found instead"
         )
-    store.set_incident(number, "open")
-    store.move_sightings([sighting.id for sighting in out], number)
-    store.add_event(number, "split", who, why, {"from": ids.show("incident", one.id)})
-    store.add_event(one.id, "split", who, why, {"out": ids.show("incident", number)})
-    return known_incident(store, number)
+    tx.incidents.set_status(number, "open")
+    tx.sightings.move([sighting.id for sighting in out], number)
+    tx.incidents.add_event(number, "split", who, why, {"from": ids.show("incident", one.id)})
+    tx.incidents.add_event(one.id, "split", who, why, {"out": ids.show("incident", number)})
+    return known_incident(tx, number)
 
 
-def fold_sightings(lab: Lab, store: Store) -> None:
+def fold_sightings(lab: Lab, tx: Transaction) -> None:
     """A first mail that still waits for a person, and does not tell all that is known by now, is written anew; one that may leave any moment is not."""
-    for number in dict.fromkeys(sighting.incident for sighting in store.sightings_to_tell()):
+    for number in dict.fromkeys(sighting.incident for sighting in tx.sightings.to_tell()):
         if any(
             state in ("draft", "held") and not withdrawn
-            for _, state, withdrawn in store.reports_of(number, "first")
+            for _, state, withdrawn in tx.reports.of_incident(number, "first")
         ):
             _withdraw(
-                store,
+                tx,
                 number,
                 "more was found of the same commit: it is told in the mail that takes this one's place",
                 "first",
@@ -285,9 +289,9 @@ def fold_sightings(lab: Lab, store: Store) -> None:
             )
 
 
-def known_incident(store: Store, number: int) -> Incident:
+def known_incident(tx: Transaction, number: int) -> Incident:
     """Raises RequestError if there is none."""
-    found = store.incident(number)
+    found = tx.incidents.get(number)
     if found is None:
         raise RequestError(
             f"there is no incident {ids.show('incident', number)}; `swingbot incident list` shows those there are"

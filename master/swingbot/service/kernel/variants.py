@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
-from swingbot.service.ports import GitError, Lab, RequestError, Store
+from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot_jobs.contract.build_key import build_key
 from swingbot_jobs.contract.kconfig import joined
 from swingbot_jobs.contract.trust import Trust, key_at
@@ -13,7 +13,7 @@ from swingbot_jobs.contract.trust import Trust, key_at
 
 def variant_of(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     tree: Tree,
     commit: str,
     origin: str = "branch",
@@ -21,38 +21,36 @@ def variant_of(
 ) -> Variant:
     """The variant of `commit` with the tree's configuration and compiler, made if it is not there; `trust` None: what `trust_in` says."""
     facts = lab.git.facts(commit)
-    level = trust or trust_in(store, tree, facts)
+    level = trust or trust_in(tx, tree, facts)
     key = key_at(
         build_key(facts.tree_hash, tree.kconfig, lab.kconfigs[tree.kconfig], tree.compiler, 0),
         level,
     )
-    return store.add_variant(tree, facts, key, origin, trust=level)
+    return tx.variants.add(tree, facts, key, origin, trust=level)
 
 
-def trust_in(store: Store, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
+def trust_in(tx: Transaction, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
     """How far a commit is trusted: as its tree is. One that was made here, out of a patch, is not, unless an operator vouches for it or did so before."""
     if tree.trust == "untrusted" or (
-        facts.made_here and not vouched and not store.is_trusted(tree.id, facts.commit)
+        facts.made_here and not vouched and not tx.variants.is_trusted(tree.id, facts.commit)
     ):
         return "untrusted"
     return "trusted"
 
 
-def in_layout(lab: Lab, store: Store, variant: Variant, layout: int) -> Variant:
+def in_layout(lab: Lab, tx: Transaction, variant: Variant, layout: int) -> Variant:
     """The same code as `variant` laid out differently; layout 0 is `variant` itself."""
     return (
-        variant
-        if layout == variant.layout
-        else _again(lab, store, variant, variant.kconfig, layout)
+        variant if layout == variant.layout else _again(lab, tx, variant, variant.kconfig, layout)
     )
 
 
-def with_fragment(lab: Lab, store: Store, variant: Variant, fragment: str) -> Variant:
+def with_fragment(lab: Lab, tx: Transaction, variant: Variant, fragment: str) -> Variant:
     """`variant` built with one more fragment of the kernel configuration (docs/kernel-builds.md). Raises NoKconfig if there is no such fragment."""
-    return _again(lab, store, variant, joined(variant.kconfig, fragment), variant.layout)
+    return _again(lab, tx, variant, joined(variant.kconfig, fragment), variant.layout)
 
 
-def _again(lab: Lab, store: Store, variant: Variant, kconfig: str, layout: int) -> Variant:
+def _again(lab: Lab, tx: Transaction, variant: Variant, kconfig: str, layout: int) -> Variant:
     facts = CommitFacts(
         commit=variant.commit,
         tree_hash=variant.tree_hash,
@@ -64,8 +62,8 @@ def _again(lab: Lab, store: Store, variant: Variant, kconfig: str, layout: int) 
         build_key(variant.tree_hash, kconfig, lab.kconfigs.text(kconfig), variant.compiler, layout),
         variant.trust,
     )
-    tree = replace(store.tree_by_id(variant.tree), kconfig=kconfig, compiler=variant.compiler)
-    return store.add_variant(tree, facts, key, "branch", layout, variant.trust)
+    tree = replace(tx.trees.get(variant.tree), kconfig=kconfig, compiler=variant.compiler)
+    return tx.variants.add(tree, facts, key, "branch", layout, variant.trust)
 
 
 def resolve_commit(lab: Lab, tree: Tree, ref: str) -> str:

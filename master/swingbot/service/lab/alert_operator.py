@@ -10,13 +10,13 @@ from swingbot.core.model import ids
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, Queue, changes
 from swingbot.core.report.mails.alert import Alert, alert_mail
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 
-def alert_operator(lab: Lab, store: Store) -> None:
+def alert_operator(lab: Lab, tx: Transaction) -> None:
     """Open alerts for what is wrong and close those that are over."""
-    open_ = store.open_alerts()
-    queue = store.queue_stillness()
+    open_ = tx.alerts.open()
+    queue = tx.alerts.queue_stillness()
     awake = Queue(
         orders=queue.orders,
         oldest=queue.oldest,
@@ -24,19 +24,19 @@ def alert_operator(lab: Lab, store: Store) -> None:
     )
     told = changes(
         open_,
-        store.boxes(),
-        store.testbox_reasons(),
-        store.invalid_runs(),
+        tx.testboxes.activities(),
+        tx.testboxes.reasons(),
+        tx.alerts.invalid_runs(),
         awake,
         lab.policies.boxes,
         _no_room(lab, DISK in open_),
     )
     for subject, reason in told.begun.items():
-        _write(lab, store, *store.begin_alert(subject, reason))
+        _write(lab, tx, *tx.alerts.begin(subject, reason))
     for subject in (*told.over, *told.quiet):
-        number, alert = store.end_alert(subject)
+        number, alert = tx.alerts.end(subject)
         if subject in told.over:
-            _write(lab, store, number, alert)
+            _write(lab, tx, number, alert)
 
 
 def _no_room(lab: Lab, told: bool) -> str | None:
@@ -44,7 +44,7 @@ def _no_room(lab: Lab, told: bool) -> str | None:
     return None if lab.no_room is None else lab.no_room(1.5 if told else 1.0)
 
 
-def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:
+def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
     policies = lab.policies
     if not policies.boxes.mails:
         return
@@ -62,7 +62,7 @@ def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:
         )
     mail = alert_mail(alert, url=policies.web_url)
     identity = message_id(name, kind, revision, policies.domain)
-    report = store.reserve_report()
+    report = tx.reports.reserve()
     message = encode(
         mail,
         policies.sender,
@@ -72,7 +72,7 @@ def _write(lab: Lab, store: Store, number: int, alert: Alert) -> None:
         lab.now(),
         report=ids.show("report", report),
     )
-    store.add_report(
+    tx.reports.add(
         number=report,
         incident=None,
         alert=number,

@@ -6,7 +6,7 @@ from typing import Final
 
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.boot_numbers import ANCHOR_K
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 # Boots of an anchor at a time: two tell whether boots differ, and on a repeatable testbox the same two each time.
 BOOTS: Final = 2
@@ -14,34 +14,34 @@ BOOTS: Final = 2
 RETRY_SECONDS: Final = 600.0
 
 
-def boot_anchors(lab: Lab, store: Store) -> None:
+def boot_anchors(lab: Lab, tx: Transaction) -> None:
     """Order an anchor for each testbox that has been idle for long, and for each that an anchor put into quarantine."""
-    for name, (state, reason) in store.testbox_reasons().items():
+    for name, (state, reason) in tx.testboxes.reasons().items():
         ours = state == "quarantined" and (reason or "").startswith(MOVED)
         if name not in lab.testboxes or (state != "active" and not ours):
             continue
         rest, wanted = (
-            store.idle_seconds(name, queue=not ours),
+            tx.testboxes.idle_seconds(name, queue=not ours),
             RETRY_SECONDS if ours else lab.policies.idle_aa_seconds,
         )
         if wanted > 0 and rest is not None and rest >= wanted:
-            order_anchor(store, name)
+            order_anchor(tx, name)
 
 
-def order_anchor(store: Store, testbox: str) -> None:
+def order_anchor(tx: Transaction, testbox: str) -> None:
     """Boot the kernel of the last anchor, so that it can be compared; else the base of the latest comparison of a watched tree.
 
     Nothing if an anchor is under way, or no kernel is known yet.
     """
-    known = store.anchor_kernel(testbox)
-    if known is not None and not store.anchors(testbox, "waiting", "running"):
-        compare_anchor(store, testbox, known, BOOTS)
+    known = tx.anchors.kernel(testbox)
+    if known is not None and not tx.anchors.of_testbox(testbox, "waiting", "running"):
+        compare_anchor(tx, testbox, known, BOOTS)
 
 
-def compare_anchor(store: Store, testbox: str, kernel: tuple[int, int, str], boots: int) -> None:
+def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], boots: int) -> None:
     """Ask for `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison."""
     tree, variant, spec = kernel
-    store.add_comparison(
+    tx.comparisons.add(
         kind="anchor",
         tree=tree,
         base=variant,

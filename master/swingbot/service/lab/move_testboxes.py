@@ -8,76 +8,76 @@ from swingbot.core.model.box import Barred, Box, Ended, Event, Failed, HandedOut
 from swingbot.core.model.records import Order
 from swingbot.core.plan.boxes import failures_borne, why_bar
 from swingbot.service.lab.anchors import order_anchor
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 MORE_ATTEMPTS: Final = 3  # that the orders of a quarantined testbox may make once it is back
 
 
-def hand_out(lab: Lab, store: Store, testbox: str, attempt: int) -> None:
+def hand_out(lab: Lab, tx: Transaction, testbox: str, attempt: int) -> None:
     """The testbox, and where it is a cluster its nodes, are an attempt's."""
     for name in (testbox, *_nodes(lab, testbox)):
-        store.move_box(name, HandedOut(attempt))
+        tx.testboxes.move(name, HandedOut(attempt))
 
 
-def outcome_came(lab: Lab, store: Store, order: Order, status: str, reason: str | None) -> None:
+def outcome_came(lab: Lab, tx: Transaction, order: Order, status: str, reason: str | None) -> None:
     """An attempt has ended by itself: the testbox is back, or its driver said that it is not."""
     if order.testbox is None:
         return
-    _give_nodes_back(lab, store, order.testbox, status)
+    _give_nodes_back(lab, tx, order.testbox, status)
     if status == "infra":
-        _fail(lab, store, order.testbox, Failed(reason or "no reason was given"))
+        _fail(lab, tx, order.testbox, Failed(reason or "no reason was given"))
         return
-    box = store.move_box(
+    box = tx.testboxes.move(
         order.testbox,
         Ended(status == "up", status.replace("_", " ") + (f": {reason}" if reason else "")),
     )
-    _bar_if_due(lab, store, box)
+    _bar_if_due(lab, tx, box)
     most = _borne(lab, box.testbox)
     if most and box.down and box.down % most == 0:
         order_anchor(
-            store, box.testbox
+            tx, box.testbox
         )  # so many kernels in a row did not come up: is it them, or the testbox?
 
 
-def gave_up(lab: Lab, store: Store, order: Order, reason: str, *, silent: bool) -> None:
+def gave_up(lab: Lab, tx: Transaction, order: Order, reason: str, *, silent: bool) -> None:
     """The brain gave an attempt up. `silent`: nothing was heard of it, so nobody knows where the testbox is."""
     if order.testbox is not None:
-        _give_nodes_back(lab, store, order.testbox, reason)
-        _fail(lab, store, order.testbox, Silent(reason) if silent else Failed(reason))
+        _give_nodes_back(lab, tx, order.testbox, reason)
+        _fail(lab, tx, order.testbox, Silent(reason) if silent else Failed(reason))
 
 
-def withdrew(lab: Lab, store: Store, order: Order, reason: str) -> None:
+def withdrew(lab: Lab, tx: Transaction, order: Order, reason: str) -> None:
     """Nobody wants the order any more; its executor ends itself."""
     if order.testbox is not None:
-        _give_nodes_back(lab, store, order.testbox, reason)
-        store.move_box(order.testbox, Withdrawn(reason))
+        _give_nodes_back(lab, tx, order.testbox, reason)
+        tx.testboxes.move(order.testbox, Withdrawn(reason))
 
 
-def _give_nodes_back(lab: Lab, store: Store, testbox: str, why: str) -> None:
+def _give_nodes_back(lab: Lab, tx: Transaction, testbox: str, why: str) -> None:
     """The nodes of a cluster are free again, each as it is. What failed counts for the cluster: which of them it was is not for sure."""
     for name in _nodes(lab, testbox):
-        store.move_box(name, Withdrawn(f"given back by cluster {testbox}: {why}"))
+        tx.testboxes.move(name, Withdrawn(f"given back by cluster {testbox}: {why}"))
 
 
 def _nodes(lab: Lab, testbox: str) -> tuple[str, ...]:
     return lab.testboxes[testbox].nodes if testbox in lab.testboxes else ()
 
 
-def bar(store: Store, testbox: str, reason: str) -> None:
+def bar(tx: Transaction, testbox: str, reason: str) -> None:
     """Let it not work any more, until a person (or what put it there) lets it."""
-    if store.set_testbox(testbox, "quarantined", reason):
-        store.move_box(testbox, Barred(reason))
+    if tx.testboxes.set_state(testbox, "quarantined", reason):
+        tx.testboxes.move(testbox, Barred(reason))
 
 
-def _fail(lab: Lab, store: Store, testbox: str, event: Event) -> None:
-    _bar_if_due(lab, store, store.move_box(testbox, event))
+def _fail(lab: Lab, tx: Transaction, testbox: str, event: Event) -> None:
+    _bar_if_due(lab, tx, tx.testboxes.move(testbox, event))
 
 
-def _bar_if_due(lab: Lab, store: Store, box: Box) -> None:
+def _bar_if_due(lab: Lab, tx: Transaction, box: Box) -> None:
     why = why_bar(box, _borne(lab, box.testbox))
-    if why is not None and store.testbox_states().get(box.testbox) == "active":
-        bar(store, box.testbox, why)
-        store.give_back_budget(box.testbox, MORE_ATTEMPTS)
+    if why is not None and tx.testboxes.states().get(box.testbox) == "active":
+        bar(tx, box.testbox, why)
+        tx.orders.give_back_budget(box.testbox, MORE_ATTEMPTS)
 
 
 def _borne(lab: Lab, testbox: str) -> int:

@@ -26,18 +26,18 @@ def resume(lab: Lab, testbox: str) -> None:
 
 
 def _set(lab: Lab, testbox: str, state: str, reason: str | None) -> None:
-    with lab.transaction("set testbox") as store:
-        known = store.testbox_reasons()
+    with lab.transaction("set testbox") as tx:
+        known = tx.testboxes.reasons()
         if testbox not in known or known[testbox][0] == "gone":
             there = ", ".join(
                 sorted(name for name, (state_, _) in known.items() if state_ != "gone")
             )
             raise RequestError(f"there is no testbox {testbox!r}; known are {there}")
-        store.set_testbox(testbox, state, reason)
+        tx.testboxes.set_state(testbox, state, reason)
         if state == "quarantined":
-            store.move_box(testbox, Barred(reason or "by hand"))
+            tx.testboxes.move(testbox, Barred(reason or "by hand"))
         if state == "active":
-            store.screen_again(testbox)
-            store.move_box(testbox, Freed("a person let it work again"))
-            for anchor in store.anchors(testbox, "done"):
-                store.mark_anchor(anchor.id, RESUMED)
+            tx.testboxes.screen_again(testbox)
+            tx.testboxes.move(testbox, Freed("a person let it work again"))
+            for anchor in tx.anchors.of_testbox(testbox, "done"):
+                tx.anchors.mark(anchor.id, RESUMED)

@@ -8,7 +8,7 @@ from swingbot.core.model.records import Attempt, Order
 from swingbot.core.plan.queue import builder_of, choose, patience
 from swingbot.service.lab.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.lab.watch_testboxes import unscreened
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot_jobs.contract.trust import accepted
 
 # A dispatch that ends without an outcome (lost master or worker, cancelled build) is followed by another one that attaches to
@@ -18,27 +18,27 @@ MAX_DISPATCHES: Final = 4
 GRACE: Final = 600.0
 
 
-def dispatch_orders(lab: Lab, store: Store) -> None:
+def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     """Hand out what is ready and has room: on its testbox or builder, and on the disk that takes the results."""
     if lab.no_room is not None and lab.no_room(1.0) is not None:
         return
-    states = store.testbox_states()
+    states = tx.testboxes.states()
     usable = {name for name, state in states.items() if state == "active" and name in lab.testboxes}
     quarantined = {
         name for name, state in states.items() if state == "quarantined" and name in lab.testboxes
     }
-    anchors_only = quarantined | unscreened(lab, store)
-    anchors = store.anchor_orders() if anchors_only else set()
+    anchors_only = quarantined | unscreened(lab, tx)
+    anchors = tx.orders.of_anchors() if anchors_only else set()
     made_by: dict[int, int] = {}
     ready = []
-    untrusted = store.untrusted_boots()
-    for order in store.open_orders():
+    untrusted = tx.orders.of_untrusted()
+    for order in tx.orders.open():
         if (
             order.id in untrusted
             and (box := lab.testboxes.get(order.testbox or "")) is not None
             and not accepted("untrusted", box.accepts)
         ):
-            store.set_order(
+            tx.orders.set_state(
                 order.id,
                 "failed",
                 f"{box.name} takes trusted kernels only, and this one is not trusted",
@@ -46,9 +46,9 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
             continue
         if order.state != "ready" or (order.testbox in anchors_only and order.id not in anchors):
             continue
-        made, ago, reason = store.attempts_made(order.id)
+        made, ago, reason = tx.attempts.made(order.id)
         if made >= order.budget:
-            store.set_order(
+            tx.orders.set_state(
                 order.id,
                 "failed",
                 f"given up after {made} attempts; the last: {reason or 'no reason known'}",
@@ -61,53 +61,57 @@ def dispatch_orders(lab: Lab, store: Store) -> None:
     }  # a cluster is as fit as its nodes
     nodes = {name: box.nodes for name, box in lab.testboxes.items() if box.nodes}
     for order in choose(
-        ready, busy=store.open_dispatches(), leased=store.leased(), usable=fit, nodes=nodes
+        ready,
+        busy=tx.attempts.open_dispatches(),
+        leased=tx.attempts.leased(),
+        usable=fit,
+        nodes=nodes,
     ):
-        _hand_out(lab, store, order, made_by[order.id] + 1)
+        _hand_out(lab, tx, order, made_by[order.id] + 1)
 
 
-def _hand_out(lab: Lab, store: Store, order: Order, number: int) -> None:
-    attempt = store.add_attempt(order.id, number)
+def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
+    attempt = tx.attempts.add(order.id, number)
     if order.testbox is not None:
         for testbox in (order.testbox, *lab.testboxes[order.testbox].nodes):
-            if not store.take_lease(testbox, attempt):
+            if not tx.attempts.take_lease(testbox, attempt):
                 raise AssertionError(
                     f"testbox {testbox} is leased twice"
                 )  # rolls this tick back; the next one sees the lease
-        hand_out(lab, store, order.testbox, attempt)
-    store.set_order(order.id, "running")
-    store.add_dispatch(order.id, attempt, number, 1, builder_of(order))
+        hand_out(lab, tx, order.testbox, attempt)
+    tx.orders.set_state(order.id, "running")
+    tx.attempts.add_dispatch(order.id, attempt, number, 1, builder_of(order))
 
 
-def follow_dispatches(lab: Lab, store: Store) -> None:
+def follow_dispatches(lab: Lab, tx: Transaction) -> None:
     """Attempts whose dispatch ended without an outcome get another dispatch, or are given up."""
-    for attempt in store.attempts("running"):
-        order = store.order(attempt.order_id)
+    for attempt in tx.attempts.in_state("running"):
+        order = tx.orders.get(attempt.order_id)
         assert order is not None
         limit = GRACE + 2 * (
             lab.policies.deadline_build if order.kind == "build" else lab.policies.deadline_boot
         )
         if order.state == "cancelled":
-            store.bury_attempt(attempt.id, "the order was cancelled")
-            withdrew(lab, store, order, "the order was cancelled")
+            tx.attempts.bury(attempt.id, "the order was cancelled")
+            withdrew(lab, tx, order, "the order was cancelled")
         elif attempt.age_seconds > limit:
             _give_up(
                 lab,
-                store,
+                tx,
                 order,
                 attempt,
                 f"nothing was heard of it for {attempt.age_seconds:.0f} s",
                 silent=True,
             )
         elif attempt.dispatch_state == "over":
-            _after_dispatch(lab, store, order, attempt)
+            _after_dispatch(lab, tx, order, attempt)
 
 
-def _after_dispatch(lab: Lab, store: Store, order: Order, attempt: Attempt) -> None:
+def _after_dispatch(lab: Lab, tx: Transaction, order: Order, attempt: Attempt) -> None:
     if attempt.dispatch_result == "success":
         _give_up(
             lab,
-            store,
+            tx,
             order,
             attempt,
             "the worker said done but no outcome arrived; see its log under state/log",
@@ -115,20 +119,20 @@ def _after_dispatch(lab: Lab, store: Store, order: Order, attempt: Attempt) -> N
     elif attempt.dispatch_number >= MAX_DISPATCHES:
         _give_up(
             lab,
-            store,
+            tx,
             order,
             attempt,
             f"handed over {attempt.dispatch_number} times without an outcome; the last dispatch ended with {attempt.dispatch_result}",
         )
     else:
-        store.add_dispatch(
+        tx.attempts.add_dispatch(
             order.id, attempt.id, attempt.number, attempt.dispatch_number + 1, builder_of(order)
         )
 
 
 def _give_up(
-    lab: Lab, store: Store, order: Order, attempt: Attempt, reason: str, *, silent: bool = False
+    lab: Lab, tx: Transaction, order: Order, attempt: Attempt, reason: str, *, silent: bool = False
 ) -> None:
-    store.bury_attempt(attempt.id, reason)
-    store.set_order(order.id, "ready")
-    gave_up(lab, store, order, reason, silent=silent)
+    tx.attempts.bury(attempt.id, reason)
+    tx.orders.set_state(order.id, "ready")
+    gave_up(lab, tx, order, reason, silent=silent)

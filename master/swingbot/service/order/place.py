@@ -6,12 +6,12 @@ from swingbot.core.model.records import BootKey, Order, Variant
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.series import series_for
 from swingbot.service.order.rebuild import build_again
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 
 def want_boot(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     variant: Variant,
     key: BootKey,
     priority: int,
@@ -20,19 +20,22 @@ def want_boot(
     bisection: int | None = None,
 ) -> None:
     """Ask for one boot and for the kernel it needs. Asking again changes nothing."""
-    for order in (store.ensure_build(variant, priority), store.ensure_boot(key, variant, priority)):
-        store.want(order.id, comparison=comparison, bisection=bisection)
+    for order in (
+        tx.orders.ensure_build(variant, priority),
+        tx.orders.ensure_boot(key, variant, priority),
+    ):
+        tx.orders.want(order.id, comparison=comparison, bisection=bisection)
 
 
-def place_comparisons(lab: Lab, store: Store) -> None:
+def place_comparisons(lab: Lab, tx: Transaction) -> None:
     """Orders of comparisons that wait: both kernels first, then boots with the two sides taking turns."""
-    for comparison in store.open_comparisons():
+    for comparison in tx.comparisons.open():
         if comparison.status != "waiting":
             continue
-        base, head = store.variant(comparison.base), store.variant(comparison.head)
+        base, head = tx.variants.get(comparison.base), tx.variants.get(comparison.head)
         priority = PRIORITY[comparison.kind]
         for variant in (base, head):
-            store.want(store.ensure_build(variant, priority).id, comparison=comparison.id)
+            tx.orders.want(tx.orders.ensure_build(variant, priority).id, comparison=comparison.id)
         for step in range(comparison.boots):
             for testbox, spec in comparison.parts:
                 for variant in (base, head) if step % 2 == 0 else (head, base):
@@ -44,16 +47,16 @@ def place_comparisons(lab: Lab, store: Store) -> None:
                         series=series,
                         k=comparison.first_k + step,
                     )
-                    want_boot(lab, store, variant, key, priority, comparison=comparison.id)
-        store.set_comparison(comparison.id, "running")
+                    want_boot(lab, tx, variant, key, priority, comparison=comparison.id)
+        tx.comparisons.set_status(comparison.id, "running")
 
 
-def settle_orders(lab: Lab, store: Store) -> None:
+def settle_orders(lab: Lab, tx: Transaction) -> None:
     """Advance open orders that need no worker: done because the answer is known, ready because what they need is there, off because nobody wants them."""
-    for order in store.unwanted_orders():
-        store.set_order(order.id, "cancelled", "nobody wants it any more")
-    orders = store.open_orders()
-    builds = store.kernel_builds({order.build_key for order in orders})
+    for order in tx.orders.unwanted():
+        tx.orders.set_state(order.id, "cancelled", "nobody wants it any more")
+    orders = tx.orders.open()
+    builds = tx.builds.by_key({order.build_key for order in orders})
     pruned = {
         key: gone
         for key, build in builds.items()
@@ -61,42 +64,42 @@ def settle_orders(lab: Lab, store: Store) -> None:
     }
     failed_builds = {
         order.build_key: order
-        for order in store.orders_that_failed("build", {order.build_key for order in orders})
+        for order in tx.orders.failed("build", {order.build_key for order in orders})
     }
     for order in orders:
         if order.state == "running":
             continue
         build = builds.get(order.build_key)
         if order.kind == "build":
-            _settle(store, order, "done" if build and order.build_key not in pruned else "ready")
+            _settle(tx, order, "done" if build and order.build_key not in pruned else "ready")
         elif build is None:
             lost = failed_builds.get(order.build_key)
             if lost is not None:
-                store.set_order(
+                tx.orders.set_state(
                     order.id,
                     "failed",
                     f"its kernel could not be built for reasons of the lab: {lost.reason}",
                 )
         elif build.image_sha256 is None:
-            store.set_order(order.id, "failed", f"the kernel {build.trouble}")
-        elif _known(store, order, build.image_sha256):
-            store.set_order(order.id, "done", "the same boot of an identical image is known")
+            tx.orders.set_state(order.id, "failed", f"the kernel {build.trouble}")
+        elif _known(tx, order, build.image_sha256):
+            tx.orders.set_state(order.id, "done", "the same boot of an identical image is known")
         elif order.build_key in pruned:
-            build_again(lab, store, order, pruned[order.build_key])
+            build_again(lab, tx, order, pruned[order.build_key])
         else:
-            _settle(store, order, "ready")
+            _settle(tx, order, "ready")
 
 
-def _settle(store: Store, order: Order, state: str) -> None:
+def _settle(tx: Transaction, order: Order, state: str) -> None:
     if order.state != state:
-        store.set_order(order.id, state)
+        tx.orders.set_state(order.id, state)
 
 
-def _known(store: Store, order: Order, image: str) -> bool:
+def _known(tx: Transaction, order: Order, image: str) -> bool:
     assert (
         order.testbox is not None
         and order.spec is not None
         and order.series is not None
         and order.k is not None
     )
-    return bool(store.boots(image, order.testbox, order.spec, order.series, [order.k]))
+    return bool(tx.boots.find(image, order.testbox, order.spec, order.series, [order.k]))

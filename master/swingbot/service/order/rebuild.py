@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from swingbot.core.model.artifact import Pruned
 from swingbot.core.model.records import Order
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 
-def build_again(lab: Lab, store: Store, boot: Order, pruned: Pruned) -> None:
+def build_again(lab: Lab, tx: Transaction, boot: Order, pruned: Pruned) -> None:
     """Let a boot order wait for its kernel to be built once more; it fails if that was tried since the kernel was pruned."""
-    build = store.build_order(boot.build_key)
+    build = tx.orders.of_build(boot.build_key)
     if build is None:
-        store.set_order(
+        tx.orders.set_state(
             boot.id, "failed", f"its kernel was {pruned.why}, and there is no order that built it"
         )
         return
-    made, ago, _ = store.attempts_made(build.id)
+    made, ago, _ = tx.attempts.made(build.id)
     if build.state not in ("waiting", "ready", "running"):
         if made and ago < (lab.now() - pruned.at).total_seconds():
             how = (
@@ -23,8 +23,8 @@ def build_again(lab: Lab, store: Store, boot: Order, pruned: Pruned) -> None:
                 if build.state == "failed"
                 else "building it again did not give the same image"
             )
-            store.set_order(boot.id, "failed", f"its kernel was {pruned.why}; {how}")
+            tx.orders.set_state(boot.id, "failed", f"its kernel was {pruned.why}; {how}")
             return
-        store.reopen_order(build.id, budget=made + 3)
+        tx.orders.reopen(build.id, budget=made + 3)
     if boot.state != "waiting":
-        store.set_order(boot.id, "waiting")
+        tx.orders.set_state(boot.id, "waiting")

@@ -11,7 +11,7 @@ from swingbot.core.model.records import Tree
 from swingbot.core.proof.clues import Clue, Pair, clues
 from swingbot.core.proof.gates import GateRow, in_order, in_short
 from swingbot.core.report.facts import Gate
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 Row = Mapping[str, Any]
 # Trees on whose branch everybody bases work, whatever they are called here.
@@ -30,9 +30,9 @@ _UNCHECKED: Final[Mapping[str, str]] = {
 }
 
 
-def gates_of(store: Store, incident: int) -> list[GateRow]:
+def gates_of(tx: Transaction, incident: int) -> list[GateRow]:
     """The gates of an incident in the order of the mail; empty before they were opened."""
-    return in_order(store.gates(incident))
+    return in_order(tx.gates.of_incident(incident))
 
 
 def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
@@ -45,14 +45,14 @@ def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
 
 
 def clues_of(
-    store: Store, headline: Row, rows: Sequence[Row], gates: Sequence[GateRow]
+    tx: Transaction, headline: Row, rows: Sequence[Row], gates: Sequence[GateRow]
 ) -> tuple[Clue, ...]:
     """Counters and sizes that go with the change in every pair of kernels that was measured."""
     known = [
         gate for gate in gates if gate.status == "pass" and gate.gate != "executed"
     ]  # hooks change every counter
     pairs = [
-        Pair(rows=store.rows(gate.comparison), turned=gate.gate == "revert")
+        Pair(rows=tx.comparisons.rows(gate.comparison), turned=gate.gate == "revert")
         for gate in known
         if gate.comparison is not None
     ]

@@ -7,33 +7,33 @@ from typing import Final
 
 from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, Change, Costs, change_of, learn, standing
-from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.ports import GitError, Lab, Transaction
 
 USUAL_BOOT_SECONDS: Final = 10.0  # of a testbox that nothing is known of yet
 
 
 def foresee(
-    lab: Lab, store: Store, kernels: Sequence[Variant], testbox: str, spec: str, boots: int
+    lab: Lab, tx: Transaction, kernels: Sequence[Variant], testbox: str, spec: str, boots: int
 ) -> dict[str, float]:
     """{"builds", "boots", "seconds"} of booting each of `kernels` `boots` times; boots that are known and shared still count, so it is an upper bound."""
-    known = store.kernel_builds([kernel.build_key for kernel in kernels])
+    known = tx.builds.by_key([kernel.build_key for kernel in kernels])
     missing = {kernel.build_key: kernel for kernel in kernels if kernel.build_key not in known}
-    each = store.boot_seconds(testbox, spec) or USUAL_BOOT_SECONDS
+    each = tx.boots.seconds(testbox, spec) or USUAL_BOOT_SECONDS
     return {
         "builds": len(missing),
         "boots": boots * len(kernels),
         "seconds": round(
-            sum(build_seconds(lab, store, list(missing.values()))) + each * boots * len(kernels), 1
+            sum(build_seconds(lab, tx, list(missing.values()))) + each * boots * len(kernels), 1
         ),
     }
 
 
-def build_seconds(lab: Lab, store: Store, kernels: Sequence[Variant]) -> list[float]:
+def build_seconds(lab: Lab, tx: Transaction, kernels: Sequence[Variant]) -> list[float]:
     """Seconds of each build, one after the other: each begins where the one before left the work tree."""
     found = []
     before: Variant | None = None
     for kernel in kernels:
-        history = store.past_builds(kernel.kconfig, kernel.compiler, PAST_BUILDS)
+        history = tx.builds.past(kernel.kconfig, kernel.compiler, PAST_BUILDS)
         learnt = learn(history, lambda old, new: _between(lab, old, new))
         beside = before is not None and before.kconfig == kernel.kconfig
         trees = [before.commit] if before is not None and beside else standing(history)

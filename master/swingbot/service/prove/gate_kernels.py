@@ -15,7 +15,7 @@ from swingbot.core.proof.share import Effect, effect_of
 from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.kernel.compare import NoRecord, changed_code
 from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
-from swingbot.service.ports import CannotRevert, GitError, Lab, Store
+from swingbot.service.ports import CannotRevert, GitError, Lab, Transaction
 from swingbot.service.prove.trace import BOOTS as TRACED_BOOTS
 from swingbot.service.prove.trace import trace_order
 from swingbot.service.result.differences import differences_of
@@ -60,31 +60,31 @@ class Case:
         )
 
 
-def case_of(store: Store, incident: Proven) -> Case:
-    bisection = store.bisection(store.bisections_of_incident(incident.id)[0])
+def case_of(tx: Transaction, incident: Proven) -> Case:
+    bisection = tx.bisections.get(tx.incidents.bisections(incident.id)[0])
     assert bisection is not None
-    rows = store.rows(incident.comparison.id)
+    rows = tx.comparisons.rows(incident.comparison.id)
     headline = row_of(rows, bisection.key)
     return Case(
         incident=incident,
-        tree=store.tree_by_id(incident.tree),
-        parent=store.variant(incident.comparison.base),
-        culprit=store.variant(incident.comparison.head),
+        tree=tx.trees.get(incident.tree),
+        parent=tx.variants.get(incident.comparison.base),
+        culprit=tx.variants.get(incident.comparison.head),
         bisection=bisection,
         rows=rows,
         headline=headline,
         job=next(
-            (job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job), None
+            (job for job in tx.specs.get(headline["spec"]) if job.name == bisection.unit_job), None
         )
         if headline
         else None,
     )
 
 
-def of_gate(lab: Lab, store: Store, case: Case, gate: str) -> Kernels | Told:
+def of_gate(lab: Lab, tx: Transaction, case: Case, gate: str) -> Kernels | Told:
     """The kernels to measure for `gate`, or its answer where it has one already."""
     if gate in _AT_ONCE:
-        return _AT_ONCE[gate](lab, store, case)
+        return _AT_ONCE[gate](lab, tx, case)
     if case.own is None or case.job is None:
         failed = Told(status="fail", reason="fresh boots of commit and parent do not show it")
         return (
@@ -100,7 +100,7 @@ def of_gate(lab: Lab, store: Store, case: Case, gate: str) -> Kernels | Told:
             reason=f"testbox {case.bisection.testbox} or configuration {case.tree.kconfig} is gone",
         )
     try:
-        found = _MEASURED[gate](lab, store, case)
+        found = _MEASURED[gate](lab, tx, case)
         return (
             found
             if isinstance(found, Told | Kernels)
@@ -110,28 +110,28 @@ def of_gate(lab: Lab, store: Store, case: Case, gate: str) -> Kernels | Told:
         return Told(status="not run", reason=str(error))
 
 
-def _reproduced(lab: Lab, store: Store, case: Case) -> Pair | Told:
-    return in_layout(lab, store, case.parent, OTHER_LAYOUT), in_layout(
-        lab, store, case.culprit, OTHER_LAYOUT
+def _reproduced(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
+    return in_layout(lab, tx, case.parent, OTHER_LAYOUT), in_layout(
+        lab, tx, case.culprit, OTHER_LAYOUT
     )
 
 
-def _layout(lab: Lab, store: Store, case: Case) -> Pair | Told:
-    return with_fragment(lab, store, case.parent, ALIGNED), with_fragment(
-        lab, store, case.culprit, ALIGNED
+def _layout(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
+    return with_fragment(lab, tx, case.parent, ALIGNED), with_fragment(
+        lab, tx, case.culprit, ALIGNED
     )
 
 
-def _tip(lab: Lab, store: Store, case: Case) -> Pair | Told:
+def _tip(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
     tip = _tip_of(lab, case)
     if isinstance(tip, Told):
         return tip
     if tip == case.culprit.commit:
         return Told(status="pass", reason="the commit is the tip")
-    return case.parent, variant_of(lab, store, case.tree, tip)
+    return case.parent, variant_of(lab, tx, case.tree, tip)
 
 
-def _series(lab: Lab, store: Store, case: Case) -> Pair | Told:
+def _series(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
     tip = _tip_of(lab, case)
     if isinstance(tip, Told):
         return tip
@@ -140,10 +140,10 @@ def _series(lab: Lab, store: Store, case: Case) -> Pair | Told:
         return Told(status="not run", reason=end.reason)
     if end.commit == case.culprit.commit:
         return Told(status="pass", reason="the commit is the last of its series")
-    return case.parent, variant_of(lab, store, case.tree, end.commit)
+    return case.parent, variant_of(lab, tx, case.tree, end.commit)
 
 
-def _revert(lab: Lab, store: Store, case: Case) -> Pair | Told:
+def _revert(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
     tip = _tip_of(lab, case)
     if isinstance(tip, Told):
         return tip
@@ -153,8 +153,8 @@ def _revert(lab: Lab, store: Store, case: Case) -> Pair | Told:
         without = lab.git.without(tip, case.culprit.commit)
     except CannotRevert as error:
         return Told(status="not run", reason=str(error))
-    return variant_of(lab, store, case.tree, tip), variant_of(
-        lab, store, case.tree, without, "request", trust=case.tree.trust
+    return variant_of(lab, tx, case.tree, tip), variant_of(
+        lab, tx, case.tree, without, "request", trust=case.tree.trust
     )
 
 
@@ -165,9 +165,9 @@ def _tip_of(lab: Lab, case: Case) -> str | Told:
     return tip
 
 
-def _executed(lab: Lab, store: Store, case: Case) -> Kernels | Told:
+def _executed(lab: Lab, tx: Transaction, case: Case) -> Kernels | Told:
     assert case.job is not None
-    found = trace_order(lab, store, case.parent, case.culprit, case.job)
+    found = trace_order(lab, tx, case.parent, case.culprit, case.job)
     return (
         found
         if isinstance(found, Told)
@@ -175,8 +175,8 @@ def _executed(lab: Lab, store: Store, case: Case) -> Kernels | Told:
     )
 
 
-def _code(lab: Lab, store: Store, case: Case) -> Told:
-    builds = store.stored_builds([case.parent.build_key, case.culprit.build_key])
+def _code(lab: Lab, tx: Transaction, case: Case) -> Told:
+    builds = tx.builds.stored([case.parent.build_key, case.culprit.build_key])
     sides = [builds.get(variant.build_key) for variant in (case.parent, case.culprit)]
     if sides[0] is None or sides[1] is None or "failed" in (sides[0]["status"], sides[1]["status"]):
         return Told(status="not run", reason="commit and parent are not both built")
@@ -188,10 +188,10 @@ def _code(lab: Lab, store: Store, case: Case) -> Told:
         return Told(status="not run", reason=str(error))
 
 
-def _facts(lab: Lab, store: Store, case: Case) -> Told:
+def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
     """Of the boots behind the headline's row."""
     comparison, box = case.incident.comparison, lab.testboxes.get(case.bisection.testbox)
-    builds = store.kernel_builds([case.parent.build_key, case.culprit.build_key])
+    builds = tx.builds.by_key([case.parent.build_key, case.culprit.build_key])
     images = [
         builds[v.build_key].image_sha256
         for v in (case.parent, case.culprit)
@@ -210,14 +210,12 @@ def _facts(lab: Lab, store: Store, case: Case) -> Told:
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     series, spec = series_for(box, comparison), case.headline["spec"]
     sheets = [
-        sum(bool(boot.facts) for boot in store.boots(str(image), box.name, spec, series, ks))
+        sum(bool(boot.facts) for boot in tx.boots.find(str(image), box.name, spec, series, ks))
         for image in images
     ]
     if not all(sheets):
         return Told(status="not run", reason="one side's boots noted no facts")
-    known = differences_of(store, [str(image) for image in images], box, spec, series, ks).of(
-        case.job
-    )
+    known = differences_of(tx, [str(image) for image in images], box, spec, series, ks).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
         return Told(status="fail", reason=known.must, detail=detail)
@@ -229,7 +227,7 @@ def _facts(lab: Lab, store: Store, case: Case) -> Told:
     )
 
 
-def _elsewhere(lab: Lab, store: Store, case: Case) -> Told:
+def _elsewhere(lab: Lab, tx: Transaction, case: Case) -> Told:
     if case.headline is None:
         return Told(status="not run", reason="there is no number to look for elsewhere")
     named = {"unit_job": case.headline["unit_job"], "metric": case.headline["metric"]}
@@ -237,16 +235,15 @@ def _elsewhere(lab: Lab, store: Store, case: Case) -> Told:
     ran = [
         box
         for box, spec in case.incident.comparison.parts
-        if box != case.bisection.testbox and any(job.program == program for job in store.spec(spec))
+        if box != case.bisection.testbox
+        and any(job.program == program for job in tx.specs.get(spec))
     ]
-    here = _place(lab, store, case, case.bisection.testbox, named)
-    return elsewhere.told(
-        here, [_place(lab, store, case, box, named) for box in dict.fromkeys(ran)]
-    )
+    here = _place(lab, tx, case, case.bisection.testbox, named)
+    return elsewhere.told(here, [_place(lab, tx, case, box, named) for box in dict.fromkeys(ran)])
 
 
 def _place(
-    lab: Lab, store: Store, case: Case, testbox: str, named: Mapping[str, str]
+    lab: Lab, tx: Transaction, case: Case, testbox: str, named: Mapping[str, str]
 ) -> elsewhere.Place:
     """Unit jobs are resolved for each testbox: one that is called otherwise there stands for it if it is the only one with the metric."""
     rows = [
@@ -257,8 +254,8 @@ def _place(
         rows[0] if len(rows) == 1 else None,
     )
     box = lab.testboxes.get(testbox)
-    build = store.kernel_builds([case.culprit.build_key]).get(case.culprit.build_key)
-    noted = store.boot_facts(str(build.image_sha256), testbox) if build is not None else {}
+    build = tx.builds.by_key([case.culprit.build_key]).get(case.culprit.build_key)
+    noted = tx.boots.facts_of_image(str(build.image_sha256), testbox) if build is not None else {}
     known = (
         {"model": box.model, "CPUs": str(box.nr_cpu), "MiB": str(box.memory_mb)}
         if box is not None
@@ -268,12 +265,12 @@ def _place(
     return elsewhere.Place(testbox=testbox, row=row, facts=known)
 
 
-_AT_ONCE: Final[Mapping[str, Callable[[Lab, Store, Case], Told]]] = {
+_AT_ONCE: Final[Mapping[str, Callable[[Lab, Transaction, Case], Told]]] = {
     "code": _code,
     "facts": _facts,
     "elsewhere": _elsewhere,
 }
-_MEASURED: Final[Mapping[str, Callable[[Lab, Store, Case], Pair | Kernels | Told]]] = {
+_MEASURED: Final[Mapping[str, Callable[[Lab, Transaction, Case], Pair | Kernels | Told]]] = {
     "reproduced": _reproduced,
     "tip": _tip,
     "series": _series,

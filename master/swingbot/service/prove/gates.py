@@ -27,7 +27,7 @@ from swingbot.core.proof.gates import (
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import row_of
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.foresee import foresee
 from swingbot.service.prove.gate_kernels import Case, Kernels, case_of, of_gate
 from swingbot.service.prove.trace import traced
@@ -41,41 +41,44 @@ MOST_REPEATABLE: Final = 12
 _WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
 
 
-def open_gates(lab: Lab, store: Store) -> None:
+def open_gates(lab: Lab, tx: Transaction) -> None:
     """Open the gates of each incident that is measured and waits for its first mail."""
-    for number, _ in store.incidents_to_report():
-        if store.gates(number):
+    for number, _ in tx.incidents.to_report():
+        if tx.gates.of_incident(number):
             continue
-        incident = store.incident_under_proof(number)
+        incident = tx.gates.incident_under_proof(number)
         assert incident is not None
         for gate in GATES.keys() - set(lab.policies.proof_gates):
-            store.put_gate(number, GateRow(gate=gate, status="not run", reason=UNASKED))
-        ask(lab, store, case_of(store, incident), lab.policies.proof_gates)
+            tx.gates.put(number, GateRow(gate=gate, status="not run", reason=UNASKED))
+        ask(lab, tx, case_of(tx, incident), lab.policies.proof_gates)
 
 
 def ask(
-    lab: Lab, store: Store, case: Case, gates: Collection[str], *, limited: bool = True
+    lab: Lab, tx: Transaction, case: Case, gates: Collection[str], *, limited: bool = True
 ) -> None:
     """Open `gates` of an incident, with fresh boots if they were opened before; `limited`: as far as the budget goes."""
-    number, known = case.incident.id, {gate.gate: gate for gate in store.gates(case.incident.id)}
+    number, known = (
+        case.incident.id,
+        {gate.gate: gate for gate in tx.gates.of_incident(case.incident.id)},
+    )
     planned: dict[str, tuple[Kernels, dict[str, float]]] = {}
     for gate in (name for name in GATES if name in gates):
         tries = known[gate].tries + 1 if gate in known and known[gate].reason != UNASKED else 1
         known[gate] = GateRow(gate=gate, status="running", tries=tries)
-        found = of_gate(lab, store, case, gate)
+        found = of_gate(lab, tx, case, gate)
         if isinstance(found, Told):
             known[gate] = _decided(known[gate], found)
-            store.put_gate(number, known[gate])
+            tx.gates.put(number, known[gate])
         else:
             boots = found.boots or first_boots(lab, case)
             planned[gate] = (
                 found,
                 foresee(
                     lab,
-                    store,
+                    tx,
                     (found.base, found.head),
                     case.bisection.testbox,
-                    store.add_spec([found.job]),
+                    tx.specs.add([found.job]),
                     boots,
                 ),
             )
@@ -86,23 +89,23 @@ def ask(
     for gate, (kernels, cost) in planned.items():
         row = replace(known[gate], foreseen=cost)
         if gate in unaffordable:
-            store.put_gate(number, _decided(row, Told(status="not run", reason=unaffordable[gate])))
+            tx.gates.put(number, _decided(row, Told(status="not run", reason=unaffordable[gate])))
         else:
-            store.put_gate(number, replace(row, comparison=_open(lab, store, case, row, kernels)))
+            tx.gates.put(number, replace(row, comparison=_open(lab, tx, case, row, kernels)))
 
 
 def _decided(row: GateRow, found: Told) -> GateRow:
     return replace(row, status=found.status, reason=found.reason, detail=found.detail)
 
 
-def _open(lab: Lab, store: Store, case: Case, row: GateRow, kernels: Kernels) -> int:
-    return store.add_comparison(
+def _open(lab: Lab, tx: Transaction, case: Case, row: GateRow, kernels: Kernels) -> int:
+    return tx.comparisons.add(
         kind="gate",
         tree=case.tree.id,
         base=kernels.base.id,
         head=kernels.head.id,
         boots=kernels.boots or first_boots(lab, case),
-        parts=[(case.bisection.testbox, store.add_spec([kernels.job]))],
+        parts=[(case.bisection.testbox, tx.specs.add([kernels.job]))],
         first_k=GATE_K + APART_K * (row.tries - 1),
         request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
     )
@@ -112,10 +115,10 @@ def first_boots(lab: Lab, case: Case) -> int:
     return FIRST_REPEATABLE if lab.testboxes[case.bisection.testbox].repeatable else FIRST_BOOTS
 
 
-def extend_gates(lab: Lab, store: Store) -> None:
+def extend_gates(lab: Lab, tx: Transaction) -> None:
     """More boots for a gate whose first ones leave it open; before they are judged."""
-    for case, row, comparison in _under_way(store):
-        orders = store.wanted(comparison=comparison.id)
+    for case, row, comparison in _under_way(tx):
+        orders = tx.orders.wanted(comparison=comparison.id)
         if (
             row.gate == "executed"
             or comparison.status != "running"
@@ -125,36 +128,36 @@ def extend_gates(lab: Lab, store: Store) -> None:
         ):
             continue
         most = MOST_REPEATABLE if lab.testboxes[case.bisection.testbox].repeatable else MOST_BOOTS
-        seen = _seen(lab, store, case, comparison)
+        seen = _seen(lab, tx, case, comparison)
         if (
             seen is not None
             and comparison.boots < most
             and keeps(case.own, seen, turned=row.gate == "revert") == "unclear"
         ):
-            store.extend_comparison(comparison.id, min(most, 2 * comparison.boots))
+            tx.comparisons.extend(comparison.id, min(most, 2 * comparison.boots))
 
 
-def _under_way(store: Store) -> list[tuple[Case, GateRow, Comparison]]:
+def _under_way(tx: Transaction) -> list[tuple[Case, GateRow, Comparison]]:
     found = []
-    for number in store.incidents_under_proof():
-        incident = store.incident_under_proof(number)
-        for row in store.gates(number):
+    for number in tx.gates.incidents_under_proof():
+        incident = tx.gates.incident_under_proof(number)
+        for row in tx.gates.of_incident(number):
             comparison = (
-                store.comparison(row.comparison)
+                tx.comparisons.get(row.comparison)
                 if row.status == "running" and row.comparison is not None
                 else None
             )
             if incident is not None and comparison is not None:
-                found.append((case_of(store, incident), row, comparison))
+                found.append((case_of(tx, incident), row, comparison))
     return found
 
 
-def _seen(lab: Lab, store: Store, case: Case, comparison: Comparison) -> Effect | None:
+def _seen(lab: Lab, tx: Transaction, case: Case, comparison: Comparison) -> Effect | None:
     """The effect between the two kernels of a gate by the boots that are there; None where nothing can be said."""
-    builds = store.kernel_builds(
+    builds = tx.builds.by_key(
         [
-            key := store.variant(comparison.base).build_key,
-            other := store.variant(comparison.head).build_key,
+            key := tx.variants.get(comparison.base).build_key,
+            other := tx.variants.get(comparison.head).build_key,
         ]
     )
     images = [builds[each].image_sha256 for each in (key, other) if each in builds]
@@ -165,9 +168,9 @@ def _seen(lab: Lab, store: Store, case: Case, comparison: Comparison) -> Effect 
         list(range(comparison.first_k, comparison.first_k + comparison.boots)),
     )
     sides = [
-        boots_of(
-            store, str(image), testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
-        )[0]
+        boots_of(tx, str(image), testbox, spec, series_for(lab.testboxes[testbox], comparison), ks)[
+            0
+        ]
         for image in images
     ]
     rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, case.bisection.metric), case.job)
@@ -177,45 +180,45 @@ def _seen(lab: Lab, store: Store, case: Case, comparison: Comparison) -> Effect 
     )
 
 
-def judge_gates(lab: Lab, store: Store) -> None:
+def judge_gates(lab: Lab, tx: Transaction) -> None:
     """Decide each gate whose boots are judged or whose time is over; where the code speaks against the commit, ask for more boots of it."""
-    for number in store.incidents_under_proof():
-        incident = store.incident_under_proof(number)
+    for number in tx.gates.incidents_under_proof():
+        incident = tx.gates.incident_under_proof(number)
         assert incident is not None
-        case = case_of(store, incident)
-        for row in store.gates(number):
-            found = _judged(lab, store, case, row) if row.status == "running" else None
+        case = case_of(tx, incident)
+        for row in tx.gates.of_incident(number):
+            found = _judged(lab, tx, case, row) if row.status == "running" else None
             if found is not None:
-                store.put_gate(number, _decided(row, found))
-    for number, _ in store.incidents_to_report():
-        incident = store.incident_under_proof(number)
+                tx.gates.put(number, _decided(row, found))
+    for number, _ in tx.incidents.to_report():
+        incident = tx.gates.incident_under_proof(number)
         assert incident is not None
-        _doubt(store, incident)
+        _doubt(tx, incident)
 
 
-def _judged(lab: Lab, store: Store, case: Case, row: GateRow) -> Told | None:
+def _judged(lab: Lab, tx: Transaction, case: Case, row: GateRow) -> Told | None:
     """What a gate came to; None while it is under way."""
-    if store.is_open(case.incident.comparison.id):
+    if tx.comparisons.is_open(case.incident.comparison.id):
         return None  # the commit's own numbers are being measured again
-    comparison = store.comparison(row.comparison) if row.comparison is not None else None
+    comparison = tx.comparisons.get(row.comparison) if row.comparison is not None else None
     if comparison is None:
         return Told(status="not run", reason="nothing was measured for it")
     if comparison.status in ("waiting", "running"):
         if row.age_seconds <= lab.policies.proof_deadline_seconds:
             return None
-        store.set_comparison(comparison.id, "cancelled", "the time for proof was over")
+        tx.comparisons.set_status(comparison.id, "cancelled", "the time for proof was over")
         return Told(
             status="not run", reason=f"not over after {spoken(lab.policies.proof_deadline_seconds)}"
         )
     if comparison.status != "done":
         return Told(
             status="not run",
-            reason=store.comparison_reason(comparison.id)
+            reason=tx.comparisons.reason(comparison.id)
             or f"its comparison was {comparison.status}",
         )
     if (
         row.gate == "revert"
-        and (tip := _gate(store, case, "tip")) is not None
+        and (tip := _gate(tx, case, "tip")) is not None
         and tip.status != "pass"
     ):
         return (
@@ -227,26 +230,26 @@ def _judged(lab: Lab, store: Store, case: Case, row: GateRow) -> Told | None:
             )
         )
     return (
-        traced(lab, store, comparison)
+        traced(lab, tx, comparison)
         if row.gate == "executed"
-        else _of_rows(store, case, row, comparison)
+        else _of_rows(tx, case, row, comparison)
     )
 
 
-def _gate(store: Store, case: Case, name: str) -> GateRow | None:
-    return next((row for row in store.gates(case.incident.id) if row.gate == name), None)
+def _gate(tx: Transaction, case: Case, name: str) -> GateRow | None:
+    return next((row for row in tx.gates.of_incident(case.incident.id) if row.gate == name), None)
 
 
-def _of_rows(store: Store, case: Case, row: GateRow, comparison: Comparison) -> Told:
+def _of_rows(tx: Transaction, case: Case, row: GateRow, comparison: Comparison) -> Told:
     own = case.own
     if own is None:
         return Told(
             status="fail" if row.gate == "reproduced" else "not run",
             reason="fresh boots of commit and parent do not show it",
         )
-    if row.gate in ("reproduced", "layout") and _same_images(store, case, comparison):
+    if row.gate in ("reproduced", "layout") and _same_images(tx, case, comparison):
         return Told(status="not run", reason="the other build gave the same image, byte for byte")
-    seen = row_of(store.rows(comparison.id), case.bisection.key)
+    seen = row_of(tx.comparisons.rows(comparison.id), case.bisection.key)
     effect = effect_of(seen)
     if seen is None or effect is None:
         return Told(
@@ -256,13 +259,13 @@ def _of_rows(store: Store, case: Case, row: GateRow, comparison: Comparison) -> 
     return told(own, effect, better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
 
 
-def _same_images(store: Store, case: Case, comparison: Comparison) -> bool:
+def _same_images(tx: Transaction, case: Case, comparison: Comparison) -> bool:
     """Whether building once more gave what was there: that proves nothing."""
     pairs = (
-        (case.parent, store.variant(comparison.base)),
-        (case.culprit, store.variant(comparison.head)),
+        (case.parent, tx.variants.get(comparison.base)),
+        (case.culprit, tx.variants.get(comparison.head)),
     )
-    builds = store.kernel_builds([variant.build_key for pair in pairs for variant in pair])
+    builds = tx.builds.by_key([variant.build_key for pair in pairs for variant in pair])
     images: list[Any] = [
         builds[variant.build_key].image_sha256 if variant.build_key in builds else None
         for pair in pairs
@@ -271,23 +274,23 @@ def _same_images(store: Store, case: Case, comparison: Comparison) -> bool:
     return bool(images[0] == images[1] and images[2] == images[3])
 
 
-def _doubt(store: Store, incident: Proven) -> None:
+def _doubt(tx: Transaction, incident: Proven) -> None:
     """Twice the boots of commit and parent, once: layout or noise is suspected. If the lab loses them, what there was stands."""
-    gates, old = store.gates(incident.id), incident.comparison
-    before = store.doubted_comparison(old.id)
+    gates, old = tx.gates.of_incident(incident.id), incident.comparison
+    before = tx.swings.doubted_comparison(old.id)
     if before is not None:
         if old.status != "done":
-            store.replace_incident_comparison(incident.id, old.id, before)
+            tx.incidents.replace_comparison(incident.id, old.id, before)
         return
     key = f"doubted:{old.id}"
     if (
         not doubted(gates)
         or not decided(gates)
         or old.status != "done"
-        or store.comparison_of_request(key) is not None
+        or tx.comparisons.of_request(key) is not None
     ):
         return
-    fresh = store.add_comparison(
+    fresh = tx.comparisons.add(
         kind="attribute",
         tree=incident.tree,
         base=old.base,
@@ -297,7 +300,7 @@ def _doubt(store: Store, incident: Proven) -> None:
         first_k=FRESH_K,
         request_key=key,
     )
-    store.replace_incident_comparison(incident.id, old.id, fresh)
+    tx.incidents.replace_comparison(incident.id, old.id, fresh)
     for row in gates:
         if row.gate == "reproduced" and row.comparison is not None:
-            store.put_gate(incident.id, replace(row, status="running", reason=""))
+            tx.gates.put(incident.id, replace(row, status="running", reason=""))

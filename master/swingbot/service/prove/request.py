@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from swingbot.core.model import ids
 from swingbot.core.proof.gates import GATES, MEASURED, GateRow, Told
 from swingbot.service.incident.attribute import measure_when_asked
-from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.prove.evidence import gates_of
 from swingbot.service.prove.foresee import foresee
 from swingbot.service.prove.gate_kernels import Case, case_of, of_gate
@@ -28,22 +28,22 @@ class GateCost:
 
 def foresee_gates(lab: Lab, number: int, gates: Sequence[str]) -> list[GateCost]:
     """The cost of each of `gates` (all that need boots if none is named), each as if it were alone: shared kernels count in each. Raises RequestError."""
-    with lab.transaction("foresee gates") as store:
-        case = _case(store, number)
-        return [_cost(lab, store, case, gate) for gate in (_known(gates) or MEASURED)]
+    with lab.transaction("foresee gates") as tx:
+        case = _case(tx, number)
+        return [_cost(lab, tx, case, gate) for gate in (_known(gates) or MEASURED)]
 
 
-def _cost(lab: Lab, store: Store, case: Case, gate: str) -> GateCost:
-    found = of_gate(lab, store, case, gate)
+def _cost(lab: Lab, tx: Transaction, case: Case, gate: str) -> GateCost:
+    found = of_gate(lab, tx, case, gate)
     if isinstance(found, Told):
         return GateCost(gate=gate, answer=f"{found.status}: {found.reason}")
     boots = found.boots or first_boots(lab, case)
     cost = foresee(
         lab,
-        store,
+        tx,
         (found.base, found.head),
         case.bisection.testbox,
-        store.add_spec([found.job]),
+        tx.specs.add([found.job]),
         boots,
     )
     return GateCost(
@@ -58,24 +58,24 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     the gates of the settings open after that: then none is returned.
     """
     wanted = _known(gates) or lab.policies.proof_gates
-    with lab.transaction("prove again") as store:
+    with lab.transaction("prove again") as tx:
         if (
-            store.incident_under_proof(number) is None
-            and measure_when_asked(lab, store, number) is not None
+            tx.gates.incident_under_proof(number) is None
+            and measure_when_asked(lab, tx, number) is not None
         ):
             return []
-        case = _case(store, number)
+        case = _case(tx, number)
         busy = [
             gate.gate
-            for gate in store.gates(number)
+            for gate in tx.gates.of_incident(number)
             if gate.status == "running" and gate.gate in wanted
         ]
         if busy:
             raise RequestError(
                 f"{', '.join(busy)} of {ids.show('incident', number)} is under way; wait for it, or name other gates with --gate"
             )
-        ask(lab, store, case, wanted, limited=False)
-        return gates_of(store, number)
+        ask(lab, tx, case, wanted, limited=False)
+        return gates_of(tx, number)
 
 
 def _known(gates: Sequence[str]) -> tuple[str, ...]:
@@ -85,15 +85,15 @@ def _known(gates: Sequence[str]) -> tuple[str, ...]:
     return tuple(gate for gate in GATES if gate in gates)
 
 
-def _case(store: Store, number: int) -> Case:
+def _case(tx: Transaction, number: int) -> Case:
     """The incident, once it is measured against its parent."""
-    incident, shown = store.incident_under_proof(number), ids.show("incident", number)
+    incident, shown = tx.gates.incident_under_proof(number), ids.show("incident", number)
     if incident is None:
         raise RequestError(
             f"there is no incident {shown} that was measured against its parent; `swingbot list incidents` shows those there are"
         )
-    if store.is_open(incident.comparison.id):
+    if tx.comparisons.is_open(incident.comparison.id):
         raise RequestError(
             f"{shown} is being measured against its parent ({ids.show('comparison', incident.comparison.id)}); its gates open after that"
         )
-    return case_of(store, incident)
+    return case_of(tx, incident)

@@ -12,7 +12,7 @@ from swingbot.core.proof import executed
 from swingbot.core.proof.gates import Told
 from swingbot.service.kernel.compare import NoRecord, changed_code, record_of
 from swingbot.service.kernel.variants import with_fragment
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import BadRecord
@@ -31,10 +31,10 @@ class TraceOrder:
 
 
 def trace_order(
-    lab: Lab, store: Store, parent: Variant, culprit: Variant, job: UnitJob
+    lab: Lab, tx: Transaction, parent: Variant, culprit: Variant, job: UnitJob
 ) -> TraceOrder | Told:
     """What has to be measured to know whether what `culprit` changed was called in `job`, or why that cannot be known."""
-    builds = store.stored_builds([parent.build_key, culprit.build_key])
+    builds = tx.builds.stored([parent.build_key, culprit.build_key])
     sides = [builds.get(variant.build_key) for variant in (parent, culprit)]
     if sides[0] is None or sides[1] is None:
         return Told(status="not run", reason="commit and parent are not both built")
@@ -45,21 +45,21 @@ def trace_order(
         )
         if not names:
             return executed.no_call(change)
-        kernels = [with_fragment(lab, store, variant, TRACED) for variant in (parent, culprit)]
+        kernels = [with_fragment(lab, tx, variant, TRACED) for variant in (parent, culprit)]
     except (NoRecord, BadRecord, NoKconfig) as error:
         return Told(status="not run", reason=str(error))
     watched = replace(job, runs=1, warmup=0, monitors=(executed.MONITOR,), functions=names)
     return TraceOrder(base=kernels[0], head=kernels[1], job=watched)
 
 
-def traced(lab: Lab, store: Store, comparison: Comparison) -> Told:
+def traced(lab: Lab, tx: Transaction, comparison: Comparison) -> Told:
     """What the boots of a `TraceOrder` say, once they are over: `comparison` has its kernels as base and head, and its job as the only one."""
     (testbox, spec), variants = (
         comparison.parts[0],
-        [store.variant(number) for number in (comparison.base, comparison.head)],
+        [tx.variants.get(number) for number in (comparison.base, comparison.head)],
     )
-    (job,) = store.spec(spec)
-    builds = store.stored_builds([variant.build_key for variant in variants])
+    (job,) = tx.specs.get(spec)
+    builds = tx.builds.stored([variant.build_key for variant in variants])
     sides: list[executed.Side] = []
     try:
         for variant in variants:
@@ -69,7 +69,7 @@ def traced(lab: Lab, store: Store, comparison: Comparison) -> Told:
                     status="not run",
                     reason=f"the kernel of {variant.commit[:12]} with hooks in its functions was not built",
                 )
-            calls = _calls(lab, store, comparison, testbox, spec, job, build)
+            calls = _calls(lab, tx, comparison, testbox, spec, job, build)
             if isinstance(calls, str):
                 return Told(status="not run", reason=calls)
             sides.append(executed.Side(record=record_of(lab.artifacts.open, build), calls=calls))
@@ -83,7 +83,7 @@ def traced(lab: Lab, store: Store, comparison: Comparison) -> Told:
 
 def _calls(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     comparison: Comparison,
     testbox: str,
     spec: str,
@@ -93,10 +93,10 @@ def _calls(
     """Calls by function in the first boot that counted them; or why there is none."""
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     trouble = "no boot of it came to its end"
-    for boot in store.boots(
+    for boot in tx.boots.find(
         build["image_sha256"], testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
     ):
-        values = store.boot_values(boot.id) if boot.outcome == "up" else {}
+        values = tx.boots.values(boot.id) if boot.outcome == "up" else {}
         if (job.name, f"{executed.MONITOR}.counted") in values:
             prefix = f"{executed.MONITOR}.calls."
             return {
@@ -105,7 +105,7 @@ def _calls(
                 if name == job.name and metric.startswith(prefix)
             }
         problems = (
-            store.run_problems(boot.id, job.name)
+            tx.boots.problems(boot.id, job.name)
             if boot.outcome == "up"
             else [f"the boot was {boot.trouble}"]
         )

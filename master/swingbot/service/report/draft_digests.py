@@ -9,21 +9,21 @@ from swingbot.core.model import ids
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ReportClass, first_state
 from swingbot.core.report.mails.digest import WEEKS, digest, span, week_name, weeks_due
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 
 
-def draft_digests(lab: Lab, store: Store) -> None:
+def draft_digests(lab: Lab, tx: Transaction) -> None:
     """Write the digest of each complete week that has improvements and no digest; queue it or hold it, as the settings say."""
     policies, now = lab.policies, lab.now()
     if not policies.mail.digest:
         return
-    written = store.digest_weeks((now - timedelta(weeks=WEEKS + 2)).date())
+    written = tx.reports.digest_weeks((now - timedelta(weeks=WEEKS + 2)).date())
     for monday in weeks_due(now, written):
-        found = store.improvements_between(*span(monday))
+        found = tx.reports.improvements_between(*span(monday))
         if not found:
             continue
         mail = digest(monday, found, url=policies.web_url, contact=policies.contact)
-        number = store.reserve_report()
+        number = tx.reports.reserve()
         readers = policies.mail.digest_to or policies.recipients
         to = policies.recipients if policies.mail.dry_run else readers
         identity = message_id(week_name(monday), "digest", 1, policies.domain)
@@ -38,8 +38,8 @@ def draft_digests(lab: Lab, store: Store) -> None:
             report=report,
             list_id=policies.mail.list_id,
         )
-        filing = _filing(lab, store, to, readers)
-        store.add_report(
+        filing = _filing(lab, tx, to, readers)
+        tx.reports.add(
             number=number,
             incident=None,
             kind="digest",
@@ -55,9 +55,9 @@ def draft_digests(lab: Lab, store: Store) -> None:
         )
 
 
-def _filing(lab: Lab, store: Store, to: tuple[str, ...], readers: tuple[str, ...]) -> Filing:
+def _filing(lab: Lab, tx: Transaction, to: tuple[str, ...], readers: tuple[str, ...]) -> Filing:
     """A digest goes to who asked for it, so it is no list's guest; it earns its release as a class of its own."""
     kind = ReportClass(metric="digest", testbox="")
-    ruling = first_state(lab.policies.mail.release, kind, store.class_record(kind))
+    ruling = first_state(lab.policies.mail.release, kind, tx.reports.class_record(kind))
     addressed = Addressed(to=to, would_to=readers, dry_run=lab.policies.mail.dry_run)
     return Filing(state=ruling.state, reason=ruling.reason, addressed=addressed, kind=None)

@@ -19,7 +19,7 @@ from swingbot.core.report.json_reader import BadFacts
 from swingbot.core.report.mails.first import mail
 from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import file_report, suspicion_of
@@ -38,27 +38,27 @@ _FACTS: Final = (
 )
 
 
-def draft_reports(lab: Lab, store: Store) -> None:
+def draft_reports(lab: Lab, tx: Transaction) -> None:
     """Draft a report for each incident that is ready for one; queue it or hold it, as the settings say."""
-    for incident, attributed in store.incidents_to_report():
-        comparison = store.comparison(attributed)
+    for incident, attributed in tx.incidents.to_report():
+        comparison = tx.comparisons.get(attributed)
         assert comparison is not None
-        if not decided(store.gates(incident)):
+        if not decided(tx.gates.of_incident(incident)):
             continue  # proof is under way, or begins in this round
-        _draft(lab, store, incident, comparison, lab.now())
+        _draft(lab, tx, incident, comparison, lab.now())
 
 
-def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: datetime) -> None:
-    bisection = store.bisection(store.bisections_of_incident(incident)[0])
+def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now: datetime) -> None:
+    bisection = tx.bisections.get(tx.incidents.bisections(incident)[0])
     assert bisection is not None
-    rows = store.rows_of_incident(incident, comparison.id)
+    rows = tx.incidents.rows(incident, comparison.id)
     headline = row_of(rows, bisection.key)
     shown = headline is not None and headline["verdict"] in CHANGED
     if headline is None or headline["change_pct"] is None:
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
-    number, gates = store.reserve_report(), gates_of(store, incident)
-    facts = _facts(lab, store, number, comparison, bisection, rows, headline, gates)
-    elsewhere = seen_elsewhere(store, incident, comparison.tree)
+    number, gates = tx.reports.reserve(), gates_of(tx, incident)
+    facts = _facts(lab, tx, number, comparison, bisection, rows, headline, gates)
+    elsewhere = seen_elsewhere(tx, incident, comparison.tree)
     if elsewhere:
         facts = replace(facts, facts={"also in": elsewhere, **facts.facts})
     suspicion = suspicion_of(lab, facts.headline)
@@ -69,7 +69,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
     unproven = fit_to_leave(gates, policies.proof_require)
     filing = file_report(
         lab,
-        store,
+        tx,
         tree=facts.tree,
         commit=facts.culprit.sha,
         author=facts.culprit.author,
@@ -79,7 +79,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         unproven=unproven,
     )
     to, cc = filing.addressed.to, filing.addressed.cc
-    revision = store.next_revision(
+    revision = tx.reports.next_revision(
         incident, "first"
     )  # another one only where those before were taken back
     identity = message_id(ids.show("incident", incident), "first", revision, policies.domain)
@@ -93,7 +93,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
         report=facts.report,
         list_id=policies.mail.list_id,
     )
-    store.add_report(
+    tx.reports.add(
         number=number,
         incident=incident,
         kind="first",
@@ -112,7 +112,7 @@ def _draft(lab: Lab, store: Store, incident: int, comparison: Comparison, now: d
 
 def _facts(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     number: int,
     comparison: Comparison,
     bisection: Bisection,
@@ -121,19 +121,19 @@ def _facts(
     gates: Sequence[GateRow],
 ) -> ReportFacts:
     culprit, parent, tree = (
-        store.variant(comparison.head),
-        store.variant(comparison.base),
-        store.tree_by_id(comparison.tree),
+        tx.variants.get(comparison.head),
+        tx.variants.get(comparison.base),
+        tx.trees.get(comparison.tree),
     )
-    build = store.kernel_builds([culprit.build_key])[culprit.build_key]
-    box_facts = store.boot_facts(str(build.image_sha256), bisection.testbox)
-    job = next(job for job in store.spec(headline["spec"]) if job.name == bisection.unit_job)
+    build = tx.builds.by_key([culprit.build_key])[culprit.build_key]
+    box_facts = tx.boots.facts_of_image(str(build.image_sha256), bisection.testbox)
+    job = next(job for job in tx.specs.get(headline["spec"]) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
     series = series_of(lab.testboxes[bisection.testbox], ids.show("comparison", comparison.id))
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
-    boots = store.boots(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
-    before = store.boots(
-        str(store.kernel_builds([parent.build_key])[parent.build_key].image_sha256),
+    boots = tx.boots.find(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
+    before = tx.boots.find(
+        str(tx.builds.by_key([parent.build_key])[parent.build_key].image_sha256),
         bisection.testbox,
         headline["spec"],
         series,
@@ -148,9 +148,9 @@ def _facts(
         parent=parent.commit,
         base=bisection.good,
         head=bisection.bad,
-        headline=_with_runs(store, report_row(lab, headline), before, boots),
+        headline=_with_runs(tx, report_row(lab, headline), before, boots),
         rows=tuple(report_row(lab, row) for row in rows if row["headline"]),
-        bisection=_bisection(store, bisection, culprit),
+        bisection=_bisection(tx, bisection, culprit),
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
         compiler_version=build.compiler_version,
@@ -174,7 +174,7 @@ def _facts(
         contact=lab.policies.contact,
         regzbot=lab.policies.mail.regzbot,
         gates=told_gates(gates),
-        clues=clues_of(store, headline, rows, gates),
+        clues=clues_of(tx, headline, rows, gates),
         posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
         merged=merged(lab, tree),
         closes=f"{url}/report/{report}",
@@ -185,8 +185,8 @@ def _facts(
     )
 
 
-def _bisection(store: Store, bisection: Bisection, culprit: Variant) -> BisectionFacts:
-    told = store.conclusion(bisection.id)
+def _bisection(tx: Transaction, bisection: Bisection, culprit: Variant) -> BisectionFacts:
+    told = tx.bisections.conclusion(bisection.id)
     return BisectionFacts(
         id=ids.show("bisection", bisection.id),
         candidates=len(told["candidates"]),
@@ -216,12 +216,12 @@ def report_row(lab: Lab, row: Mapping[str, Any]) -> Row:
 
 
 def _with_runs(
-    store: Store, row: Row, before: Sequence[BootRecord], after: Sequence[BootRecord]
+    tx: Transaction, row: Row, before: Sequence[BootRecord], after: Sequence[BootRecord]
 ) -> Row:
     """The row with the value of each run of both sides, from which LKP's table is made."""
     key = (row.unit_job, row.metric)
     base, head = (
-        tuple(value for boot in side for value in store.boot_values(boot.id).get(key, ()))
+        tuple(value for boot in side for value in tx.boots.values(boot.id).get(key, ()))
         for side in (before, after)
     )
     return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))

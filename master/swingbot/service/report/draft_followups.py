@@ -22,7 +22,7 @@ from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.row import CHANGED
 from swingbot.service.incident.attribute import headline_of
-from swingbot.service.ports import GitError, Lab, Store
+from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.prove.evidence import gates_of, told_gates
 from swingbot.service.report.draft_first import report_row
 from swingbot.service.report.moderate import file_report
@@ -59,63 +59,65 @@ class News:
     shown: bool = True
 
 
-def draft_followups(lab: Lab, store: Store) -> None:
+def draft_followups(lab: Lab, tx: Transaction) -> None:
     """Draft what each incident with a sent first mail has to say now."""
-    for number, kind in store.incidents_to_follow(lab.policies.still_days):
-        incident = store.incident(number)
+    for number, kind in tx.reports.to_follow(lab.policies.still_days):
+        incident = tx.incidents.get(number)
         if incident is None or incident.status != _OF.get(kind, "open"):
             continue  # a person has said otherwise meanwhile
-        case = _case(store, number)
-        news = _news(lab, store, case, kind) if case is not None else None
+        case = _case(tx, number)
+        news = _news(lab, tx, case, kind) if case is not None else None
         if case is not None and news is not None:
-            _draft(lab, store, case, kind, news)
+            _draft(lab, tx, case, kind, news)
 
 
-def _case(store: Store, incident: int) -> Case | None:
+def _case(tx: Transaction, incident: int) -> Case | None:
     """None where the numbers of the first mail are not there any more."""
-    first = store.first_mail(incident)
+    first = tx.reports.first_mail(incident)
     if first is None:
         return None
-    told = sorted(store.sightings(incident), key=lambda s: (s.report != first.report, s.id))
+    told = sorted(
+        tx.sightings.of_incident(incident), key=lambda s: (s.report != first.report, s.id)
+    )
     for sighting in told:
-        bisection = store.bisection(sighting.bisection)
-        row = headline_of(store, sighting, bisection) if bisection is not None else None
+        bisection = tx.bisections.get(sighting.bisection)
+        row = headline_of(tx, sighting, bisection) if bisection is not None else None
         if bisection is not None and row is not None and row["change_pct"] is not None:
             return Case(
                 incident=incident,
                 first=first,
                 sighting=sighting,
                 bisection=bisection,
-                culprit=store.variant(sighting.culprit),
+                culprit=tx.variants.get(sighting.culprit),
                 row=row,
             )
     return None
 
 
-def _news(lab: Lab, store: Store, case: Case, kind: Kind) -> News | None:
+def _news(lab: Lab, tx: Transaction, case: Case, kind: Kind) -> News | None:
     match kind:
         case "retraction":
-            said = store.last_event(case.incident, "invalid")
+            said = tx.incidents.last_event(case.incident, "invalid")
             return News(reason=(said[0] if said else None) or "")
         case "fixed":
-            return _fixed(lab, store, case)
+            return _fixed(lab, tx, case)
         case "update":
-            return _update(lab, store, case)
+            return _update(lab, tx, case)
         case "still":
-            return _still(lab, store, case)
+            return _still(lab, tx, case)
 
 
-def _fixed(lab: Lab, store: Store, case: Case) -> News | None:
+def _fixed(lab: Lab, tx: Transaction, case: Case) -> News | None:
     """By the comparison that a person's word was checked with."""
-    incident = store.incident(case.incident)
+    incident = tx.incidents.get(case.incident)
     if incident is None or incident.fixed_by is None or incident.fix_check is None:
         return None
-    comparison = store.comparison(incident.fix_check)
+    comparison = tx.comparisons.get(incident.fix_check)
     assert comparison is not None
-    tree, tip = store.tree_by_id(comparison.tree), store.variant(comparison.head)
+    tree, tip = tx.trees.get(comparison.tree), tx.variants.get(comparison.head)
     rows = [
         row
-        for row in store.rows(comparison.id)
+        for row in tx.comparisons.rows(comparison.id)
         if row["metric"] == case.bisection.metric and row["change_pct"] is not None
     ]
     return News(
@@ -135,26 +137,26 @@ def _commit(lab: Lab, sha: str) -> Commit:
         return Commit(sha=sha, subject="", author="")
 
 
-def _update(lab: Lab, store: Store, case: Case) -> News | None:
+def _update(lab: Lab, tx: Transaction, case: Case) -> News | None:
     """What was found since, and is in no mail yet, with what its own comparisons show."""
     new = [
         sighting
-        for sighting in store.sightings_to_tell()
+        for sighting in tx.sightings.to_tell()
         if sighting.incident == case.incident and sighting.comparison is not None
     ]
     if not new:
         return None
-    told = [_found(store, case, sighting) for sighting in new]
+    told = [_found(tx, case, sighting) for sighting in new]
     comparisons = list(
         dict.fromkeys(sighting.comparison for sighting in new if sighting.comparison is not None)
     )
     rows = [
         row
         for number in comparisons
-        for row in store.rows(number)
+        for row in tx.comparisons.rows(number)
         if row.get("headline") and row["verdict"] in CHANGED
     ]
-    tree = store.tree_by_id(new[0].tree)
+    tree = tx.trees.get(new[0].tree)
     return News(
         rows=tuple(report_row(lab, row) for row in rows),
         where=f"{tree.name}, branch {tree.branch}",
@@ -165,11 +167,11 @@ def _update(lab: Lab, store: Store, case: Case) -> News | None:
     )
 
 
-def _found(store: Store, case: Case, new: Sighting) -> tuple[str, bool]:
+def _found(tx: Transaction, case: Case, new: Sighting) -> tuple[str, bool]:
     """One sighting in a sentence, and whether fresh boots show it."""
-    tree, bisection = store.tree_by_id(new.tree), store.bisection(new.bisection)
+    tree, bisection = tx.trees.get(new.tree), tx.bisections.get(new.bisection)
     assert bisection is not None
-    row, here = headline_of(store, new, bisection), f"{tree.name}, branch {tree.branch}"
+    row, here = headline_of(tx, new, bisection), f"{tree.name}, branch {tree.branch}"
     if row is None or row["change_pct"] is None:
         return (
             f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.",
@@ -193,25 +195,31 @@ def _found(store: Store, case: Case, new: Sighting) -> tuple[str, bool]:
     )
 
 
-def _still(lab: Lab, store: Store, case: Case) -> News | None:
+def _still(lab: Lab, tx: Transaction, case: Case) -> News | None:
     """The latest tip of the branch, where boots of it and of the culprit's parent are there that can be held against each other.
 
     Nothing is booted for it: on a testbox whose boots are not shared nothing can be said.
     """
     box = lab.testboxes.get(case.bisection.testbox)
-    latest = store.latest_tip(case.sighting.tree) if box is not None and box.repeatable else None
+    latest = (
+        tx.comparisons.latest_tip(case.sighting.tree)
+        if box is not None and box.repeatable
+        else None
+    )
     own = (
-        store.comparison(case.sighting.comparison) if case.sighting.comparison is not None else None
+        tx.comparisons.get(case.sighting.comparison)
+        if case.sighting.comparison is not None
+        else None
     )
     if latest is None or own is None:
         return None
-    tip, tree = store.variant(latest.head), store.tree_by_id(latest.tree)
+    tip, tree = tx.variants.get(latest.head), tx.trees.get(latest.tree)
     try:
         if not lab.git.is_ancestor(case.culprit.commit, tip.commit):
             return None
     except GitError:
         return None
-    row = _side_by_side(lab, store, case, own, latest)
+    row = _side_by_side(lab, tx, case, own, latest)
     if row is None or check(case.row["change_pct"], row).answer != "still":
         return None
     return News(
@@ -223,7 +231,7 @@ def _still(lab: Lab, store: Store, case: Case) -> News | None:
 
 
 def _side_by_side(
-    lab: Lab, store: Store, case: Case, own: Comparison, latest: Comparison
+    lab: Lab, tx: Transaction, case: Case, own: Comparison, latest: Comparison
 ) -> dict[str, Any] | None:
     """The culprit's parent, as it was booted for the first mail, against the tip as it was booted for its own comparison."""
     bisection, box = case.bisection, lab.testboxes[case.bisection.testbox]
@@ -233,20 +241,20 @@ def _side_by_side(
             for t, s in own.parts
             if t == bisection.testbox
             and (t, s) in latest.parts
-            and any(j.name == bisection.unit_job for j in store.spec(s))
+            and any(j.name == bisection.unit_job for j in tx.specs.get(s))
         ),
         None,
     )
-    keys = [store.variant(number).build_key for number in (own.base, latest.head)]
-    builds = store.kernel_builds(keys)
+    keys = [tx.variants.get(number).build_key for number in (own.base, latest.head)]
+    builds = tx.builds.by_key(keys)
     images = [builds[key].image_sha256 for key in keys if key in builds]
     if spec is None or len(images) < 2 or None in images:
         return None
-    job = next(job for job in store.spec(spec) if job.name == bisection.unit_job)
+    job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
     key, metric = (bisection.unit_job, bisection.metric), metric_of(lab.programs, bisection.metric)
     ks = [range(c.first_k, c.first_k + c.boots) for c in (own, latest)]
     sides = [
-        boots_of(store, str(image), box.name, spec, "", list(k))[0].get(key, [])
+        boots_of(tx, str(image), box.name, spec, "", list(k))[0].get(key, [])
         for image, k in zip(images, ks, strict=True)
     ]
     rule = rule_of(box, metric, job)
@@ -264,12 +272,12 @@ def _side_by_side(
     }
 
 
-def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
-    number, name = store.reserve_report(), ids.show("incident", case.incident)
+def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> None:
+    number, name = tx.reports.reserve(), ids.show("incident", case.incident)
     row, tree, revision = (
         report_row(lab, case.row),
-        store.tree_by_id(case.sighting.tree),
-        store.next_revision(case.incident, kind),
+        tx.trees.get(case.sighting.tree),
+        tx.reports.next_revision(case.incident, kind),
     )
     facts = FollowUp(
         kind=kind,
@@ -290,19 +298,19 @@ def _draft(lab: Lab, store: Store, case: Case, kind: Kind, news: News) -> None:
     letter = follow_up(facts)
     filing = file_report(
         lab,
-        store,
+        tx,
         tree=tree.name,
         commit=case.culprit.commit,
         author=case.culprit.author,
         headline=row,
-        gates=told_gates(gates_of(store, case.incident)),
+        gates=told_gates(gates_of(tx, case.incident)),
         shown=news.shown,
         alone=True,
         thread=_readers(case.first),
     )
     identity = message_id(name, kind, revision, lab.policies.domain)
     to, cc = filing.addressed.to, filing.addressed.cc
-    store.add_report(
+    tx.reports.add(
         number=number,
         incident=case.incident,
         kind=kind,

@@ -9,13 +9,13 @@ from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.improvements import too_good
 from swingbot.core.moderation.ruling import ReportClass, Ruling, class_of, first_state
 from swingbot.core.report.facts import Gate, Row
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot.service.report.address import recipients_of
 
 
 def file_report(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     *,
     tree: str,
     commit: str,
@@ -37,13 +37,13 @@ def file_report(
     if thread is not None:
         found = within(found, thread, lab.policies.recipients)
     kind = class_of(headline.metric, headline.testbox, [(gate.name, gate.status) for gate in gates])
-    ruling = _rule(lab, store, kind, found, headline, shown=shown, unproven=unproven, alone=alone)
+    ruling = _rule(lab, tx, kind, found, headline, shown=shown, unproven=unproven, alone=alone)
     return Filing(state=ruling.state, reason=ruling.reason, addressed=found, kind=kind)
 
 
 def _rule(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     kind: ReportClass,
     found: Addressed,
     headline: Row,
@@ -63,7 +63,7 @@ def _rule(
     told_in_digest = (
         shown and headline.verdict == "better" and policy.digest and not alone and suspicion is None
     )
-    record = store.class_record(kind)
+    record = tx.reports.class_record(kind)
     return first_state(
         policy.release,
         kind,

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swingbot.core.stats.compare import BootRuns
-from swingbot.service.ports import Store
+from swingbot.service.ports import Transaction
 
 Values = dict[tuple[str, str], list[BootRuns]]  # by (unit job, metric)
 
 
 def boots_of(
-    store: Store, image: str, testbox: str, spec: str, series: str, ks: Sequence[int]
+    tx: Transaction, image: str, testbox: str, spec: str, series: str, ks: Sequence[int]
 ) -> tuple[Values, list[str]]:
     """Values by (unit job, metric), one BootRuns a boot that came up; and what went wrong in the others, in words."""
     values: Values = {}
     problems = []
-    for boot in store.boots(image, testbox, spec, series, ks):
+    for boot in tx.boots.find(image, testbox, spec, series, ks):
         if boot.outcome != "up":
             problems.append(f"boot {boot.k} was {boot.trouble}")
             continue
-        found = store.boot_values(boot.id)
+        found = tx.boots.values(boot.id)
         for key, runs in found.items():
             values.setdefault(key, []).append(BootRuns(k=boot.k, values=tuple(runs)))
         jobs_seen = {job for job, _ in found}
         problems += [
             f"boot {boot.k}, {job.name}: {problem}"
-            for job in store.spec(spec)
+            for job in tx.specs.get(spec)
             if job.name not in jobs_seen
-            for problem in store.run_problems(boot.id, job.name)[:1]
+            for problem in tx.boots.problems(boot.id, job.name)[:1]
         ]
     return values, problems

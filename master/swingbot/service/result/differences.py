@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.stats.compare import BootRuns
 from swingbot.core.stats.facts import Difference, against, differences, told
-from swingbot.service.ports import Store
+from swingbot.service.ports import Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.box import Testbox
 
@@ -53,10 +53,10 @@ class Differences:
 
 
 def differences_of(
-    store: Store, images: Sequence[str], box: Testbox, spec: str, series: str, ks: Sequence[int]
+    tx: Transaction, images: Sequence[str], box: Testbox, spec: str, series: str, ks: Sequence[int]
 ) -> Differences:
     """Of `images` (base, head) on one testbox. Boots that the lab lost are no boots, and nothing is held against a kernel for them."""
-    sides = [store.boots(image, box.name, spec, series, ks) for image in images]
+    sides = [tx.boots.find(image, box.name, spec, series, ks) for image in images]
     found = differences(
         *({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable
     )

@@ -14,7 +14,7 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.records import Attempt, Order
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
-from swingbot.service.ports import Lab, Store
+from swingbot.service.ports import Lab, Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
@@ -27,32 +27,32 @@ DEMANDED_ATTEMPTS: Final = 2
 
 def ingest_outcomes(lab: Lab, faults: Faults) -> None:
     """Ingest every ended attempt that has not been, each in a transaction of its own."""
-    with lab.transaction("find outcomes") as store:
-        waiting = store.attempts("ended", ingested=False)
+    with lab.transaction("find outcomes") as tx:
+        waiting = tx.attempts.in_state("ended", ingested=False)
     for attempt in waiting:
-        with faults.of(f"attempt {attempt.id}"), lab.transaction("ingest outcome") as store:
-            if store.mark_ingested(attempt.id):
-                _ingest(lab, store, attempt)
+        with faults.of(f"attempt {attempt.id}"), lab.transaction("ingest outcome") as tx:
+            if tx.attempts.mark_ingested(attempt.id):
+                _ingest(lab, tx, attempt)
 
 
-def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
-    order, outcome = store.order(attempt.order_id), attempt.outcome
+def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
+    order, outcome = tx.orders.get(attempt.order_id), attempt.outcome
     assert order is not None and outcome is not None
-    store.release_lease(attempt.id)
+    tx.attempts.release_lease(attempt.id)
     reason, unfit = (
         outcome.get("reason") or "no reason was given",
         outcome["status"] == "infra" and outcome.get("fault") == "order",
     )
     if unfit or (outcome["status"] == "infra" and order.state == "cancelled"):
-        withdrew(lab, store, order, reason)  # no failure of its testbox
+        withdrew(lab, tx, order, reason)  # no failure of its testbox
     else:
-        outcome_came(lab, store, order, outcome["status"], outcome.get("reason"))
+        outcome_came(lab, tx, order, outcome["status"], outcome.get("reason"))
     if unfit and order.state == "running":
-        store.set_order(order.id, "failed", reason)
+        tx.orders.set_state(order.id, "failed", reason)
         return
     if outcome["kind"] != order.kind or outcome["status"] == "infra":
         if order.state == "running":
-            store.set_order(order.id, "ready")
+            tx.orders.set_state(order.id, "ready")
         return
     if order.kind == "build":
         if (
@@ -60,18 +60,18 @@ def _ingest(lab: Lab, store: Store, attempt: Attempt) -> None:
             and outcome["kernel_build"]["build_key"] == order.build_key
             and _image_is_there(outcome)
         ):
-            store.add_kernel_build(attempt.id, outcome)
+            tx.builds.add(attempt.id, outcome)
         elif order.state == "running":
-            store.set_order(
+            tx.orders.set_state(
                 order.id, "ready"
             )  # not the kernel that was asked for: counts against the budget
             return
-    elif not _ingest_boot(lab, store, attempt, order, outcome):
+    elif not _ingest_boot(lab, tx, attempt, order, outcome):
         if order.state == "running":
-            store.set_order(order.id, "ready")
+            tx.orders.set_state(order.id, "ready")
         return
     if order.state != "cancelled":
-        store.set_order(order.id, "done")
+        tx.orders.set_state(order.id, "done")
 
 
 def _image_is_there(outcome: Mapping[str, Any]) -> bool:
@@ -84,12 +84,12 @@ def _image_is_there(outcome: Mapping[str, Any]) -> bool:
 
 
 def _ingest_boot(
-    lab: Lab, store: Store, attempt: Attempt, order: Order, outcome: Mapping[str, Any]
+    lab: Lab, tx: Transaction, attempt: Attempt, order: Order, outcome: Mapping[str, Any]
 ) -> bool:
     """Remember a boot with its runs; False if it has to be made again: the machine was not as demanded, or its results cannot be read any more."""
-    build = store.kernel_builds([order.build_key])[order.build_key]
+    build = tx.builds.by_key([order.build_key])[order.build_key]
     assert build.image_sha256 is not None and order.spec is not None
-    spec, results = store.spec(order.spec), outcome["files"].get("results.tar")
+    spec, results = tx.specs.get(order.spec), outcome["files"].get("results.tar")
     try:
         runs = (
             read_runs(
@@ -107,11 +107,11 @@ def _ingest_boot(
         return False
     invalid = next((run.reason for run in runs if run.status == "invalid"), None)
     if invalid is not None and attempt.number < min(DEMANDED_ATTEMPTS, order.budget):
-        store.note_attempt(attempt.id, f"{invalid}; made again")
+        tx.attempts.note(attempt.id, f"{invalid}; made again")
         return False
-    boot = store.add_boot(attempt.id, order, build.image_sha256, outcome)
+    boot = tx.boots.add(attempt.id, order, build.image_sha256, outcome)
     if boot is not None:
-        store.add_runs(
+        tx.runs.add(
             boot,
             runs,
             {job.name: lab.parsers[job.program] for job in spec if job.program in lab.parsers},

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import Reread, changes
-from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.result.ingest import read_runs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun
@@ -88,28 +88,28 @@ def reparse(
             f"there is no program {program!r}; known are {', '.join(sorted(lab.programs))}"
         )
     of = program if program is not None and lab.programs[program].kind == "benchmark" else None
-    with lab.transaction("count boots to read again") as store:
-        done = Reparsed(total=store.count_boots_with_results(of))
+    with lab.transaction("count boots to read again") as tx:
+        done = Reparsed(total=tx.runs.count_boots_with_results(of))
     touched: list[int] = []
     for boot in _boots(lab, of):
         changed = done.changed
-        with lab.transaction("read a boot again") as store:
-            _reread(lab, store, boot, of, done, dry_run=dry_run, again=again)
+        with lab.transaction("read a boot again") as tx:
+            _reread(lab, tx, boot, of, done, dry_run=dry_run, again=again)
         done.boots += 1
         if done.changed > changed:
             touched.append(boot.id)
         tell(done)
     if touched:
-        with lab.transaction("requests of boots that were read again") as store:
-            done.comparisons, done.bisections = store.requests_of_boots(touched)
+        with lab.transaction("requests of boots that were read again") as tx:
+            done.comparisons, done.bisections = tx.runs.requests_of_boots(touched)
     return done
 
 
 def _boots(lab: Lab, program: str | None) -> Iterator[StoredBoot]:
     after = 0
     while True:
-        with lab.transaction("find boots to read again") as store:
-            found = store.boots_with_results(after, BOOTS_AT_ONCE, program)
+        with lab.transaction("find boots to read again") as tx:
+            found = tx.runs.boots_with_results(after, BOOTS_AT_ONCE, program)
         if not found:
             return
         yield from found
@@ -118,7 +118,7 @@ def _boots(lab: Lab, program: str | None) -> Iterator[StoredBoot]:
 
 def _reread(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     boot: StoredBoot,
     program: str | None,
     done: Reparsed,
@@ -128,13 +128,13 @@ def _reread(
 ) -> None:
     spec = [
         job
-        for job in store.spec(boot.spec)
+        for job in tx.specs.get(boot.spec)
         if job.program in lab.programs and program in (None, job.program)
     ]
     parsers = {job.name: lab.parsers[job.program] for job in spec}
     stored = {
         (run.unit_job, run.number): run
-        for run in store.stored_runs(boot.id, lock=not dry_run)
+        for run in tx.runs.of_boot(boot.id, lock=not dry_run)
         if run.unit_job in parsers
     }
     wanted = [job for job in spec if again or _is_old(job, stored, parsers[job.name])]
@@ -156,7 +156,7 @@ def _reread(
         return
     done.runs += len(runs)
     _add_new(
-        store,
+        tx,
         boot.id,
         [run for run in runs if (run.unit_job, run.number) not in stored],
         parsers,
@@ -165,7 +165,7 @@ def _reread(
     )
     for run in runs:
         if (old := stored.get((run.unit_job, run.number))) is not None:
-            _replace(store, boot.id, old, run, parsers[run.unit_job], done, dry_run=dry_run)
+            _replace(tx, boot.id, old, run, parsers[run.unit_job], done, dry_run=dry_run)
 
 
 def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str) -> bool:
@@ -177,7 +177,7 @@ def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str)
 
 
 def _add_new(
-    store: Store,
+    tx: Transaction,
     boot: int,
     runs: Sequence[ParsedRun],
     parsers: dict[str, str],
@@ -201,11 +201,11 @@ def _add_new(
             )
         )
     if not dry_run:
-        store.add_runs(boot, runs, parsers)
+        tx.runs.add(boot, runs, parsers)
 
 
 def _replace(
-    store: Store,
+    tx: Transaction,
     boot: int,
     old: StoredRun,
     new: ParsedRun,
@@ -222,4 +222,4 @@ def _replace(
             )
         )
     if not dry_run:
-        store.replace_run(old, new, parser, differences)
+        tx.runs.replace(old, new, parser, differences)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
-from swingbot.service.ports import Lab, RequestError, Store
+from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
@@ -52,7 +52,7 @@ def _refused(lab: Lab, names: str) -> str:
 
 def resolve_parts(
     lab: Lab,
-    store: Store,
+    tx: Transaction,
     job_files: Sequence[JobFile],
     testboxes: Sequence[str],
     overrides: Mapping[str, str],
@@ -80,5 +80,5 @@ def resolve_parts(
             raise RequestError(
                 f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files"
             )
-        parts.append((name, store.add_spec(unit_jobs)))
+        parts.append((name, tx.specs.add(unit_jobs)))
     return parts

@@ -66,11 +66,11 @@ def add_tree(
         compiler=compiler,
         trust=trust,
     )
-    with lab.transaction("add tree") as store:
-        resolve_parts(lab, store, job_files, boxes, {})
-        there = store.tree(name)
+    with lab.transaction("add tree") as tx:
+        resolve_parts(lab, tx, job_files, boxes, {})
+        there = tx.trees.named(name)
         if there is None:
-            return store.add_tree(tree)
+            return tx.trees.add(tree)
     wanted, has = _identity(tree), _identity(there)
     if wanted != has:
         differs = ", ".join(key for key in wanted if wanted[key] != has[key])
@@ -99,8 +99,8 @@ def _identity(tree: Tree) -> dict[str, object]:
 
 def known_tree(lab: Lab, name: str) -> Tree:
     """The tree of that name. Raises RequestError."""
-    with lab.transaction("read tree") as store:
-        tree = store.tree(name)
+    with lab.transaction("read tree") as tx:
+        tree = tx.trees.named(name)
     if tree is None:
         raise RequestError(
             f"there is no tree {name!r}; `swingbot tree list` shows those there are, `swingbot tree add` makes one"
@@ -133,11 +133,11 @@ def poll_tree(lab: Lab, tree: Tree) -> str | None:
         ):
             moved = None  # looked at again with the next move, from the same old tip
     except GitError as error:
-        with lab.transaction("note poll") as store:
-            store.note_poll(tree.id, str(error))
+        with lab.transaction("note poll") as tx:
+            tx.trees.note_poll(tree.id, str(error))
         return str(error)
-    with lab.transaction("record change") as store:
-        store.note_poll(tree.id, None)
+    with lab.transaction("record change") as tx:
+        tx.trees.note_poll(tree.id, None)
         if moved is not None:
-            store.add_change(tree.id, moved.kind, moved.old, moved.new)
+            tx.trees.add_change(tree.id, moved.kind, moved.old, moved.new)
     return None

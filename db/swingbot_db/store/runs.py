@@ -1,4 +1,4 @@
-"""Runs with their samples: written once by ingest, replaced as a whole by `swingbot reparse`. Samples go in by COPY."""
+"""Runs and their samples, as parsed from raw results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from swingbot.core.model.records import StoredBoot, StoredRun
+from swingbot.core.model.records import (
+    StoredBoot,
+    StoredRun,
+)
 from swingbot.core.raw.changes import Reread
 from swingbot.core.raw.result_root import Measured, result_root
 from swingbot_db.store.rows import Rows
@@ -34,16 +37,16 @@ WHERE x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL
     OR s.unit_jobs @> jsonb_build_array(jsonb_build_object('program', CAST(:program AS text))))"""
 
 
-class RawRunRows(Rows):
-    def add_runs(self, boot: int, runs: Sequence[ParsedRun], parsers: Mapping[str, str]) -> None:
+class Runs(Rows):
+    def add(self, boot: int, runs: Sequence[ParsedRun], parsers: Mapping[str, str]) -> None:
         """Remember the runs of a boot, each under its result root. `parsers` names the code that read them, by unit job.
 
         The transaction does not wait for the disk: outcome and raw files are on it already, so that after a power cut the
         same is taken in again; whatever is decided from these rows is committed after them, and waits.
         """
-        self.do("SET LOCAL synchronous_commit = off")
+        self.execute("SET LOCAL synchronous_commit = off")
         places = self._places(boot, runs)
-        inserted = self.all(
+        inserted = self.select(
             _INSERT,
             boot=boot,
             jobs=[run.unit_job for run in runs],
@@ -60,7 +63,7 @@ class RawRunRows(Rows):
 
     def _places(self, boot: int, runs: Sequence[ParsedRun]) -> list[tuple[int, int]]:
         """(result root, number in it) for each run. The rows of the result roots stay locked, so that no number is given twice."""
-        row = self.first(_MEASURED, boot=boot)
+        row = self.select_one(_MEASURED, boot=boot)
         assert row is not None
         fields = dict(row._mapping)
         programs = {job["name"]: job["program"] for job in fields.pop("unit_jobs")}
@@ -71,13 +74,13 @@ class RawRunRows(Rows):
             for job in sorted({r.unit_job for r in runs})
         }
         # In one order, so that two that write never wait for each other; the update that changes nothing takes the row's lock.
-        rows = self.all(
+        rows = self.select(
             "INSERT INTO result_root AS o (name) SELECT unnest(CAST(:names AS text[])) ORDER BY 1"
             " ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, name",
             names=sorted(set(named.values())),
         )
         roots = {row.name: row.id for row in rows}
-        used = self.all(
+        used = self.select(
             "SELECT result_root, max(root_run) AS last FROM run WHERE result_root = ANY(:roots) GROUP BY 1",
             roots=list(roots.values()),
         )
@@ -105,7 +108,7 @@ class RawRunRows(Rows):
         self, after: int, most: int, program: str | None = None
     ) -> list[StoredBoot]:
         """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
-        rows = self.all(
+        rows = self.select(
             "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results, x.facts"
             f" {_WITH_RESULTS} AND x.id > :after ORDER BY x.id LIMIT :most",
             after=after,
@@ -115,28 +118,28 @@ class RawRunRows(Rows):
         return [StoredBoot(**row._mapping) for row in rows]
 
     def count_boots_with_results(self, program: str | None = None) -> int:
-        return int(self.value(f"SELECT count(*) {_WITH_RESULTS}", program=program))
+        return int(self.scalar(f"SELECT count(*) {_WITH_RESULTS}", program=program))
 
-    def stored_runs(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
+    def of_boot(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
         """The runs of a boot with their samples, as they are remembered; `lock` keeps others from changing them meanwhile."""
-        rows = self.all(
+        rows = self.select(
             f"SELECT id, unit_job, number, status, reason, seconds, parser FROM run WHERE boot = :boot ORDER BY id {'FOR UPDATE' if lock else ''}",
             boot=boot,
         )
         samples: dict[int, Samples] = {}
-        for row in self.all(
+        for row in self.select(
             "SELECT s.run, s.metric, s.value FROM sample s JOIN run r ON r.id = s.run WHERE r.boot = :boot ORDER BY 1, 2, s.seq",
             boot=boot,
         ):
             samples.setdefault(row.run, {}).setdefault(row.metric, []).append(row.value)
         return [StoredRun(**row._mapping, samples=samples.get(row.id, {})) for row in rows]
 
-    def replace_run(
+    def replace(
         self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
     ) -> None:
         """Put what a mended parser says in place of what was remembered, and note what changed if anything did."""
         if changes or (old.status, old.reason) != (new.status, new.reason):
-            self.do(
+            self.execute(
                 "INSERT INTO reparse (run, old_parser, new_parser, old_status, new_status, changes)"
                 " VALUES (:run, :old_parser, :new_parser, :old_status, :new_status, CAST(:changes AS jsonb))",
                 run=old.id,
@@ -152,7 +155,7 @@ class RawRunRows(Rows):
                 ),
             )
         if changes:
-            self.do(
+            self.execute(
                 "DELETE FROM sample WHERE run = :run AND metric = ANY(:metrics)",
                 run=old.id,
                 metrics=list(changes),
@@ -169,7 +172,7 @@ class RawRunRows(Rows):
                     )
                 ]
             )
-        self.do(
+        self.execute(
             "UPDATE run SET status = :status, reason = :reason, seconds = :seconds, parser = :parser WHERE id = :id",
             id=old.id,
             status=new.status,
@@ -180,7 +183,7 @@ class RawRunRows(Rows):
 
     def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]:
         """Comparisons and bisections that asked for these boots."""
-        rows = self.all(
+        rows = self.select(
             "SELECT DISTINCT w.comparison, w.bisection FROM want w JOIN boot x ON x.order_id = w.order_id WHERE x.id = ANY(:boots)",
             boots=list(boots),
         )

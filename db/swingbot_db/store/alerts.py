@@ -1,0 +1,73 @@
+"""Alerts to the operator."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from swingbot.core.plan.alerts import InvalidRuns, Queue, Subject
+from swingbot.core.report.mails.alert import Alert
+from swingbot_db.store.rows import Rows
+
+LATEST_BOOTS: Final = 20  # of a testbox, whose invalid runs are counted
+_ALERT = "id, kind, testbox, reason, began_at, ended_at"
+
+
+class Alerts(Rows):
+    # Alerts: what the operator is told.
+    def open(self) -> set[Subject]:
+        return {
+            Subject(row.kind, row.testbox)
+            for row in self.select("SELECT kind, testbox FROM alert WHERE ended_at IS NULL")
+        }
+
+    def begin(self, subject: Subject, reason: str) -> tuple[int, Alert]:
+        row = self.select_one(
+            f"INSERT INTO alert (kind, testbox, reason) VALUES (:kind, :box, :reason) RETURNING {_ALERT}",
+            kind=subject.kind,
+            box=subject.testbox,
+            reason=reason,
+        )
+        assert row is not None
+        return row.id, _alert(row)
+
+    def end(self, subject: Subject) -> tuple[int, Alert]:
+        row = self.select_one(
+            f"UPDATE alert SET ended_at = clock_timestamp() WHERE kind = :kind AND testbox IS NOT DISTINCT FROM :box AND ended_at IS NULL RETURNING {_ALERT}",
+            kind=subject.kind,
+            box=subject.testbox,
+        )
+        assert row is not None
+        return row.id, _alert(row)
+
+    def invalid_runs(self) -> list[InvalidRuns]:
+        """Of the last boots of each testbox."""
+        rows = self.select(
+            "SELECT x.name AS testbox, count(*) AS runs, count(*) FILTER (WHERE r.status = 'invalid') AS invalid,"
+            " COALESCE((array_agg(r.reason ORDER BY r.id DESC) FILTER (WHERE r.status = 'invalid'))[1], '') AS reason"
+            " FROM testbox x CROSS JOIN LATERAL (SELECT id FROM boot WHERE testbox = x.name ORDER BY id DESC LIMIT :boots) b"
+            " JOIN run r ON r.boot = b.id AND r.status <> 'warmup' WHERE x.state <> 'gone' GROUP BY x.name",
+            boots=LATEST_BOOTS,
+        )
+        return [InvalidRuns(**row._mapping) for row in rows]
+
+    def queue_stillness(self) -> Queue:
+        """Orders that may begin or have begun, and seconds since the later of: the oldest of them came, the last attempt ended."""
+        row = self.select_one(
+            "SELECT count(*) AS orders, min(o.id) AS oldest, COALESCE(extract(epoch FROM clock_timestamp() - GREATEST(min(o.created_at),"
+            " (SELECT max(ended_at) FROM (SELECT ended_at FROM attempt ORDER BY id DESC LIMIT 500) a))), 0)::float AS still_seconds"
+            " FROM orders o LEFT JOIN testbox x ON x.name = o.testbox WHERE o.state IN ('ready', 'running') AND COALESCE(x.state, 'active') = 'active'"
+        )
+        assert row is not None
+        return Queue(**row._mapping)
+
+
+def _alert(row: sa.Row[Any]) -> Alert:
+    return Alert(
+        kind=row.kind,
+        testbox=row.testbox,
+        reason=row.reason,
+        began=row.began_at,
+        ended=row.ended_at,
+    )

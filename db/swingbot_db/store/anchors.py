@@ -1,0 +1,53 @@
+"""Anchors: a known kernel booted again on its testbox."""
+
+from __future__ import annotations
+
+from swingbot.core.model.records import (
+    Comparison,
+)
+from swingbot_db.store.comparisons import Comparisons
+from swingbot_db.store.rows import Rows
+
+
+class Anchors(Rows):
+    def of_testbox(self, testbox: str, *statuses: str) -> list[Comparison]:
+        return Comparisons(self.conn)._comparisons(
+            "c.kind = 'anchor' AND c.status = ANY(:statuses) AND EXISTS (SELECT FROM comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)",
+            statuses=list(statuses),
+            box=testbox,
+        )
+
+    def kernel(self, testbox: str) -> tuple[int, int, str] | None:
+        """(tree, variant, spec) of the testbox's last anchor, else of the base of its latest watch comparison: a kernel that is built."""
+        row = self.select_one(
+            "SELECT c.tree, c.base, p.spec FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
+            " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :box ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
+            box=testbox,
+        )
+        return (row.tree, row.base, row.spec) if row else None
+
+    def mark(self, number: int, mark: str) -> None:
+        """An anchor with a mark is no measure of what the testbox is."""
+        self.execute(
+            "UPDATE comparison SET reason = :mark WHERE id = :id AND kind = 'anchor' AND reason IS NULL",
+            id=number,
+            mark=mark,
+        )
+
+    def mark_of(self, number: int) -> str | None:
+        found = self.scalar("SELECT reason FROM comparison WHERE id = :id", id=number)
+        assert found is None or isinstance(found, str)
+        return found
+
+    def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
+        """(tree, variant, spec) of the base of the oldest open request for this testbox: what a new one can be screened with."""
+        row = self.select_one(
+            "SELECT c.tree, c.base, p.spec FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
+            " WHERE c.kind <> 'anchor' AND c.status IN ('waiting', 'running') AND p.testbox = :box ORDER BY c.id LIMIT 1",
+            box=testbox,
+        ) or self.select_one(
+            "SELECT b.tree, p.variant AS base, b.spec FROM bisection b JOIN bisection_point p ON p.bisection = b.id AND p.idx = 0"
+            " WHERE b.status = 'running' AND (b.testbox = :box OR b.policy -> 'testboxes' ? :box) ORDER BY b.id LIMIT 1",
+            box=testbox,
+        )
+        return None if row is None else (row.tree, row.base, row.spec)

@@ -1,0 +1,105 @@
+"""Attempts at orders, their dispatches, and the leases of testboxes."""
+
+from __future__ import annotations
+
+from swingbot.core.model.records import (
+    Attempt,
+)
+from swingbot.core.plan.boxes import Lapse
+from swingbot_db.store.rows import Rows
+
+
+class Attempts(Rows):
+    def in_state(self, state: str, *, ingested: bool | None = None) -> list[Attempt]:
+        rows = self.select(
+            "SELECT a.id, a.order_id, a.number, a.state, a.outcome, extract(epoch FROM clock_timestamp() - a.created_at)::float AS age_seconds,"
+            " COALESCE(d.number, 0) AS dispatch_number, d.state AS dispatch_state, d.result AS dispatch_result FROM attempt a"
+            " LEFT JOIN LATERAL (SELECT number, state, result FROM dispatch WHERE attempt = a.id ORDER BY number DESC LIMIT 1) d ON true"
+            " WHERE a.state = :state AND (CAST(:ingested AS boolean) IS NULL OR (a.ingested_at IS NOT NULL) = :ingested) ORDER BY a.id",
+            state=state,
+            ingested=ingested,
+        )
+        return [Attempt(**row._mapping) for row in rows]
+
+    def made(self, order: int) -> tuple[int, float, str | None]:
+        """How many attempts an order has had, seconds since the last one ended, and why that one failed."""
+        row = self.select_one(
+            "SELECT count(*) AS n, COALESCE(extract(epoch FROM clock_timestamp() - max(ended_at)), 1e9)::float AS ago,"
+            " (array_agg(COALESCE(reason, outcome ->> 'reason') ORDER BY number DESC))[1] AS reason FROM attempt WHERE order_id = :id",
+            id=order,
+        )
+        assert row is not None
+        return row.n, row.ago, row.reason
+
+    def add(self, order: int, number: int) -> int:
+        found = self.scalar(
+            "INSERT INTO attempt (order_id, number) VALUES (:o, :n) RETURNING id", o=order, n=number
+        )
+        assert isinstance(found, int)
+        return found
+
+    def add_dispatch(
+        self, order: int, attempt: int, attempt_number: int, number: int, builder: str
+    ) -> None:
+        self.execute(
+            "INSERT INTO dispatch (attempt, number, builder, external_id) VALUES (:a, :n, :builder, :external)",
+            a=attempt,
+            n=number,
+            builder=builder,
+            external=f"o{order}/a{attempt_number}/d{number}",
+        )
+
+    def open_dispatches(self) -> dict[str, int]:
+        """How many dispatches each builder has that are not over."""
+        return {
+            row.builder: row.n
+            for row in self.select(
+                "SELECT builder, count(*) AS n FROM dispatch WHERE state <> 'over' GROUP BY builder"
+            )
+        }
+
+    def bury(self, number: int, reason: str) -> None:
+        self.execute(
+            "UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp() WHERE id = :id AND state = 'running'",
+            id=number,
+            reason=reason,
+        )
+        self.release_lease(number)
+
+    def note(self, number: int, reason: str) -> None:
+        """Say of an attempt that has ended why its outcome is not the order's."""
+        self.execute("UPDATE attempt SET reason = :reason WHERE id = :id", id=number, reason=reason)
+
+    def mark_ingested(self, number: int) -> bool:
+        """True for the one caller that may ingest this attempt's outcome."""
+        return (
+            self.execute(
+                "UPDATE attempt SET ingested_at = clock_timestamp() WHERE id = :id AND ingested_at IS NULL",
+                id=number,
+            )
+            == 1
+        )
+
+    def take_lease(self, testbox: str, attempt: int) -> bool:
+        return (
+            self.execute(
+                "INSERT INTO lease (testbox, attempt) VALUES (:box, :a) ON CONFLICT (testbox) DO NOTHING",
+                box=testbox,
+                a=attempt,
+            )
+            == 1
+        )
+
+    def leased(self) -> set[str]:
+        return {row.testbox for row in self.select("SELECT testbox FROM lease")}
+
+    def release_lease(self, attempt: int) -> None:
+        self.execute("DELETE FROM lease WHERE attempt = :a", a=attempt)
+
+    def lapsed_leases(self) -> list[Lapse]:
+        rows = self.select(
+            "SELECT l.testbox, l.attempt, a.order_id AS order, l.holder, extract(epoch FROM clock_timestamp() - l.until)::float AS silent_seconds"
+            " FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id AND o.testbox = l.testbox"
+            " WHERE l.until < clock_timestamp() AND a.state = 'running' ORDER BY l.testbox"
+        )
+        return [Lapse(**row._mapping) for row in rows]

@@ -1,0 +1,145 @@
+"""Reports as the brain drafts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Final
+
+from swingbot.core.incident.model import FirstMail
+from swingbot.core.moderation.filing import Filing
+from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.core.report.mails.digest import Improvement
+from swingbot.core.report.mails.followup import Kind
+from swingbot_db import moderation, reports
+from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY
+from swingbot_db.store.rows import Rows
+from swingbot_db.store.sightings import Sightings
+
+# What the thread of a sent first mail has to say now. A tip that was measured a while ago is no news: `still` looks at fresh ones only.
+_TO_FOLLOW: Final = f"""{FAMILY},
+  mail AS (SELECT f.root, r.kind, r.state, r.withdrawn, r.created_at, r.sent_at FROM report r JOIN family f ON f.id = r.incident),
+  begun AS (SELECT i.id, i.status, i.fix_check, min(m.sent_at) AS sent_at FROM incident i JOIN mail m ON m.root = i.id AND m.kind = 'first' AND m.state = 'sent'
+            WHERE i.status IN ('open', 'fixed', 'invalid') GROUP BY i.id)
+  SELECT b.id, 'retraction' AS kind FROM begun b WHERE b.status = 'invalid'
+    AND NOT EXISTS (SELECT FROM mail m WHERE m.root = b.id AND m.kind = 'retraction' AND m.withdrawn IS NULL)
+  UNION ALL SELECT b.id, 'fixed' FROM begun b WHERE b.status = 'fixed' AND b.fix_check IS NOT NULL
+    AND NOT EXISTS (SELECT FROM mail m WHERE m.root = b.id AND m.kind = 'fixed' AND m.withdrawn IS NULL)
+  UNION ALL SELECT DISTINCT b.id, 'update' FROM begun b JOIN sighting s ON s.incident = b.id AND s.report IS NULL JOIN comparison c ON c.id = s.comparison
+    WHERE b.status = 'open' AND {COMPARISON_OVER}
+  UNION ALL SELECT b.id, 'still' FROM begun b WHERE b.status = 'open' AND :days > 0
+    AND b.sent_at < clock_timestamp() - make_interval(secs => 86400 * :days)
+    AND NOT EXISTS (SELECT FROM mail m WHERE m.root = b.id AND m.created_at >= clock_timestamp() - make_interval(secs => 86400 * :days))
+    AND EXISTS (SELECT FROM sighting s JOIN variant v ON v.id = s.culprit JOIN comparison c ON c.tree = v.tree AND c.kind = 'watch' AND c.status = 'done'
+                WHERE s.incident = b.id AND c.ended_at > clock_timestamp() - interval '10 minutes')
+  ORDER BY 1, 2"""
+
+
+class Reports(Rows):
+    def reserve(self) -> int:
+        """The number of a report that is about to be written; its mail names it."""
+        return reports.reserve_report_id(self.conn)
+
+    def next_revision(self, incident: int, kind: str) -> int:
+        return int(
+            self.scalar(
+                "SELECT coalesce(max(revision), 0) + 1 FROM report WHERE incident = :i AND kind = :k",
+                i=incident,
+                k=kind,
+            )
+        )
+
+    def withdraw(self, incident: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
+        """Drop what has not left (of these kinds; all if none is named); it may be written anew. Mails that are being sent are not touched."""
+        states = ["draft", "held", *(["queued"] if queued else [])]
+        gone = self.select(
+            "UPDATE report SET state = 'dropped', withdrawn = :why WHERE incident = :i AND state = ANY(:states) AND (:all OR kind = ANY(:kinds)) RETURNING id",
+            i=incident,
+            why=why,
+            states=states,
+            all=not kinds,
+            kinds=list(kinds),
+        )
+        numbers = sorted(row.id for row in gone)
+        self.execute("UPDATE sighting SET report = NULL WHERE report = ANY(:r)", r=numbers)
+        return numbers
+
+    def of_incident(self, incident: int, kind: str) -> list[tuple[int, str, bool]]:
+        """(id, state, withdrawn) of an incident's reports of a kind, and of those merged into it."""
+        rows = self.select(
+            f"{FAMILY} SELECT r.id, r.state, r.withdrawn IS NOT NULL AS withdrawn FROM report r JOIN family f ON f.id = r.incident"
+            " WHERE f.root = :i AND r.kind = :k ORDER BY r.id",
+            i=incident,
+            k=kind,
+        )
+        return [(row.id, row.state, row.withdrawn) for row in rows]
+
+    def first_mail(self, incident: int) -> FirstMail | None:
+        """The mail that began the thread: the incident's own where it was sent, else that of one that was merged into it."""
+        row = self.select_one(
+            f"{FAMILY} SELECT r.id, r.message_id, r.subject, o.message FROM report r JOIN family f ON f.id = r.incident JOIN outbox o ON o.report = r.id"
+            " WHERE f.root = :i AND r.kind = 'first' AND r.state = 'sent' ORDER BY r.incident <> :i, r.sent_at, r.id LIMIT 1",
+            i=incident,
+        )
+        if row is None:
+            return None
+        return FirstMail(
+            report=row.id,
+            message_id=row.message_id,
+            subject=row.subject,
+            message=bytes(row.message),
+        )
+
+    def to_follow(self, still_days: float) -> list[tuple[int, Kind]]:
+        """(incident, kind of short mail) of those whose first mail was sent and that have something to say; `still` every `still_days` at most, 0: never."""
+        return [(row.id, row.kind) for row in self.select(_TO_FOLLOW, days=still_days)]
+
+    def add(
+        self,
+        *,
+        number: int,
+        incident: int | None,
+        kind: str,
+        revision: int,
+        message_id: str,
+        to: Sequence[str],
+        subject: str,
+        body: str,
+        message: bytes,
+        state: str,
+        cc: Sequence[str] = (),
+        filing: Filing | None = None,
+        week: date | None = None,
+        facts: Mapping[str, Any] | None = None,
+        alert: int | None = None,
+    ) -> int:
+        stored = reports.add_report(
+            self.conn,
+            id=number,
+            incident=incident,
+            kind=kind,
+            revision=revision,
+            message_id=message_id,
+            to=to,
+            cc=cc,
+            subject=subject,
+            body=body,
+            message=message,
+            state=state,
+            filing=filing,
+            week=week,
+            facts=facts,
+            alert=alert,
+        )
+        if incident is not None and stored == number and kind in ("first", "update"):
+            Sightings(self.conn).tell(incident, number)
+        return stored
+
+    def class_record(self, kind: ReportClass) -> Record:
+        return moderation.class_record(self.conn, kind)
+
+    def digest_weeks(self, since: date) -> set[date]:
+        return moderation.digest_weeks(self.conn, since)
+
+    def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]:
+        return moderation.improvements_between(self.conn, begin, end)

@@ -1,0 +1,164 @@
+"""Swings among the rows of comparisons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from swingbot.core.model.records import (
+    Level,
+    Swing,
+)
+from swingbot_db.store.fragments import UPWARDS
+from swingbot_db.store.rows import Rows
+
+_LEVELS = """
+SELECT c.id AS comparison, c.head AS variant, v.commit, (r.detail->'head'->>'mean')::double precision AS mean, (r.detail->'head'->>'boots')::integer AS boots
+FROM comparison c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
+WHERE c.tree = :tree AND c.kind = 'watch' AND c.status = 'done' AND c.id < :before
+  AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric) AND r.detail->'head'->>'mean' IS NOT NULL
+ORDER BY c.id DESC LIMIT :most
+"""
+# From each bisection `low` to itself and to those above it, of whose blamed merge it searches the branch.
+
+
+class Swings(Rows):
+    def add(
+        self,
+        comparison: int,
+        testbox: str,
+        unit_job: str,
+        metric: str,
+        direction: str,
+        change_pct: float,
+        state: str,
+        *,
+        source: str = "base",
+        reason: str | None = None,
+    ) -> None:
+        self.execute(
+            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, evidence)"
+            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
+            c=comparison,
+            box=testbox,
+            job=unit_job,
+            metric=metric,
+            direction=direction,
+            pct=change_pct,
+            state=state,
+            source=source,
+            evidence=json.dumps({"alarm": reason} if reason else {}),
+        )
+
+    def in_state(self, *states: str) -> list[Swing]:
+        rows = self.select(
+            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection, source, anchor, proof FROM swing"
+            " WHERE state = ANY(:states) ORDER BY id",
+            states=list(states),
+        )
+        return [Swing(**row._mapping) for row in rows]
+
+    def set_state(self, number: int, state: str, bisection: int | None = None) -> None:
+        self.execute(
+            "UPDATE swing SET state = :state, bisection = COALESCE(:b, bisection) WHERE id = :id",
+            id=number,
+            state=state,
+            b=bisection,
+        )
+
+    def recent_levels(
+        self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int, most: int
+    ) -> list[Level]:
+        """What earlier tips of the tree measured, the latest first."""
+        rows = self.select(
+            _LEVELS, tree=tree, before=before, box=testbox, job=unit_job, metric=metric, most=most
+        )
+        return [Level(**row._mapping) for row in rows]
+
+    def last(
+        self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
+    ) -> int | None:
+        """The latest earlier comparison in which this metric swung, or was suspected because of its history: older levels say nothing any more."""
+        found = self.scalar(
+            "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree = :tree AND c.id < :before"
+            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
+            tree=tree,
+            before=before,
+            box=testbox,
+            job=unit_job,
+            metric=metric,
+        )
+        assert found is None or isinstance(found, int)
+        return found
+
+    def suspect(
+        self,
+        comparison: int,
+        testbox: str,
+        unit_job: str,
+        metric: str,
+        *,
+        direction: str,
+        change_pct: float,
+        source: str,
+        anchor: int | None,
+        reason: str,
+    ) -> None:
+        self.execute(
+            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, anchor, evidence)"
+            " VALUES (:c, :box, :job, :metric, :direction, :pct, 'suspected', :source, :anchor, jsonb_build_object('alarm', CAST(:reason AS text)))"
+            " ON CONFLICT DO NOTHING",
+            c=comparison,
+            box=testbox,
+            job=unit_job,
+            metric=metric,
+            direction=direction,
+            pct=change_pct,
+            source=source,
+            anchor=anchor,
+            reason=reason,
+        )
+
+    def set_proof(self, swing: int, proof: int) -> None:
+        self.execute(
+            "UPDATE swing SET proof = :proof WHERE id = :id AND proof IS NULL",
+            id=swing,
+            proof=proof,
+        )
+
+    def weigh(
+        self, swing: int, state: str, evidence: Mapping[str, Any], change_pct: float | None = None
+    ) -> None:
+        """Record what stage 2 said of a suspected swing; the change is from then on that of its own pairs."""
+        self.execute(
+            "UPDATE swing SET state = :state, evidence = evidence || CAST(:evidence AS jsonb), change_pct = COALESCE(:pct, change_pct)"
+            " WHERE id = :id AND state = 'suspected'",
+            id=swing,
+            state=state,
+            evidence=json.dumps(evidence),
+            pct=change_pct,
+        )
+
+    def of_bisection(self, bisection: int) -> list[Swing]:
+        """Swings that it was opened for; those of the bisection whose blamed merge it searches are its own too."""
+        own = set(
+            self.conn.execute(
+                sa.text(f"{UPWARDS} SELECT id FROM upwards WHERE low = :b"), {"b": bisection}
+            ).scalars()
+        )
+        return [
+            swing
+            for swing in self.in_state("open", "bisecting", "explained", "noted", "not_found")
+            if swing.bisection in own
+        ]
+
+    def doubted_comparison(self, comparison: int) -> int | None:
+        """The comparison that this one, with more boots, was asked for; None if it is no such one."""
+        found = self.scalar(
+            "SELECT substring(request_key FROM '^doubted:([0-9]+)$')::bigint FROM comparison WHERE id = :c",
+            c=comparison,
+        )
+        return None if found is None else int(found)

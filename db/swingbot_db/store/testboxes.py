@@ -1,0 +1,216 @@
+"""Testboxes: whether they may work and what they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from swingbot.core.model.box import Box, BoxState, Event, Told, after
+from swingbot.core.plan.boxes import Screening, refusal
+from swingbot_db.store.rows import Rows
+from swingbot_jobs.testbox.box import Testbox
+
+KEPT_EVENTS: Final = 5000  # of one testbox; a busy one makes four a boot
+# A renewal is written when it is worth this much: an executor asks every 5 s, the row need not change each time.
+RENEW_SECONDS: Final = 15.0
+# Of an attempt on a cluster several rows: the one of the testbox that its order names comes first.
+_OWN_FIRST = "FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id WHERE l.attempt = :a ORDER BY l.testbox <> o.testbox, l.testbox"
+_BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
+
+
+class Testboxes(Rows):
+    def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
+        """Make the table agree with the files: new boxes appear, changed facts are noted, boxes without a file are gone."""
+        names = []
+        for box, facts in boxes:
+            names.append(box.name)
+            self.execute(
+                "INSERT INTO testbox (name, tbox_group, facts) VALUES (:name, :grp, CAST(:facts AS jsonb)) ON CONFLICT (name) DO UPDATE SET"
+                " tbox_group = excluded.tbox_group, facts = excluded.facts, updated_at = clock_timestamp(),"
+                " state = CASE testbox.state WHEN 'gone' THEN 'active' ELSE testbox.state END"
+                " WHERE (testbox.tbox_group, testbox.facts) IS DISTINCT FROM (excluded.tbox_group, excluded.facts) OR testbox.state = 'gone'",
+                name=box.name,
+                grp=box.tbox_group,
+                facts=json.dumps(facts),
+            )
+        self.execute(
+            "UPDATE testbox SET state = 'gone', updated_at = clock_timestamp() WHERE NOT name = ANY(:names) AND state <> 'gone'",
+            names=names,
+        )
+
+    def states(self) -> dict[str, str]:
+        return {row.name: row.state for row in self.select("SELECT name, state FROM testbox")}
+
+    def set_state(self, name: str, state: str, reason: str | None) -> bool:
+        """False if there is no such testbox or it was so already."""
+        return (
+            self.execute(
+                "UPDATE testbox SET state = :state, reason = :reason, updated_at = clock_timestamp()"
+                " WHERE name = :name AND state <> 'gone' AND (state, reason) IS DISTINCT FROM (:state, :reason)",
+                name=name,
+                state=state,
+                reason=reason,
+            )
+            == 1
+        )
+
+    def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
+        """How long a testbox has had nothing to do; 0 while it has, None if nothing ever was asked of it. Without `queue` what waits for
+        it does not count, because it cannot begin."""
+        busy = ("waiting", "ready", "running") if queue else ("running",)
+        found = self.scalar(
+            "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM clock_timestamp() - max(ended_at)) END"
+            " FROM orders WHERE testbox = :box",
+            box=testbox,
+            busy=list(busy),
+        )
+        return None if found is None else float(found)
+
+    def reasons(self) -> dict[str, tuple[str, str | None]]:
+        """State of each testbox, and why."""
+        return {
+            row.name: (row.state, row.reason)
+            for row in self.select("SELECT name, state, reason FROM testbox ORDER BY name")
+        }
+
+    def activities(self) -> list[Box]:
+        return [
+            _box(row) for row in self.select(f"SELECT {_BOX} FROM testbox_now n ORDER BY n.testbox")
+        ]
+
+    def activity(self, testbox: str) -> Box:
+        """As it is now, and nobody else changes it before this transaction ends; a new one idles."""
+        self.execute(
+            "INSERT INTO testbox_now (testbox) VALUES (:box) ON CONFLICT DO NOTHING", box=testbox
+        )
+        row = self.select_one(
+            f"SELECT {_BOX} FROM testbox_now n WHERE n.testbox = :box FOR UPDATE", box=testbox
+        )
+        assert row is not None
+        return _box(row)
+
+    def move(self, testbox: str, event: Event) -> Box:
+        """The testbox after `event`; kept with time, reason and attempt if that changed anything."""
+        was = self.activity(testbox)
+        barred = self.scalar(
+            "SELECT state = 'quarantined' FROM testbox WHERE name = :box", box=testbox
+        )
+        now = after(was, event, barred=bool(barred))
+        if now != was:
+            self._put(was, now)
+        return now
+
+    def _put(self, was: Box, now: Box) -> None:
+        self.execute(
+            "UPDATE testbox_now SET state = :state, why = :why, attempt = :attempt, failures = :failures, down = :down,"
+            " since = CASE WHEN state = :state AND attempt IS NOT DISTINCT FROM :attempt THEN since ELSE clock_timestamp() END WHERE testbox = :box",
+            box=now.testbox,
+            state=now.state.value,
+            why=now.why,
+            attempt=now.attempt,
+            failures=now.failures,
+            down=now.down,
+        )
+        if (now.state, now.why, now.attempt) != (was.state, was.why, was.attempt):
+            self.note(
+                now.testbox, was.state.value, now.state.value, now.why, now.attempt or was.attempt
+            )
+
+    def note(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None:
+        number = self.scalar(
+            "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:box, :was, :state, :why, :attempt) RETURNING id",
+            box=testbox,
+            was=was,
+            state=state,
+            why=why,
+            attempt=attempt,
+        )
+        if number % 500 == 0:
+            self.execute(
+                "DELETE FROM testbox_event WHERE testbox = :box AND id < (SELECT min(id) FROM"
+                " (SELECT id FROM testbox_event WHERE testbox = :box ORDER BY id DESC LIMIT :kept) e)",
+                box=testbox,
+                kept=KEPT_EVENTS,
+            )
+
+    # Leases: a row of `lease` says which attempt has the testbox; its holder is the controller that drives it, heard of until then.
+    def hold(self, attempt: int, controller: str, seconds: float) -> str | None:
+        """Take or renew the lease of the attempt's testbox for `controller`; why not, while another one holds it. A build has none: nothing is refused."""
+        row = self.select_one(
+            "SELECT l.testbox, l.holder, l.until, l.until > clock_timestamp() AS live, extract(epoch FROM l.until - clock_timestamp())::float AS rest"
+            f" {_OWN_FIRST} FOR UPDATE OF l",
+            a=attempt,
+        )
+        if row is None:
+            return None
+        if row.holder not in (None, controller) and row.live:
+            return refusal(row.testbox, row.holder, attempt, row.until, controller)
+        if row.holder != controller or row.rest < seconds - RENEW_SECONDS:
+            self.execute(
+                "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs => :seconds) WHERE attempt = :a",
+                holder=controller,
+                seconds=seconds,
+                a=attempt,
+            )
+        return None
+
+    def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
+        """What the worker says that its testbox does; False if the attempt has it no more. The nodes of a cluster do the same, but who is lost is named."""
+        testboxes = [
+            row.testbox
+            for row in self.select(f"SELECT l.testbox {_OWN_FIRST} FOR UPDATE OF l", a=attempt)
+        ]
+        for number, testbox in enumerate(testboxes):
+            if number == 0 or phase != "lost" or f" {testbox}:" in why:
+                self.move(testbox, Told(phase, why, attempt))
+        return bool(testboxes)
+
+    # Screening: how many boots of an anchor a testbox made since it was new, or since its hardware changed.
+    def screening(self, testbox: str) -> Screening:
+        row = self.select_one(
+            "SELECT n.hardware, n.screened_at IS NOT NULL AS screened, (SELECT count(*) FROM boot b JOIN comparison_part p ON p.testbox = b.testbox"
+            " JOIN comparison c ON c.id = p.comparison AND c.kind = 'anchor' AND b.series = 'c' || c.id"
+            " WHERE b.testbox = n.testbox AND b.outcome = 'up' AND b.booted_at >= n.screening_since) AS boots,"
+            " (SELECT count(*) FROM comparison c JOIN comparison_part p ON p.comparison = c.id WHERE c.kind = 'anchor' AND p.testbox = n.testbox"
+            " AND c.status IN ('done', 'failed') AND c.created_at >= n.screening_since) AS tried FROM testbox_now n WHERE n.testbox = :box",
+            box=testbox,
+        )
+        return Screening() if row is None else Screening(**row._mapping)
+
+    def ask_screening(self, testbox: str, boots: int) -> None:
+        """How many boots of an anchor it has to make; for pages."""
+        self.execute(
+            "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :box AND screening_boots <> :boots",
+            box=testbox,
+            boots=boots,
+        )
+
+    def set_screened(self, testbox: str) -> None:
+        self.execute(
+            "UPDATE testbox_now SET screened_at = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL",
+            box=testbox,
+        )
+
+    def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
+        """Note what the machine is; `changed`: it has to be screened anew."""
+        self.execute(
+            "UPDATE testbox_now SET hardware = CAST(:hardware AS jsonb), screened_at = CASE WHEN :changed THEN NULL ELSE screened_at END,"
+            " screening_since = CASE WHEN :changed THEN clock_timestamp() ELSE screening_since END WHERE testbox = :box",
+            box=testbox,
+            hardware=json.dumps(hardware),
+            changed=changed,
+        )
+
+    def screen_again(self, testbox: str) -> None:
+        """A person let it work again: what it showed so far counts no more, unless it has been screened."""
+        self.execute(
+            "UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL",
+            box=testbox,
+        )
+
+
+def _box(row: sa.Row[Any]) -> Box:
+    return Box(**{**row._mapping, "state": BoxState(row.state)})

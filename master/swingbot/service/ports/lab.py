@@ -1,0 +1,130 @@
+"""What the use cases need from the outside, as protocols; the adapters and the database provide them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import BinaryIO, Protocol
+
+from swingbot.core.mail.message import Posted
+from swingbot.core.mail.recipients import Listed
+from swingbot.core.model.artifact import Pruned
+from swingbot.core.model.records import (
+    CommitFacts,
+)
+from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.plan.boxes import BoxPolicy
+from swingbot.service.ports.transaction import Transaction
+from swingbot_jobs.contract.kconfig import Kconfigs
+from swingbot_jobs.language.program import Program
+from swingbot_jobs.testbox.box import Testbox
+
+
+class GitError(Exception):
+    """Git could not do it; the message says what was asked and what git said."""
+
+
+class CannotRevert(GitError):
+    """A commit cannot be taken away from a tip; the message says why, naming the files that conflict."""
+
+
+class RequestError(ValueError):
+    """What was asked for cannot be done as asked; the message says what to change."""
+
+
+class Git(Protocol):
+    """The mirror (`adapters/git.py`); every method may raise GitError."""
+
+    def fetch_branch(self, tree: str, url: str, branch: str) -> str: ...
+    def resolve_remote(self, tree: str, url: str, ref: str) -> str: ...
+    def remote_tip(self, url: str, branch: str) -> str: ...
+    def resolve(self, tree: str, ref: str) -> str: ...
+    def facts(self, commit: str) -> CommitFacts: ...
+    def is_kernel(self, commit: str) -> bool: ...
+    def is_ancestor(self, old: str, new: str) -> bool: ...
+    def merge_base(self, one: str, other: str) -> str | None: ...
+    def first_parents(self, good: str, bad: str) -> list[str]: ...
+    def changed_paths(self, commit: str) -> tuple[str, ...]: ...
+    def paths_between(self, old: str, new: str) -> tuple[str, ...]: ...
+    def paths_along(self, good: str, bad: str) -> dict[str, tuple[str, ...]]: ...
+    def message(self, commit: str) -> str: ...
+    def messages_from(self, commit: str, tip: str, most: int) -> list[tuple[str, str]]: ...
+    def without(self, tip: str, commit: str) -> str: ...
+    def patch_ids(self, commits: Sequence[str]) -> dict[str, str]: ...
+    def find_patch(
+        self, patch_id: str, like: str, good: str, bad: str, most: int = 200
+    ) -> str | None: ...
+    def keep(self, commit: str) -> None: ...
+    def call(self, tree: str, name: str, commit: str) -> None: ...
+    def apply(self, base: str, patches: Sequence[bytes]) -> str: ...
+
+
+class Artifacts(Protocol):
+    """The content-addressed store of everything that came back."""
+
+    def open(self, sha256: str) -> BinaryIO:
+        """The content, seekable. Raises FileNotFoundError, and ArtifactError, then or while it is read, for a file that is damaged."""
+
+    def pruned(self, sha256: str) -> Pruned | None:
+        """When and why a file was pruned; None if it was not, or has come again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """The settings that decisions depend on (`app/settings.py` says what each means)."""
+
+    watch_boots: int
+    watch_testbox: str
+    bisect_improvements: bool
+    idle_aa_seconds: float
+    confidence: float
+    max_boots: int
+    sender: str
+    recipients: tuple[str, ...]
+    still_days: float  # between two mails that only say that a change is still there; 0: none
+    contact: str
+    domain: str
+    web_url: str
+    deadline_build: float
+    deadline_boot: float
+    proof_gates: tuple[str, ...]
+    proof_require: tuple[str, ...]
+    proof_deadline_seconds: float
+    proof_budget_seconds: float
+    merged_trees: tuple[str, ...]
+    mail: MailPolicy = field(default_factory=MailPolicy)
+    boxes: BoxPolicy = field(default_factory=BoxPolicy)
+
+
+def _always() -> float:
+    return float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """All that a use case may reach: where it remembers, what it knows, whom it asks."""
+
+    transaction: Callable[[str], AbstractContextManager[Transaction]]
+    git: Git
+    artifacts: Artifacts
+    testboxes: Mapping[str, Testbox]
+    programs: Mapping[str, Program]
+    parsers: Mapping[str, str]  # program -> hash of the code that reads its output
+    kconfigs: Kconfigs
+    policies: Policies
+    now: Callable[[], datetime]
+    maintainers: Callable[[str], tuple[Listed, ...]] | None = (
+        None  # of a commit; None: nobody is asked. May raise NoMaintainers
+    )
+    list_archive: Callable[[str, str, str], Posted | None] | None = (
+        None  # (Message-ID or "", subject, author) -> the patch's own mail; None: no archive
+    )
+    no_room: Callable[[float], str | None] | None = (
+        None  # why the disk has less than so many times the space below which nothing is handed out
+    )
+    listening: Callable[[], float] = (
+        _always  # seconds for which workers could have reached the web service without a break, as far as this process knows
+    )
+    awake: Callable[[], float] = _always  # seconds since this process began to look

@@ -1,0 +1,42 @@
+"""Runs and their samples, as parsed from raw results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from swingbot.core.model.records import (
+    StoredBoot,
+    StoredRun,
+)
+from swingbot.core.raw.changes import Reread
+from swingbot_jobs.reading.result import ParsedRun
+
+
+class Runs(Protocol):
+    """Runs and their samples, as parsed from raw results."""
+
+    def add(self, boot: int, runs: Sequence[ParsedRun], parsers: Mapping[str, str]) -> None:
+        """Remember the runs of a boot, each under its result root. `parsers` names the code that read them, by unit job.
+
+        The transaction does not wait for the disk: outcome and raw files are on it already, so that after a power cut the
+        same is taken in again; whatever is decided from these rows is committed after them, and waits.
+        """
+
+    def boots_with_results(
+        self, after: int, most: int, program: str | None = None
+    ) -> list[StoredBoot]:
+        """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
+
+    def count_boots_with_results(self, program: str | None = None) -> int: ...
+
+    def of_boot(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
+        """The runs of a boot with their samples, as they are remembered; `lock` keeps others from changing them meanwhile."""
+
+    def replace(
+        self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
+    ) -> None:
+        """Put what a mended parser says in place of what was remembered, and note what changed if anything did."""
+
+    def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Comparisons and bisections that asked for these boots."""

@@ -1,0 +1,52 @@
+"""What a bisection was shown and decided, step by step, and what people said to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from swingbot.core.bisect.journal import Step
+from swingbot.core.model.records import (
+    Steer,
+)
+
+
+class Steering(Protocol):
+    """What a bisection was shown and decided, step by step, and what people said to it."""
+
+    def steps(self, bisection: int) -> list[Step]: ...
+
+    def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
+        """(number, digest, action) of the latest step that was noted."""
+
+    def add_step(
+        self,
+        bisection: int,
+        number: int,
+        engine: str,
+        facts: Mapping[str, Any],
+        digest: str,
+        action: Mapping[str, Any],
+    ) -> None: ...
+
+    def all(self, bisection: int) -> list[Steer]:
+        """What people told it, in order."""
+
+    def add(
+        self,
+        bisection: int,
+        act: str,
+        points: Sequence[int],
+        *,
+        who: str,
+        why: str | None,
+        factor: float | None = None,
+        boots: int | None = None,
+    ) -> None: ...
+
+    def set_skipped(self, bisection: int, points: Sequence[int], why: str | None) -> None: ...
+
+    def set_hint(self, bisection: int, points: Sequence[int], factor: float) -> None: ...
+
+    def reopen(self, bisection: int, policy: Mapping[str, Any]) -> None:
+        """Back to running, with further keys of its policy; what was observed stays."""

@@ -1,0 +1,31 @@
+"""Variants: one kernel to measure each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from swingbot.core.model.records import (
+    CommitFacts,
+    Tree,
+    Variant,
+)
+from swingbot_jobs.contract.trust import Trust
+
+
+class Variants(Protocol):
+    """Variants: one kernel to measure each."""
+
+    def add(
+        self,
+        tree: Tree,
+        facts: CommitFacts,
+        build_key: str,
+        origin: str,
+        layout: int = 0,
+        trust: Trust = "trusted",
+    ) -> Variant: ...
+
+    def get(self, number: int) -> Variant: ...
+
+    def is_trusted(self, tree: int, commit: str) -> bool:
+        """Whether somebody who may say so said that `commit` of `tree` is to be trusted."""
