@@ -29,46 +29,45 @@ from swingbot.service.result.ingest import ingest_outcomes
 
 Step = Callable[[Lab, Transaction], None]
 
-# In the order in which one round can carry a thing furthest.
+# The order of a round, so that one round carries everything as far as it can: what came back is judged before it is told, what is
+# told comes before what is asked next, and what is asked is placed and handed out last. Each step reads what the steps before it
+# recorded; what only a later step makes possible waits for the next round.
 STEPS: tuple[tuple[str, Step], ...] = (
+    # 1. What the boots that came back show. Noise first: thresholds of everything below come from it. Anchors next: a testbox that
+    # moved judges nothing. What is not settled gets more boots before it is judged for good.
     ("measure noise", measure_noise),
     ("check anchors", check_anchors),
-    (
-        "extend comparisons",
-        extend_comparisons,
-    ),  # before they are judged: what is not settled is booted more
+    ("extend comparisons", extend_comparisons),
     ("extend gates", extend_gates),
     ("judge comparisons", judge_comparisons),
     ("weigh swings", weigh_swings),
     ("compare changes", compare_changes),
+    # 2. What is known of each culprit. Sightings must fold into their incident before it is reported, so that one mail tells of
+    # all of them; an incident is explained once, between its comparison and its mail, and gates stand between the two.
     ("identify sightings", identify_sightings),
     ("check fixes", check_fixes),
-    (
-        "fold sightings",
-        fold_sightings,
-    ),  # before the report: what was found since is told with the rest
-    (
-        "explain swings",
-        explain_swings,
-    ),  # before the report: an incident is explained once, between its comparison and its mail
+    ("fold sightings", fold_sightings),
+    ("explain swings", explain_swings),
     ("open gates", open_gates),
     ("judge gates", judge_gates),
+    # 3. Mails about it.
     ("draft reports", draft_reports),
     ("draft followups", draft_followups),
     ("draft digests", draft_digests),
+    # 4. What has to be measured next, dearest first. An incident that is being attributed explains other swings: those are
+    # proven and bisected only if it does not.
     ("attribute incidents", attribute_incidents),
     ("prove swings", prove_swings),
     ("bisect swings", bisect_swings),
     ("boot anchors", boot_anchors),
-    (
-        "watch testboxes",
-        watch_testboxes,
-    ),  # before orders are placed and handed out: what waits for a quarantined box may go on on another
+    # 5. Who measures it. Testboxes before orders: work that waits for a quarantined box may move to another of its group.
+    ("watch testboxes", watch_testboxes),
     ("screen testboxes", screen_testboxes),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
+    # 6. What is wrong with the lab after all that.
     ("alert operator", alert_operator),
 )
 
@@ -80,6 +79,7 @@ def tick(lab: Lab) -> None:
     transaction raises that cannot even be begun, since the database is away then.
     """
     faults = Faults(lab)
+    # Outcomes first: they decide what is known. Their orders are settled before bisections look, which would otherwise wait a round.
     with faults.of("outcomes"):
         ingest_outcomes(lab, faults)
     with faults.of("settle orders"), lab.transaction("settle orders") as tx:
