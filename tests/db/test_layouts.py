@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.wiring import sync_testboxes
 from swingbot.core.bisect.state import BisectionState
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.advance import boot_key, state_of
 from swingbot.service.bisect.start import start_bisection
 from swingbot.service.kernel.variants import in_layout
@@ -88,10 +89,13 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
 
 def grouped(brain: Brain, *, repeatable: bool = True) -> None:
     """Give vm-icount a twin in group `pair`."""
-    one = dataclasses.replace(brain.lab.testboxes["vm-icount"], tbox_group="pair")
+    one = dataclasses.replace(brain.lab.testboxes.present["vm-icount"], tbox_group="pair")
     twin = dataclasses.replace(one, name="vm-twin", repeatable=repeatable)
     brain.lab = dataclasses.replace(
-        brain.lab, testboxes={**brain.lab.testboxes, "vm-icount": one, "vm-twin": twin}
+        brain.lab,
+        testboxes=KnownTestboxes(
+            present={**brain.lab.testboxes.present, "vm-icount": one, "vm-twin": twin}
+        ),
     )
     sync_testboxes(brain.lab)
 

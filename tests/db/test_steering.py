@@ -133,9 +133,10 @@ def test_a_bisection_whose_testbox_has_no_file_any_more_waits_and_keeps_nobody_e
         f"waits: testbox {name} has no file in workers/testboxes any more; put it back, or `swingbot cancel` what waits for it\n"
         in shown
     )
-    assert name not in without.testboxes
+    assert name not in without.testboxes.present
+    assert without.testboxes.known(name).name == name
     with pytest.raises(KeyError):
-        without.testboxes["never"]
+        without.testboxes.known("never")
     sync_testboxes(brain.lab)
     brain.run()
     assert brain.facts("b", number)["culprit"]["commit"] == ids[5]

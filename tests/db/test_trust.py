@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import Variant
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.start import start_bisection
 from swingbot.service.compare.request import request_comparison
 from swingbot.service.kernel.variants import in_layout, variant_of
@@ -76,9 +77,9 @@ def picky(brain: Brain, *names: str) -> None:
     """Let these testboxes take trusted kernels only."""
     boxes = {
         name: replace(box, accepts="trusted" if name in names else box.accepts)
-        for name, box in brain.lab.testboxes.items()
+        for name, box in brain.lab.testboxes.present.items()
     }
-    object.__setattr__(brain.lab, "testboxes", boxes)
+    object.__setattr__(brain.lab, "testboxes", KnownTestboxes(present=boxes))
 
 
 def test_a_patch_is_untrusted_and_its_base_is_not(brain: Brain) -> None:

@@ -15,8 +15,10 @@ import sqlalchemy as sa
 
 from swingbot.adapters.maildir import letters
 from swingbot.app.settings import Settings, load
-from swingbot.app.wiring import KnownTestboxes, connect, mail_ways, make_lab, sync_testboxes
+from swingbot.app.wiring import connect, mail_ways, make_lab, sync_testboxes
 from swingbot.core.model.records import JobFile
+from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
@@ -53,8 +55,10 @@ class Brain:
 
     def without(self, testbox: str) -> Lab:
         """The lab as it is once the file of this testbox is gone."""
-        others = {name: box for name, box in self.lab.testboxes.items() if name != testbox}
-        return dataclasses.replace(self.lab, testboxes=KnownTestboxes(others, self.engine))
+        others = {name: box for name, box in self.lab.testboxes.present.items() if name != testbox}
+        return load_testboxes(
+            dataclasses.replace(self.lab, testboxes=KnownTestboxes(present=others))
+        )
 
     def quiet(self) -> bool:
         with self.engine.connect() as conn:

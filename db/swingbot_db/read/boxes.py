@@ -87,14 +87,6 @@ def controller(conn: sa.Connection, name: str) -> str | None:
     return found
 
 
-def facts(conn: sa.Connection, name: str) -> Row | None:
-    """What its file said, the last one that it had; None for a testbox that never had one."""
-    found: Row | None = conn.execute(
-        sa.text("SELECT facts FROM testbox WHERE name = :name"), {"name": name}
-    ).scalar()
-    return found
-
-
 def trouble(found: Row) -> str | None:
     """Why the orders of a testbox wait and what to do about it, from its row (`name`, `state`, `reason`, `now`); None if they do not."""
     name, said = found["name"], found["now"]

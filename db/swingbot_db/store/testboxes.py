@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from swingbot.core.model.box import Box, BoxState, Event, Told, after
 from swingbot.core.plan.boxes import Screening, refusal
 from swingbot_db.store.rows import Rows
-from swingbot_jobs.testbox.box import Testbox
+from swingbot_jobs.testbox.box import Testbox, remembered
 
 KEPT_EVENTS: Final = 5000  # of one testbox; a busy one makes four a boot
 # A renewal is written when it is worth this much: an executor asks every 5 s, the row need not change each time.
@@ -40,6 +41,17 @@ class Testboxes(Rows):
             "UPDATE testbox SET state = 'gone', updated_at = clock_timestamp() WHERE NOT name = ANY(:names) AND state <> 'gone'",
             names=names,
         )
+
+    def remembered(self, present: Collection[str]) -> dict[str, Testbox]:
+        """Testboxes other than `present` ones by name, as their last file described them. One whose facts cannot be read is left out."""
+        found = {}
+        for row in self.select(
+            "SELECT name, facts FROM testbox WHERE NOT name = ANY(:names) ORDER BY name",
+            names=list(present),
+        ):
+            with contextlib.suppress(KeyError):  # written before one of the facts was kept
+                found[row.name] = remembered(row.facts)
+        return found
 
     def states(self) -> dict[str, str]:
         return {row.name: row.state for row in self.select("SELECT name, state FROM testbox")}

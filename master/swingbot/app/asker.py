@@ -41,7 +41,7 @@ class DatabaseAsker:
         return {
             "trees": trees,
             "jobs": sorted(path.name for path in self._jobs.glob("*.yaml")),
-            "testboxes": sorted(self._lab().testboxes),
+            "testboxes": sorted(self._lab().testboxes.present),
         }
 
     def job_files(self, names: Sequence[str]) -> list[JobFile]:

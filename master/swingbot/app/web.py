@@ -23,6 +23,8 @@ from swingbot.app.wiring import make_lab
 from swingbot.core.access.uploads import Cap
 from swingbot.core.raw.tables import unit_of
 from swingbot.core.report.formats.forms import FORMS
+from swingbot.service.lab.load_testboxes import load_testboxes
+from swingbot.service.ports import Lab
 from swingbot.web import boot_order, exchange, server, tables
 from swingbot.web.app import SafeHeaders, make_app
 from swingbot.web.compare import ComparePages
@@ -61,7 +63,11 @@ def service(settings: Settings, engine: sa.Engine) -> ASGIApp:
     renderer, key = Renderer(settings), secret(settings.secret_file)
     sessions = Sessions(key, Access(engine), secure=settings.web_url.startswith("https:"))
     forms = Forms(key, renderer, sessions, rate_of(settings.web.write_rate))
-    lab = functools.cache(lambda: make_lab(settings, engine))
+    made = functools.cache(lambda: make_lab(settings, engine))
+
+    def lab() -> Lab:
+        return load_testboxes(made())
+
     incidents = IncidentPages(Source(engine, read), renderer, forms, lab)
     patch_bytes = settings.web.patch_kib << 10
     attempts = Attempts(engine, settings.boxes.lease_seconds)

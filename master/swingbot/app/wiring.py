@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -24,17 +24,17 @@ from swingbot.app.keep.condition import why_no_room
 from swingbot.app.mail import leave_rules, mail_policy
 from swingbot.app.settings import Settings, SettingsError
 from swingbot.core.mail.addresses import addresses
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.core.proof.gates import names as gate_names
+from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab, Policies, Transaction
 from swingbot.service.report.send import Archive
 from swingbot_db.engine import make_engine, transaction
-from swingbot_db.read import boxes
 from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgTransaction
 from swingbot_jobs.contract.kconfig import load_kconfigs
 from swingbot_jobs.language.program import load_programs
-from swingbot_jobs.testbox.box import Testbox, remembered
 from swingbot_jobs.testbox.file import load_all
 
 
@@ -56,22 +56,6 @@ def connect(settings: Settings, url: str | None = None) -> sa.Engine:
         ) from None
 
 
-class KnownTestboxes(dict[str, Testbox]):
-    """Those that have a file. By its name one whose file went is still found, as it was when it had one: what it measured, and what waits for it,
-    are looked at until they are over. It is not among the names, so nothing new is asked of it."""
-
-    def __init__(self, there: Mapping[str, Testbox], engine: sa.Engine) -> None:
-        super().__init__(there)
-        self._engine = engine
-
-    def __missing__(self, name: str) -> Testbox:
-        with self._engine.connect() as conn:
-            facts = boxes.facts(conn, name)
-        if facts is None:
-            raise KeyError(name)
-        return remembered(facts)
-
-
 def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
     """Everything a use case may reach. Raises for testbox, program or settings files that are wrong."""
 
@@ -86,11 +70,11 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         raise SettingsError("mail.to: name at least one recipient of reports")
     programs = load_programs(Path(settings.paths.jobs) / "programs")
     began = time.monotonic()
-    return Lab(
+    lab = Lab(
         transaction=begin,
         git=Mirror(settings.mirror, settings.git_paths, int(settings.git.fetch_gib * (1 << 30))),
         artifacts=Artifacts(settings.artifacts),
-        testboxes=KnownTestboxes(load_all(workers / "testboxes"), engine),
+        testboxes=KnownTestboxes(present=load_all(workers / "testboxes")),
         programs=programs,
         parsers=parser_versions(programs),
         kconfigs=load_kconfigs(workers / "kconfig"),
@@ -106,6 +90,7 @@ def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
         else None,
         no_room=partial(why_no_room, settings),
     )
+    return load_testboxes(lab)
 
 
 def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
@@ -147,7 +132,7 @@ def _policies(settings: Settings, recipients: tuple[str, ...]) -> Policies:
 def sync_testboxes(lab: Lab) -> None:
     """Make the database agree with `workers/testboxes/*.yaml`."""
     with lab.transaction("sync testboxes") as tx:
-        tx.testboxes.sync((box, box.to_json()) for box in lab.testboxes.values())
+        tx.testboxes.sync((box, box.to_json()) for box in lab.testboxes.present.values())
 
 
 def make_outbox(settings: Settings, engine: sa.Engine) -> PostgresOutbox:

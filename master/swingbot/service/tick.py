@@ -17,6 +17,7 @@ from swingbot.service.incident.check_fixes import check_fixes
 from swingbot.service.incident.keep import fold_sightings, identify_sightings
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.anchors import boot_anchors
+from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.lab.watch_testboxes import screen_testboxes, watch_testboxes
 from swingbot.service.order.dispatch import dispatch_orders, follow_dispatches
 from swingbot.service.order.place import place_comparisons, settle_orders
@@ -78,6 +79,7 @@ def tick(lab: Lab) -> None:
     What fails leaves the rest of the round to be done. Raises ExceptionGroup at the end with all that failed; at once whatever a
     transaction raises that cannot even be begun, since the database is away then.
     """
+    lab = load_testboxes(lab)
     faults = Faults(lab)
     # Outcomes first: they decide what is known. Their orders are settled before bisections look, which would otherwise wait a round.
     with faults.of("outcomes"):

@@ -189,7 +189,7 @@ def state_of(
     builds: Mapping[str, KernelBuild],
 ) -> BisectionState:
     """All that the next step depends on, from stored facts."""
-    box = lab.testboxes[bisection.testbox]
+    box = lab.testboxes.known(bisection.testbox)
     metric = metric_of(lab.programs, bisection.metric)
     job = tx.specs.get(bisection.spec)[0]
     observed = tx.bisections.observations(bisection.id)

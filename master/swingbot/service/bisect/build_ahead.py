@@ -39,5 +39,5 @@ def _idle(lab: Lab, tx: Transaction) -> bool:
 def _comes_first(lab: Lab, order: Order) -> bool:
     if order.testbox is None:
         return order.priority > AHEAD
-    box = lab.testboxes.get(order.testbox)
+    box = lab.testboxes.present.get(order.testbox)
     return box is None or not box.repeatable

@@ -83,7 +83,7 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
     return [
         box
         for box in tree.testboxes
-        if box in lab.testboxes and accepted(trust, lab.testboxes[box].accepts)
+        if box in lab.testboxes.present and accepted(trust, lab.testboxes.present[box].accepts)
     ][:1] or list(tree.testboxes[:1])
 
 
@@ -92,7 +92,7 @@ def _alike(lab: Lab, tx: Transaction, boxes: list[str]) -> list[str]:
     if len(boxes) == 1:
         return boxes
     states = tx.testboxes.states()
-    if len({lab.testboxes[box].repeatable for box in boxes}) > 1:
+    if len({lab.testboxes.known(box).repeatable for box in boxes}) > 1:
         raise RequestError(
             f"some of {', '.join(boxes)} repeat their results exactly and some do not, so they cannot share a bisection; name one"
         )
@@ -160,7 +160,9 @@ def open_bisection(
     except GitError as error:
         raise RequestError(str(error)) from None
     found = metric_of(lab.programs, metric)
-    noise = noise_prior(tx.noise.get(testbox, job.name, metric), lab.testboxes[testbox].repeatable)
+    noise = noise_prior(
+        tx.noise.get(testbox, job.name, metric), lab.testboxes.known(testbox).repeatable
+    )
     return tx.bisections.add(
         tree=tree.id,
         origin=origin,
@@ -168,7 +170,7 @@ def open_bisection(
         bad=bad,
         testbox=testbox,
         spec=tx.specs.add([job]),
-        series="" if lab.testboxes[testbox].repeatable else series,
+        series="" if lab.testboxes.known(testbox).repeatable else series,
         unit_job=job.name,
         metric=metric,
         policy={

@@ -74,7 +74,7 @@ def _of_metric(
 ) -> Foresight | None:
     """None without a record."""
     record = tx.noise.get(testbox, job.name, metric.name)
-    box = lab.testboxes[testbox]
+    box = lab.testboxes.known(testbox)
     rule = rule_of(box, metric, job)
     spread = _spread(record, box.repeatable)
     if record is None or spread is None:

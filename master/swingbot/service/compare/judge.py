@@ -83,8 +83,8 @@ def _judge_part(
     images: Sequence[str],
 ) -> dict[tuple[str, str, str], list[float]]:
     """Write the rows of one testbox; gives the boot means of head by (testbox, unit job, metric)."""
-    box, unit_jobs = lab.testboxes[testbox], {job.name: job for job in tx.specs.get(spec)}
-    series = series_for(lab.testboxes[testbox], comparison)
+    box, unit_jobs = lab.testboxes.known(testbox), {job.name: job for job in tx.specs.get(spec)}
+    series = series_for(lab.testboxes.known(testbox), comparison)
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     sides, problems = [], []
     for image in images:

@@ -56,7 +56,7 @@ def _trouble(
 ) -> str | None:
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     now, problems = boots_of(
-        tx, image, testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
+        tx, image, testbox, spec, series_for(lab.testboxes.known(testbox), comparison), ks
     )
     earlier = [
         c
@@ -70,7 +70,7 @@ def _trouble(
             image,
             testbox,
             spec,
-            series_for(lab.testboxes[testbox], c),
+            series_for(lab.testboxes.known(testbox), c),
             list(range(c.first_k, c.first_k + c.boots)),
         )[0]
         for c in sound
@@ -82,7 +82,9 @@ def _trouble(
             key = (job.name, metric.name)
             before = [sum(b.values) / len(b.values) for values in past for b in values.get(key, [])]
             fresh = [sum(b.values) / len(b.values) for b in now.get(key, [])]
-            least = math.log1p(rule_of(lab.testboxes[testbox], metric, job).min_effect_pct / 100.0)
+            least = math.log1p(
+                rule_of(lab.testboxes.known(testbox), metric, job).min_effect_pct / 100.0
+            )
             told = moved(before, fresh, tx.noise.get(testbox, *key), least)
             if told is not None:
                 return f"{metric.name} of {job.name}: {told}"

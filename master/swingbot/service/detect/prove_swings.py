@@ -65,7 +65,7 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
     comparison = tx.comparisons.get(swing.comparison)
     assert comparison is not None
     job = next(job for job in tx.specs.get(spec) if job.name == swing.unit_job)
-    own, repeatable = tx.specs.add([job]), lab.testboxes[swing.testbox].repeatable
+    own, repeatable = tx.specs.add([job]), lab.testboxes.known(swing.testbox).repeatable
     # On a repeatable testbox boots are shared: those that raised the alarm have the lowest k where they ran the same.
     first_k = comparison.first_k + comparison.boots if repeatable and own == spec else 0
     proof = tx.comparisons.add(
@@ -118,10 +118,10 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     if images is None or comparison.first_k > RENEWED_K:
         return False
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
-    shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes[box].repeatable]
+    shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes.known(box).repeatable]
     return any(
         differences_of(
-            tx, images, lab.testboxes[box], spec, series_of(lab.testboxes[box], ""), ks
+            tx, images, lab.testboxes.known(box), spec, series_of(lab.testboxes.known(box), ""), ks
         ).must
         is not None
         for box, spec in shared
@@ -132,7 +132,7 @@ def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Sw
     if decide(lab, tx, comparison, swing).answer != "more" or comparison.boots >= MAX_PAIRS + SPARE:
         return None
     return comparison.boots + (
-        ROUND_REPEATABLE if lab.testboxes[swing.testbox].repeatable else ROUND
+        ROUND_REPEATABLE if lab.testboxes.known(swing.testbox).repeatable else ROUND
     )
 
 
@@ -141,12 +141,12 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
     images, wish = _images(tx, comparison), 0
     assert images is not None
     for testbox, spec in comparison.parts:
-        series = series_of(lab.testboxes[testbox], f"c{comparison.id}")
+        series = series_of(lab.testboxes.known(testbox), f"c{comparison.id}")
         ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
         sides = [boots_of(tx, image, testbox, spec, series, ks)[0] for image in images]
         for job in tx.specs.get(spec):
             for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
-                rule = rule_of(lab.testboxes[testbox], metric, job)
+                rule = rule_of(lab.testboxes.known(testbox), metric, job)
                 base, head = (side.get((job.name, metric.name), []) for side in sides)
                 row = compare(base, head, rule)
                 if row.verdict == "unclear":
@@ -171,9 +171,12 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
             reason="the two kernel images are identical byte for byte",
         )
     ks = list(range(proof.first_k, proof.first_k + proof.boots))
-    series, key = series_of(lab.testboxes[testbox], f"c{proof.id}"), (swing.unit_job, swing.metric)
+    series, key = (
+        series_of(lab.testboxes.known(testbox), f"c{proof.id}"),
+        (swing.unit_job, swing.metric),
+    )
     sides = [boots_of(tx, image, testbox, spec, series, ks)[0].get(key, []) for image in images]
-    rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, swing.metric), job)
+    rule = rule_of(lab.testboxes.known(testbox), metric_of(lab.programs, swing.metric), job)
     return sequential(
         plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, tx, swing, job)
     )
@@ -181,7 +184,7 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
 
 def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[PairPrior, Gate]:
     """What is known of the noise, and the evidence that the swing needs among the benchmark metrics of its head."""
-    box, metric = lab.testboxes[swing.testbox], metric_of(lab.programs, swing.metric)
+    box, metric = lab.testboxes.known(swing.testbox), metric_of(lab.programs, swing.metric)
     rule, record = (
         rule_of(box, metric, job),
         tx.noise.get(swing.testbox, swing.unit_job, swing.metric),

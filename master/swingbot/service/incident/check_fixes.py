@@ -46,7 +46,7 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
             tree=tree.id,
             base=variant_of(lab, tx, tree, told["parent"]).id,
             head=_tip(lab, tx, tree, tree.tip_commit),
-            boots=BOOTS_REPEATABLE if lab.testboxes[bisection.testbox].repeatable else BOOTS,
+            boots=BOOTS_REPEATABLE if lab.testboxes.known(bisection.testbox).repeatable else BOOTS,
             parts=[(bisection.testbox, bisection.spec)],
             first_k=FIX_K,
             request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",

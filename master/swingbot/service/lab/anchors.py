@@ -18,7 +18,7 @@ def boot_anchors(lab: Lab, tx: Transaction) -> None:
     """Order an anchor for each testbox that has been idle for long, and for each that an anchor put into quarantine."""
     for name, (state, reason) in tx.testboxes.reasons().items():
         ours = state == "quarantined" and (reason or "").startswith(MOVED)
-        if name not in lab.testboxes or (state != "active" and not ours):
+        if name not in lab.testboxes.present or (state != "active" and not ours):
             continue
         rest, wanted = (
             tx.testboxes.idle_seconds(name, queue=not ours),

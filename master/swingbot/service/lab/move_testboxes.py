@@ -60,7 +60,7 @@ def _give_nodes_back(lab: Lab, tx: Transaction, testbox: str, why: str) -> None:
 
 
 def _nodes(lab: Lab, testbox: str) -> tuple[str, ...]:
-    return lab.testboxes[testbox].nodes if testbox in lab.testboxes else ()
+    return lab.testboxes.present[testbox].nodes if testbox in lab.testboxes.present else ()
 
 
 def bar(tx: Transaction, testbox: str, reason: str) -> None:
@@ -82,7 +82,7 @@ def _bar_if_due(lab: Lab, tx: Transaction, box: Box) -> None:
 
 def _borne(lab: Lab, testbox: str) -> int:
     return (
-        failures_borne(lab.testboxes[testbox], lab.policies.boxes)
-        if testbox in lab.testboxes
+        failures_borne(lab.testboxes.present[testbox], lab.policies.boxes)
+        if testbox in lab.testboxes.present
         else 0
     )

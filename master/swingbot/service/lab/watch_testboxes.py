@@ -54,7 +54,7 @@ def _set_straight(lab: Lab, tx: Transaction) -> None:
         tx.attempts.leased(),
         {box.testbox: box for box in tx.testboxes.activities()},
     )
-    for name in lab.testboxes:
+    for name in lab.testboxes.present:
         if name not in reasons:
             continue
         (wish, reason), box = reasons[name], known.get(name) or tx.testboxes.activity(name)
@@ -72,7 +72,9 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
     barred = [
         name
         for name, (state, why) in reasons.items()
-        if state == "quarantined" and name in lab.testboxes and not (why or "").startswith(MOVED)
+        if state == "quarantined"
+        and name in lab.testboxes.present
+        and not (why or "").startswith(MOVED)
     ]
     if not barred:
         return
@@ -85,7 +87,7 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
     for comparison in tx.comparisons.open():
         for name, spec in comparison.parts:
             other = (
-                stand_in(lab.testboxes[name], lab.testboxes, fit)
+                stand_in(lab.testboxes.present[name], lab.testboxes.present, fit)
                 if name in barred and comparison.kind in MOVABLE
                 else None
             )
@@ -102,7 +104,9 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
 def unscreened(lab: Lab, tx: Transaction) -> set[str]:
     """Testboxes that have to show their noise before they may vote: they get boots of their anchor alone."""
     needing = [
-        name for name, box in lab.testboxes.items() if screening_boots(box, lab.policies.boxes) > 0
+        name
+        for name, box in lab.testboxes.present.items()
+        if screening_boots(box, lab.policies.boxes) > 0
     ]
     return {name for name in needing if not tx.testboxes.screening(name).screened}
 
@@ -110,7 +114,7 @@ def unscreened(lab: Lab, tx: Transaction) -> set[str]:
 def screen_testboxes(lab: Lab, tx: Transaction) -> None:
     """Boot an anchor often enough on each box that is new or whose hardware changed; its noise record comes of that."""
     states = tx.testboxes.states()
-    for name, box in lab.testboxes.items():
+    for name, box in lab.testboxes.present.items():
         wanted = screening_boots(box, lab.policies.boxes)
         tx.testboxes.ask_screening(name, wanted)
         if wanted > 0 and states.get(name) in ("active", "drained") and not _changed(tx, box):

@@ -23,9 +23,15 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     if lab.no_room is not None and lab.no_room(1.0) is not None:
         return
     states = tx.testboxes.states()
-    usable = {name for name, state in states.items() if state == "active" and name in lab.testboxes}
+    usable = {
+        name
+        for name, state in states.items()
+        if state == "active" and name in lab.testboxes.present
+    }
     quarantined = {
-        name for name, state in states.items() if state == "quarantined" and name in lab.testboxes
+        name
+        for name, state in states.items()
+        if state == "quarantined" and name in lab.testboxes.present
     }
     anchors_only = quarantined | unscreened(lab, tx)
     anchors = tx.orders.of_anchors() if anchors_only else set()
@@ -35,7 +41,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
     for order in tx.orders.open():
         if (
             order.id in untrusted
-            and (box := lab.testboxes.get(order.testbox or "")) is not None
+            and (box := lab.testboxes.present.get(order.testbox or "")) is not None
             and not accepted("untrusted", box.accepts)
         ):
             tx.orders.set_state(
@@ -57,9 +63,9 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
             made_by[order.id] = made
             ready.append(order)
     fit = {
-        name for name in usable | quarantined if set(lab.testboxes[name].nodes) <= usable
+        name for name in usable | quarantined if set(lab.testboxes.present[name].nodes) <= usable
     }  # a cluster is as fit as its nodes
-    nodes = {name: box.nodes for name, box in lab.testboxes.items() if box.nodes}
+    nodes = {name: box.nodes for name, box in lab.testboxes.present.items() if box.nodes}
     for order in choose(
         ready,
         busy=tx.attempts.open_dispatches(),
@@ -73,7 +79,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
 def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
     attempt = tx.attempts.add(order.id, number)
     if order.testbox is not None:
-        for testbox in (order.testbox, *lab.testboxes[order.testbox].nodes):
+        for testbox in (order.testbox, *lab.testboxes.present[order.testbox].nodes):
             if not tx.attempts.take_lease(testbox, attempt):
                 raise AssertionError(
                     f"testbox {testbox} is leased twice"

@@ -39,7 +39,7 @@ def place_comparisons(lab: Lab, tx: Transaction) -> None:
         for step in range(comparison.boots):
             for testbox, spec in comparison.parts:
                 for variant in (base, head) if step % 2 == 0 else (head, base):
-                    series = series_for(lab.testboxes[testbox], comparison)
+                    series = series_for(lab.testboxes.known(testbox), comparison)
                     key = BootKey(
                         build_key=variant.build_key,
                         testbox=testbox,

@@ -14,12 +14,12 @@ from swingbot.core.model.artifact import Pruned
 from swingbot.core.model.records import (
     CommitFacts,
 )
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.moderation.filing import MailPolicy
 from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.service.ports.transaction import Transaction
 from swingbot_jobs.contract.kconfig import Kconfigs
 from swingbot_jobs.language.program import Program
-from swingbot_jobs.testbox.box import Testbox
 
 
 class GitError(Exception):
@@ -109,7 +109,7 @@ class Lab:
     transaction: Callable[[str], AbstractContextManager[Transaction]]
     git: Git
     artifacts: Artifacts
-    testboxes: Mapping[str, Testbox]
+    testboxes: KnownTestboxes
     programs: Mapping[str, Program]
     parsers: Mapping[str, str]  # program -> hash of the code that reads its output
     kconfigs: Kconfigs

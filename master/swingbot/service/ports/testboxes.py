@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 from swingbot.core.model.box import Box, Event
@@ -15,6 +15,9 @@ class Testboxes(Protocol):
 
     def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
         """Make the table agree with the files: new boxes appear, changed facts are noted, boxes without a file are gone."""
+
+    def remembered(self, present: Collection[str]) -> dict[str, Testbox]:
+        """Testboxes other than `present` ones by name, as their last file described them. One whose facts cannot be read is left out."""
 
     def states(self) -> dict[str, str]: ...
 

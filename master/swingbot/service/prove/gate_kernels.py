@@ -94,11 +94,10 @@ def of_gate(lab: Lab, tx: Transaction, case: Case, gate: str) -> Kernels | Told:
                 status="not run", reason="fresh boots of commit and parent do not show the change"
             )
         )
-    if case.bisection.testbox not in lab.testboxes or case.tree.kconfig not in lab.kconfigs:
-        return Told(
-            status="not run",
-            reason=f"testbox {case.bisection.testbox} or configuration {case.tree.kconfig} is gone",
-        )
+    if case.bisection.testbox not in lab.testboxes.present:
+        return _removed(case.bisection.testbox)
+    if case.tree.kconfig not in lab.kconfigs:
+        return Told(status="not run", reason=f"configuration {case.tree.kconfig} was removed")
     try:
         found = _MEASURED[gate](lab, tx, case)
         return (
@@ -108,6 +107,10 @@ def of_gate(lab: Lab, tx: Transaction, case: Case, gate: str) -> Kernels | Told:
         )
     except (GitError, NoKconfig) as error:
         return Told(status="not run", reason=str(error))
+
+
+def _removed(testbox: str) -> Told:
+    return Told(status="not run", reason=f"testbox {testbox} was removed")
 
 
 def _reproduced(lab: Lab, tx: Transaction, case: Case) -> Pair | Told:
@@ -190,20 +193,16 @@ def _code(lab: Lab, tx: Transaction, case: Case) -> Told:
 
 def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
     """Of the boots behind the headline's row."""
-    comparison, box = case.incident.comparison, lab.testboxes.get(case.bisection.testbox)
+    comparison, box = case.incident.comparison, lab.testboxes.present.get(case.bisection.testbox)
+    if box is None:
+        return _removed(case.bisection.testbox)
     builds = tx.builds.by_key([case.parent.build_key, case.culprit.build_key])
     images = [
         builds[v.build_key].image_sha256
         for v in (case.parent, case.culprit)
         if v.build_key in builds
     ]
-    if (
-        case.headline is None
-        or case.job is None
-        or box is None
-        or len(images) < 2
-        or None in images
-    ):
+    if case.headline is None or case.job is None or len(images) < 2 or None in images:
         return Told(
             status="not run", reason="there are no boots of both sides to hold against each other"
         )
@@ -253,7 +252,7 @@ def _place(
         (row for row in rows if row["unit_job"] == named["unit_job"]),
         rows[0] if len(rows) == 1 else None,
     )
-    box = lab.testboxes.get(testbox)
+    box = lab.testboxes.present.get(testbox)
     build = tx.builds.by_key([case.culprit.build_key]).get(case.culprit.build_key)
     noted = tx.boots.facts_of_image(str(build.image_sha256), testbox) if build is not None else {}
     known = (

@@ -112,7 +112,9 @@ def _open(lab: Lab, tx: Transaction, case: Case, row: GateRow, kernels: Kernels)
 
 
 def first_boots(lab: Lab, case: Case) -> int:
-    return FIRST_REPEATABLE if lab.testboxes[case.bisection.testbox].repeatable else FIRST_BOOTS
+    return (
+        FIRST_REPEATABLE if lab.testboxes.known(case.bisection.testbox).repeatable else FIRST_BOOTS
+    )
 
 
 def extend_gates(lab: Lab, tx: Transaction) -> None:
@@ -127,7 +129,11 @@ def extend_gates(lab: Lab, tx: Transaction) -> None:
             or case.own is None
         ):
             continue
-        most = MOST_REPEATABLE if lab.testboxes[case.bisection.testbox].repeatable else MOST_BOOTS
+        most = (
+            MOST_REPEATABLE
+            if lab.testboxes.known(case.bisection.testbox).repeatable
+            else MOST_BOOTS
+        )
         seen = _seen(lab, tx, case, comparison)
         if (
             seen is not None
@@ -168,12 +174,14 @@ def _seen(lab: Lab, tx: Transaction, case: Case, comparison: Comparison) -> Effe
         list(range(comparison.first_k, comparison.first_k + comparison.boots)),
     )
     sides = [
-        boots_of(tx, str(image), testbox, spec, series_for(lab.testboxes[testbox], comparison), ks)[
-            0
-        ]
+        boots_of(
+            tx, str(image), testbox, spec, series_for(lab.testboxes.known(testbox), comparison), ks
+        )[0]
         for image in images
     ]
-    rule = rule_of(lab.testboxes[testbox], metric_of(lab.programs, case.bisection.metric), case.job)
+    rule = rule_of(
+        lab.testboxes.known(testbox), metric_of(lab.programs, case.bisection.metric), case.job
+    )
     wanted = (case.bisection.unit_job, case.bisection.metric)
     return effect_of(
         compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule).verdict_json()

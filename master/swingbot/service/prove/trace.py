@@ -94,7 +94,11 @@ def _calls(
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     trouble = "no boot of it came to its end"
     for boot in tx.boots.find(
-        build["image_sha256"], testbox, spec, series_for(lab.testboxes[testbox], comparison), ks
+        build["image_sha256"],
+        testbox,
+        spec,
+        series_for(lab.testboxes.known(testbox), comparison),
+        ks,
     ):
         values = tx.boots.values(boot.id) if boot.outcome == "up" else {}
         if (job.name, f"{executed.MONITOR}.counted") in values:

@@ -129,7 +129,9 @@ def _facts(
     box_facts = tx.boots.facts_of_image(str(build.image_sha256), bisection.testbox)
     job = next(job for job in tx.specs.get(headline["spec"]) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
-    series = series_of(lab.testboxes[bisection.testbox], ids.show("comparison", comparison.id))
+    series = series_of(
+        lab.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
+    )
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     boots = tx.boots.find(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
     before = tx.boots.find(

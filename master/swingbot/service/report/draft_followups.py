@@ -200,7 +200,7 @@ def _still(lab: Lab, tx: Transaction, case: Case) -> News | None:
 
     Nothing is booted for it: on a testbox whose boots are not shared nothing can be said.
     """
-    box = lab.testboxes.get(case.bisection.testbox)
+    box = lab.testboxes.present.get(case.bisection.testbox)
     latest = (
         tx.comparisons.latest_tip(case.sighting.tree)
         if box is not None and box.repeatable
@@ -234,7 +234,7 @@ def _side_by_side(
     lab: Lab, tx: Transaction, case: Case, own: Comparison, latest: Comparison
 ) -> dict[str, Any] | None:
     """The culprit's parent, as it was booted for the first mail, against the tip as it was booted for its own comparison."""
-    bisection, box = case.bisection, lab.testboxes[case.bisection.testbox]
+    bisection, box = case.bisection, lab.testboxes.known(case.bisection.testbox)
     spec = next(
         (
             s

@@ -24,14 +24,16 @@ def pick_testboxes(
     for name in names or [lab.policies.watch_testbox]:
         found = (
             [name]
-            if name in lab.testboxes
-            else sorted(box.name for box in lab.testboxes.values() if box.tbox_group == name)
+            if name in lab.testboxes.present
+            else sorted(
+                box.name for box in lab.testboxes.present.values() if box.tbox_group == name
+            )
         )
         if not found:
             raise RequestError(
-                f"there is no testbox or group {name!r}; known are {', '.join(sorted(lab.testboxes))}"
+                f"there is no testbox or group {name!r}; known are {', '.join(sorted(lab.testboxes.present))}"
             )
-        fitting = [box for box in found if accepted(trust, lab.testboxes[box].accepts)]
+        fitting = [box for box in found if accepted(trust, lab.testboxes.present[box].accepts)]
         if asked and name in found and not fitting and name in names:
             raise RequestError(_refused(lab, name))
         picked += [box for box in fitting if box not in picked]
@@ -42,7 +44,7 @@ def pick_testboxes(
 
 def _refused(lab: Lab, names: str) -> str:
     willing = ", ".join(
-        sorted(box.name for box in lab.testboxes.values() if box.accepts == "untrusted")
+        sorted(box.name for box in lab.testboxes.present.values() if box.accepts == "untrusted")
     )
     return (
         f"{names} takes trusted kernels only, and this one is not trusted: it comes from a patch or an untrusted tree. "
@@ -64,14 +66,14 @@ def resolve_parts(
         for file in job_files:
             try:
                 expanded = expand(
-                    file.text, file.name, lab.testboxes[name], lab.programs, overrides
+                    file.text, file.name, lab.testboxes.known(name), lab.programs, overrides
                 )
-                if lab.testboxes[name].lkp is not None:
+                if lab.testboxes.known(name).lkp is not None:
                     lkp.refuse_unknown(expanded)
             except (JobError, lkp.NoPendant) as error:
                 raise RequestError(str(error)) from None
             unit_jobs += [
-                job for job in lab.testboxes[name].demanded(expanded) if job not in unit_jobs
+                job for job in lab.testboxes.known(name).demanded(expanded) if job not in unit_jobs
             ]
         twice = {
             job.name for job in unit_jobs if sum(other.name == job.name for other in unit_jobs) > 1

@@ -1,0 +1,14 @@
+"""Which testboxes a round or request knows beside those that have a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swingbot.service.ports import Lab
+
+
+def load_testboxes(lab: Lab) -> Lab:
+    """The lab with the removed testboxes that the database remembers now."""
+    with lab.transaction("load testboxes") as tx:
+        remembered = tx.testboxes.remembered(lab.testboxes.present.keys())
+    return replace(lab, testboxes=replace(lab.testboxes, remembered=remembered))
