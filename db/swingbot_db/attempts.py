@@ -17,7 +17,7 @@ from swingbot.core.access.uploads import Brought, Cap
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, OrderFacts
 from swingbot_db import uploads
 from swingbot_db.engine import transaction
-from swingbot_db.store.testboxes import Testboxes
+from swingbot_db.store.leases import Leases
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
 
@@ -171,12 +171,12 @@ class Attempts:
     def hold(self, attempt: int, controller: str) -> str | None:
         """Take or renew the lease of the attempt's testbox; why `controller` must not drive it, if another one does."""
         with self._writing("lease held") as conn:
-            return Testboxes(conn).hold(attempt, controller, self._lease_seconds)
+            return Leases(conn).hold(attempt, controller, self._lease_seconds)
 
     def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
         """What the worker says that the attempt's testbox does; False if the attempt has it no more."""
         with self._writing("phase told") as conn:
-            return Testboxes(conn).tell_phase(attempt, phase, why)
+            return Leases(conn).tell_phase(attempt, phase, why)
 
     def order_facts(self, attempt: int) -> OrderFacts | None:
         with self._reading() as conn:

@@ -71,7 +71,7 @@ def test_a_gate_is_one_row_however_often_it_is_asked_for(conn: sa.Connection) ->
         )
     (gate,) = store.gates.of_incident(incident)
     assert (gate.status, gate.tries) == ("pass", 2)
-    assert store.gates.incidents_under_proof() == []
+    assert store.gates.open_incidents() == []
     (shown,) = read.gates(conn, f"i{incident}")
     assert shown["question"] == "is it still there at the tip of the branch?"
     assert shown["foreseen"]["boots"] == 6

@@ -34,11 +34,6 @@ class Anchors(Rows):
             mark=mark,
         )
 
-    def mark_of(self, number: int) -> str | None:
-        found = self.scalar("SELECT reason FROM comparison WHERE id = :id", id=number)
-        assert found is None or isinstance(found, str)
-        return found
-
     def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
         """(tree, variant, spec) of the base of the oldest open request for this testbox: what a new one can be screened with."""
         row = self.select_one(

@@ -58,7 +58,7 @@ class Attempts(Rows):
             )
         }
 
-    def bury(self, number: int, reason: str) -> None:
+    def declare_dead(self, number: int, reason: str) -> None:
         self.execute(
             "UPDATE attempt SET state = 'dead', reason = :reason, ended_at = clock_timestamp() WHERE id = :id AND state = 'running'",
             id=number,
@@ -66,7 +66,7 @@ class Attempts(Rows):
         )
         self.release_lease(number)
 
-    def note(self, number: int, reason: str) -> None:
+    def set_reason(self, number: int, reason: str) -> None:
         """Say of an attempt that has ended why its outcome is not the order's."""
         self.execute("UPDATE attempt SET reason = :reason WHERE id = :id", id=number, reason=reason)
 

@@ -87,14 +87,6 @@ class Boots(Rows):
             ),
         )
 
-    def facts_of_image(self, image: str, testbox: str) -> dict[str, Any]:
-        found = self.scalar(
-            "SELECT facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1",
-            image=image,
-            box=testbox,
-        )
-        return dict(found or {})
-
     def seconds(self, testbox: str, spec: str) -> float | None:
         """Mean of the last 20 boots of this spec on the testbox, else of any; None before the first."""
         found = self.scalar(
@@ -105,9 +97,11 @@ class Boots(Rows):
         )
         return None if found is None else float(found)
 
-    def latest_facts(self, testbox: str) -> dict[str, Any]:
+    def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
         found = self.scalar(
-            "SELECT facts FROM boot WHERE testbox = :box AND outcome = 'up' ORDER BY id DESC LIMIT 1",
+            "SELECT facts FROM boot WHERE testbox = :box AND outcome = 'up'"
+            f" {'AND image_sha256 = :image' if image is not None else ''} ORDER BY id DESC LIMIT 1",
             box=testbox,
+            **({} if image is None else {"image": image}),
         )
         return dict(found or {})

@@ -70,7 +70,7 @@ class Comparisons(Rows):
 
     def _comparisons(self, where: str, **values: Any) -> list[Comparison]:
         rows = self.select(
-            "SELECT c.id, kind, tree, base, head, first_k, boots, status, COALESCE((SELECT"
+            "SELECT c.id, kind, tree, base, head, first_k, boots, status, reason, request_key, COALESCE((SELECT"
             " jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec) FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts"
             f" FROM comparison c WHERE {where} ORDER BY c.id",
             **values,
@@ -113,9 +113,6 @@ class Comparisons(Rows):
         )
         return [{**row.detail, "spec": row.spec} for row in rows]
 
-    def under_proof(self) -> list[Comparison]:
-        return self._comparisons("c.kind IN ('prove', 'watch') AND c.status = 'running'")
-
     def extend(self, number: int, boots: int) -> None:
         """Ask for more boots a side of a comparison that runs: it is placed once more."""
         self.execute(
@@ -139,19 +136,6 @@ class Comparisons(Rows):
             tree=tree,
         )
         return self.get(number) if number is not None else None
-
-    def is_open(self, comparison: int) -> bool:
-        return (
-            self.scalar(
-                "SELECT status IN ('waiting', 'running') FROM comparison WHERE id = :c",
-                c=comparison,
-            )
-            is True
-        )
-
-    def reason(self, comparison: int) -> str | None:
-        found = self.scalar("SELECT reason FROM comparison WHERE id = :c", c=comparison)
-        return None if found is None else str(found)
 
     def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
         """Let `other` make the comparison's boots instead; False if it makes them already. Orders that nobody else wants are cancelled."""

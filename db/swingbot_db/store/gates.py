@@ -13,7 +13,7 @@ from swingbot_db.store.rows import Rows
 
 
 class Gates(Rows):
-    def incidents_under_proof(self) -> list[int]:
+    def open_incidents(self) -> list[int]:
         return [
             row.incident
             for row in self.select(
@@ -21,7 +21,7 @@ class Gates(Rows):
             )
         ]
 
-    def incident_under_proof(self, incident: int) -> Proven | None:
+    def incident(self, incident: int) -> Proven | None:
         """None where there is no such incident, or it was never measured against its parent."""
         row = self.select_one(
             "SELECT id, tree, comparison FROM incident WHERE id = :i AND comparison IS NOT NULL",

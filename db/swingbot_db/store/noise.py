@@ -56,7 +56,7 @@ class Noise(Rows):
             found[row.unit_job, row.metric] = (boots, since, row.at)
         return found
 
-    def boots_since_record(self, testbox: str) -> tuple[int | None, int, int]:
+    def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
         """(latest measured boot, how many came after the noise records were made, how many there are)."""
         row = self.select_one(
             "SELECT max(id) AS latest, count(*) FILTER (WHERE id > COALESCE((SELECT max(through) FROM noise_record WHERE testbox = :box), 0)) AS fresh,"

@@ -14,7 +14,6 @@ from swingbot.core.report.mails.followup import Kind
 from swingbot_db import moderation, reports
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY
 from swingbot_db.store.rows import Rows
-from swingbot_db.store.sightings import Sightings
 
 # What the thread of a sent first mail has to say now. A tip that was measured a while ago is no news: `still` looks at fresh ones only.
 _TO_FOLLOW: Final = f"""{FAMILY},
@@ -132,8 +131,16 @@ class Reports(Rows):
             alert=alert,
         )
         if incident is not None and stored == number and kind in ("first", "update"):
-            Sightings(self.conn).tell(incident, number)
+            self._mark_told(incident, number)
         return stored
+
+    def _mark_told(self, incident: int, report: int) -> None:
+        """`report` says all that is measured of the incident by now."""
+        self.execute(
+            f"UPDATE sighting SET report = :r FROM comparison c WHERE incident = :i AND report IS NULL AND c.id = comparison AND {COMPARISON_OVER}",
+            i=incident,
+            r=report,
+        )
 
     def class_record(self, kind: ReportClass) -> Record:
         return moderation.class_record(self.conn, kind)

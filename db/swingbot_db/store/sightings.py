@@ -80,14 +80,6 @@ class Sightings(Rows):
             c=comparison,
         )
 
-    def tell(self, incident: int, report: int) -> None:
-        """`report` tells of all that is measured."""
-        self.execute(
-            f"UPDATE sighting SET report = :r FROM comparison c WHERE incident = :i AND report IS NULL AND c.id = comparison AND {COMPARISON_OVER}",
-            i=incident,
-            r=report,
-        )
-
     def move(self, sightings: Sequence[int], incident: int) -> None:
         """Make them those of `incident`, and its bisections with them."""
         self.execute(

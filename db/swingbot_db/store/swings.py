@@ -37,11 +37,12 @@ class Swings(Rows):
         state: str,
         *,
         source: str = "base",
+        anchor: int | None = None,
         reason: str | None = None,
     ) -> None:
         self.execute(
-            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, evidence)"
-            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
+            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, anchor, evidence)"
+            " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, :anchor, CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
             c=comparison,
             box=testbox,
             job=unit_job,
@@ -50,6 +51,7 @@ class Swings(Rows):
             pct=change_pct,
             state=state,
             source=source,
+            anchor=anchor,
             evidence=json.dumps({"alarm": reason} if reason else {}),
         )
 
@@ -94,34 +96,6 @@ class Swings(Rows):
         assert found is None or isinstance(found, int)
         return found
 
-    def suspect(
-        self,
-        comparison: int,
-        testbox: str,
-        unit_job: str,
-        metric: str,
-        *,
-        direction: str,
-        change_pct: float,
-        source: str,
-        anchor: int | None,
-        reason: str,
-    ) -> None:
-        self.execute(
-            "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, anchor, evidence)"
-            " VALUES (:c, :box, :job, :metric, :direction, :pct, 'suspected', :source, :anchor, jsonb_build_object('alarm', CAST(:reason AS text)))"
-            " ON CONFLICT DO NOTHING",
-            c=comparison,
-            box=testbox,
-            job=unit_job,
-            metric=metric,
-            direction=direction,
-            pct=change_pct,
-            source=source,
-            anchor=anchor,
-            reason=reason,
-        )
-
     def set_proof(self, swing: int, proof: int) -> None:
         self.execute(
             "UPDATE swing SET proof = :proof WHERE id = :id AND proof IS NULL",
@@ -154,11 +128,3 @@ class Swings(Rows):
             for swing in self.in_state("open", "bisecting", "explained", "noted", "not_found")
             if swing.bisection in own
         ]
-
-    def doubted_comparison(self, comparison: int) -> int | None:
-        """The comparison that this one, with more boots, was asked for; None if it is no such one."""
-        found = self.scalar(
-            "SELECT substring(request_key FROM '^doubted:([0-9]+)$')::bigint FROM comparison WHERE id = :c",
-            c=comparison,
-        )
-        return None if found is None else int(found)

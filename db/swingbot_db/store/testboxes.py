@@ -9,16 +9,12 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from swingbot.core.model.box import Box, BoxState, Event, Told, after
-from swingbot.core.plan.boxes import Screening, refusal
+from swingbot.core.model.box import Box, BoxState, Event, after
+from swingbot.core.plan.boxes import Screening
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.testbox.box import Testbox, remembered
 
 KEPT_EVENTS: Final = 5000  # of one testbox; a busy one makes four a boot
-# A renewal is written when it is worth this much: an executor asks every 5 s, the row need not change each time.
-RENEW_SECONDS: Final = 15.0
-# Of an attempt on a cluster several rows: the one of the testbox that its order names comes first.
-_OWN_FIRST = "FROM lease l JOIN attempt a ON a.id = l.attempt JOIN orders o ON o.id = a.order_id WHERE l.attempt = :a ORDER BY l.testbox <> o.testbox, l.testbox"
 _BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
 
 
@@ -88,12 +84,12 @@ class Testboxes(Rows):
             for row in self.select("SELECT name, state, reason FROM testbox ORDER BY name")
         }
 
-    def activities(self) -> list[Box]:
+    def all(self) -> list[Box]:
         return [
             _box(row) for row in self.select(f"SELECT {_BOX} FROM testbox_now n ORDER BY n.testbox")
         ]
 
-    def activity(self, testbox: str) -> Box:
+    def lock(self, testbox: str) -> Box:
         """As it is now, and nobody else changes it before this transaction ends; a new one idles."""
         self.execute(
             "INSERT INTO testbox_now (testbox) VALUES (:box) ON CONFLICT DO NOTHING", box=testbox
@@ -106,7 +102,7 @@ class Testboxes(Rows):
 
     def move(self, testbox: str, event: Event) -> Box:
         """The testbox after `event`; kept with time, reason and attempt if that changed anything."""
-        was = self.activity(testbox)
+        was = self.lock(testbox)
         barred = self.scalar(
             "SELECT state = 'quarantined' FROM testbox WHERE name = :box", box=testbox
         )
@@ -127,11 +123,11 @@ class Testboxes(Rows):
             down=now.down,
         )
         if (now.state, now.why, now.attempt) != (was.state, was.why, was.attempt):
-            self.note(
+            self.add_event(
                 now.testbox, was.state.value, now.state.value, now.why, now.attempt or was.attempt
             )
 
-    def note(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None:
+    def add_event(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None:
         number = self.scalar(
             "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:box, :was, :state, :why, :attempt) RETURNING id",
             box=testbox,
@@ -147,38 +143,6 @@ class Testboxes(Rows):
                 box=testbox,
                 kept=KEPT_EVENTS,
             )
-
-    # Leases: a row of `lease` says which attempt has the testbox; its holder is the controller that drives it, heard of until then.
-    def hold(self, attempt: int, controller: str, seconds: float) -> str | None:
-        """Take or renew the lease of the attempt's testbox for `controller`; why not, while another one holds it. A build has none: nothing is refused."""
-        row = self.select_one(
-            "SELECT l.testbox, l.holder, l.until, l.until > clock_timestamp() AS live, extract(epoch FROM l.until - clock_timestamp())::float AS rest"
-            f" {_OWN_FIRST} FOR UPDATE OF l",
-            a=attempt,
-        )
-        if row is None:
-            return None
-        if row.holder not in (None, controller) and row.live:
-            return refusal(row.testbox, row.holder, attempt, row.until, controller)
-        if row.holder != controller or row.rest < seconds - RENEW_SECONDS:
-            self.execute(
-                "UPDATE lease SET holder = :holder, until = clock_timestamp() + make_interval(secs => :seconds) WHERE attempt = :a",
-                holder=controller,
-                seconds=seconds,
-                a=attempt,
-            )
-        return None
-
-    def tell_phase(self, attempt: int, phase: str, why: str) -> bool:
-        """What the worker says that its testbox does; False if the attempt has it no more. The nodes of a cluster do the same, but who is lost is named."""
-        testboxes = [
-            row.testbox
-            for row in self.select(f"SELECT l.testbox {_OWN_FIRST} FOR UPDATE OF l", a=attempt)
-        ]
-        for number, testbox in enumerate(testboxes):
-            if number == 0 or phase != "lost" or f" {testbox}:" in why:
-                self.move(testbox, Told(phase, why, attempt))
-        return bool(testboxes)
 
     # Screening: how many boots of an anchor a testbox made since it was new, or since its hardware changed.
     def screening(self, testbox: str) -> Screening:

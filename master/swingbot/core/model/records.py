@@ -204,6 +204,13 @@ class Comparison:
     boots: int
     status: str
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
+    reason: str | None = None  # why it failed or was cancelled; of an anchor: its mark
+    request_key: str | None = None  # asking twice with the same key is asking once
+
+    @property
+    def open(self) -> bool:
+        """Boots may still come of it."""
+        return self.status in ("waiting", "running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

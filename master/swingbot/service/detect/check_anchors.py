@@ -63,7 +63,7 @@ def _trouble(
         for c in tx.anchors.of_testbox(testbox, "done")
         if c.id < comparison.id and c.base == comparison.base and c.parts == comparison.parts
     ]
-    sound = [c for c in earlier if not tx.anchors.mark_of(c.id)][-REFERENCE:]
+    sound = [c for c in earlier if not c.reason][-REFERENCE:]
     past = [
         boots_of(
             tx,

@@ -16,7 +16,7 @@ SHARE: Final = 0.05
 def measure_noise(lab: Lab, tx: Transaction) -> None:
     """Make the records of each testbox anew whose boots have grown by enough. A metric without two boots of one kernel has none."""
     for name, box in lab.testboxes.present.items():
-        latest, fresh, boots = tx.noise.boots_since_record(name)
+        latest, fresh, boots = tx.noise.fresh_boots(name)
         if latest is None or fresh < max(FRESH, SHARE * boots):
             continue
         for (unit_job, metric), (measured, since, until) in tx.noise.measured_boots(name).items():

@@ -84,7 +84,9 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
 def extend_comparisons(lab: Lab, tx: Transaction) -> None:
     """More boots for what has come to an end without an answer: pairs of a swing, and unclear rows of a tip within a budget."""
     swings = {swing.proof: swing for swing in tx.swings.in_state("suspected")}
-    for comparison in tx.comparisons.under_proof():
+    for comparison in tx.comparisons.open():
+        if comparison.kind not in ("prove", "watch") or comparison.status != "running":
+            continue
         orders = tx.orders.wanted(comparison=comparison.id)
         if not orders or any(not order.over for order in orders) or _images(tx, comparison) is None:
             continue

@@ -131,10 +131,11 @@ def _note(
     pct = 100.0 * math.expm1(alarm.effect)
     key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
     if direction == "worse" or (direction == "better" and lab.policies.bisect_improvements):
-        tx.swings.suspect(
+        tx.swings.add(
             *key,
-            direction=direction,
-            change_pct=pct,
+            direction,
+            pct,
+            "suspected",
             source=alarm.source,
             anchor=anchor,
             reason=alarm.why,

@@ -24,7 +24,7 @@ def alert_operator(lab: Lab, tx: Transaction) -> None:
     )
     told = changes(
         open_,
-        tx.testboxes.activities(),
+        tx.testboxes.all(),
         tx.testboxes.reasons(),
         tx.alerts.invalid_runs(),
         awake,

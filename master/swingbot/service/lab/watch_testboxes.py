@@ -41,7 +41,7 @@ def _find_lost(lab: Lab, tx: Transaction) -> None:
     for lapse in lapses:
         order, why = tx.orders.get(lapse.order), lapsed(lapse)
         assert order is not None
-        tx.attempts.bury(lapse.attempt, why)
+        tx.attempts.declare_dead(lapse.attempt, why)
         if order.state == "running":
             tx.orders.set_state(order.id, "ready")
         gave_up(lab, tx, order, why, silent=True)
@@ -52,12 +52,12 @@ def _set_straight(lab: Lab, tx: Transaction) -> None:
     reasons, leased, known = (
         tx.testboxes.reasons(),
         tx.attempts.leased(),
-        {box.testbox: box for box in tx.testboxes.activities()},
+        {box.testbox: box for box in tx.testboxes.all()},
     )
     for name in lab.testboxes.present:
         if name not in reasons:
             continue
-        (wish, reason), box = reasons[name], known.get(name) or tx.testboxes.activity(name)
+        (wish, reason), box = reasons[name], known.get(name) or tx.testboxes.lock(name)
         if name not in leased and box.state in WORKING:
             box = tx.testboxes.move(name, Withdrawn("its attempt is over"))
         if wish == "quarantined" and box.state is not BoxState.QUARANTINED:
@@ -78,7 +78,7 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
     ]
     if not barred:
         return
-    lost = {box.testbox for box in tx.testboxes.activities() if box.state is BoxState.LOST}
+    lost = {box.testbox for box in tx.testboxes.all() if box.state is BoxState.LOST}
     fit = (
         {name for name, (state, _) in reasons.items() if state == "active"}
         - lost
@@ -92,7 +92,7 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
                 else None
             )
             if other is not None and tx.comparisons.move_part(comparison.id, name, spec, other):
-                tx.testboxes.note(
+                tx.testboxes.add_event(
                     name,
                     "quarantined",
                     "quarantined",
@@ -129,7 +129,7 @@ def _changed(tx: Transaction, box: Testbox) -> bool:
     )
     why = hardware_changes(known or {}, now)
     if known is None or why is not None or now.keys() - known.keys():
-        tx.testboxes.activity(box.name)  # there is a row from now on
+        tx.testboxes.lock(box.name)  # there is a row from now on
         tx.testboxes.set_hardware(box.name, {**(known or {}), **now}, changed=why is not None)
     if why is None:
         return False
@@ -154,5 +154,5 @@ def _screen(tx: Transaction, name: str, wanted: int, *, active: bool) -> None:
 
 
 def _note(tx: Transaction, name: str, why: str) -> None:
-    state = tx.testboxes.activity(name).state.value
-    tx.testboxes.note(name, state, state, why, None)
+    state = tx.testboxes.lock(name).state.value
+    tx.testboxes.add_event(name, state, state, why, None)

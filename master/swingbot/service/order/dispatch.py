@@ -98,7 +98,7 @@ def follow_dispatches(lab: Lab, tx: Transaction) -> None:
             lab.policies.deadline_build if order.kind == "build" else lab.policies.deadline_boot
         )
         if order.state == "cancelled":
-            tx.attempts.bury(attempt.id, "the order was cancelled")
+            tx.attempts.declare_dead(attempt.id, "the order was cancelled")
             withdrew(lab, tx, order, "the order was cancelled")
         elif attempt.age_seconds > limit:
             _give_up(
@@ -139,6 +139,6 @@ def _after_dispatch(lab: Lab, tx: Transaction, order: Order, attempt: Attempt) -
 def _give_up(
     lab: Lab, tx: Transaction, order: Order, attempt: Attempt, reason: str, *, silent: bool = False
 ) -> None:
-    tx.attempts.bury(attempt.id, reason)
+    tx.attempts.declare_dead(attempt.id, reason)
     tx.orders.set_state(order.id, "ready")
     gave_up(lab, tx, order, reason, silent=silent)

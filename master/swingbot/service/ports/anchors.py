@@ -20,7 +20,5 @@ class Anchors(Protocol):
     def mark(self, number: int, mark: str) -> None:
         """An anchor with a mark is no measure of what the testbox is."""
 
-    def mark_of(self, number: int) -> str | None: ...
-
     def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
         """(tree, variant, spec) of the base of the oldest open request for this testbox: what a new one can be screened with."""

@@ -27,9 +27,9 @@ class Attempts(Protocol):
     def open_dispatches(self) -> dict[str, int]:
         """How many dispatches each builder has that are not over."""
 
-    def bury(self, number: int, reason: str) -> None: ...
+    def declare_dead(self, number: int, reason: str) -> None: ...
 
-    def note(self, number: int, reason: str) -> None:
+    def set_reason(self, number: int, reason: str) -> None:
         """Say of an attempt that has ended why its outcome is not the order's."""
 
     def mark_ingested(self, number: int) -> bool:

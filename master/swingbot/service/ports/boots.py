@@ -29,9 +29,7 @@ class Boots(Protocol):
     def usual_seconds(self) -> tuple[float | None, float | None]:
         """Median seconds of the last real builds and boots, for costs and estimates."""
 
-    def facts_of_image(self, image: str, testbox: str) -> dict[str, Any]: ...
-
     def seconds(self, testbox: str, spec: str) -> float | None:
         """Mean of the last 20 boots of this spec on the testbox, else of any; None before the first."""
 
-    def latest_facts(self, testbox: str) -> dict[str, Any]: ...
+    def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]: ...

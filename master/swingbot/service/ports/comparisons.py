@@ -43,8 +43,6 @@ class Comparisons(Protocol):
     def rows(self, comparison: int) -> list[dict[str, Any]]:
         """The rows of a comparison as DESIGN section 8 words them, each with its `spec` added."""
 
-    def under_proof(self) -> list[Comparison]: ...
-
     def extend(self, number: int, boots: int) -> None:
         """Ask for more boots a side of a comparison that runs: it is placed once more."""
 
@@ -53,10 +51,6 @@ class Comparisons(Protocol):
 
     def latest_tip(self, tree: int) -> Comparison | None:
         """The comparison of the tree's latest tip that is measured."""
-
-    def is_open(self, comparison: int) -> bool: ...
-
-    def reason(self, comparison: int) -> str | None: ...
 
     def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
         """Let `other` make the comparison's boots instead; False if it makes them already. Orders that nobody else wants are cancelled."""

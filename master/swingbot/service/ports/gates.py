@@ -13,9 +13,9 @@ from swingbot.core.proof.gates import GateRow
 class Gates(Protocol):
     """Gates of proof of an incident."""
 
-    def incidents_under_proof(self) -> list[int]: ...
+    def open_incidents(self) -> list[int]: ...
 
-    def incident_under_proof(self, incident: int) -> Proven | None:
+    def incident(self, incident: int) -> Proven | None:
         """None where there is no such incident, or it was never measured against its parent."""
 
     def of_incident(self, incident: int) -> list[GateRow]: ...

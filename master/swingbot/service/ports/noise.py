@@ -16,7 +16,7 @@ class Noise(Protocol):
     ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
         """Benchmark metrics of the testbox's recent boots by (unit job, metric), oldest first, with the times of the first and the last."""
 
-    def boots_since_record(self, testbox: str) -> tuple[int | None, int, int]:
+    def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
         """(latest measured boot, how many came after the noise records were made, how many there are)."""
 
     def put(

@@ -32,8 +32,5 @@ class Sightings(Protocol):
     def set_comparison(self, sighting: int, comparison: int, report: int | None = None) -> None:
         """Which comparison measured it, and the mail that told of that comparison already."""
 
-    def tell(self, incident: int, report: int) -> None:
-        """`report` tells of all that is measured."""
-
     def move(self, sightings: Sequence[int], incident: int) -> None:
         """Make them those of `incident`, and its bisections with them."""

@@ -25,6 +25,7 @@ class Swings(Protocol):
         state: str,
         *,
         source: str = "base",
+        anchor: int | None = None,
         reason: str | None = None,
     ) -> None: ...
 
@@ -42,20 +43,6 @@ class Swings(Protocol):
     ) -> int | None:
         """The latest earlier comparison in which this metric swung, or was suspected because of its history: older levels say nothing any more."""
 
-    def suspect(
-        self,
-        comparison: int,
-        testbox: str,
-        unit_job: str,
-        metric: str,
-        *,
-        direction: str,
-        change_pct: float,
-        source: str,
-        anchor: int | None,
-        reason: str,
-    ) -> None: ...
-
     def set_proof(self, swing: int, proof: int) -> None: ...
 
     def weigh(
@@ -65,6 +52,3 @@ class Swings(Protocol):
 
     def of_bisection(self, bisection: int) -> list[Swing]:
         """Swings that it was opened for; those of the bisection whose blamed merge it searches are its own too."""
-
-    def doubted_comparison(self, comparison: int) -> int | None:
-        """The comparison that this one, with more boots, was asked for; None if it is no such one."""

@@ -32,15 +32,17 @@ class Testboxes(Protocol):
     def reasons(self) -> dict[str, tuple[str, str | None]]:
         """State of each testbox, and why."""
 
-    def activities(self) -> list[Box]: ...
+    def all(self) -> list[Box]: ...
 
-    def activity(self, testbox: str) -> Box:
+    def lock(self, testbox: str) -> Box:
         """As it is now, and nobody else changes it before this transaction ends; a new one idles."""
 
     def move(self, testbox: str, event: Event) -> Box:
         """The testbox after `event`; kept with time, reason and attempt if that changed anything."""
 
-    def note(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None: ...
+    def add_event(
+        self, testbox: str, was: str, state: str, why: str, attempt: int | None
+    ) -> None: ...
 
     def screening(self, testbox: str) -> Screening: ...
 

@@ -254,7 +254,9 @@ def _place(
     )
     box = lab.testboxes.present.get(testbox)
     build = tx.builds.by_key([case.culprit.build_key]).get(case.culprit.build_key)
-    noted = tx.boots.facts_of_image(str(build.image_sha256), testbox) if build is not None else {}
+    noted = (
+        tx.boots.latest_facts(testbox, image=str(build.image_sha256)) if build is not None else {}
+    )
     known = (
         {"model": box.model, "CPUs": str(box.nr_cpu), "MiB": str(box.memory_mb)}
         if box is not None

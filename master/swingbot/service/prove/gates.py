@@ -46,7 +46,7 @@ def open_gates(lab: Lab, tx: Transaction) -> None:
     for number, _ in tx.incidents.to_report():
         if tx.gates.of_incident(number):
             continue
-        incident = tx.gates.incident_under_proof(number)
+        incident = tx.gates.incident(number)
         assert incident is not None
         for gate in GATES.keys() - set(lab.policies.proof_gates):
             tx.gates.put(number, GateRow(gate=gate, status="not run", reason=UNASKED))
@@ -145,8 +145,8 @@ def extend_gates(lab: Lab, tx: Transaction) -> None:
 
 def _under_way(tx: Transaction) -> list[tuple[Case, GateRow, Comparison]]:
     found = []
-    for number in tx.gates.incidents_under_proof():
-        incident = tx.gates.incident_under_proof(number)
+    for number in tx.gates.open_incidents():
+        incident = tx.gates.incident(number)
         for row in tx.gates.of_incident(number):
             comparison = (
                 tx.comparisons.get(row.comparison)
@@ -190,8 +190,8 @@ def _seen(lab: Lab, tx: Transaction, case: Case, comparison: Comparison) -> Effe
 
 def judge_gates(lab: Lab, tx: Transaction) -> None:
     """Decide each gate whose boots are judged or whose time is over; where the code speaks against the commit, ask for more boots of it."""
-    for number in tx.gates.incidents_under_proof():
-        incident = tx.gates.incident_under_proof(number)
+    for number in tx.gates.open_incidents():
+        incident = tx.gates.incident(number)
         assert incident is not None
         case = case_of(tx, incident)
         for row in tx.gates.of_incident(number):
@@ -199,14 +199,14 @@ def judge_gates(lab: Lab, tx: Transaction) -> None:
             if found is not None:
                 tx.gates.put(number, _decided(row, found))
     for number, _ in tx.incidents.to_report():
-        incident = tx.gates.incident_under_proof(number)
+        incident = tx.gates.incident(number)
         assert incident is not None
         _doubt(tx, incident)
 
 
 def _judged(lab: Lab, tx: Transaction, case: Case, row: GateRow) -> Told | None:
     """What a gate came to; None while it is under way."""
-    if tx.comparisons.is_open(case.incident.comparison.id):
+    if case.incident.comparison.open:
         return None  # the commit's own numbers are being measured again
     comparison = tx.comparisons.get(row.comparison) if row.comparison is not None else None
     if comparison is None:
@@ -221,8 +221,7 @@ def _judged(lab: Lab, tx: Transaction, case: Case, row: GateRow) -> Told | None:
     if comparison.status != "done":
         return Told(
             status="not run",
-            reason=tx.comparisons.reason(comparison.id)
-            or f"its comparison was {comparison.status}",
+            reason=comparison.reason or f"its comparison was {comparison.status}",
         )
     if (
         row.gate == "revert"
@@ -282,10 +281,16 @@ def _same_images(tx: Transaction, case: Case, comparison: Comparison) -> bool:
     return bool(images[0] == images[1] and images[2] == images[3])
 
 
+def _doubted(fresh: Comparison) -> int | None:
+    """The comparison that this one measures again with more boots; None if it is no such one."""
+    asker, _, number = (fresh.request_key or "").partition(":")
+    return int(number) if asker == "doubted" else None
+
+
 def _doubt(tx: Transaction, incident: Proven) -> None:
     """Twice the boots of commit and parent, once: layout or noise is suspected. If the lab loses them, what there was stands."""
     gates, old = tx.gates.of_incident(incident.id), incident.comparison
-    before = tx.swings.doubted_comparison(old.id)
+    before = _doubted(old)
     if before is not None:
         if old.status != "done":
             tx.incidents.replace_comparison(incident.id, old.id, before)

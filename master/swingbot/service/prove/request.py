@@ -59,10 +59,7 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
     """
     wanted = _known(gates) or lab.policies.proof_gates
     with lab.transaction("prove again") as tx:
-        if (
-            tx.gates.incident_under_proof(number) is None
-            and measure_when_asked(lab, tx, number) is not None
-        ):
+        if tx.gates.incident(number) is None and measure_when_asked(lab, tx, number) is not None:
             return []
         case = _case(tx, number)
         busy = [
@@ -87,12 +84,12 @@ def _known(gates: Sequence[str]) -> tuple[str, ...]:
 
 def _case(tx: Transaction, number: int) -> Case:
     """The incident, once it is measured against its parent."""
-    incident, shown = tx.gates.incident_under_proof(number), ids.show("incident", number)
+    incident, shown = tx.gates.incident(number), ids.show("incident", number)
     if incident is None:
         raise RequestError(
             f"there is no incident {shown} that was measured against its parent; `swingbot list incidents` shows those there are"
         )
-    if tx.comparisons.is_open(incident.comparison.id):
+    if incident.comparison.open:
         raise RequestError(
             f"{shown} is being measured against its parent ({ids.show('comparison', incident.comparison.id)}); its gates open after that"
         )

@@ -126,7 +126,7 @@ def _facts(
         tx.trees.get(comparison.tree),
     )
     build = tx.builds.by_key([culprit.build_key])[culprit.build_key]
-    box_facts = tx.boots.facts_of_image(str(build.image_sha256), bisection.testbox)
+    box_facts = tx.boots.latest_facts(bisection.testbox, image=str(build.image_sha256))
     job = next(job for job in tx.specs.get(headline["spec"]) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
     series = series_of(

@@ -107,7 +107,7 @@ def _ingest_boot(
         return False
     invalid = next((run.reason for run in runs if run.status == "invalid"), None)
     if invalid is not None and attempt.number < min(DEMANDED_ATTEMPTS, order.budget):
-        tx.attempts.note(attempt.id, f"{invalid}; made again")
+        tx.attempts.set_reason(attempt.id, f"{invalid}; made again")
         return False
     boot = tx.boots.add(attempt.id, order, build.image_sha256, outcome)
     if boot is not None:
