@@ -42,7 +42,6 @@ class Alerts(Rows):
         return row.id, _alert(row)
 
     def invalid_runs(self) -> list[InvalidRuns]:
-        """Of the last boots of each testbox."""
         rows = self.select(
             "SELECT x.name AS testbox, count(*) AS runs, count(*) FILTER (WHERE r.status = 'invalid') AS invalid,"
             " COALESCE((array_agg(r.reason ORDER BY r.id DESC) FILTER (WHERE r.status = 'invalid'))[1], '') AS reason"
@@ -53,7 +52,6 @@ class Alerts(Rows):
         return [InvalidRuns(**row._mapping) for row in rows]
 
     def queue_stillness(self) -> Queue:
-        """Orders that may begin or have begun, and seconds since the later of: the oldest of them came, the last attempt ended."""
         row = self.select_one(
             "SELECT count(*) AS orders, min(o.id) AS oldest, COALESCE(extract(epoch FROM clock_timestamp() - GREATEST(min(o.created_at),"
             " (SELECT max(ended_at) FROM (SELECT ended_at FROM attempt ORDER BY id DESC LIMIT 500) a))), 0)::float AS still_seconds"

@@ -18,7 +18,6 @@ class Anchors(Rows):
         )
 
     def kernel(self, testbox: str) -> tuple[int, int, str] | None:
-        """(tree, variant, spec) of the testbox's last anchor, else of the base of its latest watch comparison: a kernel that is built."""
         row = self.select_one(
             "SELECT c.tree, c.base, p.spec FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
             " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :box ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
@@ -27,7 +26,6 @@ class Anchors(Rows):
         return (row.tree, row.base, row.spec) if row else None
 
     def mark(self, number: int, mark: str) -> None:
-        """An anchor with a mark is no measure of what the testbox is."""
         self.execute(
             "UPDATE comparison SET reason = :mark WHERE id = :id AND kind = 'anchor' AND reason IS NULL",
             id=number,
@@ -35,7 +33,6 @@ class Anchors(Rows):
         )
 
     def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
-        """(tree, variant, spec) of the base of the oldest open request for this testbox: what a new one can be screened with."""
         row = self.select_one(
             "SELECT c.tree, c.base, p.spec FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
             " WHERE c.kind <> 'anchor' AND c.status IN ('waiting', 'running') AND p.testbox = :box ORDER BY c.id LIMIT 1",

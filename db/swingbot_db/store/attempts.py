@@ -22,7 +22,6 @@ class Attempts(Rows):
         return [Attempt(**row._mapping) for row in rows]
 
     def made(self, order: int) -> tuple[int, float, str | None]:
-        """How many attempts an order has had, seconds since the last one ended, and why that one failed."""
         row = self.select_one(
             "SELECT count(*) AS n, COALESCE(extract(epoch FROM clock_timestamp() - max(ended_at)), 1e9)::float AS ago,"
             " (array_agg(COALESCE(reason, outcome ->> 'reason') ORDER BY number DESC))[1] AS reason FROM attempt WHERE order_id = :id",
@@ -50,7 +49,6 @@ class Attempts(Rows):
         )
 
     def open_dispatches(self) -> dict[str, int]:
-        """How many dispatches each builder has that are not over."""
         return {
             row.builder: row.n
             for row in self.select(
@@ -67,11 +65,9 @@ class Attempts(Rows):
         self.release_lease(number)
 
     def set_reason(self, number: int, reason: str) -> None:
-        """Say of an attempt that has ended why its outcome is not the order's."""
         self.execute("UPDATE attempt SET reason = :reason WHERE id = :id", id=number, reason=reason)
 
     def mark_ingested(self, number: int) -> bool:
-        """True for the one caller that may ingest this attempt's outcome."""
         return (
             self.execute(
                 "UPDATE attempt SET ingested_at = clock_timestamp() WHERE id = :id AND ingested_at IS NULL",

@@ -35,7 +35,6 @@ class Bisections(Rows):
         points: Sequence[tuple[Variant, float]],
         request_key: str,
     ) -> int:
-        """Record a bisection and its points; the same request key gives the same bisection again. `series` None: its own."""
         number = self.scalar(
             "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, request_key)"
             " VALUES (:tree, :origin, :good, :bad, :box, :spec, '', :job, :metric, CAST(:policy AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
@@ -85,7 +84,6 @@ class Bisections(Rows):
         ]
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
-        """(variant, prior weight with the hints of people, why a person said to skip it) by index."""
         rows = self.select(
             "SELECT v.id, v.tree, v.commit, v.subject, v.author, v.tree_hash, v.kconfig, v.compiler, v.layout, v.build_key, v.trust,"
             " p.weight, p.skipped, p.hint"
@@ -109,7 +107,6 @@ class Bisections(Rows):
         ]
 
     def wants(self, bisection: int) -> list[Want]:
-        """Everything this bisection asked for."""
         rows = self.select(
             "SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k",
             b=bisection,
@@ -130,7 +127,6 @@ class Bisections(Rows):
         )
 
     def observations(self, bisection: int) -> list[Seen]:
-        """All that was learned."""
         rows = self.select(
             'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout, w.box, extract(epoch FROM x.booted_at) AS at'
             " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
@@ -189,7 +185,6 @@ class Bisections(Rows):
         )
 
     def set_parent(self, bisection: int, parent: int, merged: str) -> None:
-        """`bisection` searches the branch that `merged`, the culprit of `parent`, brought in."""
         self.execute(
             "UPDATE bisection SET parent = :p, merged = :m WHERE id = :b AND parent IS NULL",
             b=bisection,
@@ -204,7 +199,6 @@ class Bisections(Rows):
         return (row.parent, row.merged) if row else None
 
     def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
-        """(when it was asked for, when it ended, the reason it gave)."""
         row = self.select_one(
             "SELECT created_at, ended_at, reason FROM bisection WHERE id = :b", b=bisection
         )
@@ -216,7 +210,6 @@ class Bisections(Rows):
         )
 
     def branches_of(self, bisection: int) -> list[tuple[Bisection, str]]:
-        """(bisection of a merged branch, merge) of all that were opened for this one's culprits."""
         rows = self.select(
             f"SELECT {BISECTION}, merged FROM bisection WHERE parent = :b ORDER BY id", b=bisection
         )

@@ -15,7 +15,6 @@ from swingbot_db.store.rows import Rows
 
 class Boots(Rows):
     def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
-        """Remember a boot; None if the same boot (image, testbox, spec, series, k) is known already."""
         found = self.scalar(
             "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series, k, outcome, reason, facts, files, seconds, origin)"
             " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :outcome, :reason,"
@@ -54,7 +53,6 @@ class Boots(Rows):
         return [BootRecord(**row._mapping) for row in rows]
 
     def values(self, boot: int) -> dict[tuple[str, str], list[float]]:
-        """Values of the boot's good runs: {(unit job, metric): one value a run}, the mean where a run gave several."""
         rows = self.select(
             "SELECT r.unit_job, s.metric, avg(s.value) AS value FROM run r JOIN sample s ON s.run = r.id WHERE r.boot = :boot AND r.status = 'ok'"
             " GROUP BY r.unit_job, s.metric, r.number ORDER BY r.unit_job, s.metric, r.number",
@@ -76,7 +74,6 @@ class Boots(Rows):
         ]
 
     def usual_seconds(self) -> tuple[float | None, float | None]:
-        """Median seconds of the last real builds and boots, for costs and estimates."""
         return (
             self.scalar(
                 "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
@@ -88,7 +85,6 @@ class Boots(Rows):
         )
 
     def seconds(self, testbox: str, spec: str) -> float | None:
-        """Mean of the last 20 boots of this spec on the testbox, else of any; None before the first."""
         found = self.scalar(
             "SELECT coalesce((SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :box AND spec = :spec ORDER BY id DESC LIMIT 20) AS own),"
             " (SELECT avg(seconds) FROM (SELECT seconds FROM boot WHERE testbox = :box ORDER BY id DESC LIMIT 20) AS latest))",

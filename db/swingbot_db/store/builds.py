@@ -46,7 +46,6 @@ class KernelBuilds(Rows):
         )
 
     def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
-        """The latest builds of a configuration, oldest first. Simulated ones count too: a lab is simulated as a whole or not at all."""
         rows = self.select(
             "SELECT v.commit, v.layout, b.status = 'built' AS built, b.cached, b.seconds, a.outcome ->> 'worker' AS worker"
             " FROM kernel_build b JOIN attempt a ON a.id = b.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant"
@@ -58,7 +57,6 @@ class KernelBuilds(Rows):
         return [PastBuild(**row._mapping) for row in reversed(rows)]
 
     def object_lists(self, build_keys: Iterable[str]) -> dict[str, str]:
-        """sha256 of the artifact objects.json of each of these builds that has one."""
         rows = self.select(
             "SELECT build_key, files -> 'objects.json' ->> 'sha256' AS sha256 FROM kernel_build"
             " WHERE build_key = ANY(:keys) AND files -> 'objects.json' ->> 'sha256' IS NOT NULL",
@@ -67,7 +65,6 @@ class KernelBuilds(Rows):
         return {row.build_key: row.sha256 for row in rows}
 
     def any_object_list(self, kconfig: str, compiler: str) -> str | None:
-        """sha256 of the artifact objects.json of the latest build of a configuration; None before the first."""
         found = self.scalar(
             "SELECT b.files -> 'objects.json' ->> 'sha256' FROM kernel_build b JOIN attempt a ON a.id = b.attempt JOIN orders o ON o.id = a.order_id"
             " JOIN variant v ON v.id = o.variant WHERE v.kconfig = :kconfig AND v.compiler = :compiler AND b.status = 'built'"
@@ -78,7 +75,6 @@ class KernelBuilds(Rows):
         return None if found is None else str(found)
 
     def stored(self, build_keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Builds as `compare_kernels` takes them: build_key, status, image_sha256, files."""
         rows = self.select(
             "SELECT build_key, status, image_sha256, files FROM kernel_build WHERE build_key = ANY(:keys)",
             keys=list(build_keys),

@@ -26,7 +26,6 @@ class Comparisons(Rows):
         first_k: int = 0,
         request_key: str | None = None,
     ) -> int:
-        """Record the intent to compare; the same request key or change gives the same comparison again."""
         number = self.scalar(
             "INSERT INTO comparison (kind, tree, change, base, head, first_k, boots, request_key)"
             " VALUES (:kind, :tree, :change, :base, :head, :first_k, :boots, :key) ON CONFLICT DO NOTHING RETURNING id",
@@ -106,7 +105,6 @@ class Comparisons(Rows):
         )
 
     def rows(self, comparison: int) -> list[dict[str, Any]]:
-        """The rows of a comparison as DESIGN section 8 words them, each with its `spec` added."""
         rows = self.select(
             "SELECT spec, detail FROM comparison_row WHERE comparison = :id ORDER BY testbox, unit_job, metric",
             id=comparison,
@@ -114,7 +112,6 @@ class Comparisons(Rows):
         return [{**row.detail, "spec": row.spec} for row in rows]
 
     def extend(self, number: int, boots: int) -> None:
-        """Ask for more boots a side of a comparison that runs: it is placed once more."""
         self.execute(
             "UPDATE comparison SET boots = :boots, status = 'waiting' WHERE id = :id AND status = 'running' AND boots < :boots",
             id=number,
@@ -122,7 +119,6 @@ class Comparisons(Rows):
         )
 
     def renew(self, number: int, first_k: int) -> None:
-        """Boot both kernels of a comparison that runs afresh, from `first_k` on; what it booted so far counts no more."""
         self.execute(
             "UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status = 'running' AND first_k < :k",
             id=number,
@@ -130,7 +126,6 @@ class Comparisons(Rows):
         )
 
     def latest_tip(self, tree: int) -> Comparison | None:
-        """The comparison of the tree's latest tip that is measured."""
         number = self.scalar(
             "SELECT max(id) FROM comparison WHERE tree = :tree AND kind = 'watch' AND status = 'done'",
             tree=tree,
@@ -138,7 +133,6 @@ class Comparisons(Rows):
         return self.get(number) if number is not None else None
 
     def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
-        """Let `other` make the comparison's boots instead; False if it makes them already. Orders that nobody else wants are cancelled."""
         moved = self.execute(
             "UPDATE comparison_part p SET testbox = :other WHERE (comparison, testbox, spec) = (:c, :box, :spec)"
             " AND NOT EXISTS (SELECT FROM comparison_part q WHERE (q.comparison, q.testbox, q.spec) = (:c, :other, :spec))",

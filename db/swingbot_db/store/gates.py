@@ -22,7 +22,6 @@ class Gates(Rows):
         ]
 
     def incident(self, incident: int) -> Proven | None:
-        """None where there is no such incident, or it was never measured against its parent."""
         row = self.select_one(
             "SELECT id, tree, comparison FROM incident WHERE id = :i AND comparison IS NOT NULL",
             i=incident,
@@ -42,7 +41,6 @@ class Gates(Rows):
         return [GateRow(**row._mapping) for row in rows]
 
     def put(self, incident: int, gate: GateRow) -> None:
-        """Record what is known of a gate now; the time at which it was asked for begins anew with each try."""
         self.execute(
             "INSERT INTO incident_gate AS g (incident, gate, status, reason, comparison, tries, foreseen, detail, decided_at)"
             " VALUES (:i, :gate, :status, :reason, :comparison, :tries, CAST(:foreseen AS jsonb), CAST(:detail AS jsonb),"

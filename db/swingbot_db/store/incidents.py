@@ -34,7 +34,6 @@ _EXPECTED: Final = """SELECT i.id AS incident, v.commit, min(s.patch_id) AS patc
 
 class Incidents(Rows):
     def expected_changes(self, testbox: str, unit_job: str, metric: str) -> list[Expected]:
-        """Changes of this metric that people said to expect, with the commits that make them."""
         return [
             Expected(**row._mapping)
             for row in self.select(_EXPECTED, box=testbox, job=unit_job, metric=metric)
@@ -55,7 +54,6 @@ class Incidents(Rows):
         )
 
     def get(self, number: int) -> Incident | None:
-        """The incident, which nobody else changes until this transaction is over."""
         found = self._incidents("i.id = :id", "FOR UPDATE OF i", id=number)
         return found[0] if found else None
 
@@ -110,7 +108,6 @@ class Incidents(Rows):
         )
 
     def last_event(self, incident: int, act: str) -> tuple[str | None, Mapping[str, Any]] | None:
-        """(reason, detail) of the latest event of that kind."""
         row = self.select_one(
             "SELECT reason, detail FROM incident_event WHERE incident = :i AND act = :act ORDER BY id DESC LIMIT 1",
             i=incident,
@@ -119,7 +116,6 @@ class Incidents(Rows):
         return (row.reason, row.detail) if row else None
 
     def comparisons_being_attributed(self) -> list[int]:
-        """Comparisons whose swing led to a culprit that is not yet measured against its parent: their other swings wait for that."""
         rows = self.select(
             f"{UPWARDS} SELECT DISTINCT s.comparison FROM swing s JOIN upwards u ON u.id = s.bisection"
             " JOIN sighting g ON g.bisection = u.low JOIN incident i ON i.id = g.incident"
@@ -128,11 +124,9 @@ class Incidents(Rows):
         return [row.comparison for row in rows]
 
     def to_report(self) -> list[tuple[int, int]]:
-        """(incident, comparison) of open incidents that are measured and of which no first mail was written."""
         return [(row.id, row.comparison) for row in self.select(_TO_REPORT)]
 
     def bisections(self, incident: int) -> list[int]:
-        """The one behind the incident's own comparison first."""
         rows = self.select(
             "SELECT ib.bisection FROM incident_bisection ib JOIN incident i ON i.id = ib.incident LEFT JOIN sighting s ON s.bisection = ib.bisection"
             " AND s.incident = i.id AND s.comparison = i.comparison WHERE i.id = :i GROUP BY ib.bisection ORDER BY count(s.id) = 0, ib.bisection",
@@ -141,7 +135,6 @@ class Incidents(Rows):
         return [row.bisection for row in rows]
 
     def rows(self, incident: int, comparison: int) -> list[dict[str, Any]]:
-        """The rows of its own comparison, then those of further ones: jobs and testboxes that the first has not."""
         found = Comparisons(self.conn).rows(comparison)
         seen = {key_of(row) for row in found}
         for other in dict.fromkeys(
@@ -156,7 +149,6 @@ class Incidents(Rows):
         return found
 
     def replace_comparison(self, incident: int, old: int, new: int) -> None:
-        """Let another comparison of parent and culprit stand for the incident, and for the sightings that shared the old one."""
         self.execute(
             "UPDATE incident SET comparison = :new WHERE id = :i AND comparison = :old",
             i=incident,

@@ -39,7 +39,6 @@ class Noise(Rows):
     def measured_boots(
         self, testbox: str
     ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
-        """Benchmark metrics of the testbox's recent boots by (unit job, metric), oldest first, with the times of the first and the last."""
         found: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
         for row in self.select(_MEASURED_BOOTS, box=testbox, most=RECENT_BOOTS):
             boot = MeasuredBoot(
@@ -57,7 +56,6 @@ class Noise(Rows):
         return found
 
     def fresh_boots(self, testbox: str) -> tuple[int | None, int, int]:
-        """(latest measured boot, how many came after the noise records were made, how many there are)."""
         row = self.select_one(
             "SELECT max(id) AS latest, count(*) FILTER (WHERE id > COALESCE((SELECT max(through) FROM noise_record WHERE testbox = :box), 0)) AS fresh,"
             " count(*) AS n FROM boot WHERE testbox = :box AND outcome = 'up' AND origin = 'measured'",

@@ -18,7 +18,6 @@ _ORDER = (
 
 class Orders(Rows):
     def of_untrusted(self) -> set[int]:
-        """Orders for boots of kernels that are not trusted and are to be handed out."""
         return {
             row.id
             for row in self.select(
@@ -87,7 +86,6 @@ class Orders(Rows):
         return Order(**row._mapping) if row else None
 
     def reopen(self, number: int, budget: int) -> None:
-        """Let an order that is over be carried out once more, with so many attempts in all."""
         self.execute(
             "UPDATE orders SET state = 'ready', reason = NULL, ended_at = NULL, budget = :budget WHERE id = :id",
             id=number,
@@ -111,23 +109,21 @@ class Orders(Rows):
 
     def failed(self, kind: str, build_keys: Iterable[str]) -> list[Order]:
         rows = self.select(
-            f"SELECT {_ORDER} FROM orders WHERE state = 'failed' AND kind = :kind AND build_key = ANY(:keys)",
+            f"SELECT {_ORDER} FROM orders WHERE state = 'failed' AND kind = :kind AND build_key = ANY(:keys) ORDER BY id",
             kind=kind,
             keys=list(build_keys),
         )
         return [Order(**row._mapping) for row in rows]
 
     def unwanted(self) -> list[Order]:
-        """Open orders that no comparison or bisection under way wants any more."""
         rows = self.select(
             f"SELECT {_ORDER} FROM orders o WHERE state IN ('waiting', 'ready', 'running') AND NOT EXISTS (SELECT FROM want w"
             " LEFT JOIN comparison c ON c.id = w.comparison LEFT JOIN bisection b ON b.id = w.bisection"
-            " WHERE w.order_id = o.id AND (c.status IN ('waiting', 'running') OR b.status = 'running'))"
+            " WHERE w.order_id = o.id AND (c.status IN ('waiting', 'running') OR b.status = 'running')) ORDER BY o.id"
         )
         return [Order(**row._mapping) for row in rows]
 
     def of_anchors(self) -> set[int]:
-        """Open orders of anchor kernels: the only ones that a quarantined testbox gets."""
         rows = self.select(
             "SELECT w.order_id FROM want w JOIN comparison c ON c.id = w.comparison JOIN orders o ON o.id = w.order_id"
             " WHERE c.kind = 'anchor' AND o.state IN ('waiting', 'ready', 'running')"
@@ -135,7 +131,6 @@ class Orders(Rows):
         return {row.order_id for row in rows}
 
     def drop_ahead(self, bisection: int, priority: int, kept: Iterable[int]) -> None:
-        """Stop wanting builds of at most `priority` that have not begun, other than `kept`; if nobody else wants them they are cancelled."""
         self.execute(
             "DELETE FROM want w USING orders o WHERE o.id = w.order_id AND w.bisection = :b AND o.kind = 'build' AND o.priority <= :priority"
             " AND o.state IN ('waiting', 'ready') AND NOT o.id = ANY(:kept)",
@@ -145,7 +140,6 @@ class Orders(Rows):
         )
 
     def give_back_budget(self, testbox: str, attempts: int) -> None:
-        """Attempts that a testbox failed are not its orders' fault: each open one may make `attempts` more."""
         self.execute(
             "UPDATE orders o SET budget = GREATEST(budget, (SELECT count(*) FROM attempt a WHERE a.order_id = o.id) + :more)"
             " WHERE testbox = :box AND state IN ('waiting', 'ready', 'running')",

@@ -36,7 +36,6 @@ _TO_FOLLOW: Final = f"""{FAMILY},
 
 class Reports(Rows):
     def reserve(self) -> int:
-        """The number of a report that is about to be written; its mail names it."""
         return reports.reserve_report_id(self.conn)
 
     def next_revision(self, incident: int, kind: str) -> int:
@@ -49,7 +48,6 @@ class Reports(Rows):
         )
 
     def withdraw(self, incident: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
-        """Drop what has not left (of these kinds; all if none is named); it may be written anew. Mails that are being sent are not touched."""
         states = ["draft", "held", *(["queued"] if queued else [])]
         gone = self.select(
             "UPDATE report SET state = 'dropped', withdrawn = :why WHERE incident = :i AND state = ANY(:states) AND (:all OR kind = ANY(:kinds)) RETURNING id",
@@ -64,7 +62,6 @@ class Reports(Rows):
         return numbers
 
     def of_incident(self, incident: int, kind: str) -> list[tuple[int, str, bool]]:
-        """(id, state, withdrawn) of an incident's reports of a kind, and of those merged into it."""
         rows = self.select(
             f"{FAMILY} SELECT r.id, r.state, r.withdrawn IS NOT NULL AS withdrawn FROM report r JOIN family f ON f.id = r.incident"
             " WHERE f.root = :i AND r.kind = :k ORDER BY r.id",
@@ -74,7 +71,6 @@ class Reports(Rows):
         return [(row.id, row.state, row.withdrawn) for row in rows]
 
     def first_mail(self, incident: int) -> FirstMail | None:
-        """The mail that began the thread: the incident's own where it was sent, else that of one that was merged into it."""
         row = self.select_one(
             f"{FAMILY} SELECT r.id, r.message_id, r.subject, o.message FROM report r JOIN family f ON f.id = r.incident JOIN outbox o ON o.report = r.id"
             " WHERE f.root = :i AND r.kind = 'first' AND r.state = 'sent' ORDER BY r.incident <> :i, r.sent_at, r.id LIMIT 1",
@@ -90,7 +86,6 @@ class Reports(Rows):
         )
 
     def to_follow(self, still_days: float) -> list[tuple[int, Kind]]:
-        """(incident, kind of short mail) of those whose first mail was sent and that have something to say; `still` every `still_days` at most, 0: never."""
         return [(row.id, row.kind) for row in self.select(_TO_FOLLOW, days=still_days)]
 
     def add(

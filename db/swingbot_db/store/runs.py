@@ -39,11 +39,6 @@ WHERE x.files ? 'results.tar' AND (CAST(:program AS text) IS NULL
 
 class Runs(Rows):
     def add(self, boot: int, runs: Sequence[ParsedRun], parsers: Mapping[str, str]) -> None:
-        """Remember the runs of a boot, each under its result root. `parsers` names the code that read them, by unit job.
-
-        The transaction does not wait for the disk: outcome and raw files are on it already, so that after a power cut the
-        same is taken in again; whatever is decided from these rows is committed after them, and waits.
-        """
         self.execute("SET LOCAL synchronous_commit = off")
         places = self._places(boot, runs)
         inserted = self.select(
@@ -107,7 +102,6 @@ class Runs(Rows):
     def boots_with_results(
         self, after: int, most: int, program: str | None = None
     ) -> list[StoredBoot]:
-        """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
         rows = self.select(
             "SELECT x.id, x.spec, x.outcome, x.reason, x.files -> 'results.tar' ->> 'sha256' AS results, x.facts"
             f" {_WITH_RESULTS} AND x.id > :after ORDER BY x.id LIMIT :most",
@@ -121,7 +115,6 @@ class Runs(Rows):
         return int(self.scalar(f"SELECT count(*) {_WITH_RESULTS}", program=program))
 
     def of_boot(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
-        """The runs of a boot with their samples, as they are remembered; `lock` keeps others from changing them meanwhile."""
         rows = self.select(
             f"SELECT id, unit_job, number, status, reason, seconds, parser FROM run WHERE boot = :boot ORDER BY id {'FOR UPDATE' if lock else ''}",
             boot=boot,
@@ -137,7 +130,6 @@ class Runs(Rows):
     def replace(
         self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
     ) -> None:
-        """Put what a mended parser says in place of what was remembered, and note what changed if anything did."""
         if changes or (old.status, old.reason) != (new.status, new.reason):
             self.execute(
                 "INSERT INTO reparse (run, old_parser, new_parser, old_status, new_status, changes)"
@@ -182,7 +174,6 @@ class Runs(Rows):
         )
 
     def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]:
-        """Comparisons and bisections that asked for these boots."""
         rows = self.select(
             "SELECT DISTINCT w.comparison, w.bisection FROM want w JOIN boot x ON x.order_id = w.order_id WHERE x.id = ANY(:boots)",
             boots=list(boots),

@@ -19,7 +19,6 @@ class Sightings(Rows):
         return self._sightings("s.incident = :i", i=incident)
 
     def like(self, commit: str, patch_id: str | None) -> list[Sighting]:
-        """All of this commit or patch, in whatever tree."""
         return self._sightings(
             "v.commit = :commit OR (s.patch_id <> '' AND s.patch_id = :patch)",
             commit=commit,
@@ -30,11 +29,9 @@ class Sightings(Rows):
         return self._sightings("s.patch_id IS NULL")
 
     def to_attribute(self) -> list[Sighting]:
-        """Found by watching, and not measured against the parent yet."""
         return self._sightings("s.comparison IS NULL AND i.status = 'open' AND b.origin = 'watch'")
 
     def to_tell(self) -> list[Sighting]:
-        """Of open incidents, measured against the parent, and in no mail yet."""
         return self._sightings(f"s.report IS NULL AND i.status = 'open' AND {COMPARISON_OVER}")
 
     def _sightings(self, where: str, **values: Any) -> list[Sighting]:
@@ -44,7 +41,6 @@ class Sightings(Rows):
         ]
 
     def add(self, incident: int, bisection: int, culprit: int, patch_id: str | None) -> bool:
-        """False if it was noted before."""
         new = self.execute(
             "INSERT INTO sighting (incident, bisection, culprit, patch_id) VALUES (:i, :b, :v, :p) ON CONFLICT DO NOTHING",
             i=incident,
@@ -67,7 +63,6 @@ class Sightings(Rows):
         )
 
     def set_comparison(self, sighting: int, comparison: int, report: int | None = None) -> None:
-        """Which comparison measured it, and the mail that told of that comparison already."""
         self.execute(
             "UPDATE sighting SET comparison = :c, report = :r WHERE id = :s AND comparison IS NULL",
             s=sighting,
@@ -81,7 +76,6 @@ class Sightings(Rows):
         )
 
     def move(self, sightings: Sequence[int], incident: int) -> None:
-        """Make them those of `incident`, and its bisections with them."""
         self.execute(
             "UPDATE sighting SET incident = :i WHERE id = ANY(:s)", i=incident, s=list(sightings)
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swingbot.core.bisect import journal
+from swingbot.core.bisect.journal import Step
 from swingbot.core.model.records import (
     Steer,
 )
@@ -13,15 +14,14 @@ from swingbot_db.store.rows import Rows, iso_time
 
 
 class Steering(Rows):
-    def steps(self, bisection: int) -> list[journal.Step]:
+    def steps(self, bisection: int) -> list[Step]:
         rows = self.select(
             "SELECT number, engine, facts, digest, action, at FROM bisection_step WHERE bisection = :b ORDER BY number",
             b=bisection,
         )
-        return [journal.Step(**{**row._mapping, "at": iso_time(row.at)}) for row in rows]
+        return [Step(**{**row._mapping, "at": iso_time(row.at)}) for row in rows]
 
     def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
-        """(number, digest, action) of the latest step that was noted."""
         row = self.select_one(
             "SELECT number, digest, action FROM bisection_step WHERE bisection = :b ORDER BY number DESC LIMIT 1",
             b=bisection,
@@ -49,7 +49,6 @@ class Steering(Rows):
         )
 
     def all(self, bisection: int) -> list[Steer]:
-        """What people told it, in order."""
         rows = self.select(
             "SELECT act, points, factor, boots, why, who, at FROM bisection_steer WHERE bisection = :b ORDER BY id",
             b=bisection,
@@ -98,7 +97,6 @@ class Steering(Rows):
         )
 
     def reopen(self, bisection: int, policy: Mapping[str, Any]) -> None:
-        """Back to running, with further keys of its policy; what was observed stays."""
         self.execute(
             "UPDATE bisection SET status = 'running', ended_at = NULL, conclusion = NULL, reason = NULL, policy = policy || CAST(:policy AS jsonb)"
             " WHERE id = :b",

@@ -74,7 +74,6 @@ class Swings(Rows):
     def recent_levels(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int, most: int
     ) -> list[Level]:
-        """What earlier tips of the tree measured, the latest first."""
         rows = self.select(
             _LEVELS, tree=tree, before=before, box=testbox, job=unit_job, metric=metric, most=most
         )
@@ -83,7 +82,6 @@ class Swings(Rows):
     def last(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
     ) -> int | None:
-        """The latest earlier comparison in which this metric swung, or was suspected because of its history: older levels say nothing any more."""
         found = self.scalar(
             "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree = :tree AND c.id < :before"
             " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
@@ -106,7 +104,6 @@ class Swings(Rows):
     def weigh(
         self, swing: int, state: str, evidence: Mapping[str, Any], change_pct: float | None = None
     ) -> None:
-        """Record what stage 2 said of a suspected swing; the change is from then on that of its own pairs."""
         self.execute(
             "UPDATE swing SET state = :state, evidence = evidence || CAST(:evidence AS jsonb), change_pct = COALESCE(:pct, change_pct)"
             " WHERE id = :id AND state = 'suspected'",
@@ -117,7 +114,6 @@ class Swings(Rows):
         )
 
     def of_bisection(self, bisection: int) -> list[Swing]:
-        """Swings that it was opened for; those of the bisection whose blamed merge it searches are its own too."""
         own = set(
             self.conn.execute(
                 sa.text(f"{UPWARDS} SELECT id FROM upwards WHERE low = :b"), {"b": bisection}

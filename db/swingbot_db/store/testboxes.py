@@ -20,7 +20,6 @@ _BOX = "n.testbox, n.state, n.why, n.attempt, n.failures, n.down"
 
 class Testboxes(Rows):
     def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
-        """Make the table agree with the files: new boxes appear, changed facts are noted, boxes without a file are gone."""
         names = []
         for box, facts in boxes:
             names.append(box.name)
@@ -53,7 +52,6 @@ class Testboxes(Rows):
         return {row.name: row.state for row in self.select("SELECT name, state FROM testbox")}
 
     def set_state(self, name: str, state: str, reason: str | None) -> bool:
-        """False if there is no such testbox or it was so already."""
         return (
             self.execute(
                 "UPDATE testbox SET state = :state, reason = :reason, updated_at = clock_timestamp()"
@@ -66,8 +64,6 @@ class Testboxes(Rows):
         )
 
     def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
-        """How long a testbox has had nothing to do; 0 while it has, None if nothing ever was asked of it. Without `queue` what waits for
-        it does not count, because it cannot begin."""
         busy = ("waiting", "ready", "running") if queue else ("running",)
         found = self.scalar(
             "SELECT CASE WHEN bool_or(state = ANY(:busy)) THEN 0 ELSE extract(epoch FROM clock_timestamp() - max(ended_at)) END"
@@ -78,7 +74,6 @@ class Testboxes(Rows):
         return None if found is None else float(found)
 
     def reasons(self) -> dict[str, tuple[str, str | None]]:
-        """State of each testbox, and why."""
         return {
             row.name: (row.state, row.reason)
             for row in self.select("SELECT name, state, reason FROM testbox ORDER BY name")
@@ -90,7 +85,6 @@ class Testboxes(Rows):
         ]
 
     def lock(self, testbox: str) -> Box:
-        """As it is now, and nobody else changes it before this transaction ends; a new one idles."""
         self.execute(
             "INSERT INTO testbox_now (testbox) VALUES (:box) ON CONFLICT DO NOTHING", box=testbox
         )
@@ -101,7 +95,6 @@ class Testboxes(Rows):
         return _box(row)
 
     def move(self, testbox: str, event: Event) -> Box:
-        """The testbox after `event`; kept with time, reason and attempt if that changed anything."""
         was = self.lock(testbox)
         barred = self.scalar(
             "SELECT state = 'quarantined' FROM testbox WHERE name = :box", box=testbox
@@ -157,7 +150,6 @@ class Testboxes(Rows):
         return Screening() if row is None else Screening(**row._mapping)
 
     def ask_screening(self, testbox: str, boots: int) -> None:
-        """How many boots of an anchor it has to make; for pages."""
         self.execute(
             "UPDATE testbox_now SET screening_boots = :boots WHERE testbox = :box AND screening_boots <> :boots",
             box=testbox,
@@ -171,7 +163,6 @@ class Testboxes(Rows):
         )
 
     def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
-        """Note what the machine is; `changed`: it has to be screened anew."""
         self.execute(
             "UPDATE testbox_now SET hardware = CAST(:hardware AS jsonb), screened_at = CASE WHEN :changed THEN NULL ELSE screened_at END,"
             " screening_since = CASE WHEN :changed THEN clock_timestamp() ELSE screening_since END WHERE testbox = :box",
@@ -181,7 +172,6 @@ class Testboxes(Rows):
         )
 
     def screen_again(self, testbox: str) -> None:
-        """A person let it work again: what it showed so far counts no more, unless it has been screened."""
         self.execute(
             "UPDATE testbox_now SET screening_since = clock_timestamp() WHERE testbox = :box AND screened_at IS NULL",
             box=testbox,

@@ -59,7 +59,6 @@ class Variants(Rows):
         return Variant(**row._mapping)
 
     def is_trusted(self, tree: int, commit: str) -> bool:
-        """Whether somebody who may say so said that `commit` of `tree` is to be trusted."""
         return bool(
             self.scalar(
                 "SELECT EXISTS (SELECT FROM variant WHERE tree = :tree AND commit = :commit AND trust = 'trusted')",

@@ -32,24 +32,30 @@ class Bisections(Protocol):
         points: Sequence[tuple[Variant, float]],
         request_key: str,
     ) -> int:
-        """Record a bisection and its points; the same request key gives the same bisection again. `series` None: its own."""
+        """Record a bisection and its points, good end first, each with its prior weight, and return its number.
 
-    def get(self, number: int) -> Bisection | None: ...
+        The same request key gives the same bisection again, as it is. `series` None: its own, b<number>.
+        """
 
-    def running(self) -> list[Bisection]: ...
+    def get(self, number: int) -> Bisection | None:
+        """A bisection by number; None if there is none."""
+
+    def running(self) -> list[Bisection]:
+        """Running bisections by number."""
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
-        """(variant, prior weight with the hints of people, why a person said to skip it) by index."""
+        """(variant, prior weight with the hints of people, why a person said to skip it) by index. A hint lowers a weight to a tenth of the mean at least."""
 
     def wants(self, bisection: int) -> list[Want]:
-        """Everything this bisection asked for."""
+        """Boots that a bisection asked for, in the order in which it asked, then by index and k."""
 
     def add_want(
         self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0
-    ) -> None: ...
+    ) -> None:
+        """Ask for boot `k` of point `idx`. A second call changes nothing, not even the phase."""
 
     def observations(self, bisection: int) -> list[Seen]:
-        """All that was learned."""
+        """What came of the boots that it asked for, by index and k."""
 
     def add_observation(
         self,
@@ -59,23 +65,28 @@ class Bisections(Protocol):
         boot: int | None,
         values: Sequence[float],
         skip: str | None,
-    ) -> None: ...
+    ) -> None:
+        """Store what came of boot `k` of point `idx`: values, or why there are none. It must have been asked for. The first call counts."""
 
-    def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None: ...
+    def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None:
+        """Store the belief for pages; it decides nothing."""
 
     def conclude(
         self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None
-    ) -> None: ...
+    ) -> None:
+        """End a running bisection. One that has ended stays as it is."""
 
     def set_parent(self, bisection: int, parent: int, merged: str) -> None:
-        """`bisection` searches the branch that `merged`, the culprit of `parent`, brought in."""
+        """Note that `bisection` searches the branch that `merged`, the culprit of `parent`, brought in. The first call counts."""
 
-    def parent_of(self, bisection: int) -> tuple[int, str] | None: ...
+    def parent_of(self, bisection: int) -> tuple[int, str] | None:
+        """(parent, merge) of a bisection of a merged branch; None for any other."""
 
     def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
-        """(when it was asked for, when it ended, the reason it gave)."""
+        """(when it was asked for, when it ended or None, the reason it gave or None); times are ISO 8601 in UTC."""
 
     def branches_of(self, bisection: int) -> list[tuple[Bisection, str]]:
-        """(bisection of a merged branch, merge) of all that were opened for this one's culprits."""
+        """(bisection of a merged branch, merge) of all that were opened for this one's culprits, by number."""
 
-    def conclusion(self, bisection: int) -> dict[str, Any]: ...
+    def conclusion(self, bisection: int) -> dict[str, Any]:
+        """The conclusion of a bisection that has ended as DESIGN section 8 words it. Fails while it runs."""

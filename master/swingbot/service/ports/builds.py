@@ -14,18 +14,20 @@ from swingbot.core.plan.costs import PastBuild
 class KernelBuilds(Protocol):
     """Kernel builds: what compiling a variant gave, and what the next one will cost."""
 
-    def by_key(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]: ...
+    def by_key(self, build_keys: Iterable[str]) -> dict[str, KernelBuild]:
+        """Builds of these keys, by key; a key that was never built is absent."""
 
-    def add(self, attempt: int, outcome: Mapping[str, Any]) -> None: ...
+    def add(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        """Remember the build that an outcome (jobs/schema) brought. The first one of a build key stays; later calls change nothing."""
 
     def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
-        """The latest builds of a configuration, oldest first. Simulated ones count too: a lab is simulated as a whole or not at all."""
+        """The latest `most` builds of a configuration, oldest first. Simulated ones count too: a lab is simulated as a whole or not at all."""
 
     def object_lists(self, build_keys: Iterable[str]) -> dict[str, str]:
-        """sha256 of the artifact objects.json of each of these builds that has one."""
+        """sha256 of the artifact objects.json of each of these builds that has one, by build key."""
 
     def any_object_list(self, kconfig: str, compiler: str) -> str | None:
         """sha256 of the artifact objects.json of the latest build of a configuration; None before the first."""
 
     def stored(self, build_keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Builds as `compare_kernels` takes them: build_key, status, image_sha256, files."""
+        """Builds as `compare_kernels` takes them, by key: build_key, status, image_sha256, files."""

@@ -26,31 +26,37 @@ class Comparisons(Protocol):
         first_k: int = 0,
         request_key: str | None = None,
     ) -> int:
-        """Record the intent to compare; the same request key or change gives the same comparison again."""
+        """Record the intent to compare two variants on each part (testbox, spec), and return the comparison's number.
 
-    def get(self, number: int) -> Comparison | None: ...
+        The same request key, or the same change, gives the same comparison again, as it is. `boots` are a side.
+        """
 
-    def open(self) -> list[Comparison]: ...
+    def get(self, number: int) -> Comparison | None:
+        """A comparison by number; None if there is none."""
 
-    def of_request(self, request_key: str) -> Comparison | None: ...
+    def open(self) -> list[Comparison]:
+        """Comparisons that are waiting or running, by number."""
 
-    def set_status(self, number: int, status: str, reason: str | None = None) -> None: ...
+    def of_request(self, request_key: str) -> Comparison | None:
+        """The comparison of this request key; None if there is none."""
 
-    def add_row(
-        self, comparison: int, testbox: str, spec: str, detail: Mapping[str, Any]
-    ) -> None: ...
+    def set_status(self, number: int, status: str, reason: str | None = None) -> None:
+        """Set status and reason. One that is done, failed or cancelled stays as it is."""
+
+    def add_row(self, comparison: int, testbox: str, spec: str, detail: Mapping[str, Any]) -> None:
+        """Store the row of a testbox, unit job and metric. The first one stays; later calls change nothing."""
 
     def rows(self, comparison: int) -> list[dict[str, Any]]:
-        """The rows of a comparison as DESIGN section 8 words them, each with its `spec` added."""
+        """Rows of a comparison as DESIGN section 8 words them, each with its `spec`, by testbox, unit job and metric."""
 
     def extend(self, number: int, boots: int) -> None:
-        """Ask for more boots a side of a comparison that runs: it is placed once more."""
+        """Ask for `boots` a side of a running comparison: it waits to be placed again. Fewer boots than it has, or one that does not run: nothing changes."""
 
     def renew(self, number: int, first_k: int) -> None:
-        """Boot both kernels of a comparison that runs afresh, from `first_k` on; what it booted so far counts no more."""
+        """Boot both kernels of a running comparison afresh, from boot `first_k` on; what it booted so far counts no more. A second call with the same `first_k` changes nothing."""
 
     def latest_tip(self, tree: int) -> Comparison | None:
-        """The comparison of the tree's latest tip that is measured."""
+        """The latest watch comparison of the tree that is done; None if there is none."""
 
     def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
-        """Let `other` make the comparison's boots instead; False if it makes them already. Orders that nobody else wants are cancelled."""
+        """Let `other` make the boots of a part instead, and stop wanting the orders of the old one; a running comparison waits again. False if `other` makes them already, or there is no such part."""

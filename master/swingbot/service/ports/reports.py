@@ -17,21 +17,25 @@ class Reports(Protocol):
     """Reports as the brain drafts them."""
 
     def reserve(self) -> int:
-        """The number of a report that is about to be written; its mail names it."""
+        """The number of a report that is about to be written; its mail names it. Each call gives another one."""
 
-    def next_revision(self, incident: int, kind: str) -> int: ...
+    def next_revision(self, incident: int, kind: str) -> int:
+        """The revision that the next report of this kind has: 1, then one more than the highest."""
 
     def withdraw(self, incident: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
-        """Drop what has not left (of these kinds; all if none is named); it may be written anew. Mails that are being sent are not touched."""
+        """Drop reports of an incident that have not left, of these kinds (all if none is named), and return their numbers sorted; they may be written again.
+
+        Drafts and held mails go, and queued ones with `queued`; mails that are being sent are not touched. What they told of its sightings is untold again.
+        """
 
     def of_incident(self, incident: int, kind: str) -> list[tuple[int, str, bool]]:
-        """(id, state, withdrawn) of an incident's reports of a kind, and of those merged into it."""
+        """(id, state, withdrawn) of the reports of this kind of an incident and of those merged into it, by id."""
 
     def first_mail(self, incident: int) -> FirstMail | None:
-        """The mail that began the thread: the incident's own where it was sent, else that of one that was merged into it."""
+        """The mail that began the thread: the incident's own where it was sent, else that of one that was merged into it. None if neither was sent."""
 
     def to_follow(self, still_days: float) -> list[tuple[int, Kind]]:
-        """(incident, kind of short mail) of those whose first mail was sent and that have something to say; `still` every `still_days` at most, 0: never."""
+        """(incident, kind of short mail) of those whose first mail was sent and that have something to say, sorted; `still` every `still_days` at most, 0: never."""
 
     def add(
         self,
@@ -51,10 +55,17 @@ class Reports(Protocol):
         week: date | None = None,
         facts: Mapping[str, Any] | None = None,
         alert: int | None = None,
-    ) -> int: ...
+    ) -> int:
+        """Store a report under its reserved number and return that number. A report of the same incident, kind and revision (or week, or alert) stays, and its number is returned.
 
-    def class_record(self, kind: ReportClass) -> Record: ...
+        A `first` or an `update` tells of every measured sighting of its incident.
+        """
 
-    def digest_weeks(self, since: date) -> set[date]: ...
+    def class_record(self, kind: ReportClass) -> Record:
+        """What people did with the last reports of this class."""
 
-    def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]: ...
+    def digest_weeks(self, since: date) -> set[date]:
+        """Weeks from `since` on that have a digest, by their first day."""
+
+    def improvements_between(self, begin: datetime, end: datetime) -> list[Improvement]:
+        """Improvements whose bisection ended in this time, for the digest."""

@@ -26,17 +26,18 @@ class Runs(Protocol):
     def boots_with_results(
         self, after: int, most: int, program: str | None = None
     ) -> list[StoredBoot]:
-        """Boots whose results came back, from the one after `after` on; with `program`, those that were to run it."""
+        """At most `most` boots whose results came back, with ids above `after`, by id; with `program`, those that were to run it."""
 
-    def count_boots_with_results(self, program: str | None = None) -> int: ...
+    def count_boots_with_results(self, program: str | None = None) -> int:
+        """How many boots `boots_with_results` has in all."""
 
     def of_boot(self, boot: int, *, lock: bool = False) -> list[StoredRun]:
-        """The runs of a boot with their samples, as they are remembered; `lock` keeps others from changing them meanwhile."""
+        """Runs of a boot with their samples, by id. `lock`: nobody else changes these runs until the transaction ends."""
 
     def replace(
         self, old: StoredRun, new: ParsedRun, parser: str, changes: Mapping[str, Reread]
     ) -> None:
-        """Put what a mended parser says in place of what was remembered, and note what changed if anything did."""
+        """Put what a mended parser read in place of what was remembered; note the change of status, reason or samples if there is one."""
 
     def requests_of_boots(self, boots: Iterable[int]) -> tuple[list[int], list[int]]:
-        """Comparisons and bisections that asked for these boots."""
+        """(comparisons, bisections) that wanted the orders of these boots, each sorted."""

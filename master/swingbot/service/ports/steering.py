@@ -14,10 +14,11 @@ from swingbot.core.model.records import (
 class Steering(Protocol):
     """What a bisection was shown and decided, step by step, and what people said to it."""
 
-    def steps(self, bisection: int) -> list[Step]: ...
+    def steps(self, bisection: int) -> list[Step]:
+        """Steps of the journal by number."""
 
     def last_step(self, bisection: int) -> tuple[int, str, dict[str, Any]] | None:
-        """(number, digest, action) of the latest step that was noted."""
+        """(number, digest, action) of the latest step; None before the first."""
 
     def add_step(
         self,
@@ -27,10 +28,11 @@ class Steering(Protocol):
         facts: Mapping[str, Any],
         digest: str,
         action: Mapping[str, Any],
-    ) -> None: ...
+    ) -> None:
+        """Store step `number` with all that was shown to the engine and what it decided. Fails if there is one of that number."""
 
     def all(self, bisection: int) -> list[Steer]:
-        """What people told it, in order."""
+        """What people told a bisection, in order."""
 
     def add(
         self,
@@ -42,11 +44,14 @@ class Steering(Protocol):
         why: str | None,
         factor: float | None = None,
         boots: int | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Record what a person told a bisection; each call adds an entry."""
 
-    def set_skipped(self, bisection: int, points: Sequence[int], why: str | None) -> None: ...
+    def set_skipped(self, bisection: int, points: Sequence[int], why: str | None) -> None:
+        """Set why these points are skipped; None: they are not any more."""
 
-    def set_hint(self, bisection: int, points: Sequence[int], factor: float) -> None: ...
+    def set_hint(self, bisection: int, points: Sequence[int], factor: float) -> None:
+        """Set the factor of these points' prior weight; it replaces the hint before."""
 
     def reopen(self, bisection: int, policy: Mapping[str, Any]) -> None:
-        """Back to running, with further keys of its policy; what was observed stays."""
+        """Back to running, without a conclusion and with further keys of its policy; what was observed stays."""

@@ -27,28 +27,35 @@ class Swings(Protocol):
         source: str = "base",
         anchor: int | None = None,
         reason: str | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Store a swing of one row of a comparison, with `reason` as the alarm in its evidence. The first one of a row stays.
 
-    def in_state(self, *states: str) -> list[Swing]: ...
+        `anchor` is the older tip that a creep is measured against.
+        """
 
-    def set_state(self, number: int, state: str, bisection: int | None = None) -> None: ...
+    def in_state(self, *states: str) -> list[Swing]:
+        """Swings in one of these states, by number."""
+
+    def set_state(self, number: int, state: str, bisection: int | None = None) -> None:
+        """Set the state; a bisection given here replaces the one before, None keeps it."""
 
     def recent_levels(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int, most: int
     ) -> list[Level]:
-        """What earlier tips of the tree measured, the latest first."""
+        """What this metric measured on earlier tips of the tree, before comparison `before`, the latest first; `most` of them."""
 
     def last(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
     ) -> int | None:
-        """The latest earlier comparison in which this metric swung, or was suspected because of its history: older levels say nothing any more."""
+        """The latest comparison before `before` in which this metric swung or was suspected because of its history; None if there is none. Older levels say nothing any more."""
 
-    def set_proof(self, swing: int, proof: int) -> None: ...
+    def set_proof(self, swing: int, proof: int) -> None:
+        """Name the comparison whose pairs prove or refute a swing. The first call counts."""
 
     def weigh(
         self, swing: int, state: str, evidence: Mapping[str, Any], change_pct: float | None = None
     ) -> None:
-        """Record what stage 2 said of a suspected swing; the change is from then on that of its own pairs."""
+        """Record what stage 2 said of a suspected swing: state, further evidence, and the change of its own pairs. A swing that is not suspected stays as it is."""
 
     def of_bisection(self, bisection: int) -> list[Swing]:
-        """Swings that it was opened for; those of the bisection whose blamed merge it searches are its own too."""
+        """Swings that a bisection was opened for, and those of the bisections above it whose merges led to it, by number; refuted and suspected ones excepted."""

@@ -14,45 +14,46 @@ class Testboxes(Protocol):
     """Testboxes: whether they may work and what they do."""
 
     def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
-        """Make the table agree with the files: new boxes appear, changed facts are noted, boxes without a file are gone."""
+        """Make the table agree with the testbox files: add new ones, update facts, mark those without a file as gone; one whose file is back is active. A second call changes nothing."""
 
     def remembered(self, present: Collection[str]) -> dict[str, Testbox]:
         """Testboxes other than `present` ones by name, as their last file described them. One whose facts cannot be read is left out."""
 
-    def states(self) -> dict[str, str]: ...
+    def states(self) -> dict[str, str]:
+        """State of each testbox by name, gone ones included: active, drained, quarantined or gone."""
 
     def set_state(self, name: str, state: str, reason: str | None) -> bool:
-        """False if there is no such testbox or it was so already."""
+        """Set state and reason of a testbox; false if it is gone, unknown, or was so already."""
 
     def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
-        """How long a testbox has had nothing to do; 0 while it has, None if nothing ever was asked of it. Without `queue` what waits for
-        it does not count, because it cannot begin.
-        """
+        """Seconds since the last order of a testbox ended: 0 while one is open, None if it never had one. Without `queue` only running orders count as open."""
 
     def reasons(self) -> dict[str, tuple[str, str | None]]:
-        """State of each testbox, and why."""
+        """(state, reason) of each testbox, by name, gone ones included."""
 
-    def all(self) -> list[Box]: ...
+    def all(self) -> list[Box]:
+        """What each testbox does, by name; one that never did anything is absent."""
 
     def lock(self, testbox: str) -> Box:
-        """As it is now, and nobody else changes it before this transaction ends; a new one idles."""
+        """What a testbox does now; a new one idles. Nobody else changes it until this transaction ends."""
 
     def move(self, testbox: str, event: Event) -> Box:
-        """The testbox after `event`; kept with time, reason and attempt if that changed anything."""
+        """Apply `event` and return the testbox after it. Locks as `lock` does. Time, reason and attempt are kept if anything changed."""
 
-    def add_event(
-        self, testbox: str, was: str, state: str, why: str, attempt: int | None
-    ) -> None: ...
+    def add_event(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None:
+        """Add an entry to the history of a testbox; of each the last 5000 are kept."""
 
-    def screening(self, testbox: str) -> Screening: ...
+    def screening(self, testbox: str) -> Screening:
+        """How far the screening of a testbox is; an empty one if it never did anything."""
 
     def ask_screening(self, testbox: str, boots: int) -> None:
-        """How many boots of an anchor it has to make; for pages."""
+        """Set how many boots of an anchor a testbox has to make; pages show it."""
 
-    def set_screened(self, testbox: str) -> None: ...
+    def set_screened(self, testbox: str) -> None:
+        """Note that the noise of a testbox is known. The first call counts."""
 
     def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
-        """Note what the machine is; `changed`: it has to be screened anew."""
+        """Note what the machine is. `changed`: screening starts again, and only later boots count."""
 
     def screen_again(self, testbox: str) -> None:
-        """A person let it work again: what it showed so far counts no more, unless it has been screened."""
+        """Start the screening of a testbox again unless it is screened: a person let it work again, and what it showed so far counts no more."""

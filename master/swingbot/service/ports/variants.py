@@ -23,9 +23,11 @@ class Variants(Protocol):
         origin: str,
         layout: int = 0,
         trust: Trust = "trusted",
-    ) -> Variant: ...
+    ) -> Variant:
+        """The variant of this tree, commit, layout and trust with the tree's kconfig and compiler, stored by the first call; later calls return that one as it is."""
 
-    def get(self, number: int) -> Variant: ...
+    def get(self, number: int) -> Variant:
+        """A variant by number. Fails if there is none."""
 
     def is_trusted(self, tree: int, commit: str) -> bool:
         """Whether somebody who may say so said that `commit` of `tree` is to be trusted."""
