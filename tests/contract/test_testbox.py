@@ -84,7 +84,7 @@ import os, subprocess, sys, pathlib
 out = pathlib.Path(os.environ["SWINGBOT_OUT"])
 said = pathlib.Path(os.environ["SWINGBOT_IMAGE"]).read_text().split()
 console = (out / "console.log").open("w")
-console.write("[    0.0] Linux version 6.1 k=" + os.environ["SWINGBOT_K"] + "\\n")
+console.write("[    0.0] Linux version 6.1 k=" + os.environ["SWINGBOT_K"] + " of " + os.environ["SWINGBOT_PURPOSE"] + "\\n")
 if "panics" in pathlib.Path(os.environ["SWINGBOT_JOB"], "run.sh").read_text().split():
     console.write("[    9.0] Kernel panic - not syncing: Out of memory\\n")
     sys.exit(10)
@@ -219,6 +219,15 @@ def test_a_command_s_exit_status_says_what_the_kernel_did(
     played.image.write_text(str(exit_status))
     outcome = played.boot()
     assert (outcome["status"], outcome["reason"]) == (status, "the last words")
+
+
+@pytest.mark.parametrize(("named", "purpose"), [({}, "search"), ({"purpose": "gate-2"}, "gate-2")])
+def test_a_command_is_told_which_boot_of_which_purpose_this_is(
+    tmp_path: Path, named: dict[str, Any], purpose: str
+) -> None:
+    lab = played_lab(tmp_path)
+    lab.boot(JOBS, **named)
+    assert f"k=3 of {purpose}\n" in (lab.out / "console.log").read_text()
 
 
 def test_a_command_that_fails_is_our_fault_and_is_quoted(tmp_path: Path) -> None:

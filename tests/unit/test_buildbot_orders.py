@@ -6,7 +6,7 @@ import pytest
 
 from swingbot.adapters.buildbot.dispatcher import result_word
 from swingbot.core.model.dispatch import OrderFacts, Terms, attempt_of_token, order_document
-from swingbot_jobs.contract.orders import check_order
+from swingbot_jobs.contract.orders import ContractError, check_order
 
 TERMS = Terms(
     exchange_url="http://127.0.0.1:8010",
@@ -58,6 +58,18 @@ def test_a_boot_order_names_image_testbox_and_perturbation_and_no_repository() -
         document["unit_jobs"],
         document["deadline_seconds"],
     ) == ("vm-icount", 2, [JOB], 900)
+
+
+def test_only_a_boot_of_another_purpose_than_the_search_names_its_purpose() -> None:
+    # A worker that knows no purposes refuses what it cannot perturb: the field is one that its schema does not have.
+    assert "purpose" not in order_document(BOOT, TERMS, b"secret")
+    fresh = check_order(
+        order_document(dataclasses.replace(BOOT, purpose="gate-2"), TERMS, b"secret")
+    )
+    assert (fresh["purpose"], fresh["k"]) == ("gate-2", 2)
+    for unknown in ({"purpose": "Gate 2"}, {"purposes": "gate"}):
+        with pytest.raises(ContractError):
+            check_order({**order_document(BOOT, TERMS, b"secret"), **unknown})
 
 
 def test_a_kernel_without_image_cannot_be_booted() -> None:

@@ -132,6 +132,24 @@ def test_each_round_of_perturbations_covers_the_whole_range() -> None:
 def test_perturbations_never_change_between_releases() -> None:
     # Stored results name only k: another list would make old and new boots of one k incomparable.
     assert [Perturbations(seed=1, count=16, max_ms=20)(k) for k in range(4)] == PINNED
+    assert [Perturbations(seed=1, count=16, max_ms=20)(k, "fresh") for k in range(4)] == FRESH
+
+
+@pytest.mark.parametrize("purpose", ["fresh", "anchor", "fix", "gate", "gate-2"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_boot_of_another_purpose_repeats_a_boot_of_the_search(purpose: str, seed: int) -> None:
+    delays = Perturbations(seed=seed, count=16, max_ms=20)
+    drawn = [delays(k, purpose) for k in range(16)]
+    assert len(set(drawn)) == 16
+    assert all(1 <= delay <= 20_000 for delay in drawn)
+    assert not {delays(k) for k in range(1000)} & set(drawn)
+    assert not {delays(k, f"{purpose}-9") for k in range(16)} & set(drawn)
+
+
+def test_a_range_without_room_for_other_purposes_is_used_again() -> None:
+    delays = Perturbations(seed=1, count=1, max_ms=1)
+    assert [1 <= delays(k, "fresh") <= 1000 for k in range(4)] == [True] * 4
 
 
 PINNED = [4656, 15167, 9410, 7551]
+FRESH = [4318, 16266, 10368, 13260]

@@ -18,6 +18,8 @@ import jsonschema
 PHASES = ("booting", "running", "returning", "idle", "lost")
 # Names the host that drives a testbox in each request of an executor: one testbox has one such at a time.
 CONTROLLER_HEADER = "X-Swingbot-Controller"
+# The purpose of a boot whose order names none, as all orders did once: comparisons and searches of bisections.
+SEARCH = "search"
 SCHEMA_DIR = Path(__file__).resolve().parents[2] / "schema"
 
 Document = dict[str, Any]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Final
 
+from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.ssh import SshDriver
@@ -15,6 +16,10 @@ from swingbot_jobs.testbox.wire import IPV4, IPV6, LOCALHOST, ROLES
 
 # One boot of the shipped VMs takes about 3 s of wall clock; limits are multiples of this.
 DEFAULT_BOOT_SECONDS: Final = 10.0
+# Boots of other purposes repeat no delay of so many boots of the search: a comparison of 1000 boots and the proof that follows it use fewer.
+SEARCHED: Final = 2000
+# Draws until a delay is free; a list whose range is all taken by then repeats a delay of the search.
+DRAWS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,20 +27,37 @@ class Perturbations:
     """A seeded list of delays before the job: what makes the boots of a repeatable testbox differ honestly.
 
     `count` delays are spread evenly over (0, max_ms] milliseconds in an order given by `seed`; a list that is used
-    up goes on with other delays from the same range, so it never ends and never repeats exactly.
+    up goes on with other delays from the same range. Each purpose of boots has a list of its own, which repeats none
+    of the first `SEARCHED` delays of the search as long as the range has room for others.
     """
 
     seed: int
     count: int
     max_ms: int
 
-    def __call__(self, k: int) -> int:
-        """The k-th delay (k from 0) in microseconds, at least 1."""
+    def __call__(self, k: int, purpose: str = SEARCH) -> int:
+        """The k-th delay (k from 0) of boots of this purpose in microseconds, at least 1. Raises ValueError for k < 0."""
         if k < 0:
             raise ValueError(f"perturbation {k} does not exist: they count from 0")
-        slots = sorted(range(self.count), key=lambda slot: _draw(f"slot:{self.seed}:{slot}"))
-        slot, step = slots[k % self.count], self.max_ms * 1000 / self.count
-        return max(1, int((slot + _draw(f"delay:{self.seed}:{k}")) * step))
+        searched = self._delays(f"{self.seed}")
+        if purpose == SEARCH:
+            return searched(k, f"{k}")
+        own, taken = (
+            self._delays(f"{self.seed}:{purpose}"),
+            {searched(other, f"{other}") for other in range(SEARCHED)},
+        )
+        drawn = (own(k, f"{k}:{again}") for again in range(DRAWS))
+        return next((delay for delay in drawn if delay not in taken), own(k, f"{k}"))
+
+    def _delays(self, seed: str) -> Callable[[int, str], int]:
+        """Delay number k of the list of `seed`; the second argument says where in its part of the range it lies."""
+        slots = sorted(range(self.count), key=lambda slot: _draw(f"slot:{seed}:{slot}"))
+        step = self.max_ms * 1000 / self.count
+
+        def delay(k: int, draw: str) -> int:
+            return max(1, int((slots[k % self.count] + _draw(f"delay:{seed}:{draw}")) * step))
+
+        return delay
 
 
 def _draw(text: str) -> float:
@@ -173,9 +195,9 @@ class Testbox:
         """What a job's `cluster` has to be here."""
         return self.tbox_group if isinstance(self.driver, ClusterDriver) else LOCALHOST
 
-    def perturbation(self, k: int) -> int:
-        """Delay before the job of the k-th boot in microseconds; 0 on a testbox that is given none."""
-        return self.perturbations(k) if self.perturbations else 0
+    def perturbation(self, k: int, purpose: str = SEARCH) -> int:
+        """Delay before the job of the k-th boot of this purpose in microseconds; 0 on a testbox that is given none."""
+        return self.perturbations(k, purpose) if self.perturbations else 0
 
     def demanded(self, unit_jobs: Iterable[UnitJob]) -> list[UnitJob]:
         """The unit jobs with what the testbox demands; what a job says of the same fact counts more."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from swingbot_jobs.contract.fact_sheet import FACT_LENGTH, facts_of, not_as_demanded
+from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import accepted, trust_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
@@ -121,6 +122,7 @@ def _request(order: Mapping[str, Any], out: Path, site: Site, tell_phase: TellPh
         box=box,
         image=image,
         k=order["k"],
+        purpose=order.get("purpose", SEARCH),
         unit_jobs=unit_jobs,
         limits=limits(box, unit_jobs, deadline),
         patience=float(deadline or lease.PATIENCE_SECONDS),

@@ -1,9 +1,10 @@
 """The `command` driver: a program of the operator boots the machine.
 
 It is started with this environment: SWINGBOT_IMAGE (path of the kernel), SWINGBOT_K (number of the
-boot), SWINGBOT_ORDER (path of the order, JSON), SWINGBOT_JOB (folder with the generated run.sh and
-programs/), SWINGBOT_OUT (folder to write to). It writes results.tar and console.log into SWINGBOT_OUT
-and exits with 0 up, 10 panicked, 11 oopsed, 12 hung, 13 timed out; anything else is the lab's fault.
+boot among those of its purpose), SWINGBOT_PURPOSE (what the boot is for), SWINGBOT_ORDER (path of the
+order, JSON), SWINGBOT_JOB (folder with the generated run.sh and programs/), SWINGBOT_OUT (folder to
+write to). It writes results.tar and console.log into SWINGBOT_OUT and exits with 0 up, 10 panicked,
+11 oopsed, 12 hung, 13 timed out; anything else is the lab's fault.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def _environment(request: Request, work: Path) -> dict[str, str]:
     return {
         "SWINGBOT_IMAGE": str(request.image),
         "SWINGBOT_K": str(request.k),
+        "SWINGBOT_PURPOSE": request.purpose,
         "SWINGBOT_ORDER": str(order),
         "SWINGBOT_JOB": str(work / "job"),
         "SWINGBOT_OUT": str(request.out),

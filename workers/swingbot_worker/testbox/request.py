@@ -48,6 +48,7 @@ class Request:
     box: Testbox
     image: Path
     k: int
+    purpose: str
     unit_jobs: Sequence[UnitJob]
     limits: Limits
     patience: float  # seconds to wait for a lease
@@ -64,6 +65,11 @@ class Request:
             return list(self.node.entries)
         kernel = cast("Mapping[str, object]", self.order.get("kernel", {}))
         return engine.job_entries(self.box, self.unit_jobs, self.site, kernel, alone=alone)
+
+    @property
+    def delay_us(self) -> int:
+        """The perturbation: how long the guest waits before the job."""
+        return self.box.perturbation(self.k, self.purpose)
 
     @property
     def console(self) -> Path:

@@ -41,7 +41,7 @@ def boot(request: Request) -> Boot:
     made, version, delay = (
         engine.prepare(box, request.unit_jobs, site),
         _version(),
-        box.perturbation(request.k),
+        request.delay_us,
     )
     _note(request, made, delay)
     with tempfile.TemporaryDirectory(dir=_scratch(site), prefix="boot-") as work:

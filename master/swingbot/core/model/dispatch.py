@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
+from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
 
 _TOKEN = re.compile(r"a([0-9]{1,18})\.([0-9a-f]{64})")
@@ -64,6 +65,7 @@ class OrderFacts:
     image_sha256: str | None  # of the kernel build; None before there is one
     testbox: str | None
     k: int | None
+    purpose: str = SEARCH
     unit_jobs: Sequence[Mapping[str, Any]]
 
 
@@ -135,6 +137,12 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
     document |= {
         "testbox": facts.testbox,
         "k": facts.k,
+        **purpose_named(facts.purpose),
         "unit_jobs": [dict(job) for job in facts.unit_jobs],
     }
     return document
+
+
+def purpose_named(purpose: str) -> dict[str, str]:
+    """What an order says of its purpose. A search is not named: a worker that knows no purposes boots it right, and refuses all others."""
+    return {} if purpose == SEARCH else {"purpose": purpose}

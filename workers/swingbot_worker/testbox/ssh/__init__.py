@@ -129,7 +129,7 @@ def _boot(request: Request, drive: Drive, way: Way, made: rootfs.Rootfs) -> Boot
             f"Testbox {name} is lost: {drive.why_lost} Its order says nothing about the kernel; see {request.out / 'driver.log'}."
         )
     box_facts: dict[str, Fact] = {
-        "perturbation_us": request.box.perturbation(request.k),
+        "perturbation_us": request.delay_us,
         "rootfs": made.key,
     }
     return Boot(verdict=verdict, facts={**made.facts, **box_facts, **drive.facts})

@@ -161,9 +161,7 @@ class Drive:
         self._check_console()
         initrd, kernel = self.initrd_of(self.home), self.request.image.read_bytes()
         preflight.check_space(box.name, self.home, len(kernel), len(initrd), self.driver)
-        cmdline = guest.cmdline(
-            box, self.token, self.driver.panic_seconds, box.perturbation(self.request.k)
-        )
+        cmdline = guest.cmdline(box, self.token, self.driver.panic_seconds, self.request.delay_us)
         began = time.monotonic()
         self._stage(kernel, initrd, cmdline)
         self.facts |= {
