@@ -15,8 +15,8 @@ from swingbot.adapters import maildir
 from swingbot.app.settings import load
 from swingbot.core.mail.message import Posted
 from swingbot.core.mail.recipients import Listed, NoMaintainers
+from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.moderation.filing import MailPolicy
-from swingbot.core.report.facts import Row, Side
 from swingbot.service.ports import Lab
 from swingbot.service.report.address import recipients_of
 from swingbot.service.report.draft_digests import draft_digests
@@ -58,7 +58,7 @@ def a_lab(brain: Brain, *listed: Listed, problem: str = "", **mail: Any) -> Lab:
     return dataclasses.replace(brain.lab, policies=policies, maintainers=maintainers)
 
 
-def a_row(**more: Any) -> Row:
+def a_row(**more: Any) -> ComparisonRow:
     side = Side(boots=3, runs=9, mean=100.0, stddev=1.0)
     facts: dict[str, Any] = {
         "testbox": "vm-icount",
@@ -69,7 +69,7 @@ def a_row(**more: Any) -> Row:
         "sentence": "",
         "better": "higher",
     }
-    return Row(
+    return ComparisonRow(
         **(
             facts
             | {

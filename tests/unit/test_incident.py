@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swingbot.core.incident.decide import ACTS, LONGEST_REASON, Act, NotNow, decide, tidy
-from swingbot.core.incident.impact import impacts, words_of
+from swingbot.core.incident.impact import Measured, impacts, words_of
 from swingbot.core.incident.level import GONE, THERE, beyond, check, log_ratio, percent
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Sighting, Status
+from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
 from swingbot.core.plan.screen import against_expected
 
 A, B, PATCH = "a" * 40, "b" * 40, "c" * 40
@@ -100,17 +101,24 @@ def test_a_level_that_is_expected_raises_no_alarm_and_a_second_loss_on_top_of_it
     )
 
 
-def a_row(change: float | None, verdict: str = "worse", **more: Any) -> dict[str, Any]:
-    row = {
+SIDE = Side(boots=3, runs=9, mean=100.0, stddev=1.0)
+
+
+def a_row(change: float | None, verdict: Verdict = "worse", **more: Any) -> ComparisonRow:
+    facts: dict[str, Any] = {
         "testbox": "vm1",
         "unit_job": "job",
         "metric": "netperf.Throughput_Mbps",
-        "change_pct": change,
-        "verdict": verdict,
         "better": "higher",
-        "reason": None,
+        "base": SIDE,
+        "head": SIDE,
+        "interval_pct": None,
     }
-    return row | more
+    return ComparisonRow(change_pct=change, verdict=verdict, **(facts | more))
+
+
+def measured(*rows: ComparisonRow) -> list[Measured]:
+    return [Measured(row=row, document={}) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +137,7 @@ def a_row(change: float | None, verdict: str = "worse", **more: Any) -> dict[str
     ],
 )
 def test_a_fix_is_taken_for_one_only_where_the_tip_is_plainly_back(
-    row: dict[str, Any] | None, answer: str
+    row: ComparisonRow | None, answer: str
 ) -> None:
     found = check(-18.0, row)
     assert found.answer == answer
@@ -153,11 +161,11 @@ def test_each_other_test_stands_there_with_its_direction_in_words_and_what_got_w
         a_row(4.0, "better", metric="a.ops"),
         a_row(-6.0, metric="b.ops"),
         a_row(0.1, "same", metric="c.ops"),
-        a_row(30.0, "changed", metric="perf-stat.x", **{"class": "counter"}),
+        a_row(30.0, "changed", metric="perf-stat.x", klass="counter"),
         a_row(-12.0),
     ]
-    found = impacts(rows, but=("job", "netperf.Throughput_Mbps"))
-    assert [(impact.metric, words_of(impact.rows[0])) for impact in found] == [
+    found = impacts(measured(*rows), but=("job", "netperf.Throughput_Mbps"))
+    assert [(impact.metric, words_of(impact.places[0].row)) for impact in found] == [
         ("b.ops", "6.0% worse"),
         ("a.ops", "4.0% better"),
     ]
@@ -170,9 +178,9 @@ def test_better_on_one_box_and_worse_on_another_stand_side_by_side_and_first() -
         a_row(5.0, "better", testbox="vm2"),
         a_row(0.0, "same", testbox="vm3"),
     ]
-    split, other = impacts(rows)
+    split, other = impacts(measured(*rows))
     assert split.split and not other.split
-    assert [(row["testbox"], words_of(row)) for row in split.rows] == [
+    assert [(place.row.testbox, words_of(place.row)) for place in split.places] == [
         ("vm1", "6.0% worse"),
         ("vm2", "5.0% better"),
         ("vm3", "no change"),
@@ -187,4 +195,7 @@ def test_a_test_is_told_by_its_headline_and_by_other_metrics_only_where_that_did
         a_row(-9.0, metric="netperf.total"),
         a_row(-4.0, metric="other.max", unit_job="other"),
     ]
-    assert [impact.metric for impact in impacts(rows)] == ["netperf.Throughput_Mbps", "other.max"]
+    assert [impact.metric for impact in impacts(measured(*rows))] == [
+        "netperf.Throughput_Mbps",
+        "other.max",
+    ]

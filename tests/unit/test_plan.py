@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from swingbot.core.model import ids
+from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
 from swingbot.core.model.records import Order
 from swingbot.core.plan.change import matters, what_changed
 from swingbot.core.plan.queue import AHEAD, choose, patience
@@ -113,21 +114,26 @@ def test_commits_outside_the_code_keep_a_small_prior() -> None:
 
 def row(
     pct: float | None,
-    verdict: str = "worse",
+    verdict: Verdict = "worse",
     *,
     headline: bool = True,
     minimum: float = 2.0,
     metric: str = "m",
-) -> dict[str, Any]:
-    return {
-        "headline": headline,
-        "verdict": verdict,
-        "change_pct": pct,
-        "min_effect_pct": minimum,
-        "testbox": "vm",
-        "unit_job": "u",
-        "metric": metric,
-    }
+) -> ComparisonRow:
+    side = Side(boots=3, runs=9, mean=100.0, stddev=1.0)
+    return ComparisonRow(
+        headline=headline,
+        verdict=verdict,
+        change_pct=pct,
+        interval_pct=None,
+        min_effect_pct=minimum,
+        testbox="vm",
+        unit_job="u",
+        metric=metric,
+        better="higher",
+        base=side,
+        head=side,
+    )
 
 
 def test_only_headlines_with_a_direction_are_swings() -> None:
@@ -144,7 +150,7 @@ def test_only_headlines_with_a_direction_are_swings() -> None:
 
 def test_the_strongest_swing_is_so_many_times_its_own_minimum() -> None:
     assert (
-        strongest([row(-9, minimum=4, metric="tcp"), row(-6, minimum=2, metric="udp")])["metric"]
+        strongest([row(-9, minimum=4, metric="tcp"), row(-6, minimum=2, metric="udp")]).metric
         == "udp"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from swingbot.app.settings import SettingsError, load
+from swingbot.core.model.comparison_row import ComparisonRow, Points, Side, Verdict
 from swingbot.core.proof import code, elsewhere, share
 from swingbot.core.proof.clues import Pair, clues
 from swingbot.core.proof.gates import (
@@ -178,28 +179,29 @@ def test_a_mail_says_of_what_passed_how_much_is_there_and_of_what_failed_all_fig
     assert in_short(gate("code", "pass")) == "because"
 
 
-def row(pct: float | None, verdict: str = "worse", **more: Any) -> dict[str, Any]:
-    base = {
+def row(pct: float | None, verdict: Verdict = "worse", **more: Any) -> ComparisonRow:
+    facts: dict[str, Any] = {
         "testbox": "vm-icount",
         "unit_job": "netperf-UDP_STREAM",
         "metric": "netperf.Throughput_Mbps",
         "better": "higher",
-        "class": "kpi",
+        "klass": "kpi",
+        "base": a_side(1000.0),
+        "head": a_side(1000.0 * (1 + (pct or 0.0) / 100)),
+        "interval_pct": None if pct is None else (pct - 0.2, pct + 0.2),
+        "headline": True,
     }
-    bounds = None if pct is None else [pct - 0.2, pct + 0.2]
-    sides = {"base": {"mean": 1000.0}, "head": {"mean": 1000.0 * (1 + (pct or 0.0) / 100)}}
-    return (
-        base
-        | sides
-        | {"change_pct": pct, "interval_pct": bounds, "verdict": verdict, "headline": True}
-        | more
-    )
+    return ComparisonRow(change_pct=pct, verdict=verdict, **(facts | more))
+
+
+def a_side(mean: float) -> Side:
+    return Side(boots=3, runs=9, mean=mean, stddev=1.0)
 
 
 @pytest.mark.parametrize(
     "bad", [None, row(None), row(-10.0, "invalid"), row(-100.0), row(float("nan"))]
 )
-def test_a_row_without_a_number_has_no_effect(bad: Mapping[str, Any] | None) -> None:
+def test_a_row_without_a_number_has_no_effect(bad: ComparisonRow | None) -> None:
     assert effect_of(bad) is None
 
 
@@ -304,7 +306,7 @@ def test_a_commit_that_changes_no_code_fails() -> None:
 # -- elsewhere
 
 
-def place(box: str, found: dict[str, Any] | None, **facts: str) -> elsewhere.Place:
+def place(box: str, found: ComparisonRow | None, **facts: str) -> elsewhere.Place:
     return elsewhere.Place(testbox=box, row=found, facts={"model": "Xeon", "CPUs": "8", **facts})
 
 
@@ -346,9 +348,9 @@ def test_testboxes_that_cannot_tell_are_no_answer() -> None:
 # -- clues
 
 
-def counter(name: str, pct: float, verdict: str = "changed", **more: Any) -> dict[str, Any]:
+def counter(name: str, pct: float, verdict: Verdict = "changed", **more: Any) -> ComparisonRow:
     return row(
-        pct, verdict, metric=name, better=None, headline=False, **({"class": "counter"} | more)
+        pct, verdict, metric=name, better=None, headline=False, **({"klass": "counter"} | more)
     )
 
 
@@ -365,7 +367,7 @@ def test_a_counter_that_only_follows_the_amount_of_work_is_no_clue() -> None:
 
 
 def test_a_counter_that_is_noise_or_hardly_moves_is_no_clue() -> None:
-    noise = counter("irqs", 5.0, interval_pct=[-1.0, 11.0])
+    noise = counter("irqs", 5.0, interval_pct=(-1.0, 11.0))
     assert (
         clues(row(-17.0), [noise, counter("forks", 1.0), counter("same", 5.0, "same")], [], None)
         == ()
@@ -392,7 +394,7 @@ def test_no_more_than_five_clues_and_room_for_the_code() -> None:
 
 def test_a_share_counts_by_its_points() -> None:
     spin = counter(
-        "spin_lock", 900.0, change_points=18.0, interval_points=[17.0, 19.0], **{"class": "profile"}
+        "spin_lock", 900.0, points=Points(change=18.0, interval=(17.0, 19.0)), klass="profile"
     )
     (clue,) = clues(row(-17.0), [spin], [], None)
     assert (clue.kind, clue.name) == ("symbol", "spin_lock")

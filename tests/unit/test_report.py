@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from swingbot.core.mail.message import BODY_BYTES, Posted
+from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.proof.clues import CLUE_KINDS, Clue
 from swingbot.core.report.facts import (
     GATE_STATUSES,
@@ -23,8 +24,6 @@ from swingbot.core.report.facts import (
     Commit,
     Gate,
     ReportFacts,
-    Row,
-    Side,
 )
 from swingbot.core.report.json_reader import BadFacts
 from swingbot.core.report.mails.first import mail, subsystem
@@ -71,8 +70,8 @@ def test_a_printed_percentage_can_be_recomputed_from_the_printed_levels(document
 A_SIDE = Side(boots=3, runs=9, mean=100.0, stddev=1.5)
 
 
-def a_row(**changes: Any) -> Row:
-    row = Row(
+def a_row(**changes: Any) -> ComparisonRow:
+    row = ComparisonRow(
         testbox="box",
         label="",
         unit_job="job-1",
@@ -384,7 +383,7 @@ VALUES = st.lists(
 ).map(tuple)
 SIDE = st.builds(Side, boots=COUNT, runs=COUNT, mean=NUMBER, stddev=NUMBER, values=VALUES)
 ROW = st.builds(
-    Row,
+    ComparisonRow,
     testbox=HOSTILE,
     label=HOSTILE,
     unit_job=HOSTILE,

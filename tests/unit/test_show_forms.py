@@ -6,33 +6,35 @@ from dataclasses import replace
 
 import pytest
 
-from swingbot.core.report.facts import Commit, Row, Side
+from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
+from swingbot.core.report.facts import Commit
 from swingbot.core.report.formats.forms import FORMS, NothingToShow
 from swingbot.core.report.formats.sheet import Sheet
 
 NETPERF, HACKBENCH = "vm-netperf-udp", "vm-hackbench-socket"
 
 
-def a_row(metric: str, unit_job: str, base: float, head: float, verdict: str = "worse") -> Row:
+def a_row(
+    metric: str, unit_job: str, base: float, head: float, verdict: Verdict = "worse"
+) -> ComparisonRow:
     values = ((base - 1, base + 1), (head - 1, head + 1))
     sides = [
         Side(boots=2, runs=2, mean=mean, stddev=1.0, values=runs)
         for mean, runs in zip((base, head), values, strict=True)
     ]
     change = 100 * (head / base - 1)
-    return Row(
+    return ComparisonRow(
         testbox="vm-icount",
         label="emulated",
         unit_job=unit_job,
         metric=metric,
         unit="Mbit/s",
-        sentence="",
         better="higher",
         base=sides[0],
         head=sides[1],
         change_pct=change,
         interval_pct=(change - 0.3, change + 0.3),
-        verdict=verdict,  # type: ignore[arg-type]  # one of its words
+        verdict=verdict,
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from swingbot.core.incident.impact import impacts
+from swingbot.core.incident.impact import Impact, Measured, impacts, words_of
+from swingbot.core.model.comparison_row import ComparisonRow
 
 from .bisections import bisection
 from .comparisons import comparison, rows_of
@@ -27,6 +28,12 @@ _OF_BISECTION = (
     "change_pct",
     "interval_pct",
     "boots",
+)
+
+# What a page shows of each place where the culprit was measured.
+_SHOWN = (
+    *("testbox", "label", "tree", "branch", "commit", "comparison"),
+    *("unit", "better", "base", "head", "change_pct", "interval_pct", "level", "verdict"),
 )
 
 _INCIDENT = """
@@ -92,7 +99,7 @@ def incident(conn: sa.Connection, id: int | str) -> Row:
         "comparison": shown("comparison", row["comparison"]),
         "rows": comparison(conn, row["comparison"])["rows"] if row["comparison"] else [],
         "impact": [
-            impact.to_json() for impact in impacts(_everywhere(conn, row["comparison"], sightings))
+            _impact(impact) for impact in impacts(_everywhere(conn, row["comparison"], sightings))
         ],
         "sightings": [_sighting(found) for found in sightings],
         "reports": [report["id"] for report in reports],
@@ -118,7 +125,7 @@ def _sighting(found: Row) -> Row:
     }
 
 
-def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[Row]:
+def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> list[Measured]:
     """The rows of every comparison of the commit with its parent, the latest of each place, with `tree`, `commit` and `comparison`."""
     found: dict[tuple[str, ...], Row] = {}
     places = {s["comparison"]: s for s in sightings if s["comparison"] is not None}
@@ -134,7 +141,24 @@ def _everywhere(conn: sa.Connection, own: int | None, sightings: list[Row]) -> l
                 "comparison": shown("comparison", number),
             }
             found[place["tree"], row["testbox"], row["unit_job"], row["metric"]] = row | more
-    return [row for row in found.values() if not row["counter"]]
+    return [
+        Measured(row=ComparisonRow.from_json(row), tree=row["tree"] or "", document=row)
+        for row in found.values()
+        if not row["counter"]
+    ]
+
+
+def _impact(impact: Impact) -> Row:
+    places = [
+        {key: place.document.get(key) for key in _SHOWN} | {"words": words_of(place.row)}
+        for place in impact.places
+    ]
+    return {
+        "unit_job": impact.unit_job,
+        "metric": impact.metric,
+        "split": impact.split,
+        "places": places,
+    }
 
 
 def _evidence(bisections: list[Row], proof: list[Row]) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import (
     Comparison,
 )
@@ -90,26 +91,26 @@ class Comparisons(Rows):
             over=status in ("done", "failed", "cancelled"),
         )
 
-    def add_row(self, comparison: int, testbox: str, spec: str, detail: Mapping[str, Any]) -> None:
+    def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
         self.execute(
             "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, verdict, change_pct, detail)"
             " VALUES (:id, :box, :spec, :job, :metric, :verdict, :pct, CAST(:detail AS jsonb)) ON CONFLICT DO NOTHING",
             id=comparison,
-            box=testbox,
+            box=row.testbox,
             spec=spec,
-            job=detail["unit_job"],
-            metric=detail["metric"],
-            verdict=detail["verdict"],
-            pct=detail["change_pct"],
-            detail=json.dumps(detail),
+            job=row.unit_job,
+            metric=row.metric,
+            verdict=row.verdict,
+            pct=row.change_pct,
+            detail=json.dumps(row.to_json()),
         )
 
-    def rows(self, comparison: int) -> list[dict[str, Any]]:
+    def rows(self, comparison: int) -> list[ComparisonRow]:
         rows = self.select(
             "SELECT spec, detail FROM comparison_row WHERE comparison = :id ORDER BY testbox, unit_job, metric",
             id=comparison,
         )
-        return [{**row.detail, "spec": row.spec} for row in rows]
+        return [ComparisonRow.from_json({**row.detail, "spec": row.spec}) for row in rows]
 
     def extend(self, number: int, boots: int) -> None:
         self.execute(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from swingbot.core.incident.model import Expected, Incident, Status
-from swingbot.core.stats.row import key_of
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY, UPWARDS
 from swingbot_db.store.rows import Rows
@@ -134,17 +134,17 @@ class Incidents(Rows):
         )
         return [row.bisection for row in rows]
 
-    def rows(self, incident: int, comparison: int) -> list[dict[str, Any]]:
+    def rows(self, incident: int, comparison: int) -> list[ComparisonRow]:
         found = Comparisons(self.conn).rows(comparison)
-        seen = {key_of(row) for row in found}
+        seen = {row.key for row in found}
         for other in dict.fromkeys(
             s.comparison
             for s in Sightings(self.conn).of_incident(incident)
             if s.comparison not in (None, comparison)
         ):
             assert other is not None
-            more = [row for row in Comparisons(self.conn).rows(other) if key_of(row) not in seen]
-            seen |= {key_of(row) for row in more}
+            more = [row for row in Comparisons(self.conn).rows(other) if row.key not in seen]
+            seen |= {row.key for row in more}
             found += more
         return found
 

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from swingbot.core.model.artifact import ArtifactError
+from swingbot.core.model.comparison_row import Key, key_of
 from swingbot.core.model.lookup import NotFound
-from swingbot.core.stats.row import Key, key_of
 
 from . import incident, kernel_change, plot
 from . import report as report_page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.core.stats.row import CHANGED, Key, key_of
+from swingbot.core.model.comparison_row import CHANGED, Key, key_of
 
 from .ports import Row
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from swingbot.core.model.comparison_row import key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
-from swingbot.core.stats.row import key_of, row_of
 
 from . import plot
 from .plotted import plotted
@@ -34,7 +34,10 @@ def of_report(read: ReadModels, conn: sa.Connection, report: Row) -> Row:
 
 
 def _row(comparison: Row | None, headline: Row | None) -> Row | None:
-    return row_of(comparison["rows"], key_of(headline)) if comparison and headline else None
+    """The row of the headline as JSON: the page prints it as it is."""
+    if not comparison or not headline:
+        return None
+    return next((row for row in comparison["rows"] if key_of(row) == key_of(headline)), None)
 
 
 def _plot_number(

@@ -6,86 +6,81 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from swingbot.core.stats.row import CHANGED
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.text.numbers import change
 
-Row = Mapping[
-    str, Any
-]  # a comparison row as DESIGN section 8 words it; `tree` and `commit` may say where it was measured
 _RANK: Final = {"worse": 0, "changed": 1, "better": 2}
-_SHOWN: Final = (
-    *("testbox", "label", "tree", "branch", "commit", "comparison"),
-    *("unit", "better", "base", "head", "change_pct", "interval_pct", "level", "verdict"),
-)
 _MOST: Final = 200  # tests at most; an incident that changes more is known by the first ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A row and where it was measured. `document` is what the page shows of it: the row as it was read, with its place."""
+
+    row: ComparisonRow
+    tree: str = ""
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """One test (unit job) and metric: the rows of every place where it was measured. `split`: better in one place and worse in another."""
+    """One test (unit job) and metric in every place where it was measured. `split`: better in one place and worse in another."""
 
     unit_job: str
     metric: str
-    rows: tuple[Row, ...]
+    places: tuple[Measured, ...]
+
+    @property
+    def changed(self) -> bool:
+        return any(place.row.changed for place in self.places)
 
     @property
     def split(self) -> bool:
-        return {"worse", "better"} <= {row["verdict"] for row in self.rows}
+        return {"worse", "better"} <= {place.row.verdict for place in self.places}
 
     @property
     def headline(self) -> bool:
-        return any(row.get("headline") for row in self.rows)
+        return any(place.row.headline for place in self.places)
 
     @property
     def worst(self) -> tuple[int, float]:
         """For sorting: what got worse first, then the larger change."""
-        changed = [row for row in self.rows if row["verdict"] in CHANGED]
-        return min((_RANK[row["verdict"]], -abs(row["change_pct"] or 0.0)) for row in changed)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "unit_job": self.unit_job,
-            "metric": self.metric,
-            "split": self.split,
-            "places": [
-                {key: row.get(key) for key in _SHOWN} | {"words": words_of(row)}
-                for row in self.rows
-            ],
-        }
+        changed = [place.row for place in self.places if place.row.changed]
+        return min((_RANK[row.verdict], -abs(row.change_pct or 0.0)) for row in changed)
 
 
-def words_of(row: Row) -> str:
+def words_of(row: ComparisonRow) -> str:
     """The change with its direction as a word; what is no change says so."""
-    if row["verdict"] in CHANGED:
-        return change(row["change_pct"], row["better"])
-    return {"same": "no change", "unclear": "unclear"}.get(row["verdict"], "not comparable")
+    if row.changed:
+        return change(row.change_pct, row.better)
+    return {"same": "no change", "unclear": "unclear"}.get(row.verdict, "not comparable")
 
 
-def impacts(rows: Iterable[Row], *, but: tuple[str, str] | None = None) -> list[Impact]:
+def impacts(measured: Iterable[Measured], *, but: tuple[str, str] | None = None) -> list[Impact]:
     """Benchmark metrics that changed in at least one place, with every place where they were measured; `but` (unit job, metric) is left out.
 
     A test is told by its headline metrics; by others only where these did not change (a total of one flow is that flow once more).
     Split ones first (a reader must not see one half alone), then by the worst change.
     """
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if row.get("class", "benchmark") == "benchmark":
-            groups.setdefault((row["unit_job"], row["metric"]), []).append(row)
+    groups: dict[tuple[str, str], list[Measured]] = {}
+    for one in measured:
+        if one.row.klass in (None, "benchmark"):
+            groups.setdefault((one.row.unit_job, one.row.metric), []).append(one)
     found = [
-        Impact(unit_job=job, metric=metric, rows=_sorted(of))
+        Impact(unit_job=job, metric=metric, places=_sorted(of))
         for (job, metric), of in groups.items()
         if (job, metric) != but
     ]
-    changed = [impact for impact in found if any(row["verdict"] in CHANGED for row in impact.rows)]
+    changed = [impact for impact in found if impact.changed]
     told = {impact.unit_job for impact in changed if impact.headline}
     shown = [impact for impact in changed if impact.headline or impact.unit_job not in told]
     return sorted(shown, key=lambda i: (not i.split, *i.worst, i.unit_job, i.metric))[:_MOST]
 
 
-def _sorted(rows: Sequence[Row]) -> tuple[Row, ...]:
+def _sorted(measured: Sequence[Measured]) -> tuple[Measured, ...]:
     return tuple(
         sorted(
-            rows,
-            key=lambda row: (_RANK.get(row["verdict"], 3), row["testbox"], row.get("tree") or ""),
+            measured,
+            key=lambda one: (_RANK.get(one.row.verdict, 3), one.row.testbox, one.tree),
         )
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from swingbot.core.stats.row import CHANGED
+from swingbot.core.model.comparison_row import ComparisonRow
 
 GONE: Final = 0.4  # a change of which no more than this share is left has gone; the other side of what makes one commit explain a swing
 THERE: Final = 0.6
@@ -38,25 +38,25 @@ class Check:
     words: str
 
 
-def check(found_pct: float, row: Mapping[str, Any] | None) -> Check:
+def check(found_pct: float, row: ComparisonRow | None) -> Check:
     """Whether the change of `found_pct` is still to be seen between the culprit's parent and a tip, by their comparison's `row`.
 
     `back` needs a row that can be trusted, with at most `GONE` of the change left (or one that went the other way), and no change that is sure to be
     larger than that; `still` needs a change in the same direction that is sure, of at least `THERE`.
     """
-    if row is None or row["change_pct"] is None or row["verdict"] == "invalid":
-        why = (row or {}).get("reason") or "no run of it gave a result"
+    if row is None or row.change_pct is None or row.verdict == "invalid":
+        why = (row.reason if row is not None else None) or "no run of it gave a result"
         return Check(answer="unclear", share=None, words=f"the tip could not be measured: {why}")
-    was, now = log_ratio(found_pct), log_ratio(row["change_pct"])
+    was, now = log_ratio(found_pct), log_ratio(row.change_pct)
     share = now / was if was and math.isfinite(was) and math.isfinite(now) else None
-    words = f"{row['metric']} was {found_pct:+.1f} % with the culprit and is {row['change_pct']:+.1f} % at the tip, both against the culprit's parent"
+    words = f"{row.metric} was {found_pct:+.1f} % with the culprit and is {row.change_pct:+.1f} % at the tip, both against the culprit's parent"
     if share is None:
         return Check(answer="unclear", share=None, words=words)
-    if row["verdict"] in CHANGED and share >= THERE:
+    if row.changed and share >= THERE:
         return Check(answer="still", share=share, words=words)
-    if row["verdict"] != "unclear" and share <= GONE:
+    if row.verdict != "unclear" and share <= GONE:
         return Check(answer="back", share=share, words=words)
-    reason = f"; {row['reason']}" if row.get("reason") else ""
+    reason = f"; {row.reason}" if row.reason else ""
     return Check(
         answer="unclear", share=share, words=f"{words}: neither gone nor plainly there{reason}"
     )

@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.stats.row import CHANGED
-
-Row = Mapping[
-    str, Any
-]  # a comparison row as DESIGN section 8 words it, with `headline` and `min_effect_pct`
 
 # A commit explains a swing of the whole branch if it alone makes at least this share of it: less, and another commit has a part in it.
 EXPLAINED_SHARE: Final = 0.6
 
 
-def swings(rows: Sequence[Row]) -> list[Row]:
+def swings(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     """Rows that count as swings: the headline metric of a unit job, and a verdict with a direction."""
-    return [
-        row
-        for row in rows
-        if row.get("headline") and row["verdict"] in CHANGED and row["change_pct"] is not None
-    ]
+    return [row for row in rows if row.headline and row.changed and row.change_pct is not None]
 
 
-def strongest(rows: Sequence[Row]) -> Row:
+def strongest(rows: Sequence[ComparisonRow]) -> ComparisonRow:
     """The row that is easiest to bisect: its effect is the most times its metric's minimum; ties go by name."""
     return min(
         rows,
-        key=lambda row: (
-            -abs(row["change_pct"]) / row["min_effect_pct"],
-            row["testbox"],
-            row["unit_job"],
-            row["metric"],
-        ),
+        key=lambda row: (-_times_its_minimum(row), row.key),
     )
 
 
-def explains(own: Row | None, whole_pct: float) -> bool:
+def _times_its_minimum(row: ComparisonRow) -> float:
+    assert row.change_pct is not None and row.min_effect_pct is not None, "a swing has both"
+    return abs(row.change_pct) / row.min_effect_pct
+
+
+def explains(own: ComparisonRow | None, whole_pct: float) -> bool:
     """Whether the culprit's `own` row accounts for a swing of `whole_pct` per cent between the ends of the branch."""
-    if own is None or own["change_pct"] is None or own["verdict"] not in CHANGED:
+    if own is None or own.change_pct is None or not own.changed:
         return False
     return bool(
-        own["change_pct"] * whole_pct > 0
-        and abs(own["change_pct"]) >= EXPLAINED_SHARE * abs(whole_pct)
+        own.change_pct * whole_pct > 0 and abs(own.change_pct) >= EXPLAINED_SHARE * abs(whole_pct)
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import GateRow
 from swingbot.core.proof.share import Effect, effect_of
-from swingbot.core.stats.row import CHANGED, key_of
 from swingbot.core.text.numbers import change, percent
 from swingbot.core.text.plain import cut
 
@@ -19,7 +19,6 @@ _OF_CODE: Final = 2  # of them sizes of functions that the commit changed
 _FOLLOWS: Final = 0.25
 _LEAST: Final = math.log1p(0.02)  # smaller changes of a counter are there in any two kernels
 _COUNTERS: Final = ("counter", "count", "time", "share", "profile")
-Row = Mapping[str, Any]
 ClueKind = Literal["counter", "symbol", "size"]
 CLUE_KINDS: Final[tuple[ClueKind, ...]] = ("counter", "symbol", "size")
 
@@ -37,12 +36,15 @@ class Clue:
 class Pair:
     """The rows of another pair of kernels of the same unit job on the same testbox; `turned`: the head is the one without the commit."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ComparisonRow]
     turned: bool = False
 
 
 def clues(
-    headline: Row, rows: Sequence[Row], others: Sequence[Pair], code: GateRow | None
+    headline: ComparisonRow,
+    rows: Sequence[ComparisonRow],
+    others: Sequence[Pair],
+    code: GateRow | None,
 ) -> tuple[Clue, ...]:
     """The best first. `rows` are those of parent and commit, `others` of the pairs that gates measured."""
     own = effect_of(headline)
@@ -54,46 +56,49 @@ def clues(
     return (*best[: MOST - len(sizes)], *sizes)
 
 
-def _beside(row: Row, headline: Row) -> bool:
+def _beside(row: ComparisonRow, headline: ComparisonRow) -> bool:
     return (
-        (row["testbox"], row["unit_job"]) == (headline["testbox"], headline["unit_job"])
-        and row.get("class") in _COUNTERS
-        and not row.get("headline")
+        (row.testbox, row.unit_job) == (headline.testbox, headline.unit_job)
+        and row.klass in _COUNTERS
+        and not row.headline
     )
 
 
-def _of_row(row: Row, own: Effect, others: Sequence[Pair]) -> list[tuple[float, Clue]]:
-    share = row.get("class") in ("share", "profile")
+def _of_row(row: ComparisonRow, own: Effect, others: Sequence[Pair]) -> list[tuple[float, Clue]]:
+    share = row.klass in ("share", "profile")
     size = _points(row) if share else _ratio(row, own)
-    if size is None or not all(_same_way(row, pair, size) for pair in others):
+    base, head = row.base.mean, row.head.mean
+    if size is None or base is None or head is None:
         return []
-    base, head = row["base"]["mean"], row["head"]["mean"]
+    if not all(_same_way(row, pair, size) for pair in others):
+        return []
     words = f"{_number(base)} to {_number(head)}" + (
-        " points" if share else f", {change(row['change_pct'], row.get('better'))}"
+        " points" if share else f", {change(row.change_pct, row.better)}"
     )
     return [
         (
             abs(size) * (10.0 if share else 1.0),
             Clue(
-                kind="symbol" if row.get("class") == "profile" else "counter",
-                name=row["metric"],
+                kind="symbol" if row.klass == "profile" else "counter",
+                name=row.metric,
                 words=words,
             ),
         )
     ]
 
 
-def _points(row: Row) -> float | None:
+def _points(row: ComparisonRow) -> float | None:
     """Change of a share, 1 for a hundred points; None unless it is clear."""
-    points, bounds = row.get("change_points"), row.get("interval_points")
-    clear = row["verdict"] in CHANGED and bounds is not None and bounds[0] * bounds[1] > 0
-    return points / 100.0 if clear and points is not None else None
+    if row.points is None or row.points.change is None or row.points.interval is None:
+        return None
+    low, high = row.points.interval
+    return row.points.change / 100.0 if row.changed and low * high > 0 else None
 
 
-def _ratio(row: Row, own: Effect) -> float | None:
+def _ratio(row: ComparisonRow, own: Effect) -> float | None:
     """Log effect of a counter; None unless it is clear, large enough to matter, and other than the amount of work."""
     found = effect_of(row)
-    if found is None or found.low is None or found.high is None or row["verdict"] not in CHANGED:
+    if found is None or found.low is None or found.high is None or not row.changed:
         return None
     if (
         found.low * found.high <= 0
@@ -104,18 +109,18 @@ def _ratio(row: Row, own: Effect) -> float | None:
     return found.log
 
 
-def _same_way(row: Row, pair: Pair, size: float) -> bool:
+def _same_way(row: ComparisonRow, pair: Pair, size: float) -> bool:
     """Whether another pair that has the row shows it in the same direction."""
     for other in pair.rows:
-        if key_of(other) == key_of(row):
+        if other.key == row.key:
             seen = (
-                other.get("change_points")
-                if row.get("class") in ("share", "profile")
-                else other["change_pct"]
+                (other.points.change if other.points else None)
+                if row.klass in ("share", "profile")
+                else other.change_pct
             )
             return (
                 seen is not None
-                and other["verdict"] != "same"
+                and other.verdict != "same"
                 and seen * size * (-1 if pair.turned else 1) > 0
             )
     return True

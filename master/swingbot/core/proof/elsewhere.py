@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import Told
-from swingbot.core.stats.row import CHANGED
 from swingbot.core.text.numbers import change
 
-Row = Mapping[str, Any]
 _APART: Final = 4  # differences of two testboxes that are named
 
 
@@ -20,7 +19,7 @@ class Place:
     """A testbox that ran the job: its row of the metric (None: it has none) and what is known of the machine, by name."""
 
     testbox: str
-    row: Row | None
+    row: ComparisonRow | None
     facts: Mapping[str, str]
 
 
@@ -47,19 +46,20 @@ def told(own: Place, others: Sequence[Place]) -> Told:
     return Told(status=status, reason=said, detail=detail)  # type: ignore[arg-type]  # two of its words
 
 
-def _answer(own: Row | None, other: Row | None) -> str:
+def _answer(own: ComparisonRow | None, other: ComparisonRow | None) -> str:
     if (
         own is None
+        or own.change_pct is None
         or other is None
-        or other["change_pct"] is None
-        or other["verdict"] in ("unclear", "invalid")
+        or other.change_pct is None
+        or other.verdict in ("unclear", "invalid")
     ):
         return "unclear"
-    if other["verdict"] not in CHANGED:
+    if not other.changed:
         return "no"
     return (
         "yes"
-        if math.copysign(1.0, other["change_pct"]) == math.copysign(1.0, own["change_pct"])
+        if math.copysign(1.0, other.change_pct) == math.copysign(1.0, own.change_pct)
         else "opposite"
     )
 
@@ -77,13 +77,10 @@ def _words(own: Place, place: Place, answer: str) -> str:
     )
 
 
-def _figure(row: Row | None) -> str:
-    if row is None or row["change_pct"] is None:
+def _figure(row: ComparisonRow | None) -> str:
+    if row is None or row.change_pct is None:
         return "no number"
-    better = row.get("better")
-    return change(row["change_pct"], better if better in ("higher", "lower") else None) + (
-        f", {row['verdict']}" if row["verdict"] not in CHANGED else ""
-    )
+    return change(row.change_pct, row.better) + (f", {row.verdict}" if not row.changed else "")
 
 
 def apart(own: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

@@ -8,10 +8,10 @@ share make the true spread of u smaller than that, never larger, for s > 0 and e
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import Told
 from swingbot.core.text.numbers import change, change_with_interval, percent
 from swingbot_jobs.language.program import Better
@@ -44,12 +44,12 @@ class Effect:
         return {"change_pct": _pct(self.log), "interval_pct": bounds}
 
 
-def effect_of(row: Mapping[str, Any] | None) -> Effect | None:
-    """The effect of a comparison row (DESIGN section 8); None where it has no number, or one that is no ratio."""
-    if row is None or row.get("change_pct") is None or row.get("verdict") == "invalid":
+def effect_of(row: ComparisonRow | None) -> Effect | None:
+    """The effect of a comparison row; None where it has no number, or one that is no ratio."""
+    if row is None or row.change_pct is None or row.verdict == "invalid":
         return None
-    log = _log(row["change_pct"])
-    bounds = [_log(bound) for bound in row.get("interval_pct") or (None, None)]
+    log = _log(row.change_pct)
+    bounds = [_log(bound) for bound in row.interval_pct or (None, None)]
     return None if log is None else Effect(log=log, low=bounds[0], high=bounds[1])
 
 

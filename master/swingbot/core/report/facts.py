@@ -7,55 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swingbot.core.mail.message import Posted
+from swingbot.core.model.comparison_row import VERDICTS, ComparisonRow, Side, Verdict
 from swingbot.core.proof.clues import CLUE_KINDS, Clue
 from swingbot.core.report.json_reader import BadFacts, Reader, number, one_of, texts
 from swingbot_jobs.language.program import Better
 
-Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
 GateStatus = Literal["pass", "fail", "not run"]
 GATE_STATUSES: tuple[GateStatus, ...] = ("pass", "fail", "not run")
-VERDICTS: tuple[str, ...] = ("worse", "better", "changed", "same", "unclear", "invalid")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One kernel's half of a row: `mean` of boot means, `stddev` between boots (None for one boot), both in the metric's unit.
-
-    `values` are those of the single runs, boot by boot, where they are known: LKP's table is made of them.
-    """
-
-    boots: int
-    runs: int
-    mean: float | None
-    stddev: float | None
-    values: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One testbox, unit job and metric: parent (`base`) against the commit (`head`).
-
-    `change_pct` is 100 * (head.mean / base.mean - 1), so that a reader can recompute it; `interval_pct` are its 95 % bounds.
-    `label` says what the numbers of an emulated testbox are worth and is empty for a real machine.
-    """
-
-    testbox: str
-    label: str
-    unit_job: str
-    metric: str
-    unit: str
-    sentence: str
-    better: Better | None
-    base: Side
-    head: Side
-    change_pct: float | None
-    interval_pct: tuple[float, float] | None
-    verdict: Verdict
-    level: str | None = None  # what the means are where they are not plain means of boots
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.testbox, self.unit_job, self.metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +65,8 @@ class ReportFacts:
     parent: str
     base: str
     head: str
-    headline: Row
-    rows: tuple[Row, ...] = ()
+    headline: ComparisonRow
+    rows: tuple[ComparisonRow, ...] = ()
     bisection: Bisection
     kconfig: str
     compiler_version: str
@@ -287,7 +245,8 @@ def _side_to_json(side: Side) -> dict[str, Any]:
     }
 
 
-def row_to_json(row: Row) -> dict[str, Any]:
+def row_to_json(row: ComparisonRow) -> dict[str, Any]:
+    """What a mail says of a row: with the sentence and the values of runs, without what only the judge needs."""
     return {
         "testbox": row.testbox,
         "label": row.label,
@@ -319,9 +278,9 @@ def _side_from_json(value: Any, where: str) -> Side:
     return side
 
 
-def row_from_json(value: Any, where: str) -> Row:
+def row_from_json(value: Any, where: str) -> ComparisonRow:
     reader = Reader(value, where)
-    row = Row(
+    row = ComparisonRow(
         testbox=reader.text("testbox"),
         label=reader.text("label"),
         unit_job=reader.text("unit_job"),
@@ -349,7 +308,7 @@ def _better(value: Any, where: str) -> Better | None:
 def _verdict(value: str, where: str) -> Verdict:
     if value not in VERDICTS:
         raise BadFacts(f"{where}.verdict: {value!r} is none of {', '.join(VERDICTS)}")
-    return value  # type: ignore[return-value]  # checked above
+    return value
 
 
 def _bounds(value: Any, where: str) -> tuple[float, float] | None:

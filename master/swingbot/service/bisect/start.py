@@ -6,8 +6,8 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, JobFile, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import noise_prior
@@ -194,11 +194,7 @@ def bisect_swings(lab: Lab, tx: Transaction) -> None:
         comparison = tx.comparisons.get(number)
         assert comparison is not None
         swings = {(s.testbox, s.unit_job, s.metric): s for s in waiting if s.comparison == number}
-        rows = [
-            row
-            for row in tx.comparisons.rows(number)
-            if (row["testbox"], row["unit_job"], row["metric"]) in swings
-        ]
+        rows = [row for row in tx.comparisons.rows(number) if row.key in swings]
         _bisect(lab, tx, comparison, plan.strongest(rows), swings)
 
 
@@ -206,18 +202,18 @@ def _bisect(
     lab: Lab,
     tx: Transaction,
     comparison: Comparison,
-    row: Mapping[str, Any],
+    row: ComparisonRow,
     swings: Mapping[tuple[str, str, str], Swing],
 ) -> None:
     """Bisect between the kernels whose pairs proved the swing; these pairs are what it begins with."""
     tree, swing = (
         tx.trees.get(comparison.tree),
-        swings[row["testbox"], row["unit_job"], row["metric"]],
+        swings[row.key],
     )
     proof = tx.comparisons.get(swing.proof) if swing.proof is not None else None
     ends = proof or comparison
     base, head = tx.variants.get(ends.base), tx.variants.get(ends.head)
-    job = next(job for job in tx.specs.get(row["spec"]) if job.name == row["unit_job"])
+    job = next(job for job in tx.specs.get(row.spec) if job.name == row.unit_job)
     series = f"c{proof.id}" if proof is not None else None
     number = open_bisection(
         lab,
@@ -226,9 +222,9 @@ def _bisect(
         "watch",
         base.commit,
         head.commit,
-        row["testbox"],
+        row.testbox,
         job,
-        row["metric"],
+        row.metric,
         f"swing:{swing.id}",
         series,
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
+from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow
 from swingbot.core.model.records import Comparison, KernelBuild, Order, Variant
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
 from swingbot.core.stats.compare import BootRuns, compare
-from swingbot.core.stats.row import CHANGED
 from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import Values, boots_of
@@ -94,10 +94,10 @@ def _judge_part(
     known = differences_of(tx, images, box, spec, series, list(ks))
     for unit_job, metric_name in _in_order(lab, unit_jobs, sides):
         row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, known, problems=problems)
-        tx.comparisons.add_row(comparison.id, testbox, spec, row)
+        tx.comparisons.add_row(comparison.id, spec, row)
     for unit_job in unit_jobs.keys() - {job for job, _ in [key for side in sides for key in side]}:
         tx.comparisons.add_row(
-            comparison.id, testbox, spec, _nothing(lab, box, unit_jobs[unit_job], problems)
+            comparison.id, spec, _nothing(lab, box, unit_jobs[unit_job], problems)
         )
     return {
         (testbox, *key): [sum(boot.values) / len(boot.values) for boot in boots if boot.values]
@@ -153,7 +153,7 @@ def _row(
     known: Differences,
     *,
     problems: Sequence[Sequence[str]],
-) -> dict[str, Any]:
+) -> ComparisonRow:
     metric, rule = metric_of(lab.programs, name), rule_of(box, metric_of(lab.programs, name), job)
     known = known.of(job)
     base, head = (
@@ -164,49 +164,47 @@ def _row(
     verdict, reason = judged.verdict, judged.reason
     if known.identical:
         verdict, reason = "same", "the two kernel images are identical byte for byte"
-    elif known.told and verdict in CHANGED:
+    elif known.told and judged.changed:
         reason = f"{reason}; {known.told}" if reason else known.told
     elif verdict == "invalid" and any(problems):
         reason = f"{reason}; {next(p for p in problems if p)[0]}"
-    return judged.verdict_json() | {
-        "unit_job": job.name,
-        "testbox": box.name,
-        "label": box.label,
-        "metric": name,
-        "unit": metric.unit,
-        "verdict": verdict,
-        "reason": reason,
-        "problems": [*problems[0][:3], *problems[1][:3]],
-        "headline": metric.headline,
-    }
+    return replace(
+        judged,
+        unit_job=job.name,
+        testbox=box.name,
+        label=box.label,
+        metric=name,
+        unit=metric.unit,
+        verdict=verdict,
+        reason=reason,
+        problems=(*problems[0][:3], *problems[1][:3]),
+        headline=metric.headline,
+    )
 
 
 def _nothing(
     lab: Lab, box: Testbox, job: UnitJob, problems: Sequence[Sequence[str]]
-) -> dict[str, Any]:
+) -> ComparisonRow:
     """A unit job of which neither side gave anything: a row that says so, under a headline metric's name."""
     metric = next(
         metric for metric in lab.programs[job.program].metrics.values() if metric.headline
     )
-    none = {"boots": 0, "runs": 0, "mean": None, "stddev": None, "stddev_within": None}
     told = [problem for side in problems for problem in side]
-    return {
-        "unit_job": job.name,
-        "testbox": box.name,
-        "label": box.label,
-        "metric": metric.name,
-        "unit": metric.unit,
-        "class": metric.klass,
-        "better": metric.better,
-        "base": none,
-        "head": none,
-        "change_pct": None,
-        "interval_pct": None,
-        "verdict": "invalid",
-        "reason": "no run of either kernel gave a result" + (f"; {told[0]}" if told else ""),
-        "level": None,
-        "min_effect_pct": metric.min_effect(job.params),
-        "more_boots": None,
-        "problems": told[:6],
-        "headline": True,
-    }
+    return ComparisonRow(
+        unit_job=job.name,
+        testbox=box.name,
+        label=box.label,
+        metric=metric.name,
+        unit=metric.unit,
+        klass=metric.klass,
+        better=metric.better,
+        base=NO_BOOTS,
+        head=NO_BOOTS,
+        change_pct=None,
+        interval_pct=None,
+        verdict="invalid",
+        reason="no run of either kernel gave a result" + (f"; {told[0]}" if told else ""),
+        min_effect_pct=metric.min_effect(job.params),
+        problems=tuple(told[:6]),
+        headline=True,
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from swingbot.core.incident.level import log_ratio
 from swingbot.core.incident.model import Expected
 from swingbot.core.model import ids
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import GitError, Lab, Transaction
@@ -27,10 +27,10 @@ class Within:
 
 
 def expected_within(
-    lab: Lab, tx: Transaction, comparison: Comparison, row: Mapping[str, Any]
+    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow
 ) -> list[Within]:
     """Expected changes of the row's metric that lie between base and head of the comparison, one for each incident."""
-    known = tx.incidents.expected_changes(row["testbox"], row["unit_job"], row["metric"])
+    known = tx.incidents.expected_changes(*row.key)
     if not known:
         return []
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit

@@ -54,11 +54,14 @@ def prove_swings(lab: Lab, tx: Transaction) -> None:
     busy |= set(tx.incidents.comparisons_being_attributed())
     for number in sorted({s.comparison for s in suspected} - busy):
         swings = {(s.testbox, s.unit_job, s.metric): s for s in suspected if s.comparison == number}
-        rows = {(r["testbox"], r["unit_job"], r["metric"]): r for r in tx.comparisons.rows(number)}
+        rows = {row.key: row for row in tx.comparisons.rows(number)}
         first = plan.strongest(
-            [{**rows[key], "change_pct": swing.change_pct} for key, swing in swings.items()]
+            [
+                dataclasses.replace(rows[key], change_pct=swing.change_pct)
+                for key, swing in swings.items()
+            ]
         )
-        _open(lab, tx, swings[first["testbox"], first["unit_job"], first["metric"]], first["spec"])
+        _open(lab, tx, swings[first.key], first.spec)
 
 
 def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
@@ -191,7 +194,7 @@ def gate_of(lab: Lab, tx: Transaction, swing: Swing, job: UnitJob) -> tuple[Pair
         rule_of(box, metric, job),
         tx.noise.get(swing.testbox, swing.unit_job, swing.metric),
     )
-    metrics = sum(bool(row.get("headline")) for row in tx.comparisons.rows(swing.comparison))
+    metrics = sum(row.headline for row in tx.comparisons.rows(swing.comparison))
     accepted = sum(
         s.comparison == swing.comparison and s.proof is not None
         for s in tx.swings.in_state(*_ACCEPTED)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from swingbot.core.incident.level import log_ratio
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, Level
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
 from swingbot.service.ports import GitError, Lab, Transaction
-
-Row = dict[str, Any]
 
 
 def screen_tip(
@@ -27,7 +25,7 @@ def screen_tip(
     `boot_means`: of the tip, by (testbox, unit job, metric).
     """
     for row in tx.comparisons.rows(comparison.id):
-        if not row.get("headline") or row["head"]["mean"] is None:
+        if not row.headline or row.head.mean is None:
             continue
         expected = expected_within(lab, tx, comparison, row)
         if expected:
@@ -38,22 +36,20 @@ def screen_tip(
             tx,
             comparison,
             row,
-            boot_means.get((row["testbox"], row["unit_job"], row["metric"]), []),
+            boot_means.get(row.key, []),
         )
         if alarm is not None:
             _note(lab, tx, comparison, row, *alarm)
 
 
 def _hold_against_expected(
-    lab: Lab, tx: Transaction, comparison: Comparison, row: Row, expected: list[Within]
+    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, expected: list[Within]
 ) -> None:
     """The range has changes that people expect: what they make is noted, so that later tips begin at the new level; anything beyond it is suspected."""
-    if row["change_pct"] is None or row["verdict"] not in ("worse", "better", "changed", "same"):
+    if row.change_pct is None or row.verdict not in ("worse", "better", "changed", "same"):
         return
-    effect = log_ratio(row["change_pct"])
-    alarm = screen.against_expected(
-        effect, [within.effect for within in expected], math.log1p(row["min_effect_pct"] / 100.0)
-    )
+    effect = log_ratio(row.change_pct)
+    alarm = screen.against_expected(effect, [within.effect for within in expected], row.min_effect)
     if alarm is not None:
         _note(
             lab,
@@ -64,12 +60,12 @@ def _hold_against_expected(
             level_after(lab, tx, comparison, expected),
         )
         return
-    key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
-    reason = f"{row['change_pct']:+.2f} % against its base, as expected ({named(expected)})"
+    key = (comparison.id, *row.key)
+    reason = f"{row.change_pct:+.2f} % against its base, as expected ({named(expected)})"
     tx.swings.add(
         *key,
-        plan.direction_of(effect, row["better"]),
-        row["change_pct"],
+        plan.direction_of(effect, row.better),
+        row.change_pct,
         "noted",
         source="expected",
         reason=reason,
@@ -77,34 +73,35 @@ def _hold_against_expected(
 
 
 def _alarm(
-    lab: Lab, tx: Transaction, comparison: Comparison, row: Row, tip: list[float]
+    lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, tip: list[float]
 ) -> tuple[screen.Alarm, int | None] | None:
     """What stands out about a row, and the variant of the anchor if it is a creep."""
     if plan.swings([row]):
-        pct = row["change_pct"]
+        pct = row.change_pct
+        assert pct is not None, "a swing has a size"
         effect = math.log1p(pct / 100.0) if pct > -100.0 else -math.inf
         return screen.Alarm(
             source="base",
             effect=effect,
             p=0.0,
-            why=f"{pct:+.2f} % against its base, {row['verdict']}",
+            why=f"{pct:+.2f} % against its base, {row.verdict}",
         ), None
-    least = math.log1p(row["min_effect_pct"] / 100.0)
+    least = row.min_effect
     levels = _levels(tx, comparison, row)
     past = [level.mean for level in levels]
-    alarm = screen.against_history(tip, past, least) if row["verdict"] != "invalid" else None
+    alarm = screen.against_history(tip, past, least) if row.verdict != "invalid" else None
     if alarm is not None:
         return alarm, None
-    alarm = screen.against_anchors(tip, past, least) if row["verdict"] != "invalid" else None
+    alarm = screen.against_anchors(tip, past, least) if row.verdict != "invalid" else None
     if alarm is None or alarm.anchor is None:
         return None
     anchor = levels[alarm.anchor]
     return (alarm, anchor.variant) if _descends(lab, tx, comparison, anchor) else None
 
 
-def _levels(tx: Transaction, comparison: Comparison, row: Row) -> list[Level]:
+def _levels(tx: Transaction, comparison: Comparison, row: ComparisonRow) -> list[Level]:
     """Earlier tips at the level of today: since the last swing, or the last alarm that turned out to be the testbox."""
-    key = (comparison.tree, row["testbox"], row["unit_job"], row["metric"])
+    key = (comparison.tree, *row.key)
     since = tx.swings.last(*key, before=comparison.id)
     found = tx.swings.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
     return [level for level in found if since is None or level.comparison >= since]
@@ -123,13 +120,13 @@ def _note(
     lab: Lab,
     tx: Transaction,
     comparison: Comparison,
-    row: Row,
+    row: ComparisonRow,
     alarm: screen.Alarm,
     anchor: int | None,
 ) -> None:
-    direction = plan.direction_of(alarm.effect, row["better"])
+    direction = plan.direction_of(alarm.effect, row.better)
     pct = 100.0 * math.expm1(alarm.effect)
-    key = (comparison.id, row["testbox"], row["unit_job"], row["metric"])
+    key = (comparison.id, *row.key)
     if direction == "worse" or (direction == "better" and lab.policies.bisect_improvements):
         tx.swings.add(
             *key,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from swingbot.core.incident.model import Sighting
+from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, Tree
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_numbers import FRESH_K
-from swingbot.core.stats.row import CHANGED, key_of, row_of
 from swingbot.core.text.numbers import change
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
@@ -105,7 +105,7 @@ def explain_swings(lab: Lab, tx: Transaction) -> None:
     """Close open swings that a culprit of the same comparison accounts for."""
     for sighting in tx.sightings.to_tell():
         assert sighting.comparison is not None
-        rows = {key_of(row): row for row in tx.comparisons.rows(sighting.comparison)}
+        rows = {row.key: row for row in tx.comparisons.rows(sighting.comparison)}
         looked_at = {swing.comparison for swing in tx.swings.of_bisection(sighting.bisection)}
         for swing in tx.swings.in_state("open", "suspected"):
             if swing.comparison in looked_at and plan.explains(
@@ -117,8 +117,8 @@ def explain_swings(lab: Lab, tx: Transaction) -> None:
 def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> float:
     """The change in per cent that the culprit makes of its bisection's metric: of fresh boots where there are any, else as the bisection concluded."""
     row = headline_of(tx, sighting, bisection)
-    if row is not None and row["change_pct"] is not None and row["verdict"] in CHANGED:
-        return float(row["change_pct"])
+    if row is not None and row.change_pct is not None and row.changed:
+        return row.change_pct
     return float(named_in(tx.bisections.conclusion(bisection.id), sighting.commit)["change_pct"])
 
 
@@ -127,7 +127,7 @@ def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
     return next(culprit for culprit in conclusion["culprits"] if culprit["commit"] == commit)
 
 
-def headline_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> dict[str, Any] | None:
+def headline_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> ComparisonRow | None:
     """The row of the bisection's metric in the comparison of parent and culprit."""
     if sighting.comparison is None:
         return None
@@ -144,9 +144,9 @@ def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:
             if bisection is not None and sighting.tree != tree
             else None
         )
-        if row is not None and row["verdict"] in CHANGED:
+        if row is not None and row.changed:
             place = tx.trees.get(sighting.tree)
             places.append(
-                f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row['metric']} {change(row['change_pct'], row['better'])})"
+                f"{place.name}, branch {place.branch} ({sighting.commit[:12]}: {row.metric} {change(row.change_pct, row.better)})"
             )
     return "; ".join(dict.fromkeys(places))

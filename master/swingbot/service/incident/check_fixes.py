@@ -7,9 +7,9 @@ from typing import Final
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
+from swingbot.core.model.comparison_row import row_of
 from swingbot.core.model.records import Bisection, Comparison, Tree
 from swingbot.core.plan.boot_numbers import FIX_K
-from swingbot.core.stats.row import row_of
 from swingbot.service.incident.attribute import change_of, named_in
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.kernel.variants import variant_of

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import (
     Comparison,
 )
@@ -43,11 +44,11 @@ class Comparisons(Protocol):
     def set_status(self, number: int, status: str, reason: str | None = None) -> None:
         """Set status and reason. One that is done, failed or cancelled stays as it is."""
 
-    def add_row(self, comparison: int, testbox: str, spec: str, detail: Mapping[str, Any]) -> None:
-        """Store the row of a testbox, unit job and metric. The first one stays; later calls change nothing."""
+    def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
+        """Store a row, of boots that ran `spec`. The first one stays; later calls change nothing."""
 
-    def rows(self, comparison: int) -> list[dict[str, Any]]:
-        """Rows of a comparison as DESIGN section 8 words them, each with its `spec`, by testbox, unit job and metric."""
+    def rows(self, comparison: int) -> list[ComparisonRow]:
+        """Rows of a comparison, each with its `spec`, by testbox, unit job and metric."""
 
     def extend(self, number: int, boots: int) -> None:
         """Ask for `boots` a side of a running comparison: it waits to be placed again. Fewer boots than it has, or one that does not run: nothing changes."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from swingbot.core.incident.model import Expected, Incident, Status
+from swingbot.core.model.comparison_row import ComparisonRow
 
 
 class Incidents(Protocol):
@@ -54,7 +55,7 @@ class Incidents(Protocol):
     def bisections(self, incident: int) -> list[int]:
         """Bisections of an incident: the one behind its own comparison first, then by number."""
 
-    def rows(self, incident: int, comparison: int) -> list[dict[str, Any]]:
+    def rows(self, incident: int, comparison: int) -> list[ComparisonRow]:
         """Rows of `comparison`, then those of further ones of the incident that the first has not (by testbox, unit job and metric)."""
 
     def replace_comparison(self, incident: int, old: int, new: int) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Tree
 from swingbot.core.proof.clues import Clue, Pair, clues
 from swingbot.core.proof.gates import GateRow, in_order, in_short
 from swingbot.core.report.facts import Gate
 from swingbot.service.ports import Lab, Transaction
 
-Row = Mapping[str, Any]
 # Trees on whose branch everybody bases work, whatever they are called here.
 _MAINLINE: Final = re.compile(r"(?:^|[/:])(?:torvalds|stable)/linux(?:\.git)?/?$")
 _MAIN_BRANCHES: Final = re.compile(r"master|main|linux-\d+\.\d+\.y")
@@ -45,7 +45,10 @@ def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
 
 
 def clues_of(
-    tx: Transaction, headline: Row, rows: Sequence[Row], gates: Sequence[GateRow]
+    tx: Transaction,
+    headline: ComparisonRow,
+    rows: Sequence[ComparisonRow],
+    gates: Sequence[GateRow],
 ) -> tuple[Clue, ...]:
     """Counters and sizes that go with the change in every pair of kernels that was measured."""
     known = [
@@ -59,13 +62,11 @@ def clues_of(
     return clues(headline, rows, pairs, next((gate for gate in gates if gate.gate == "code"), None))
 
 
-def not_checked(gates: Sequence[GateRow], headline: Row) -> tuple[str, ...]:
+def not_checked(gates: Sequence[GateRow], headline: ComparisonRow) -> tuple[str, ...]:
     """What nobody looked at: gates without an answer, and real hardware where the testbox is emulated."""
     known = {gate.gate: gate.status for gate in gates}
     emulated = (
-        ["real hardware: the testbox is emulated"]
-        if str(headline["label"]).startswith("emulated")
-        else []
+        ["real hardware: the testbox is emulated"] if headline.label.startswith("emulated") else []
     )
     return (
         *emulated,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, Proven, Tree, Variant
 from swingbot.core.plan.series import series_for
 from swingbot.core.proof import code, elsewhere
 from swingbot.core.proof.gates import Told
 from swingbot.core.proof.series import MOST_COMMITS, series_end
 from swingbot.core.proof.share import Effect, effect_of
-from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.kernel.compare import NoRecord, changed_code
 from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
 from swingbot.service.ports import CannotRevert, GitError, Lab, Transaction
@@ -46,8 +46,8 @@ class Case:
     parent: Variant
     culprit: Variant
     bisection: Bisection
-    rows: list[dict[str, Any]]
-    headline: Mapping[str, Any] | None  # the row of the metric that was bisected
+    rows: list[ComparisonRow]
+    headline: ComparisonRow | None  # the row of the metric that was bisected
     job: UnitJob | None  # its unit job
 
     @property
@@ -55,7 +55,7 @@ class Case:
         """The commit's own effect, from fresh boots; None where they do not show it."""
         return (
             effect_of(self.headline)
-            if self.headline is not None and self.headline["verdict"] in CHANGED
+            if self.headline is not None and self.headline.changed
             else None
         )
 
@@ -74,7 +74,7 @@ def case_of(tx: Transaction, incident: Proven) -> Case:
         rows=rows,
         headline=headline,
         job=next(
-            (job for job in tx.specs.get(headline["spec"]) if job.name == bisection.unit_job), None
+            (job for job in tx.specs.get(headline.spec) if job.name == bisection.unit_job), None
         )
         if headline
         else None,
@@ -207,7 +207,7 @@ def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
             status="not run", reason="there are no boots of both sides to hold against each other"
         )
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
-    series, spec = series_for(box, comparison), case.headline["spec"]
+    series, spec = series_for(box, comparison), case.headline.spec
     sheets = [
         sum(bool(boot.facts) for boot in tx.boots.find(str(image), box.name, spec, series, ks))
         for image in images
@@ -229,7 +229,7 @@ def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
 def _elsewhere(lab: Lab, tx: Transaction, case: Case) -> Told:
     if case.headline is None:
         return Told(status="not run", reason="there is no number to look for elsewhere")
-    named = {"unit_job": case.headline["unit_job"], "metric": case.headline["metric"]}
+    named = {"unit_job": case.headline.unit_job, "metric": case.headline.metric}
     program = case.job.program if case.job is not None else None
     ran = [
         box
@@ -245,11 +245,9 @@ def _place(
     lab: Lab, tx: Transaction, case: Case, testbox: str, named: Mapping[str, str]
 ) -> elsewhere.Place:
     """Unit jobs are resolved for each testbox: one that is called otherwise there stands for it if it is the only one with the metric."""
-    rows = [
-        row for row in case.rows if row["testbox"] == testbox and row["metric"] == named["metric"]
-    ]
+    rows = [row for row in case.rows if row.testbox == testbox and row.metric == named["metric"]]
     row = next(
-        (row for row in rows if row["unit_job"] == named["unit_job"]),
+        (row for row in rows if row.unit_job == named["unit_job"]),
         rows[0] if len(rows) == 1 else None,
     )
     box = lab.testboxes.present.get(testbox)

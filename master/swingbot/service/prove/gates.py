@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from swingbot.core.model.comparison_row import row_of
 from swingbot.core.model.records import Comparison, Proven
 from swingbot.core.plan.boot_numbers import APART_K, FRESH_K, GATE_K
 from swingbot.core.plan.rules import metric_of, rule_of
@@ -26,7 +27,6 @@ from swingbot.core.proof.gates import (
 )
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.row import row_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.foresee import foresee
 from swingbot.service.prove.gate_kernels import Case, Kernels, case_of, of_gate
@@ -183,9 +183,7 @@ def _seen(lab: Lab, tx: Transaction, case: Case, comparison: Comparison) -> Effe
         lab.testboxes.known(testbox), metric_of(lab.programs, case.bisection.metric), case.job
     )
     wanted = (case.bisection.unit_job, case.bisection.metric)
-    return effect_of(
-        compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule).verdict_json()
-    )
+    return effect_of(compare(sides[0].get(wanted, []), sides[1].get(wanted, []), rule))
 
 
 def judge_gates(lab: Lab, tx: Transaction) -> None:
@@ -260,10 +258,10 @@ def _of_rows(tx: Transaction, case: Case, row: GateRow, comparison: Comparison) 
     effect = effect_of(seen)
     if seen is None or effect is None:
         return Told(
-            status="not run", reason=str((seen or {}).get("reason") or "no run gave a result")
+            status="not run",
+            reason=(seen.reason if seen is not None else None) or "no run gave a result",
         )
-    better = seen.get("better")
-    return told(own, effect, better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
+    return told(own, effect, seen.better, turned=row.gate == "revert", what=_WHAT.get(row.gate, ""))
 
 
 def _same_images(tx: Transaction, case: Case, comparison: Comparison) -> bool:

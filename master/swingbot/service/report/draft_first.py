@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.model import ids
+from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
 from swingbot.core.plan.rules import metric_of
 from swingbot.core.plan.series import series_of
 from swingbot.core.proof.gates import GateRow, decided, fit_to_leave
 from swingbot.core.report.facts import Bisection as BisectionFacts
-from swingbot.core.report.facts import Commit, ReportFacts, Row, Side
-from swingbot.core.report.json_reader import BadFacts
+from swingbot.core.report.facts import Commit, ReportFacts
 from swingbot.core.report.mails.first import mail
-from swingbot.core.stats.row import CHANGED, row_of
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
@@ -53,8 +52,8 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now
     assert bisection is not None
     rows = tx.incidents.rows(incident, comparison.id)
     headline = row_of(rows, bisection.key)
-    shown = headline is not None and headline["verdict"] in CHANGED
-    if headline is None or headline["change_pct"] is None:
+    shown = headline is not None and headline.changed
+    if headline is None or headline.change_pct is None:
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
     number, gates = tx.reports.reserve(), gates_of(tx, incident)
     facts = _facts(lab, tx, number, comparison, bisection, rows, headline, gates)
@@ -116,8 +115,8 @@ def _facts(
     number: int,
     comparison: Comparison,
     bisection: Bisection,
-    rows: Sequence[Mapping[str, Any]],
-    headline: Mapping[str, Any],
+    rows: Sequence[ComparisonRow],
+    headline: ComparisonRow,
     gates: Sequence[GateRow],
 ) -> ReportFacts:
     culprit, parent, tree = (
@@ -127,17 +126,17 @@ def _facts(
     )
     build = tx.builds.by_key([culprit.build_key])[culprit.build_key]
     box_facts = tx.boots.latest_facts(bisection.testbox, image=str(build.image_sha256))
-    job = next(job for job in tx.specs.get(headline["spec"]) if job.name == bisection.unit_job)
+    job = next(job for job in tx.specs.get(headline.spec) if job.name == bisection.unit_job)
     report, url = ids.show("report", number), lab.policies.web_url
     series = series_of(
         lab.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
     )
     ks = range(comparison.first_k, comparison.first_k + comparison.boots)
-    boots = tx.boots.find(str(build.image_sha256), bisection.testbox, headline["spec"], series, ks)
+    boots = tx.boots.find(str(build.image_sha256), bisection.testbox, headline.spec, series, ks)
     before = tx.boots.find(
         str(tx.builds.by_key([parent.build_key])[parent.build_key].image_sha256),
         bisection.testbox,
-        headline["spec"],
+        headline.spec,
         series,
         ks,
     )
@@ -151,7 +150,7 @@ def _facts(
         base=bisection.good,
         head=bisection.bad,
         headline=_with_runs(tx, report_row(lab, headline), before, boots),
-        rows=tuple(report_row(lab, row) for row in rows if row["headline"]),
+        rows=tuple(report_row(lab, row) for row in rows if row.headline),
         bisection=_bisection(tx, bisection, culprit),
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
@@ -199,27 +198,14 @@ def _bisection(tx: Transaction, bisection: Bisection, culprit: Variant) -> Bisec
     )
 
 
-def report_row(lab: Lab, row: Mapping[str, Any]) -> Row:
-    return Row(
-        testbox=row["testbox"],
-        label=row["label"],
-        unit_job=row["unit_job"],
-        metric=row["metric"],
-        unit=row["unit"],
-        sentence=_sentence(lab, row["metric"]),
-        better=row["better"],
-        base=_side(row["base"]),
-        head=_side(row["head"]),
-        change_pct=row["change_pct"],
-        interval_pct=tuple(row["interval_pct"]) if row["interval_pct"] else None,
-        verdict=row["verdict"],
-        level=row.get("level"),
-    )
+def report_row(lab: Lab, row: ComparisonRow) -> ComparisonRow:
+    """The row with a sentence about its metric."""
+    return replace(row, sentence=_sentence(lab, row.metric))
 
 
 def _with_runs(
-    tx: Transaction, row: Row, before: Sequence[BootRecord], after: Sequence[BootRecord]
-) -> Row:
+    tx: Transaction, row: ComparisonRow, before: Sequence[BootRecord], after: Sequence[BootRecord]
+) -> ComparisonRow:
     """The row with the value of each run of both sides, from which LKP's table is made."""
     key = (row.unit_job, row.metric)
     base, head = (
@@ -233,12 +219,6 @@ def _sentence(lab: Lab, metric: str) -> str:
     """What the test does and what the number is."""
     program = lab.programs[metric.partition(".")[0]]
     return f"The test: {program.describe}. The metric: {metric_of(lab.programs, metric).describe}."
-
-
-def _side(side: Mapping[str, Any]) -> Side:
-    if not {"boots", "runs", "mean", "stddev"} <= side.keys():
-        raise BadFacts(f"a side of a comparison row has keys {sorted(side)}")
-    return Side(boots=side["boots"], runs=side["runs"], mean=side["mean"], stddev=side["stddev"])
 
 
 def _command(job: UnitJob) -> str:

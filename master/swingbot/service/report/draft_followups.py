@@ -8,19 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from email import message_from_bytes, policy
 from email.utils import getaddresses
-from typing import Any
 
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import FirstMail, Sighting
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.mail.message import Posted
 from swingbot.core.model import ids
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Bisection, Comparison, Variant
 from swingbot.core.plan.rules import metric_of, rule_of
-from swingbot.core.report.facts import Commit, Row
+from swingbot.core.report.facts import Commit
 from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
-from swingbot.core.stats.row import CHANGED
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.prove.evidence import gates_of, told_gates
@@ -43,14 +42,14 @@ class Case:
     sighting: Sighting
     bisection: Bisection
     culprit: Variant
-    row: dict[str, Any]
+    row: ComparisonRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
     """What a short mail says beyond the case: `rows` against the culprit's parent, at `head`, which is `where` in words."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ComparisonRow, ...] = ()
     where: str = ""
     head: str = ""
     fix: Commit | None = None
@@ -82,7 +81,7 @@ def _case(tx: Transaction, incident: int) -> Case | None:
     for sighting in told:
         bisection = tx.bisections.get(sighting.bisection)
         row = headline_of(tx, sighting, bisection) if bisection is not None else None
-        if bisection is not None and row is not None and row["change_pct"] is not None:
+        if bisection is not None and row is not None and row.change_pct is not None:
             return Case(
                 incident=incident,
                 first=first,
@@ -118,7 +117,7 @@ def _fixed(lab: Lab, tx: Transaction, case: Case) -> News | None:
     rows = [
         row
         for row in tx.comparisons.rows(comparison.id)
-        if row["metric"] == case.bisection.metric and row["change_pct"] is not None
+        if row.metric == case.bisection.metric and row.change_pct is not None
     ]
     return News(
         rows=tuple(report_row(lab, row) for row in rows),
@@ -154,7 +153,7 @@ def _update(lab: Lab, tx: Transaction, case: Case) -> News | None:
         row
         for number in comparisons
         for row in tx.comparisons.rows(number)
-        if row.get("headline") and row["verdict"] in CHANGED
+        if row.headline and row.changed
     ]
     tree = tx.trees.get(new[0].tree)
     return News(
@@ -172,12 +171,12 @@ def _found(tx: Transaction, case: Case, new: Sighting) -> tuple[str, bool]:
     tree, bisection = tx.trees.get(new.tree), tx.bisections.get(new.bisection)
     assert bisection is not None
     row, here = headline_of(tx, new, bisection), f"{tree.name}, branch {tree.branch}"
-    if row is None or row["change_pct"] is None:
+    if row is None or row.change_pct is None:
         return (
             f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.",
             False,
         )
-    if row["verdict"] not in CHANGED:
+    if not row.changed:
         return (
             f"A search in {here} ended at {new.commit[:12]} too, but fresh boots there do not show it.",
             False,
@@ -220,7 +219,8 @@ def _still(lab: Lab, tx: Transaction, case: Case) -> News | None:
     except GitError:
         return None
     row = _side_by_side(lab, tx, case, own, latest)
-    if row is None or check(case.row["change_pct"], row).answer != "still":
+    found = case.row.change_pct
+    if row is None or found is None or check(found, row).answer != "still":
         return None
     return News(
         rows=(report_row(lab, row),),
@@ -232,7 +232,7 @@ def _still(lab: Lab, tx: Transaction, case: Case) -> News | None:
 
 def _side_by_side(
     lab: Lab, tx: Transaction, case: Case, own: Comparison, latest: Comparison
-) -> dict[str, Any] | None:
+) -> ComparisonRow | None:
     """The culprit's parent, as it was booted for the first mail, against the tip as it was booted for its own comparison."""
     bisection, box = case.bisection, lab.testboxes.known(case.bisection.testbox)
     spec = next(
@@ -261,15 +261,16 @@ def _side_by_side(
     if not all(sides):
         return None
     # Other boots of either kernel: not pairs, whatever they are elsewhere on this testbox.
-    row = compare(sides[0], sides[1], replace(rule, paired=False)).verdict_json()
-    return row | {
-        "unit_job": job.name,
-        "testbox": box.name,
-        "label": box.label,
-        "metric": metric.name,
-        "unit": metric.unit,
-        "headline": True,
-    }
+    row = compare(sides[0], sides[1], replace(rule, paired=False))
+    return replace(
+        row,
+        unit_job=job.name,
+        testbox=box.name,
+        label=box.label,
+        metric=metric.name,
+        unit=metric.unit,
+        headline=True,
+    )
 
 
 def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> None:

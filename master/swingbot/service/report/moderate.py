@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.improvements import too_good
 from swingbot.core.moderation.ruling import ReportClass, Ruling, class_of, first_state
-from swingbot.core.report.facts import Gate, Row
+from swingbot.core.report.facts import Gate
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.report.address import recipients_of
 
@@ -20,7 +21,7 @@ def file_report(
     tree: str,
     commit: str,
     author: str,
-    headline: Row,
+    headline: ComparisonRow,
     gates: Sequence[Gate] = (),
     shown: bool = True,
     unproven: str | None = None,
@@ -46,7 +47,7 @@ def _rule(
     tx: Transaction,
     kind: ReportClass,
     found: Addressed,
-    headline: Row,
+    headline: ComparisonRow,
     *,
     shown: bool,
     unproven: str | None,
@@ -99,7 +100,7 @@ def _nobody(found: Addressed) -> str:
     return f"there is nobody to write to ({reasons or 'no author and no maintainer'})"
 
 
-def suspicion_of(lab: Lab, headline: Row) -> str | None:
+def suspicion_of(lab: Lab, headline: ComparisonRow) -> str | None:
     """Why an improvement is too good to be true, for the moderator and for the mail; None where it is not."""
     if headline.verdict != "better":
         return None

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Final, Protocol, cast
 
 from swingbot.core.model.artifact import ArtifactError, Gone
+from swingbot.core.model.comparison_row import ComparisonRow, key_of, row_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce.kit import Artifact, Boot, Kernel, Kit, LeftOut, Rootfs, Run, Side
-from swingbot.core.stats.row import key_of, row_of
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading import newc
 
@@ -142,7 +142,7 @@ def _kit(
     boots = [_boot(found, row, {job.name: job.program for job in jobs}) for row in rows]
     if not boots:
         found.missing.append("boots: none of culprit and parent came up")
-    row = row_of(comparison["rows"], key_of(headline))
+    row = row_of(map(ComparisonRow.from_json, comparison["rows"]), key_of(headline))
     tree = sources.tree(incident["tree"])
     patch, no_patch = sources.patch(incident["culprit"]["commit"])
     job_archive, programs = _job(found, rows, jobs)
@@ -163,10 +163,10 @@ def _kit(
         unit_job=next(job for job in jobs if job.name == headline["unit_job"]),
         unit_jobs=jobs,
         metric=headline["metric"],
-        unit=(row or {}).get("unit") or "",
-        better=(row or {}).get("better"),
-        change_pct=(row or {}).get("change_pct"),
-        interval_pct=(row or {}).get("interval_pct"),
+        unit=row.unit if row is not None else "",
+        better=row.better if row is not None else None,
+        change_pct=row.change_pct if row is not None else None,
+        interval_pct=row.interval_pct if row is not None else None,
         qemu_version=next(
             (str(row["facts"]["qemu_version"]) for row in rows if row["facts"].get("qemu_version")),
             "unknown",

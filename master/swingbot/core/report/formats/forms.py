@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from swingbot.core.report.facts import Commit, Row
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.report.facts import Commit
 from swingbot.core.report.formats.sheet import Sheet
 from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
-from swingbot.core.stats.row import CHANGED
 from swingbot.core.text.plain import clean, cut, wrap
 from swingbot_jobs.reading.perf_table import perf_table
 
@@ -86,7 +86,7 @@ def as_perf(sheet: Sheet) -> str:
 
 def as_changelog(sheet: Sheet) -> str:
     """A few lines for a commit message: what changed, else what did not; where, and of how many boots. Raises NothingToShow."""
-    rows = [row for row in sheet.rows if row.verdict in CHANGED] or [
+    rows = [row for row in sheet.rows if row.changed] or [
         row for row in sheet.rows if row.verdict == "same"
     ]
     if not rows:
@@ -108,7 +108,7 @@ def as_changelog(sheet: Sheet) -> str:
     return _text(lines)
 
 
-def _without_aliases(rows: list[Row]) -> list[Row]:
+def _without_aliases(rows: list[ComparisonRow]) -> list[ComparisonRow]:
     """One of several metrics with the very same numbers: netperf's total of one flow is that flow."""
     first = {
         (row.testbox, row.unit_job, row.base.mean, row.head.mean): row for row in reversed(rows)
@@ -135,7 +135,7 @@ def _commit(commit: Commit) -> str:
     return f'{clean(commit.sha)[:12]} ("{cut(commit.subject, 120)}")'
 
 
-def _box(row: Row) -> str:
+def _box(row: ComparisonRow) -> str:
     return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from swingbot.core.report.facts import Commit, Row, Side
+from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot.core.report.facts import Commit
 from swingbot_jobs.reading.perf_table import Run
 
 _COUNTER = "perf-stat."
@@ -23,13 +24,13 @@ class Sheet:
     id: str
     base: Commit
     head: Commit
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     counts: Mapping[Part, tuple[tuple[Run, ...], tuple[Run, ...]]] = field(default_factory=dict)
 
     @property
-    def parts(self) -> dict[Part, list[Row]]:
+    def parts(self) -> dict[Part, list[ComparisonRow]]:
         """Rows by testbox and unit job, in their order."""
-        found: dict[Part, list[Row]] = {}
+        found: dict[Part, list[ComparisonRow]] = {}
         for row in self.rows:
             found.setdefault((row.testbox, row.unit_job), []).append(row)
         return found
@@ -44,7 +45,11 @@ def sheet_of_comparison(
         id=id_,
         base=_commit(comparison["base_variant"]),
         head=_commit(comparison["head_variant"]),
-        rows=tuple(_row(row, runs) for row in comparison["rows"] if not row.get("counter")),
+        rows=tuple(
+            _row(ComparisonRow.from_json(row), runs)
+            for row in comparison["rows"]
+            if not row.get("counter")
+        ),
         counts=_counts(runs),
     )
 
@@ -74,37 +79,13 @@ def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
     return found
 
 
-def _row(row: Mapping[str, Any], runs: _Runs) -> Row:
-    sides = runs.get((row["testbox"], row["unit_job"]), {})
+def _row(row: ComparisonRow, runs: _Runs) -> ComparisonRow:
+    """The row with the values of its runs."""
+    sides = runs.get((row.testbox, row.unit_job), {})
     base, head = (
-        _side(row[side], sides.get(side, {}).get(row["metric"], {})) for side in ("base", "head")
+        tuple(sides.get(side, {}).get(row.metric, {}).values()) for side in ("base", "head")
     )
-    interval = row["interval_pct"]
-    return Row(
-        testbox=row["testbox"],
-        label=row.get("label") or "",
-        unit_job=row["unit_job"],
-        metric=row["metric"],
-        unit=row.get("unit") or "",
-        sentence="",
-        better=row["better"],
-        base=base,
-        head=head,
-        change_pct=row["change_pct"],
-        interval_pct=(float(interval[0]), float(interval[1])) if interval else None,
-        verdict=row["verdict"],
-        level=row.get("level"),
-    )
-
-
-def _side(side: Mapping[str, Any], values: Mapping[tuple[int, int], float]) -> Side:
-    return Side(
-        boots=side["boots"],
-        runs=side["runs"],
-        mean=side["mean"],
-        stddev=side["stddev"],
-        values=tuple(values.values()),
-    )
+    return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
 
 
 def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Run, ...], tuple[Run, ...]]]:
@@ -170,13 +151,12 @@ def sheet_of_bisection(bisection: Mapping[str, Any]) -> Sheet | None:
     )
     better = bisection.get("better")
     worse = change is not None and better is not None and (change > 0) != (better == "higher")
-    row = Row(
+    row = ComparisonRow(
         testbox=bisection["testbox"],
         label=bisection.get("label") or "",
         unit_job=bisection["unit_job"],
         metric=bisection["metric"],
         unit=bisection.get("unit") or "",
-        sentence="",
         better=better,
         base=base,
         head=head,

@@ -18,11 +18,11 @@ from swingbot.core.mail.message import (
     thread_of,
     web_address,
 )
-from swingbot.core.report.facts import ReportFacts, Row
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.report.facts import ReportFacts
 from swingbot.core.report.parts.comparison_table import grid
 from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
 from swingbot.core.report.parts.proof import clue_lines, gate_lines
-from swingbot.core.stats.row import CHANGED
 from swingbot.core.text.numbers import change, count, sure
 from swingbot.core.text.plain import WIDTH, clean, cut, shell, wrap
 
@@ -56,9 +56,9 @@ def _subject(facts: ReportFacts) -> str:
     )
 
 
-def _confirmed(row: Row) -> bool:
+def _confirmed(row: ComparisonRow) -> bool:
     """The fresh boots show the change too. Otherwise the mail claims nothing; it is for the person who decides about it."""
-    return row.verdict in CHANGED
+    return row.changed
 
 
 def _short(sha: str) -> str:
@@ -109,7 +109,7 @@ def _first_screen(facts: ReportFacts) -> list[str]:
     return [*lines, "", f"Everything about it: {page}"] if page else lines
 
 
-def _same_metric(facts: ReportFacts) -> list[Row]:
+def _same_metric(facts: ReportFacts) -> list[ComparisonRow]:
     """The headline and the rows of the same unit job and metric on other testboxes, those where it changed first."""
     row = facts.headline
     others = [
@@ -126,7 +126,7 @@ def _same_metric(facts: ReportFacts) -> list[Row]:
     ]
 
 
-def _measured(facts: ReportFacts, boxes: Sequence[Row]) -> str:
+def _measured(facts: ReportFacts, boxes: Sequence[ComparisonRow]) -> str:
     """Where, with the label that says what the numbers of each testbox are worth."""
     row = facts.headline
     return f"Measured on {', '.join(dict.fromkeys(_box(box) for box in boxes))}, unit job {cut(row.unit_job, 120)}."
@@ -136,7 +136,7 @@ def _place(facts: ReportFacts) -> str:
     return f"{cut(facts.tree, 40)}, branch {cut(facts.branch, 60)}, {cut(facts.url, 100)}"
 
 
-def _which_is_better(row: Row) -> str:
+def _which_is_better(row: ComparisonRow) -> str:
     return (
         "Neither direction is better"
         if row.better is None
@@ -144,12 +144,12 @@ def _which_is_better(row: Row) -> str:
     )
 
 
-def _level(row: Row) -> str:
+def _level(row: ComparisonRow) -> str:
     """What the levels are, where wild boots or runs made them other than plain means: the printed change is theirs."""
     return f"the levels are each the {cut(row.level, 100)}; " if row.level else ""
 
 
-def _box(row: Row) -> str:
+def _box(row: ComparisonRow) -> str:
     """The testbox, always with the label that says what its numbers are worth."""
     return cut(row.testbox, 63) + (f" ({cut(row.label, 100)})" if row.label else "")
 
@@ -164,7 +164,7 @@ def _evidence(facts: ReportFacts) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _changed(facts: ReportFacts) -> list[Row]:
+def _changed(facts: ReportFacts) -> list[ComparisonRow]:
     """The rows that changed and are not in the first table: what got worse first, then the larger change first."""
     rank = {"worse": 0, "changed": 1, "better": 2}
     above = {row.key for row in _same_metric(facts)}
@@ -172,7 +172,7 @@ def _changed(facts: ReportFacts) -> list[Row]:
     return sorted(rows, key=lambda row: (rank[row.verdict], -abs(row.change_pct or 0), row.key))
 
 
-def _other_rows(facts: ReportFacts, rows: list[Row], shown: int) -> Iterator[str]:
+def _other_rows(facts: ReportFacts, rows: list[ComparisonRow], shown: int) -> Iterator[str]:
     if not rows:
         return
     yield from ("", "Also changed:")
@@ -184,9 +184,9 @@ def _other_rows(facts: ReportFacts, rows: list[Row], shown: int) -> Iterator[str
         yield from wrap(f"and {len(rows) - shown} more: {_more(facts)}", "  ", "  ")
 
 
-def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+def _grouped(rows: Sequence[ComparisonRow]) -> dict[tuple[str, str], list[ComparisonRow]]:
     """By testbox (with its label) and unit job, in the order of the first row of each."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[ComparisonRow]] = {}
     for row in rows:
         groups.setdefault((_box(row), row.unit_job), []).append(row)
     return groups
@@ -216,7 +216,7 @@ def _unchanged(facts: ReportFacts) -> Iterator[str]:
             yield from wrap(f"{words}: {', '.join(names[:_MOST_NAMES])}{tail}.")
 
 
-def _name(row: Row, rows: Sequence[Row]) -> str:
+def _name(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> str:
     """A row in a list; its unit job only where the metric alone would not say which is meant."""
     twice = any(other.metric == row.metric and other.unit_job != row.unit_job for other in rows)
     return f"{cut(row.metric, 60)}{f' of {cut(row.unit_job, 80)}' if twice else ''} on {cut(row.testbox, 63)}"

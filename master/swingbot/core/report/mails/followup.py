@@ -16,9 +16,9 @@ from swingbot.core.mail.message import (
     thread_of,
     web_address,
 )
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.report.facts import (
     Commit,
-    Row,
     posted_from_json,
     posted_to_json,
     row_from_json,
@@ -48,8 +48,8 @@ class FollowUp:
     report: str
     first: Posted
     culprit: Commit
-    row: Row
-    rows: tuple[Row, ...] = ()
+    row: ComparisonRow
+    rows: tuple[ComparisonRow, ...] = ()
     where: str = ""
     head: str = ""
     fix: Commit | None = None
@@ -160,7 +160,7 @@ def _fix(facts: FollowUp) -> list[str]:
     return ["", "By", *wrap(_commit(facts.fix), "    ", "  ")]
 
 
-def _grid(rows: tuple[Row, ...], head: str) -> list[str]:
+def _grid(rows: tuple[ComparisonRow, ...], head: str) -> list[str]:
     labels = dict.fromkeys(
         f"{cut(row.testbox, 63)} ({cut(row.label, 100)})" for row in rows if row.label
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swingbot.core.report.facts import Row, Side
+from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.text.numbers import change_with_interval, count, levels, spreads
 from swingbot.core.text.plain import WIDTH, columns, cut, wrap
 
@@ -13,7 +13,9 @@ _KEY = 32  # columns of a testbox's or metric's name beside its numbers; a longe
 
 
 def grid(
-    keys: Sequence[str], rows: Sequence[Row], sides: tuple[str, str] = ("parent", "commit")
+    keys: Sequence[str],
+    rows: Sequence[ComparisonRow],
+    sides: tuple[str, str] = ("parent", "commit"),
 ) -> list[str]:
     """A head line and, for each row, its key with the numbers (mean +- stddev, boots, runs) and a line with the change and its interval.
 
@@ -52,7 +54,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     )
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ComparisonRow) -> list[str]:
     (one, other), (sd, other_sd) = (
         levels(row.base.mean, row.head.mean),
         spreads(row.base.stddev, row.head.stddev),
@@ -61,11 +63,11 @@ def _cells(row: Row) -> list[str]:
     return [f"{one.strip()} +- {sd.strip()}", f"{other.strip()} +- {other_sd.strip()}", boots, runs]
 
 
-def _change(row: Row) -> str:
+def _change(row: ComparisonRow) -> str:
     return f"{f'in {cut(row.unit, 20)}: ' if row.unit else ''}{change_with_interval(row.change_pct, row.interval_pct, row.better)}"
 
 
-def _below(row: Row, sides: tuple[str, str]) -> list[str]:
+def _below(row: ComparisonRow, sides: tuple[str, str]) -> list[str]:
     """Both sides in lines of their own."""
     width = max(map(columns, sides))
     lines = []

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from swingbot.core.report.facts import Row
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.text.plain import clean, columns, cut
 
 _VALUE, _ERROR, _CHANGE = 10, 6, 10  # columns of a mean, of its deviation, of a change
@@ -29,7 +29,9 @@ class LkpGroup:
     axes: tuple[tuple[str, str], ...]
 
 
-def lkp_table(group: LkpGroup, rows: Iterable[Row], width: int | None = None) -> list[str]:
+def lkp_table(
+    group: LkpGroup, rows: Iterable[ComparisonRow], width: int | None = None
+) -> list[str]:
     """The lines of one table; rows by name, those without values of both sides left out, no line at all if none is left.
 
     With `width` (columns of a mail) the rule is shortened, the axes are broken after a slash, subjects are cut,
