@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 
 from swingbot.core.model.records import JobFile
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.ports import Lab as ServiceLab
 from swingbot.service.ports import RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import resolve_parts
@@ -266,19 +267,21 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
     lab = cast(
         ServiceLab,
         SimpleNamespace(
-            testboxes={"box": box("engine: lkp\nlkp: {src: /opt/lkp}\n")}, programs=PROGRAMS
+            testboxes=KnownTestboxes(present={"box": box("engine: lkp\nlkp: {src: /opt/lkp}\n")}),
+            programs=PROGRAMS,
         ),
     )
-    store = cast(Transaction, SimpleNamespace(add_spec=lambda jobs: jobs[0].name))
+    specs = SimpleNamespace(add=lambda jobs: jobs[0].name)
+    tx = cast(Transaction, SimpleNamespace(specs=specs))
     assert resolve_parts(
-        lab, store, [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")], ["box"], {}
+        lab, tx, [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")], ["box"], {}
     ) == [("box", "h-pipe")]
     with pytest.raises(
         RequestError,
         match="p-1: engine lkp can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf",
     ):
         resolve_parts(
-            lab, store, [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")], ["box"], {}
+            lab, tx, [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")], ["box"], {}
         )
 
 
