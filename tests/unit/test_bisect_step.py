@@ -419,3 +419,40 @@ def test_of_two_changes_only_one_that_is_a_single_commit_is_blamed() -> None:
     assert [c.idx for c in ended.conclusion.culprits] == [5]
     assert set(ended.conclusion.members) == {5, 14, 15}
     assert "one of 14, 15" in ended.conclusion.reason
+
+
+@pytest.mark.parametrize(("commits", "seed"), [(20, 1), (40, 2), (80, 2)])
+def test_a_creep_over_all_commits_ends_within_the_budget(commits: int, seed: int) -> None:
+    """Many changes are taken for two, and the parts for two again: all parts are of one bisection."""
+    each = 0.88 ** (1 / commits) - 1
+    bench = SimulatedBench(
+        commits=commits,
+        culprit=None,
+        others=dict.fromkeys(range(1, commits + 1), each),
+        run_noise=0.02,
+        boot_noise=0.02,
+        seed=seed,
+    )
+    state = a_state(bench, noise=known_noise(bench))
+    ended = bisect_to_the_end(bench, state, Policy(max_boots=40))
+    assert ended.boots <= 40 + 2 * POLICY.confirm_boots
+    assert [c.idx for c in ended.conclusion.candidates] == list(range(1, commits + 1))
+    assert sum(c.probability for c in ended.conclusion.candidates) <= 1.0 + 1e-9
+
+
+def test_the_two_sides_of_a_range_share_one_budget() -> None:
+    bench = SimulatedBench(
+        commits=30,
+        culprit=8,
+        effect=-0.08,
+        others={21: -0.07},
+        run_noise=0.02,
+        boot_noise=0.01,
+        runs=2,
+        seed=3,
+    )
+    ended = bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench)), Policy(max_boots=20))
+    assert ended.boots <= 20 + 2 * POLICY.confirm_boots
+    # Of what lies between the ends of the whole range, not of the side.
+    assert ended.named is not None
+    assert "of the -14.6 % between the ends" in ended.conclusion.reason

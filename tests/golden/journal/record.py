@@ -120,6 +120,14 @@ def plays() -> dict[str, Play]:
     opposite = noisy(commits=20, culprit=5, effect=-0.04, others={15: 0.04}, runs=1, seed=0)
     equal = repeatable(identical={8: 0, 16: 0, 12: 0})
     zero = Shifted(commits=12, culprit=7, effect=-0.5, run_noise=0.1, boot_noise=0.05, seed=12)
+    creep = noisy(
+        commits=40,
+        culprit=None,
+        others=dict.fromkeys(range(1, 41), 0.88 ** (1 / 40) - 1),
+        boot_noise=0.02,
+        runs=3,
+        seed=2,
+    )
     denied = Denied(commits=2, culprit=2, effect=-0.05, run_noise=0.003, boot_noise=0.005, runs=1)
     nested = repeatable(commits=24, culprit=5, effect=-0.1, others={18: 0.06}, unbootable=(17,))
     return {
@@ -149,12 +157,14 @@ def plays() -> dict[str, Play]:
         ),
         "unclear": _play(opposite, policy=Policy(max_end_boots=6)),
         "difference": _play(zero),
+        "creep": _play(creep, policy=Policy(max_boots=40)),
         "repeatable": _paired(emulated),
         "repeatable-layout-alone": _paired(apart),
         "denied": Play(
             bench=denied,
             state=with_history(denied, a_state(denied, noise=known_noise(denied)), 30),
         ),
+        "one-side": replace(_paired(emulated), policy=Policy(two=0.0)),
         "behind-the-step": replace(_paired(nested), policy=Policy(two=2.0)),
         "repeatable-flaky": _paired(flaky),
         "repeatable-equal-ends": _paired(equal),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.confirm import Fresh, fresh
-from swingbot.core.bisect.evidence import Evidence, gather
+from swingbot.core.bisect.evidence import Evidence, Pending, gather
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, Phase, Policy
 
@@ -21,11 +21,27 @@ class Case:
     post: Posterior | None  # None until both ends have given a value
     root: Case | None = None  # the whole range, when this is a part of it
 
+    @property
+    def whole(self) -> Case:
+        """The whole range: what boots and testboxes are counted over, and what a conclusion is about."""
+        return self.root or self
+
+    @property
+    def used(self) -> int:
+        """Boots that the bisection has spent or under way, in whatever part of the range."""
+        return self.whole.ev.used
+
+    @property
+    def elsewhere(self) -> tuple[Pending, ...]:
+        """Boots under way of the rest of the range: they keep testboxes busy. Their positions are those of the whole."""
+        here, whole = set(self.ev.points), self.whole.ev
+        return tuple(p for p in whole.pending if whole.points[p.position] not in here)
+
     def part(self, low: int, high: int, none: float | None = None) -> Case:
         """A stretch of the range as a bisection of its own; its ends have been measured. `none`: prior that there is no step in it."""
         ev = self.ev.between(low, high)
         policy = self.policy if none is None else replace(self.policy, prior_no_change=none)
-        return Case(self.state, policy, ev, _posterior(self.state, policy, ev), self.root or self)
+        return Case(self.state, policy, ev, _posterior(self.state, policy, ev), self.whole)
 
     def sides(self) -> tuple[Case, Case] | None:
         """The stretches up to and from between two steps, if the boots say that there are two."""

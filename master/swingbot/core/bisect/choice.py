@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices
+from swingbot.core.bisect.evidence import Evidence, Floats, Indices, Pending
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
 from swingbot.core.bisect.state import Policy
@@ -96,13 +96,20 @@ def _against(boots: int, others: int) -> float:
     return boots * others / (boots + others) if boots and others else 0.0
 
 
-def choose(ev: Evidence, post: Posterior, policy: Policy, boxes: int = 1) -> Plan:
+def choose(
+    ev: Evidence,
+    post: Posterior,
+    policy: Policy,
+    boxes: int = 1,
+    elsewhere: Sequence[Pending] = (),
+) -> Plan:
     """Greedy: add boots to those under way while each tells at least `worth` of what the best one would alone, per second.
 
     Boots under way count as if they had been chosen here, so asking again after recording the answer adds nothing.
+    `elsewhere`: boots under way of other parts of the range; they tell nothing here, and keep testboxes busy.
     """
     kernels = _Kernels(Counter((b.position, b.layout, b.box) for b in ev.boots), boxes > 1)
-    busy = Counter(p.box for p in ev.pending)
+    busy = Counter(p.box for p in (*ev.pending, *elsewhere))
     done = Counter(b.box for b in ev.boots)
 
     look, first = _Look(ev, post, policy, kernels), least_busy(busy, done, boxes)
@@ -113,8 +120,9 @@ def choose(ev: Evidence, post: Posterior, policy: Policy, boxes: int = 1) -> Pla
     alone = look.bits([], first)
     most = float(_rate(alone, cost, policy).max())
     under_way = [(p.position, p.layout, p.box) for p in ev.pending if p.phase == "search"]
+    others = sum(p.phase == "search" for p in elsewhere)
     chosen: list[Choice] = []
-    while len(under_way) + len(chosen) < policy.parallel:
+    while len(under_way) + others + len(chosen) < policy.parallel:
         planned, box = (
             under_way + [(c.position, c.layout, c.box) for c in chosen],
             least_busy(busy, done, boxes),

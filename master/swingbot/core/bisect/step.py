@@ -178,7 +178,7 @@ def _together(case: Case, ended: list[Conclusion]) -> Conclude:
             conclusion=replace(
                 found[0],
                 reason=f"{found[0].reason}; elsewhere in the range: {rest}",
-                candidates=candidates(case),
+                candidates=candidates(case.whole),
             )
         )
     # Only single commits are culprits: of a set it is not known which one to blame.
@@ -210,7 +210,7 @@ def _search(case: Case) -> Action:
     confirmed = _confirm(case, post, *target, kind=None) if target is not None else None
     if confirmed is not None:
         return confirmed
-    if ev.used >= policy.max_boots:
+    if case.used >= policy.max_boots:
         return _wait_or(case, _out_of_boots(case))
     end = weak_end(
         ev, post, careful=case.state.paired or 1.0 - post.none_or_small < policy.reproduced
@@ -218,7 +218,13 @@ def _search(case: Case) -> Action:
     if end is not None:
         return _reference(case, end)
     references = _first_on_box(case)
-    plan = choose(replace(ev, pending=(*ev.pending, *references)), post, policy, case.state.boxes)
+    plan = choose(
+        replace(ev, pending=(*ev.pending, *references)),
+        post,
+        policy,
+        case.state.boxes,
+        case.elsewhere,
+    )
     if plan.best is None or _hopeless(case, post, plan.best.bits):
         if ev.pending or references:
             return Wait(why="what is in flight may still tell something")
@@ -245,7 +251,7 @@ def _search(case: Case) -> Action:
 def _hopeless(case: Case, post: Posterior, bits: float) -> bool:
     """Whether what is left of the budget cannot tell the candidates apart, at the rate of the best boot there is."""
     share = post.commit / max(float(post.commit.sum()), 1e-300)
-    return bits * (case.policy.max_boots - case.ev.used) < case.policy.hopeless * entropy(share)
+    return bits * (case.policy.max_boots - case.used) < case.policy.hopeless * entropy(share)
 
 
 def _target(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int] | None:
@@ -307,7 +313,7 @@ def _first_on_box(case: Case) -> list[Pending]:
 
 def _on_boxes(case: Case) -> Counter[int]:
     """Boots of the whole bisection by testbox, those under way too."""
-    whole = (case.root or case).ev
+    whole = case.whole.ev
     asked: list[Boot | Pending] = [*whole.boots, *whole.pending]
     return Counter(b.box for b in asked)
 
@@ -354,7 +360,7 @@ def _confirm(
             return _conclude(
                 case, "inconclusive", f"boots to confirm commit {case.name(right)} keep failing"
             )
-        if ev.used + len(missing) > policy.max_boots + 2 * policy.confirm_boots:
+        if case.used + len(missing) > policy.max_boots + 2 * policy.confirm_boots:
             return _wait_or(case, _out_of_boots(case))
         return _ask(
             case,
@@ -376,7 +382,7 @@ def _confirm(
             case.state.boxes > 1
             and more
             and seen.pairs < policy.max_confirm
-            and ev.used < policy.max_boots
+            and case.used < policy.max_boots
         ):
             return _ask(
                 case,
@@ -386,7 +392,7 @@ def _confirm(
             )
         return None
     denied = seen.pairs >= policy.max_confirm and _denies(seen, post)
-    if not denied and ev.used < policy.max_boots:
+    if not denied and case.used < policy.max_boots:
         return _ask(
             case, more, "confirm", "the confirmation boots do not agree with the search yet"
         )
@@ -481,7 +487,7 @@ def _found(case: Case, post: Posterior, seen: Fresh, kind: Kind | None) -> Concl
 
 def _share_reason(case: Case, seen: Fresh) -> str:
     ev = case.ev
-    ends = _end_effect(case)
+    ends = _end_effect(case.whole)
     share = seen.effect / ends if ends else 1.0
     text = f"confirmed by {seen.pairs} fresh pairs of boots"
     return (
@@ -526,7 +532,7 @@ def _out_of_boots(case: Case) -> Conclude:
     members = tuple(
         case.ev.points[p] for p in range(left + 1, right + 1) if case.post.commit[p] > 0
     )
-    reason = f"{case.ev.used} boots did not settle it; the step is most likely in one of {len(members)} commits, not confirmed"
+    reason = f"{case.used} boots did not settle it; the step is most likely in one of {len(members)} commits, not confirmed"
     return _conclude(
         case, "inconclusive", reason, members=members, probability=_share(case.post, left, right)
     )
@@ -552,7 +558,7 @@ def _ask(case: Case, wanted: Sequence[Request], phase: Phase, why: str) -> Actio
 def _placed(case: Case, wanted: Sequence[Request]) -> list[Request]:
     """Which testbox of the group boots what: the least busy one. Boots that are compared with each other, those of equal k, go to
     one testbox, so that what the testboxes differ by cancels."""
-    whole = (case.root or case).ev
+    whole = case.whole.ev
     busy, done = Counter(p.box for p in whole.pending), Counter(b.box for b in whole.boots)
     asked: list[Boot | Pending] = [*whole.boots, *whole.pending]
     home = {b.k: b.box for b in asked if b.phase != "search"}
@@ -583,6 +589,6 @@ def _conclude(
         probability=probability,
         change_pct=change_pct,
         interval_pct=interval_pct,
-        candidates=candidates(case.root or case),
+        candidates=candidates(case.whole),
     )
     return Conclude(conclusion=conclusion)
