@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -16,6 +16,7 @@ from swingbot.core.mail.addresses import addresses
 from swingbot.core.model import ids
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
+from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.readdress import Case
 from swingbot.service.report.send import Outgoing
 from swingbot_db.engine import transaction
@@ -102,66 +103,54 @@ def reserve_report_id(conn: sa.Connection) -> int:
     )
 
 
-def add_report(
-    conn: sa.Connection,
-    *,
-    id: int,
-    incident: int | None,
-    kind: str,
-    revision: int,
-    message_id: str,
-    to: Sequence[str],
-    cc: Sequence[str],
-    subject: str,
-    body: str,
-    message: bytes,
-    state: str = "draft",
-    filing: Filing | None = None,
-    week: date | None = None,
-    facts: Mapping[str, Any] | None = None,
-    alert: int | None = None,
-) -> int:
-    """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already.
-
-    `filing` says who would get it and how it was judged; a digest has a `week` (its Monday) instead of an incident,
-    a mail about the lab itself an `alert`.
-    `facts` are what the words were made of (`ReportFacts.to_json`).
-    """
-    if state not in ("draft", "held", "queued"):
-        raise ReportError(f"a new report cannot be {state!r}; it begins as draft, held or queued")
+def add_report(conn: sa.Connection, new: NewReport) -> int:
+    """Store a report and its mail, as draft, held or queued. Answers its id: the older one's if this report exists already."""
+    if new.state not in ("draft", "held", "queued"):
+        raise ReportError(
+            f"a new report cannot be {new.state!r}; it begins as draft, held or queued"
+        )
     values: dict[str, Any] = {
-        "id": id,
-        "incident": incident,
-        "kind": kind,
-        "revision": revision,
-        "state": state,
-        "message_id": message_id,
-        "week": week,
+        "id": new.number,
+        "incident": new.incident,
+        "kind": new.kind,
+        "revision": new.revision,
+        "state": new.state,
+        "message_id": new.message_id,
+        "week": new.week,
+        "alert": new.alert,
+        "facts": None if new.facts is None else json.dumps(new.facts),
+        "to_addrs": list(new.to),
+        "cc_addrs": list(new.cc),
+        "subject": new.subject,
+        "body": new.body,
+        **_filed(new.filing),
     }
-    values["alert"] = alert
-    values["facts"] = None if facts is None else json.dumps(facts)
-    values |= {"to": list(to), "cc": list(cc), "subject": subject, "body": body, **_filed(filing)}
-    names = [{"to": "to_addrs", "cc": "cc_addrs"}.get(name, name) for name in values]
-    insert = f"""INSERT INTO report ({", ".join(names)}) OVERRIDING SYSTEM VALUE VALUES ({", ".join(f":{name}" for name in values)})
+    insert = f"""INSERT INTO report ({", ".join(values)}) OVERRIDING SYSTEM VALUE VALUES ({", ".join(f":{name}" for name in values)})
         ON CONFLICT DO NOTHING RETURNING id"""
     added = conn.execute(
         sa.text(insert).bindparams(sa.bindparam("left_out", type_=JSONB)), values
     ).scalar()
     if added is None:
-        older = (
-            _digest_of(conn, week) or _alert_of(conn, alert, revision)
-            if incident is None
-            else find_report(conn, incident, kind, revision) or _first_of(conn, incident)
-        )
-        assert older is not None, (
-            "in the way is the report of this incident, kind and revision, or its first one, or the week's digest"
-        )
-        return older
+        return _standing(conn, new)
     conn.execute(
         sa.text("INSERT INTO outbox (report, message) VALUES (:id, :message)"),
-        {"id": id, "message": message},
+        {"id": new.number, "message": new.message},
     )
-    return id
+    return new.number
+
+
+def _standing(conn: sa.Connection, new: NewReport) -> int:
+    """The report that is stored already in place of `new`."""
+    older = (
+        _digest_of(conn, new.week) or _alert_of(conn, new.alert, new.revision)
+        if new.incident is None
+        else find_report(conn, new.incident, new.kind, new.revision)
+        or _first_of(conn, new.incident)
+    )
+    assert older is not None, (
+        "in the way is the report of this incident, kind and revision, or its first one, or the week's digest"
+    )
+    return older
 
 
 def _filed(filing: Filing | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from swingbot.adapters.artifacts import secret
 from swingbot.app.settings import load
 from swingbot.core.moderation.filing import Addressed, Filing
+from swingbot.service.ports.reports import NewReport
 from swingbot.web.session import operator_key
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
@@ -91,7 +92,7 @@ def _held_report(conn: sa.Connection, incident: int) -> int:
         "cc": (),
         "state": "held",
     }
-    return reports.add_report(conn, id=number, filing=filing, **words, **more)  # type: ignore[arg-type]  # two tables of keywords
+    return reports.add_report(conn, NewReport(number=number, filing=filing, **words, **more))  # type: ignore[arg-type]  # two tables of keywords
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -16,6 +16,7 @@ from swingbot.core.incident.model import Incident
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.service.incident.keep import fold_sightings, merge, note_culprit, say, split
 from swingbot.service.ports import Lab, RequestError
+from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.draft_followups import draft_followups
 from swingbot_db import read
 from tests import builders as make
@@ -503,12 +504,14 @@ def test_what_a_person_says_while_a_mail_is_written_waits_for_it_and_takes_it_ba
                 "state": "held",
             }
             tx.reports.add(
-                number=number,
-                incident=one,
-                kind="first",
-                revision=1,
-                message_id="<m@x.org>",
-                **more,
+                NewReport(
+                    number=number,
+                    incident=one,
+                    kind="first",
+                    revision=1,
+                    message_id="<m@x.org>",
+                    **more,
+                )
             )
         assert said.result(timeout=30.0).status == "closed"
     assert world.state(number)[0] == "dropped"

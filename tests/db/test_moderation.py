@@ -22,6 +22,7 @@ from swingbot.core.mail.message import Mail as Letter
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import Record, ReportClass
+from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.send import Fate, Sent, send_due
 from swingbot.web.app import make_app
 from swingbot.web.session import operator_key
@@ -87,18 +88,20 @@ class Office:
         message = encode(letter, "bot@example.org", to, cc, identity, NOW)
         reports.add_report(
             self.conn,
-            id=number,
-            incident=incident,
-            kind="first",
-            revision=1,
-            message_id=identity,
-            to=to,
-            cc=cc,
-            subject=letter.subject,
-            body=letter.body,
-            message=message,
-            state=state,
-            filing=filing,
+            NewReport(
+                number=number,
+                incident=incident,
+                kind="first",
+                revision=1,
+                message_id=identity,
+                to=to,
+                cc=cc,
+                subject=letter.subject,
+                body=letter.body,
+                message=message,
+                state=state,
+                filing=filing,
+            ),
         )
         self.conn.execute(
             sa.text("UPDATE outbox SET next_try = :now WHERE report = :id"),
@@ -254,12 +257,14 @@ def test_a_week_has_one_digest(office: Office) -> None:
         }
         return reports.add_report(
             office.conn,
-            id=number,
-            incident=None,
-            kind="digest",
-            revision=1,
-            message_id=identity,
-            **more,
+            NewReport(
+                number=number,
+                incident=None,
+                kind="digest",
+                revision=1,
+                message_id=identity,
+                **more,
+            ),
         )
 
     assert add() == add()
@@ -446,12 +451,14 @@ def test_a_digest_has_a_page_without_an_incident(office: Office, tmp_path: Path)
     }
     reports.add_report(
         office.conn,
-        id=number,
-        incident=None,
-        kind="digest",
-        revision=1,
-        message_id=identity,
-        **more,
+        NewReport(
+            number=number,
+            incident=None,
+            kind="digest",
+            revision=1,
+            message_id=identity,
+            **more,
+        ),
     )
     app = make_app(
         PageSettings(maildir=tmp_path),

@@ -22,6 +22,7 @@ from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.mail.message import Mail
+from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.send import SETTLE, Fate, MailRefused, send_due
 from swingbot_db import reports
 from swingbot_db.engine import make_engine
@@ -123,17 +124,19 @@ def a_report(
         )
         reports.add_report(
             conn,
-            id=number,
-            incident=an_incident(conn) if incident is None else incident,
-            kind="first" if revision == 1 else "update",
-            revision=revision,
-            message_id=mid,
-            to=["Dev <dev@example.org>"],
-            cc=[],
-            subject="s",
-            body="b",
-            message=message,
-            state=state,
+            NewReport(
+                number=number,
+                incident=an_incident(conn) if incident is None else incident,
+                kind="first" if revision == 1 else "update",
+                revision=revision,
+                message_id=mid,
+                to=["Dev <dev@example.org>"],
+                cc=[],
+                subject="s",
+                body="b",
+                message=message,
+                state=state,
+            ),
         )
         conn.execute(
             sa.text("UPDATE outbox SET next_try = :now WHERE report = :id"),
@@ -359,16 +362,18 @@ def test_drafting_the_same_report_twice_is_drafting_it_once(engine: sa.Engine) -
     with engine.begin() as conn:
         again = reports.add_report(
             conn,
-            id=reports.reserve_report_id(conn),
-            incident=incident,
-            kind="first",
-            revision=1,
-            message_id="<x@y>",
-            to=["a@b"],
-            cc=[],
-            subject="",
-            body="",
-            message=b"",
+            NewReport(
+                number=reports.reserve_report_id(conn),
+                incident=incident,
+                kind="first",
+                revision=1,
+                message_id="<x@y>",
+                to=["a@b"],
+                cc=[],
+                subject="",
+                body="",
+                message=b"",
+            ),
         )
         assert again == first == reports.find_report(conn, incident, "first")
         assert len(reports.list_reports(conn)) == 1

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from swingbot.app.settings import load
+from swingbot.core.model.records import NewComparison
 from swingbot.core.proof.gates import Told
 from swingbot.service.compare.request import request_comparison
 from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
@@ -53,13 +54,15 @@ def answer(brain: Brain, order: TraceOrder) -> Told:
     with brain.lab.transaction("order") as tx:
         parts = [("vm-icount", tx.specs.add([order.job]))]
         number = tx.comparisons.add(
-            kind="gate",
-            tree=order.head.tree,
-            base=order.base.id,
-            head=order.head.id,
-            boots=BOOTS,
-            parts=parts,
-            first_k=300,
+            NewComparison(
+                kind="gate",
+                tree=order.head.tree,
+                base=order.base.id,
+                head=order.head.id,
+                boots=BOOTS,
+                parts=parts,
+                first_k=300,
+            )
         )
     brain.run()
     with brain.lab.transaction("read") as tx:

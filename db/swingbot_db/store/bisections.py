@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from swingbot.core.model.records import (
     Bisection,
+    NewBisection,
     Seen,
     Variant,
     Want,
@@ -19,48 +20,33 @@ HINT_FLOOR: Final = 0.1  # of the mean weight: nobody's hint makes a commit all 
 
 
 class Bisections(Rows):
-    def add(
-        self,
-        *,
-        tree: int,
-        origin: str,
-        good: str,
-        bad: str,
-        testbox: str,
-        spec: str,
-        series: str | None,
-        unit_job: str,
-        metric: str,
-        policy: Mapping[str, Any],
-        points: Sequence[tuple[Variant, float]],
-        request_key: str,
-    ) -> int:
+    def add(self, new: NewBisection) -> int:
         number = self.scalar(
             "INSERT INTO bisection (tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, request_key)"
             " VALUES (:tree, :origin, :good, :bad, :box, :spec, '', :job, :metric, CAST(:policy AS jsonb), :key) ON CONFLICT DO NOTHING RETURNING id",
-            tree=tree,
-            origin=origin,
-            good=good,
-            bad=bad,
-            box=testbox,
-            spec=spec,
-            job=unit_job,
-            metric=metric,
-            policy=json.dumps(policy),
-            key=request_key,
+            tree=new.tree,
+            origin=new.origin,
+            good=new.good,
+            bad=new.bad,
+            box=new.testbox,
+            spec=new.spec,
+            job=new.unit_job,
+            metric=new.metric,
+            policy=json.dumps(new.policy),
+            key=new.request_key,
         )
         if number is None:
             found = self.scalar(
-                "SELECT id FROM bisection WHERE request_key = :key", key=request_key
+                "SELECT id FROM bisection WHERE request_key = :key", key=new.request_key
             )
             assert isinstance(found, int)
             return found
         self.execute(
             "UPDATE bisection SET series = :series WHERE id = :id",
             id=number,
-            series=f"b{number}" if series is None else series,
+            series=f"b{number}" if new.series is None else new.series,
         )
-        for idx, (variant, weight) in enumerate(points):
+        for idx, (variant, weight) in enumerate(new.points):
             self.execute(
                 "INSERT INTO bisection_point (bisection, idx, variant, weight) VALUES (:b, :idx, :v, :w)",
                 b=number,

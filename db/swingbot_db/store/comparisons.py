@@ -3,51 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import (
     Comparison,
+    NewComparison,
 )
 from swingbot_db.store.rows import Rows
 
 
 class Comparisons(Rows):
-    def add(
-        self,
-        *,
-        kind: str,
-        tree: int,
-        base: int,
-        head: int,
-        boots: int,
-        parts: Iterable[tuple[str, str]],
-        change: int | None = None,
-        first_k: int = 0,
-        request_key: str | None = None,
-    ) -> int:
+    def add(self, new: NewComparison) -> int:
         number = self.scalar(
             "INSERT INTO comparison (kind, tree, change, base, head, first_k, boots, request_key)"
             " VALUES (:kind, :tree, :change, :base, :head, :first_k, :boots, :key) ON CONFLICT DO NOTHING RETURNING id",
-            kind=kind,
-            tree=tree,
-            change=change,
-            base=base,
-            head=head,
-            first_k=first_k,
-            boots=boots,
-            key=request_key,
+            kind=new.kind,
+            tree=new.tree,
+            change=new.change,
+            base=new.base,
+            head=new.head,
+            first_k=new.first_k,
+            boots=new.boots,
+            key=new.request_key,
         )
         if number is None:
             found = self.scalar(
                 "SELECT id FROM comparison WHERE request_key = :key OR change = :change",
-                key=request_key,
-                change=change,
+                key=new.request_key,
+                change=new.change,
             )
             assert isinstance(found, int)
             return found
-        for testbox, spec in parts:
+        for testbox, spec in new.parts:
             self.execute(
                 "INSERT INTO comparison_part (comparison, testbox, spec) VALUES (:id, :box, :spec) ON CONFLICT DO NOTHING",
                 id=number,

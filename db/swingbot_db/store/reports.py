@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Final
 
 from swingbot.core.incident.model import FirstMail
-from swingbot.core.moderation.filing import Filing
 from swingbot.core.moderation.ruling import Record, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
+from swingbot.service.ports.reports import NewReport
 from swingbot_db import moderation, reports
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY
 from swingbot_db.store.rows import Rows
@@ -88,45 +87,10 @@ class Reports(Rows):
     def to_follow(self, still_days: float) -> list[tuple[int, Kind]]:
         return [(row.id, row.kind) for row in self.select(_TO_FOLLOW, days=still_days)]
 
-    def add(
-        self,
-        *,
-        number: int,
-        incident: int | None,
-        kind: str,
-        revision: int,
-        message_id: str,
-        to: Sequence[str],
-        subject: str,
-        body: str,
-        message: bytes,
-        state: str,
-        cc: Sequence[str] = (),
-        filing: Filing | None = None,
-        week: date | None = None,
-        facts: Mapping[str, Any] | None = None,
-        alert: int | None = None,
-    ) -> int:
-        stored = reports.add_report(
-            self.conn,
-            id=number,
-            incident=incident,
-            kind=kind,
-            revision=revision,
-            message_id=message_id,
-            to=to,
-            cc=cc,
-            subject=subject,
-            body=body,
-            message=message,
-            state=state,
-            filing=filing,
-            week=week,
-            facts=facts,
-            alert=alert,
-        )
-        if incident is not None and stored == number and kind in ("first", "update"):
-            self._mark_told(incident, number)
+    def add(self, new: NewReport) -> int:
+        stored = reports.add_report(self.conn, new)
+        if new.incident is not None and stored == new.number and new.kind in ("first", "update"):
+            self._mark_told(new.incident, new.number)
         return stored
 
     def _mark_told(self, incident: int, report: int) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from swingbot.core.model.records import (
     Level,
+    NewSwing,
     Swing,
 )
 from swingbot_db.store.fragments import UPWARDS
@@ -26,33 +27,20 @@ ORDER BY c.id DESC LIMIT :most
 
 
 class Swings(Rows):
-    def add(
-        self,
-        comparison: int,
-        testbox: str,
-        unit_job: str,
-        metric: str,
-        direction: str,
-        change_pct: float,
-        state: str,
-        *,
-        source: str = "base",
-        anchor: int | None = None,
-        reason: str | None = None,
-    ) -> None:
+    def add(self, new: NewSwing) -> None:
         self.execute(
             "INSERT INTO swing (comparison, testbox, unit_job, metric, direction, change_pct, state, source, anchor, evidence)"
             " VALUES (:c, :box, :job, :metric, :direction, :pct, :state, :source, :anchor, CAST(:evidence AS jsonb)) ON CONFLICT DO NOTHING",
-            c=comparison,
-            box=testbox,
-            job=unit_job,
-            metric=metric,
-            direction=direction,
-            pct=change_pct,
-            state=state,
-            source=source,
-            anchor=anchor,
-            evidence=json.dumps({"alarm": reason} if reason else {}),
+            c=new.comparison,
+            box=new.testbox,
+            job=new.unit_job,
+            metric=new.metric,
+            direction=new.direction,
+            pct=new.change_pct,
+            state=new.state,
+            source=new.source,
+            anchor=new.anchor,
+            evidence=json.dumps({"alarm": new.reason}),
         )
 
     def in_state(self, *states: str) -> list[Swing]:

@@ -5,7 +5,7 @@ Commits are 40 hex digits, times are seconds, ids are the plain numbers (the let
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -214,6 +214,21 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewComparison:
+    """A comparison to be made. Those of a `change` or with a `request_key` are made once."""
+
+    kind: Literal["asked", "watch", "attribute", "prove", "anchor", "gate"]
+    tree: int
+    base: int
+    head: int
+    boots: int
+    parts: Sequence[tuple[str, str]]  # (testbox, spec)
+    change: int | None = None
+    first_k: int = 0
+    request_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
     """An incident as far as its proof needs it; `comparison` is that of parent (`base`) and culprit (`head`)."""
 
@@ -246,6 +261,24 @@ class Bisection:
     def testboxes(self) -> tuple[str, ...]:
         """Those that share its boots: the one, or all of a group; `box` of a boot is the index here."""
         return tuple(self.policy.get("testboxes", ())) or (self.testbox,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBisection:
+    """A bisection to be made, once per `request_key`."""
+
+    tree: int
+    origin: Literal["asked", "watch"]
+    good: str
+    bad: str
+    testbox: str
+    spec: str
+    series: str | None  # None: its own, b<number>
+    unit_job: str
+    metric: str
+    policy: Mapping[str, Any]
+    points: Sequence[tuple[Variant, float]]  # with the weight of the prior, from `good` to `bad`
+    request_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,6 +333,22 @@ class Swing:
         None  # the variant that it is measured against instead of the base: an older tip (creep), or an expected commit
     )
     proof: int | None = None  # the comparison whose pairs proved or refuted it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSwing:
+    """A row of a comparison that stands out; it is noted once."""
+
+    comparison: int
+    testbox: str
+    unit_job: str
+    metric: str
+    direction: Literal["worse", "better", "changed"]
+    change_pct: float
+    state: Literal["suspected", "noted"]
+    source: Literal["base", "history", "creep", "expected"]
+    reason: str  # what raised the alarm, half a sentence
+    anchor: int | None = None  # as in Swing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,10 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.records import Comparison, JobFile, Swing, Tree, Variant
+from swingbot.core.model.records import Comparison, JobFile, NewBisection, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.relevance import weight
@@ -126,7 +127,7 @@ def open_bisection(
     lab: Lab,
     tx: Transaction,
     tree: Tree,
-    origin: str,
+    origin: Literal["asked", "watch"],
     good: str,
     bad: str,
     testbox: str,
@@ -164,23 +165,25 @@ def open_bisection(
         tx.noise.get(testbox, job.name, metric), lab.testboxes.known(testbox).repeatable
     )
     return tx.bisections.add(
-        tree=tree.id,
-        origin=origin,
-        good=good,
-        bad=bad,
-        testbox=testbox,
-        spec=tx.specs.add([job]),
-        series="" if lab.testboxes.known(testbox).repeatable else series,
-        unit_job=job.name,
-        metric=metric,
-        policy={
-            "unit": found.unit,
-            "better": found.better,
-            "noise": dataclasses.asdict(noise),
-            **({"testboxes": list(group)} if len(group) > 1 else {}),
-        },
-        points=points,
-        request_key=key,
+        NewBisection(
+            tree=tree.id,
+            origin=origin,
+            good=good,
+            bad=bad,
+            testbox=testbox,
+            spec=tx.specs.add([job]),
+            series="" if lab.testboxes.known(testbox).repeatable else series,
+            unit_job=job.name,
+            metric=metric,
+            policy={
+                "unit": found.unit,
+                "better": found.better,
+                "noise": dataclasses.asdict(noise),
+                **({"testboxes": list(group)} if len(group) > 1 else {}),
+            },
+            points=points,
+            request_key=key,
+        )
     )
 
 

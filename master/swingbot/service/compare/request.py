@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from swingbot.core.model.records import JobFile
+from swingbot.core.model.records import JobFile, NewComparison
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
@@ -75,15 +75,17 @@ def request_comparison(
         if there is not None:
             key += f":after-{there.id}"
         return tx.comparisons.add(
-            kind="asked",
-            tree=tree.id,
-            base=variant_of(lab, tx, tree, base_commit, "request", sides[0]).id,
-            head=variant_of(
-                lab, tx, tree, head_commit, "patch" if patches else "request", sides[1]
-            ).id,
-            boots=boots or DEFAULT_BOOTS,
-            parts=parts,
-            request_key=key,
+            NewComparison(
+                kind="asked",
+                tree=tree.id,
+                base=variant_of(lab, tx, tree, base_commit, "request", sides[0]).id,
+                head=variant_of(
+                    lab, tx, tree, head_commit, "patch" if patches else "request", sides[1]
+                ).id,
+                boots=boots or DEFAULT_BOOTS,
+                parts=parts,
+                request_key=key,
+            )
         )
 
 
@@ -92,11 +94,13 @@ def compare_changes(lab: Lab, tx: Transaction) -> None:
     for change in tx.trees.changes_to_compare():
         tree = tx.trees.get(change.tree)
         tx.comparisons.add(
-            kind="watch",
-            tree=tree.id,
-            change=change.id,
-            base=variant_of(lab, tx, tree, change.old_commit).id,
-            head=variant_of(lab, tx, tree, change.new_commit).id,
-            boots=lab.policies.watch_boots,
-            parts=resolve_parts(lab, tx, tree.job_files, tree.testboxes, {}),
+            NewComparison(
+                kind="watch",
+                tree=tree.id,
+                change=change.id,
+                base=variant_of(lab, tx, tree, change.old_commit).id,
+                head=variant_of(lab, tx, tree, change.new_commit).id,
+                boots=lab.policies.watch_boots,
+                parts=resolve_parts(lab, tx, tree.job_files, tree.testboxes, {}),
+            )
         )

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from typing import Final, Literal
 
-from swingbot.core.model.records import Comparison, Swing
+from swingbot.core.model.records import Comparison, NewComparison, Swing
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import layout_sd, pair_prior
 from swingbot.core.plan.rules import metric_of, rule_of
@@ -72,14 +72,16 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
     # On a repeatable testbox boots are shared: those that raised the alarm have the lowest k where they ran the same.
     first_k = comparison.first_k + comparison.boots if repeatable and own == spec else 0
     proof = tx.comparisons.add(
-        kind="prove",
-        tree=comparison.tree,
-        base=comparison.base if swing.anchor is None else swing.anchor,
-        head=comparison.head,
-        boots=MIN_PAIRS_REPEATABLE if repeatable else MIN_PAIRS,
-        parts=[(swing.testbox, own)],
-        first_k=first_k,
-        request_key=f"swing:{swing.id}",
+        NewComparison(
+            kind="prove",
+            tree=comparison.tree,
+            base=comparison.base if swing.anchor is None else swing.anchor,
+            head=comparison.head,
+            boots=MIN_PAIRS_REPEATABLE if repeatable else MIN_PAIRS,
+            parts=[(swing.testbox, own)],
+            first_k=first_k,
+            request_key=f"swing:{swing.id}",
+        )
     )
     tx.swings.set_proof(swing.id, proof)
 

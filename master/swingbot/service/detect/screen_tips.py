@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from swingbot.core.incident.level import log_ratio
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.records import Comparison, Level
+from swingbot.core.model.records import Comparison, Level, NewSwing
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
@@ -60,15 +60,19 @@ def _hold_against_expected(
             level_after(lab, tx, comparison, expected),
         )
         return
-    key = (comparison.id, *row.key)
     reason = f"{row.change_pct:+.2f} % against its base, as expected ({named(expected)})"
     tx.swings.add(
-        *key,
-        plan.direction_of(effect, row.better),
-        row.change_pct,
-        "noted",
-        source="expected",
-        reason=reason,
+        NewSwing(
+            comparison=comparison.id,
+            testbox=row.testbox,
+            unit_job=row.unit_job,
+            metric=row.metric,
+            direction=plan.direction_of(effect, row.better),
+            change_pct=row.change_pct,
+            state="noted",
+            source="expected",
+            reason=reason,
+        )
     )
 
 
@@ -125,17 +129,19 @@ def _note(
     anchor: int | None,
 ) -> None:
     direction = plan.direction_of(alarm.effect, row.better)
-    pct = 100.0 * math.expm1(alarm.effect)
-    key = (comparison.id, *row.key)
-    if direction == "worse" or (direction == "better" and lab.policies.bisect_improvements):
+    suspect = direction == "worse" or (direction == "better" and lab.policies.bisect_improvements)
+    if suspect or alarm.source in ("base", "expected"):
         tx.swings.add(
-            *key,
-            direction,
-            pct,
-            "suspected",
-            source=alarm.source,
-            anchor=anchor,
-            reason=alarm.why,
+            NewSwing(
+                comparison=comparison.id,
+                testbox=row.testbox,
+                unit_job=row.unit_job,
+                metric=row.metric,
+                direction=direction,
+                change_pct=100.0 * math.expm1(alarm.effect),
+                state="suspected" if suspect else "noted",
+                source=alarm.source,
+                anchor=anchor if suspect else None,
+                reason=alarm.why,
+            )
         )
-    elif alarm.source in ("base", "expected"):
-        tx.swings.add(*key, direction, pct, "noted", source=alarm.source, reason=alarm.why)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
-from swingbot.core.model.records import Bisection, Tree
+from swingbot.core.model.records import Bisection, NewComparison, Tree
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_numbers import FRESH_K
 from swingbot.core.text.numbers import change
@@ -66,14 +66,16 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
     told = named_in(tx.bisections.conclusion(sighting.bisection), sighting.commit)
     first = all(other.comparison is None for other in tx.sightings.of_incident(sighting.incident))
     return tx.comparisons.add(
-        kind="attribute",
-        tree=tree.id,
-        base=variant_of(lab, tx, tree, told["parent"]).id,
-        head=sighting.culprit,
-        boots=BOOTS,
-        parts=_where(lab, tx, tree, sighting.bisection),
-        first_k=FRESH_K,
-        request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
+        NewComparison(
+            kind="attribute",
+            tree=tree.id,
+            base=variant_of(lab, tx, tree, told["parent"]).id,
+            head=sighting.culprit,
+            boots=BOOTS,
+            parts=_where(lab, tx, tree, sighting.bisection),
+            first_k=FRESH_K,
+            request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
+        )
     )
 
 

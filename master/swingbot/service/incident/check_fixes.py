@@ -8,7 +8,7 @@ from swingbot.core.incident.level import check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_of
-from swingbot.core.model.records import Bisection, Comparison, Tree
+from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree
 from swingbot.core.plan.boot_numbers import FIX_K
 from swingbot.service.incident.attribute import change_of, named_in
 from swingbot.service.incident.keep import OURSELVES, fix_answered
@@ -42,14 +42,18 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
             continue
         told = named_in(tx.bisections.conclusion(bisection.id), sighting.commit)
         comparison = tx.comparisons.add(
-            kind="asked",
-            tree=tree.id,
-            base=variant_of(lab, tx, tree, told["parent"]).id,
-            head=_tip(lab, tx, tree, tree.tip_commit),
-            boots=BOOTS_REPEATABLE if lab.testboxes.known(bisection.testbox).repeatable else BOOTS,
-            parts=[(bisection.testbox, bisection.spec)],
-            first_k=FIX_K,
-            request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",
+            NewComparison(
+                kind="asked",
+                tree=tree.id,
+                base=variant_of(lab, tx, tree, told["parent"]).id,
+                head=_tip(lab, tx, tree, tree.tip_commit),
+                boots=BOOTS_REPEATABLE
+                if lab.testboxes.known(bisection.testbox).repeatable
+                else BOOTS,
+                parts=[(bisection.testbox, bisection.spec)],
+                first_k=FIX_K,
+                request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",
+            )
         )
         tx.incidents.set_fix(incident.id, fix, comparison)
         return

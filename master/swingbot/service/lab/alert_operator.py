@@ -11,6 +11,7 @@ from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, Queue, changes
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.reports import NewReport
 
 
 def alert_operator(lab: Lab, tx: Transaction) -> None:
@@ -73,22 +74,24 @@ def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
         report=ids.show("report", report),
     )
     tx.reports.add(
-        number=report,
-        incident=None,
-        alert=number,
-        kind="alert",
-        revision=revision,
-        message_id=identity,
-        to=policies.recipients,
-        subject=mail.subject,
-        body=mail.body,
-        message=message,
-        state="queued",
-        filing=Filing(
+        NewReport(
+            number=report,
+            incident=None,
+            alert=number,
+            kind="alert",
+            revision=revision,
+            message_id=identity,
+            to=policies.recipients,
+            subject=mail.subject,
+            body=mail.body,
+            message=message,
             state="queued",
-            reason="",
-            addressed=Addressed(
-                to=policies.recipients, would_to=policies.recipients, dry_run=False
+            filing=Filing(
+                state="queued",
+                reason="",
+                addressed=Addressed(
+                    to=policies.recipients, would_to=policies.recipients, dry_run=False
+                ),
             ),
-        ),
+        )
     )

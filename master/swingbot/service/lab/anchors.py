@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from swingbot.core.model.records import NewComparison
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.boot_numbers import ANCHOR_K
 from swingbot.service.ports import Lab, Transaction
@@ -42,11 +43,13 @@ def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], 
     """Ask for `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison."""
     tree, variant, spec = kernel
     tx.comparisons.add(
-        kind="anchor",
-        tree=tree,
-        base=variant,
-        head=variant,
-        boots=boots,
-        parts=[(testbox, spec)],
-        first_k=ANCHOR_K,
+        NewComparison(
+            kind="anchor",
+            tree=tree,
+            base=variant,
+            head=variant,
+            boots=boots,
+            parts=[(testbox, spec)],
+            first_k=ANCHOR_K,
+        )
     )

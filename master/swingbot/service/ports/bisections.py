@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from swingbot.core.model.records import (
     Bisection,
+    NewBisection,
     Seen,
     Variant,
     Want,
@@ -16,25 +17,10 @@ from swingbot.core.model.records import (
 class Bisections(Protocol):
     """Bisections: points, wants, observations, belief, conclusion."""
 
-    def add(
-        self,
-        *,
-        tree: int,
-        origin: str,
-        good: str,
-        bad: str,
-        testbox: str,
-        spec: str,
-        series: str | None,
-        unit_job: str,
-        metric: str,
-        policy: Mapping[str, Any],
-        points: Sequence[tuple[Variant, float]],
-        request_key: str,
-    ) -> int:
+    def add(self, new: NewBisection) -> int:
         """Record a bisection and its points, good end first, each with its prior weight, and return its number.
 
-        The same request key gives the same bisection again, as it is. `series` None: its own, b<number>.
+        The same request key gives the same bisection again, as it is.
         """
 
     def get(self, number: int) -> Bisection | None:

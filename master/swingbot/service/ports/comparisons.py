@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Protocol
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import (
     Comparison,
+    NewComparison,
 )
 
 
 class Comparisons(Protocol):
     """Comparisons and their rows."""
 
-    def add(
-        self,
-        *,
-        kind: str,
-        tree: int,
-        base: int,
-        head: int,
-        boots: int,
-        parts: Iterable[tuple[str, str]],
-        change: int | None = None,
-        first_k: int = 0,
-        request_key: str | None = None,
-    ) -> int:
+    def add(self, new: NewComparison) -> int:
         """Record the intent to compare two variants on each part (testbox, spec), and return the comparison's number.
 
         The same request key, or the same change, gives the same comparison again, as it is. `boots` are a side.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
 
@@ -11,6 +12,27 @@ from swingbot.core.moderation.filing import Filing
 from swingbot.core.moderation.ruling import Record, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewReport:
+    """A report with its mail, before either is stored. `number` was reserved, for the mail names it."""
+
+    number: int
+    kind: str
+    revision: int
+    message_id: str
+    to: Sequence[str]
+    subject: str
+    body: str
+    message: bytes  # as it is sent
+    state: str = "draft"
+    incident: int | None = None  # None: a digest, or a mail about the lab itself
+    cc: Sequence[str] = ()
+    filing: Filing | None = None  # who would get it, and how it was judged
+    week: date | None = None  # of a digest: its Monday
+    alert: int | None = None  # of a mail about the lab itself
+    facts: Mapping[str, Any] | None = None  # what the words were made of (`ReportFacts.to_json`)
 
 
 class Reports(Protocol):
@@ -37,25 +59,7 @@ class Reports(Protocol):
     def to_follow(self, still_days: float) -> list[tuple[int, Kind]]:
         """(incident, kind of short mail) of those whose first mail was sent and that have something to say, sorted; `still` every `still_days` at most, 0: never."""
 
-    def add(
-        self,
-        *,
-        number: int,
-        incident: int | None,
-        kind: str,
-        revision: int,
-        message_id: str,
-        to: Sequence[str],
-        subject: str,
-        body: str,
-        message: bytes,
-        state: str,
-        cc: Sequence[str] = (),
-        filing: Filing | None = None,
-        week: date | None = None,
-        facts: Mapping[str, Any] | None = None,
-        alert: int | None = None,
-    ) -> int:
+    def add(self, new: NewReport) -> int:
         """Store a report under its reserved number and return that number. A report of the same incident, kind and revision (or week, or alert) stays, and its number is returned.
 
         A `first` or an `update` tells of every measured sighting of its incident.

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from swingbot.core.model.records import (
     Level,
+    NewSwing,
     Swing,
 )
 
@@ -14,24 +15,8 @@ from swingbot.core.model.records import (
 class Swings(Protocol):
     """Swings among the rows of comparisons."""
 
-    def add(
-        self,
-        comparison: int,
-        testbox: str,
-        unit_job: str,
-        metric: str,
-        direction: str,
-        change_pct: float,
-        state: str,
-        *,
-        source: str = "base",
-        anchor: int | None = None,
-        reason: str | None = None,
-    ) -> None:
-        """Store a swing of one row of a comparison, with `reason` as the alarm in its evidence. The first one of a row stays.
-
-        `anchor` is the older tip that a creep is measured against.
-        """
+    def add(self, new: NewSwing) -> None:
+        """Store a swing of one row of a comparison, with its reason as the alarm in its evidence. The first one of a row stays."""
 
     def in_state(self, *states: str) -> list[Swing]:
         """Swings in one of these states, by number."""

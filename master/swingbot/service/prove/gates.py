@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swingbot.core.model.comparison_row import row_of
-from swingbot.core.model.records import Comparison, Proven
+from swingbot.core.model.records import Comparison, NewComparison, Proven
 from swingbot.core.plan.boot_numbers import APART_K, FRESH_K, GATE_K
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
@@ -100,14 +100,16 @@ def _decided(row: GateRow, found: Told) -> GateRow:
 
 def _open(lab: Lab, tx: Transaction, case: Case, row: GateRow, kernels: Kernels) -> int:
     return tx.comparisons.add(
-        kind="gate",
-        tree=case.tree.id,
-        base=kernels.base.id,
-        head=kernels.head.id,
-        boots=kernels.boots or first_boots(lab, case),
-        parts=[(case.bisection.testbox, tx.specs.add([kernels.job]))],
-        first_k=GATE_K + APART_K * (row.tries - 1),
-        request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
+        NewComparison(
+            kind="gate",
+            tree=case.tree.id,
+            base=kernels.base.id,
+            head=kernels.head.id,
+            boots=kernels.boots or first_boots(lab, case),
+            parts=[(case.bisection.testbox, tx.specs.add([kernels.job]))],
+            first_k=GATE_K + APART_K * (row.tries - 1),
+            request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
+        )
     )
 
 
@@ -302,14 +304,16 @@ def _doubt(tx: Transaction, incident: Proven) -> None:
     ):
         return
     fresh = tx.comparisons.add(
-        kind="attribute",
-        tree=incident.tree,
-        base=old.base,
-        head=old.head,
-        boots=2 * old.boots,
-        parts=old.parts,
-        first_k=FRESH_K,
-        request_key=key,
+        NewComparison(
+            kind="attribute",
+            tree=incident.tree,
+            base=old.base,
+            head=old.head,
+            boots=2 * old.boots,
+            parts=old.parts,
+            first_k=FRESH_K,
+            request_key=key,
+        )
     )
     tx.incidents.replace_comparison(incident.id, old.id, fresh)
     for row in gates:

@@ -10,6 +10,7 @@ from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ReportClass, first_state
 from swingbot.core.report.mails.digest import WEEKS, digest, span, week_name, weeks_due
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.reports import NewReport
 
 
 def draft_digests(lab: Lab, tx: Transaction) -> None:
@@ -40,18 +41,20 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
         )
         filing = _filing(lab, tx, to, readers)
         tx.reports.add(
-            number=number,
-            incident=None,
-            kind="digest",
-            revision=1,
-            message_id=identity,
-            to=to,
-            subject=mail.subject,
-            body=mail.body,
-            message=message,
-            state=filing.state,
-            filing=filing,
-            week=monday,
+            NewReport(
+                number=number,
+                incident=None,
+                kind="digest",
+                revision=1,
+                message_id=identity,
+                to=to,
+                subject=mail.subject,
+                body=mail.body,
+                message=message,
+                state=filing.state,
+                filing=filing,
+                week=monday,
+            )
         )
 
 

@@ -19,6 +19,7 @@ from swingbot.core.report.facts import Commit, ReportFacts
 from swingbot.core.report.mails.first import mail
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.reports import NewReport
 from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import file_report, suspicion_of
@@ -93,19 +94,21 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now
         list_id=policies.mail.list_id,
     )
     tx.reports.add(
-        number=number,
-        incident=incident,
-        kind="first",
-        revision=revision,
-        message_id=identity,
-        to=to,
-        cc=cc,
-        subject=letter.subject,
-        body=letter.body,
-        message=message,
-        state=filing.state,
-        filing=filing,
-        facts=facts.to_json(),
+        NewReport(
+            number=number,
+            incident=incident,
+            kind="first",
+            revision=revision,
+            message_id=identity,
+            to=to,
+            cc=cc,
+            subject=letter.subject,
+            body=letter.body,
+            message=message,
+            state=filing.state,
+            filing=filing,
+            facts=facts.to_json(),
+        )
     )
 
 

@@ -22,6 +22,7 @@ from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports.reports import NewReport
 from swingbot.service.prove.evidence import gates_of, told_gates
 from swingbot.service.report.draft_first import report_row
 from swingbot.service.report.moderate import file_report
@@ -312,27 +313,29 @@ def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> Non
     identity = message_id(name, kind, revision, lab.policies.domain)
     to, cc = filing.addressed.to, filing.addressed.cc
     tx.reports.add(
-        number=number,
-        incident=case.incident,
-        kind=kind,
-        revision=revision,
-        message_id=identity,
-        to=to,
-        cc=cc,
-        subject=letter.subject,
-        body=letter.body,
-        message=encode(
-            letter,
-            lab.policies.sender,
-            to,
-            cc,
-            identity,
-            lab.now(),
-            report=facts.report,
-            list_id=lab.policies.mail.list_id,
-        ),
-        state=filing.state,
-        filing=filing,
+        NewReport(
+            number=number,
+            incident=case.incident,
+            kind=kind,
+            revision=revision,
+            message_id=identity,
+            to=to,
+            cc=cc,
+            subject=letter.subject,
+            body=letter.body,
+            message=encode(
+                letter,
+                lab.policies.sender,
+                to,
+                cc,
+                identity,
+                lab.now(),
+                report=facts.report,
+                list_id=lab.policies.mail.list_id,
+            ),
+            state=filing.state,
+            filing=filing,
+        )
     )
 
 
