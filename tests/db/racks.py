@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from swingbot.app.wiring import mail_ways, make_outbox
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
 from swingbot_db import read
@@ -56,14 +56,16 @@ def compared(brain: Brain, *testboxes: str) -> str:
     def asked(*names: str) -> str:
         found = request_comparison(
             brain.lab,
-            tree_name="fake",
-            base=f"{base}~1",
-            head=base,
-            job_files=[JOB],
-            overrides={},
-            testboxes=names,
-            boots=1,
-            patches=[],
+            ComparisonRequest(
+                tree="fake",
+                base=f"{base}~1",
+                head=base,
+                job_files=[JOB],
+                overrides={},
+                testboxes=names,
+                boots=1,
+                patches=[],
+            ),
         )
         return f"c{found}"
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.plan.alerts import InvalidRuns, Queue
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.set_testboxes import drain, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
@@ -309,14 +309,16 @@ def test_boots_in_a_row_that_do_not_come_up_make_a_box_boot_its_anchor(brain: Br
     head = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
     request_comparison(
         brain.lab,
-        tree_name="fake",
-        base=base,
-        head=head,
-        job_files=[JOB],
-        overrides={},
-        testboxes=["rack7"],
-        boots=2,
-        patches=[],
+        ComparisonRequest(
+            tree="fake",
+            base=base,
+            head=head,
+            job_files=[JOB],
+            overrides={},
+            testboxes=["rack7"],
+            boots=2,
+            patches=[],
+        ),
     )
     for _ in range(8):
         tick(brain.lab)

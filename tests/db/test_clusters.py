@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.lab.set_testboxes import drain, quarantine, resume
 from swingbot.service.lab.watch_testboxes import SETTLE_SECONDS
 from swingbot.service.ports import RequestError
@@ -74,14 +74,16 @@ def asked(brain: Brain, *testboxes: str, boots: int = 1, job: JobFile = WIRE) ->
         brain.watch(base, testboxes=["vm-icount"])
     request_comparison(
         brain.lab,
-        tree_name="fake",
-        base=f"{base}~1",
-        head=base,
-        job_files=[job],
-        overrides={},
-        testboxes=testboxes,
-        boots=boots,
-        patches=[],
+        ComparisonRequest(
+            tree="fake",
+            base=f"{base}~1",
+            head=base,
+            job_files=[job],
+            overrides={},
+            testboxes=testboxes,
+            boots=boots,
+            patches=[],
+        ),
     )
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot_db import read
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
@@ -62,14 +62,16 @@ def compared(brain: Brain, job: str, facts: Mapping[str, Any]) -> dict[str, Any]
     files = [JobFile(name="pf.yaml", text=JOB + job)]
     number = request_comparison(
         brain.lab,
-        tree_name="fake",
-        base=base,
-        head=fast,
-        job_files=files,
-        overrides={},
-        testboxes=[],
-        boots=None,
-        patches=[],
+        ComparisonRequest(
+            tree="fake",
+            base=base,
+            head=fast,
+            job_files=files,
+            overrides={},
+            testboxes=[],
+            boots=None,
+            patches=[],
+        ),
     )
     brain.run()
     return brain.facts("c", number)

@@ -19,7 +19,7 @@ from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.compare.foresee import foresee
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.detect.measure_noise import measure_noise
 from swingbot.service.lab.set_testboxes import quarantine, resume
 from swingbot.service.ports import RequestError
@@ -256,7 +256,7 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     made = commits(brain, FakeCommit(), FakeCommit())
     brain.watch(base)
     wish: dict[str, Any] = {
-        "tree_name": "fake",
+        "tree": "fake",
         "base": base,
         "head": made[0],
         "job_files": [],
@@ -265,7 +265,7 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
         "boots": 6,
         "patches": [],
     }
-    number = request_comparison(brain.lab, **wish)
+    number = request_comparison(brain.lab, ComparisonRequest(**wish))
     (before,) = foresee(brain.lab, number)
     assert "nothing is known yet" in before.sentence
     brain.run()

@@ -14,7 +14,7 @@ from swingbot.app.wiring import sync_testboxes
 from swingbot.core.bisect.state import BisectionState
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.advance import boot_key, state_of
-from swingbot.service.bisect.start import start_bisection
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import RequestError
@@ -50,13 +50,15 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
     made = add_commits(brain.repo, [FakeCommit(), FakeCommit(), FakeCommit(speed=88), FakeCommit()])
     number = start_bisection(
         brain.lab,
-        tree_name="fake",
-        good=base,
-        bad=made[-1],
-        job_files=[],
-        overrides={},
-        metric=METRIC,
-        testbox=None,
+        BisectionRequest(
+            tree="fake",
+            good=base,
+            bad=made[-1],
+            job_files=[],
+            overrides={},
+            metric=METRIC,
+            testbox=None,
+        ),
     )
     with brain.lab.transaction("ask") as tx:
         bisection, good = tx.bisections.get(number), tx.bisections.points(number)[0][0]
@@ -113,13 +115,15 @@ def bisect_on(brain: Brain, testbox: str) -> tuple[int, list[str]]:
     )
     number = start_bisection(
         brain.lab,
-        tree_name="fake",
-        good=base,
-        bad=made[-1],
-        job_files=[],
-        overrides={},
-        metric=METRIC,
-        testbox=testbox,
+        BisectionRequest(
+            tree="fake",
+            good=base,
+            bad=made[-1],
+            job_files=[],
+            overrides={},
+            metric=METRIC,
+            testbox=testbox,
+        ),
     )
     return number, made
 

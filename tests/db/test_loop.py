@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.bisect.start import start_bisection
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.ports import RequestError
 from swingbot.service.tick import tick
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
@@ -176,7 +176,7 @@ def test_asking_twice_is_asking_once(brain: Brain) -> None:
     made = commits(brain, *plain(2))
     brain.watch(base)
     wish: dict[str, Any] = {
-        "tree_name": "fake",
+        "tree": "fake",
         "base": base,
         "head": made[1],
         "job_files": [],
@@ -185,10 +185,12 @@ def test_asking_twice_is_asking_once(brain: Brain) -> None:
         "boots": 2,
         "patches": [],
     }
-    first = request_comparison(brain.lab, **{**wish, "base": "base", "head": "tip"})
-    assert request_comparison(brain.lab, **wish) == first
+    first = request_comparison(
+        brain.lab, ComparisonRequest(**{**wish, "base": "base", "head": "tip"})
+    )
+    assert request_comparison(brain.lab, ComparisonRequest(**wish)) == first
     brain.run()
-    assert request_comparison(brain.lab, **wish) == first
+    assert request_comparison(brain.lab, ComparisonRequest(**wish)) == first
 
 
 def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: Brain) -> None:
@@ -197,13 +199,15 @@ def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: B
     brain.watch(base)
     number = start_bisection(
         brain.lab,
-        tree_name="fake",
-        good=made[-1],
-        bad=base,
-        job_files=[],
-        overrides={},
-        metric=METRIC,
-        testbox=None,
+        BisectionRequest(
+            tree="fake",
+            good=made[-1],
+            bad=base,
+            job_files=[],
+            overrides={},
+            metric=METRIC,
+            testbox=None,
+        ),
     )
     brain.run()
     found = brain.facts("b", number)
@@ -219,14 +223,16 @@ def test_a_cancelled_comparison_takes_its_orders_with_it(brain: Brain) -> None:
     brain.run()
     number = request_comparison(
         brain.lab,
-        tree_name="fake",
-        base=base,
-        head=made[0],
-        job_files=[],
-        overrides={},
-        testboxes=[],
-        boots=4,
-        patches=[],
+        ComparisonRequest(
+            tree="fake",
+            base=base,
+            head=made[0],
+            job_files=[],
+            overrides={},
+            testboxes=[],
+            boots=4,
+            patches=[],
+        ),
     )
     tick(brain.lab)
     assert cancel_comparison(brain.lab, number)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment
@@ -33,14 +33,16 @@ def test_a_run_for_a_monitor_never_enters_the_comparison_of_the_benchmark(brain:
     (slow,) = add_commits(brain.repo, [FakeCommit(speed=90)])
     number = request_comparison(
         brain.lab,
-        tree_name="fake",
-        base=base,
-        head=slow,
-        job_files=[],
-        overrides={},
-        testboxes=[],
-        boots=5,
-        patches=[],
+        ComparisonRequest(
+            tree="fake",
+            base=base,
+            head=slow,
+            job_files=[],
+            overrides={},
+            testboxes=[],
+            boots=5,
+            patches=[],
+        ),
     )
     brain.run()
     rows = {row["metric"]: row for row in brain.facts("c", number)["rows"]}

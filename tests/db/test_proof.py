@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.wiring import sync_testboxes
-from swingbot.service.bisect.start import start_bisection
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.ports import RequestError
 from swingbot.service.prove.request import foresee_gates, prove_again
 from swingbot.service.tick import tick
@@ -311,13 +311,15 @@ def test_the_culprit_of_a_bisection_by_hand_is_measured_and_proved_when_somebody
     watched(brain, "vm-icount", "vm-tcg")
     number = start_bisection(
         brain.lab,
-        tree_name="fake",
-        good=base,
-        bad=tip,
-        job_files=[],
-        overrides={},
-        metric=METRIC,
-        testbox="vm-icount",
+        BisectionRequest(
+            tree="fake",
+            good=base,
+            bad=tip,
+            job_files=[],
+            overrides={},
+            metric=METRIC,
+            testbox="vm-icount",
+        ),
     )
     brain.run()
     assert (

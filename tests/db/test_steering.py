@@ -20,7 +20,7 @@ from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
-from swingbot.service.bisect.start import start_bisection
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.bisect.steer import hint, resume, skip
 from swingbot.service.faults import Faults
 from swingbot.service.lab.set_testboxes import drain
@@ -66,13 +66,15 @@ def asked(brain: Brain, *commits: FakeCommit) -> tuple[int, list[str]]:
     made = add_commits(brain.repo, commits)
     number = start_bisection(
         brain.lab,
-        tree_name="fake",
-        good=base,
-        bad=made[-1],
-        job_files=[],
-        overrides={},
-        metric=METRIC,
-        testbox=None,
+        BisectionRequest(
+            tree="fake",
+            good=base,
+            bad=made[-1],
+            job_files=[],
+            overrides={},
+            metric=METRIC,
+            testbox=None,
+        ),
     )
     return number, [base, *made]
 
@@ -148,13 +150,15 @@ def test_a_bisection_that_cannot_be_read_keeps_nobody_else_from_working(
     other, ids = asked(brain, *plain(4), FakeCommit(speed=88), *plain(4))
     broken = start_bisection(
         brain.lab,
-        tree_name="fake",
-        good=ids[0],
-        bad=ids[3],
-        job_files=[],
-        overrides={},
-        metric=METRIC,
-        testbox=brain.facts("b", other)["testbox"],
+        BisectionRequest(
+            tree="fake",
+            good=ids[0],
+            bad=ids[3],
+            job_files=[],
+            overrides={},
+            metric=METRIC,
+            testbox=brain.facts("b", other)["testbox"],
+        ),
     )
     with brain.engine.begin() as conn:
         conn.execute(

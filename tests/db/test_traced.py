@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import NewComparison
 from swingbot.core.proof.gates import Told
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import Brain, make_brain
@@ -31,14 +31,16 @@ def asked(brain: Brain, commit: FakeCommit) -> TraceOrder | Told:
     (head,) = add_commits(brain.repo, [commit])
     number = request_comparison(
         brain.lab,
-        tree_name="fake",
-        base=base,
-        head=head,
-        job_files=[],
-        overrides={},
-        testboxes=[],
-        boots=3,
-        patches=[],
+        ComparisonRequest(
+            tree="fake",
+            base=base,
+            head=head,
+            job_files=[],
+            overrides={},
+            testboxes=[],
+            boots=3,
+            patches=[],
+        ),
     )
     brain.run()
     with brain.lab.transaction("ask") as tx:

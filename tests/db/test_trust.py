@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import Variant
 from swingbot.core.model.testboxes import KnownTestboxes
-from swingbot.service.bisect.start import start_bisection
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.kernel.variants import in_layout, variant_of
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import known_tree
@@ -50,7 +50,7 @@ def compare(
     brain: Brain, patches: list[bytes], *, trusted: bool = False, testboxes: tuple[str, ...] = ()
 ) -> int:
     wish = {
-        "tree_name": "fake",
+        "tree": "fake",
         "base": "tip",
         "head": "tip",
         "job_files": [],
@@ -59,10 +59,12 @@ def compare(
     }
     return request_comparison(
         brain.lab,
-        **wish,  # type: ignore[arg-type]
-        testboxes=testboxes,
-        patches=patches,
-        trusted=trusted,
+        ComparisonRequest(
+            **wish,  # type: ignore[arg-type]
+            testboxes=testboxes,
+            patches=patches,
+            trusted=trusted,
+        ),
     )
 
 
@@ -101,24 +103,28 @@ def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_l
     brain: Brain,
 ) -> None:
     base, head = sides(brain, compare(brain, [a_patch(brain)]))
-    asked = {"tree_name": "fake", "job_files": [], "overrides": {}}
+    asked = {"tree": "fake", "job_files": [], "overrides": {}}
     again = request_comparison(
         brain.lab,
-        base=base.commit,
-        head=head.commit[:12],
-        testboxes=[],
-        boots=3,
-        patches=[],
-        **asked,  # type: ignore[arg-type]
+        ComparisonRequest(
+            base=base.commit,
+            head=head.commit[:12],
+            testboxes=[],
+            boots=3,
+            patches=[],
+            **asked,  # type: ignore[arg-type]
+        ),
     )
     assert [side.trust for side in sides(brain, again)] == ["trusted", "untrusted"]
     number = start_bisection(
         brain.lab,
-        good=base.commit,
-        bad=head.commit,
-        metric=METRIC,
-        testbox=None,
-        **asked,  # type: ignore[arg-type]
+        BisectionRequest(
+            good=base.commit,
+            bad=head.commit,
+            metric=METRIC,
+            testbox=None,
+            **asked,  # type: ignore[arg-type]
+        ),
     )
     with brain.lab.transaction("read") as tx:
         assert [variant.trust for variant, _, _ in tx.bisections.points(number)] == [

@@ -16,7 +16,8 @@ from swingbot.core.access.quota import Quota, Used
 from swingbot.core.access.roles import Person
 from swingbot.core.model import ids
 from swingbot.core.model.records import JobFile
-from swingbot.service.compare.ask import Cost, Wish, ask_comparison, foresee_cost
+from swingbot.service.compare.ask import Cost, ask_comparison, foresee_cost
+from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.ports import Lab, RequestError
 from swingbot.web.compare import Asked, OverQuota
 from swingbot_db import access, read
@@ -62,13 +63,13 @@ class DatabaseAsker:
         with self._engine.connect() as conn:
             return access.asked_by(conn, person.who, 20)
 
-    def foresee(self, person: Person, wish: Wish) -> tuple[Cost, str | None]:
+    def foresee(self, person: Person, wish: ComparisonRequest) -> tuple[Cost, str | None]:
         """What it costs, and why it would not be taken now. Raises RequestError."""
         cost = foresee_cost(self._lab(), wish)
         used, most = self.used(person)
         return cost, quota.refusal(used, cost.box_seconds, most)
 
-    def ask(self, person: Person, wish: Wish) -> Asked:
+    def ask(self, person: Person, wish: ComparisonRequest) -> Asked:
         """Queue it. Raises RequestError, OverQuota."""
         with self._one_at_a_time:
             cost, refused = self.foresee(person, wish)

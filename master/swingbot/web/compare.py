@@ -21,7 +21,8 @@ from starlette.routing import Route
 from swingbot.core.access.quota import Quota, Used
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
-from swingbot.service.compare.ask import Cost, Wish
+from swingbot.service.compare.ask import Cost
+from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.ports import GitError, RequestError
 
 from .forms import FORM_HEADERS, Forms, same_site
@@ -51,8 +52,8 @@ class Asker(Protocol):
     def job_files(self, names: Sequence[str]) -> list[JobFile]: ...
     def used(self, person: Person) -> tuple[Used, Quota | None]: ...
     def latest(self, person: Person) -> list[dict[str, Any]]: ...
-    def foresee(self, person: Person, wish: Wish) -> tuple[Cost, str | None]: ...
-    def ask(self, person: Person, wish: Wish) -> Asked: ...
+    def foresee(self, person: Person, wish: ComparisonRequest) -> tuple[Cost, str | None]: ...
+    def ask(self, person: Person, wish: ComparisonRequest) -> Asked: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +184,7 @@ class ComparePages:
         used, quota = self._asker.used(person)
         return {"used": asdict(used), "quota": asdict(quota) if quota else None}
 
-    def _wish(self, sent: Sent) -> Wish:
+    def _wish(self, sent: Sent) -> ComparisonRequest:
         """Raises RequestError for fields that are missing, too long or no number."""
         text = {name: sent.values.get(name, "").strip() for name in _FIELDS}
         for name, value in text.items():
@@ -199,7 +200,7 @@ class ComparePages:
         jobs = self._asker.job_files([name for name in text["job"].split(",") if name])
         boxes = [name for name in text["testbox"].split(",") if name]
         patches = [sent.patch] if sent.patch else []
-        return Wish(
+        return ComparisonRequest(
             tree=text["tree"],
             base=text["base"],
             head=text["head"],

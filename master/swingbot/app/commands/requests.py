@@ -23,10 +23,10 @@ from swingbot.app.commands.context import (
 )
 from swingbot.core.model import ids
 from swingbot.service.bisect.cancel import cancel_bisection
-from swingbot.service.bisect.start import start_bisection
+from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
 from swingbot.service.compare.foresee import foresee
-from swingbot.service.compare.request import request_comparison
+from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 
@@ -110,15 +110,17 @@ def compare(
     """
     number = request_comparison(
         session.lab,
-        tree_name=tree_name,
-        base=base,
-        head=head,
-        job_files=read_jobs(jobs, session.settings.paths.jobs),
-        overrides=read_overrides(overrides),
-        testboxes=testboxes,
-        boots=boots,
-        patches=[path.read_bytes() for path in patches],
-        trusted=trusted,
+        ComparisonRequest(
+            tree=tree_name,
+            base=base,
+            head=head,
+            job_files=read_jobs(jobs, session.settings.paths.jobs),
+            overrides=read_overrides(overrides),
+            testboxes=testboxes,
+            boots=boots,
+            patches=[path.read_bytes() for path in patches],
+            trusted=trusted,
+        ),
     )
     plan, id_ = foresee(session.lab, number), ids.show("comparison", number)
     for seen in plan:
@@ -200,15 +202,17 @@ def start(
         raise RequestError("a bisection needs both ends: GOOD..BAD, or --good G --bad B")
     number = start_bisection(
         session.lab,
-        tree_name=tree_name,
-        good=good,
-        bad=bad,
-        job_files=read_jobs(jobs, session.settings.paths.jobs),
-        overrides=read_overrides(overrides),
-        metric=metric,
-        testbox=testbox,
-        unit_job=unit_job,
-        trusted=trusted,
+        BisectionRequest(
+            tree=tree_name,
+            good=good,
+            bad=bad,
+            job_files=read_jobs(jobs, session.settings.paths.jobs),
+            overrides=read_overrides(overrides),
+            metric=metric,
+            testbox=testbox,
+            unit_job=unit_job,
+            trusted=trusted,
+        ),
     )
     _answer(
         session,

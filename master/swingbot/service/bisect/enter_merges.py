@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot.core.model.records import Bisection, Variant
-from swingbot.service.bisect.start import open_bisection
+from swingbot.service.bisect.start import ResolvedBisection, open_bisection
 from swingbot.service.incident.keep import note_culprit
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 
@@ -26,15 +26,16 @@ def enter_merges(
                 child = open_bisection(
                     lab,
                     tx,
-                    tx.trees.get(bisection.tree),
-                    bisection.origin,
-                    good,
-                    bad,
-                    bisection.testbox,
-                    tx.specs.get(bisection.spec)[0],
-                    bisection.metric,
-                    f"merge:{bisection.id}:{culprit.commit}:{number}",
-                    group=bisection.testboxes if len(bisection.testboxes) > 1 else (),
+                    ResolvedBisection(
+                        tree=tx.trees.get(bisection.tree),
+                        origin=bisection.origin,
+                        good=good,
+                        bad=bad,
+                        testboxes=bisection.testboxes,
+                        job=tx.specs.get(bisection.spec)[0],
+                        metric=bisection.metric,
+                        key=f"merge:{bisection.id}:{culprit.commit}:{number}",
+                    ),
                 )
                 tx.bisections.set_parent(child, bisection.id, culprit.commit)
         except (GitError, RequestError):

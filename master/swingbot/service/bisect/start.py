@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from swingbot.core.model.comparison_row import ComparisonRow
@@ -23,60 +24,82 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import find_metric
 
 
-def start_bisection(
-    lab: Lab,
-    *,
-    tree_name: str,
-    good: str,
-    bad: str,
-    job_files: Sequence[JobFile],
-    overrides: Mapping[str, str],
-    metric: str,
-    testbox: str | None,
-    unit_job: str | None = None,
-    trusted: bool = False,
-) -> int:
-    """Record the wish to find the commit between `good` and `bad` (in any order) that moved `metric`. Raises RequestError."""
-    tree = known_tree(lab, tree_name)
-    ends = [resolve_commit(lab, tree, ref) for ref in (good, bad)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BisectionRequest:
+    """The commit between `good` and `bad` (in any order) that moved `metric` is wanted; job files of the tree where none are given."""
+
+    tree: str
+    good: str
+    bad: str
+    metric: str
+    testbox: str | None = None  # or a group; None: the first of the tree that may boot the kernels
+    unit_job: str | None = None  # None: the only one that gives the metric
+    job_files: Sequence[JobFile] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    trusted: bool = False  # the requester vouches for commits that were made of patches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedBisection:
+    """`good..bad` as it is bisected, once per `key`: its commits, testboxes and unit job are known.
+
+    `series`: on a testbox whose boots are not shared, where the boots of its ends are that there are already; None: nowhere.
+    """
+
+    tree: Tree
+    origin: Literal["asked", "watch"]
+    good: str
+    bad: str
+    testboxes: Sequence[str]  # all that share its boots
+    job: UnitJob
+    metric: str
+    key: str
+    series: str | None = None
+    vouched: bool = False
+
+
+def start_bisection(lab: Lab, request: BisectionRequest) -> int:
+    """Record that a bisection is wanted; its number. Raises RequestError."""
+    tree = known_tree(lab, request.tree)
+    ends = [resolve_commit(lab, tree, ref) for ref in (request.good, request.bad)]
     if not lab.git.is_ancestor(*ends):
         ends.reverse()
     if not lab.git.is_ancestor(*ends) or ends[0] == ends[1]:
         raise RequestError(
-            f"{good} and {bad} are not on one line of history: one must be an ancestor of the other"
+            f"{request.good} and {request.bad} are not on one line of history: one must be an ancestor of the other"
         )
     with lab.transaction("start bisection") as tx:
         trust = trust_in(
-            tx, tree, lab.git.facts(ends[1]), vouched=trusted
+            tx, tree, lab.git.facts(ends[1]), vouched=request.trusted
         )  # a commit made of a patch has only such ones after it
+        named = request.testbox
         boxes = pick_testboxes(
-            lab, [testbox] if testbox else _first_for(lab, tree, trust), trust, asked=bool(testbox)
+            lab, [named] if named else _first_for(lab, tree, trust), trust, asked=bool(named)
         )
         boxes = _alike(lab, tx, boxes)
-        parts = resolve_parts(lab, tx, job_files or tree.job_files, boxes, overrides)
+        parts = resolve_parts(
+            lab, tx, request.job_files or tree.job_files, boxes, request.overrides
+        )
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(
-                f"the testboxes of {testbox!r} run the job with different parameters, so their boots are not alike; name one of {', '.join(boxes)}"
+                f"the testboxes of {named!r} run the job with different parameters, so their boots are not alike; name one of {', '.join(boxes)}"
             )
-        job = _unit_job_of(lab, tx.specs.get(parts[0][1]), metric, unit_job)
-        request = json.dumps(
-            [tree.id, *ends, tree.kconfig, tree.compiler, *boxes, job.to_json(), metric]
+        job = _unit_job_of(lab, tx.specs.get(parts[0][1]), request.metric, request.unit_job)
+        identity = json.dumps(
+            [tree.id, *ends, tree.kconfig, tree.compiler, *boxes, job.to_json(), request.metric]
         )
-        key = f"asked:{hashlib.sha256(request.encode()).hexdigest()}"
-        return open_bisection(
-            lab,
-            tx,
-            tree,
-            "asked",
-            ends[0],
-            ends[1],
-            boxes[0],
-            job,
-            metric,
-            key,
-            group=boxes,
-            vouched=trusted,
+        resolved = ResolvedBisection(
+            tree=tree,
+            origin="asked",
+            good=ends[0],
+            bad=ends[1],
+            testboxes=boxes,
+            job=job,
+            metric=request.metric,
+            key=f"asked:{hashlib.sha256(identity.encode()).hexdigest()}",
+            vouched=request.trusted,
         )
+        return open_bisection(lab, tx, resolved)
 
 
 def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
@@ -123,68 +146,55 @@ def _unit_job_of(lab: Lab, unit_jobs: Sequence[UnitJob], metric: str, name: str 
     return fitting[0]
 
 
-def open_bisection(
-    lab: Lab,
-    tx: Transaction,
-    tree: Tree,
-    origin: Literal["asked", "watch"],
-    good: str,
-    bad: str,
-    testbox: str,
-    job: UnitJob,
-    metric: str,
-    key: str,
-    series: str | None = None,
-    group: Sequence[str] = (),
-    vouched: bool = False,
-) -> int:
-    """Record a bisection of `good..bad` along first parents; one boot runs the one unit job that matters.
+def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
+    """Record a bisection along first parents; one boot runs the one unit job that matters. Raises RequestError."""
+    points = _points(lab, tx, new)
+    testbox, metric = new.testboxes[0], metric_of(lab.programs, new.metric)
+    repeatable = lab.testboxes.known(testbox).repeatable
+    noise = noise_prior(tx.noise.get(testbox, new.job.name, new.metric), repeatable)
+    return tx.bisections.add(
+        NewBisection(
+            tree=new.tree.id,
+            origin=new.origin,
+            good=new.good,
+            bad=new.bad,
+            testbox=testbox,
+            spec=tx.specs.add([new.job]),
+            series="" if repeatable else new.series,
+            unit_job=new.job.name,
+            metric=new.metric,
+            policy={
+                "unit": metric.unit,
+                "better": metric.better,
+                "noise": dataclasses.asdict(noise),
+                **({"testboxes": list(new.testboxes)} if len(new.testboxes) > 1 else {}),
+            },
+            points=points,
+            request_key=new.key,
+        )
+    )
 
-    `group`: all testboxes that share its boots, `testbox` the first of them. `series`: on a testbox whose boots are not shared,
-    where the boots of its ends are that there are already; None: nowhere.
-    """
+
+def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Variant, float]]:
+    """The commits of `good..bad` with the weights of their prior; that of `good` is 0."""
     try:
-        commits = [good, *lab.git.first_parents(good, bad)]
-        if not lab.git.is_ancestor(good, bad):
-            raise RequestError(f"{good[:12]} is not an ancestor of {bad[:12]}")
-        changed = lab.git.paths_along(good, bad)
+        commits = [new.good, *lab.git.first_parents(new.good, new.bad)]
+        if not lab.git.is_ancestor(new.good, new.bad):
+            raise RequestError(f"{new.good[:12]} is not an ancestor of {new.bad[:12]}")
+        changed = lab.git.paths_along(new.good, new.bad)
         points: list[tuple[Variant, float]] = []
         for commit in commits:
             lab.git.keep(commit)
-            trust = trust_in(tx, tree, lab.git.facts(commit), vouched=vouched)
+            trust = trust_in(tx, new.tree, lab.git.facts(commit), vouched=new.vouched)
             points.append(
                 (
-                    variant_of(lab, tx, tree, commit, trust=trust),
+                    variant_of(lab, tx, new.tree, commit, trust=trust),
                     weight(changed.get(commit, ())) if points else 0.0,
                 )
             )
     except GitError as error:
         raise RequestError(str(error)) from None
-    found = metric_of(lab.programs, metric)
-    noise = noise_prior(
-        tx.noise.get(testbox, job.name, metric), lab.testboxes.known(testbox).repeatable
-    )
-    return tx.bisections.add(
-        NewBisection(
-            tree=tree.id,
-            origin=origin,
-            good=good,
-            bad=bad,
-            testbox=testbox,
-            spec=tx.specs.add([job]),
-            series="" if lab.testboxes.known(testbox).repeatable else series,
-            unit_job=job.name,
-            metric=metric,
-            policy={
-                "unit": found.unit,
-                "better": found.better,
-                "noise": dataclasses.asdict(noise),
-                **({"testboxes": list(group)} if len(group) > 1 else {}),
-            },
-            points=points,
-            request_key=key,
-        )
-    )
+    return points
 
 
 def bisect_swings(lab: Lab, tx: Transaction) -> None:
@@ -217,19 +227,20 @@ def _bisect(
     ends = proof or comparison
     base, head = tx.variants.get(ends.base), tx.variants.get(ends.head)
     job = next(job for job in tx.specs.get(row.spec) if job.name == row.unit_job)
-    series = f"c{proof.id}" if proof is not None else None
     number = open_bisection(
         lab,
         tx,
-        tree,
-        "watch",
-        base.commit,
-        head.commit,
-        row.testbox,
-        job,
-        row.metric,
-        f"swing:{swing.id}",
-        series,
+        ResolvedBisection(
+            tree=tree,
+            origin="watch",
+            good=base.commit,
+            bad=head.commit,
+            testboxes=[row.testbox],
+            job=job,
+            metric=row.metric,
+            key=f"swing:{swing.id}",
+            series=f"c{proof.id}" if proof is not None else None,
+        ),
     )
     tx.swings.set_state(swing.id, "bisecting", number)
     if proof is not None:

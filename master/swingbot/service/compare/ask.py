@@ -8,11 +8,11 @@ from __future__ import annotations
 import quopri
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from swingbot.core.model.records import JobFile, Tree
-from swingbot.service.compare.request import DEFAULT_BOOTS, request_comparison
+from swingbot.core.model.records import Tree
+from swingbot.service.compare.request import DEFAULT_BOOTS, ComparisonRequest, request_comparison
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import known_tree
@@ -28,21 +28,8 @@ _BINARY: Final = re.compile(rb"^GIT binary patch", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What somebody wants compared; job files and testboxes of the tree where none are given."""
-
-    tree: str
-    base: str
-    head: str
-    job_files: Sequence[JobFile] = ()
-    testboxes: Sequence[str] = ()
-    boots: int | None = None
-    patches: Sequence[bytes] = ()  # applied on head, in this order
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a wish is foreseen to take. `at_most`: no boot like it was timed yet on some testbox, so its deadline counts."""
+    """What a request is foreseen to take. `at_most`: no boot like it was timed yet on some testbox, so its deadline counts."""
 
     boots: int  # of both sides and all testboxes
     box_seconds: float
@@ -50,22 +37,25 @@ class Cost:
     testboxes: Sequence[str]
 
 
-def _trust(tree: Tree, wish: Wish) -> Trust:
-    return "untrusted" if wish.patches else tree.trust
+def _trust(tree: Tree, request: ComparisonRequest) -> Trust:
+    return "untrusted" if request.patches else tree.trust
 
 
-def foresee_cost(lab: Lab, wish: Wish) -> Cost:
-    """What the boots of `wish` take. Raises RequestError for a wish that makes no sense."""
-    tree = known_tree(lab, wish.tree)
-    _check(wish)
-    _commits(lab, tree, wish)
-    each = 2 * (wish.boots or DEFAULT_BOOTS)
+def foresee_cost(lab: Lab, request: ComparisonRequest) -> Cost:
+    """What the boots of `request` take. Raises RequestError for a request that makes no sense."""
+    tree = known_tree(lab, request.tree)
+    _check(request)
+    _commits(lab, tree, request)
+    each = 2 * (request.boots or DEFAULT_BOOTS)
     seconds, at_most = 0.0, False
     with lab.transaction("foresee cost") as tx:
         boxes = pick_testboxes(
-            lab, wish.testboxes or tree.testboxes, _trust(tree, wish), asked=bool(wish.testboxes)
+            lab,
+            request.testboxes or tree.testboxes,
+            _trust(tree, request),
+            asked=bool(request.testboxes),
         )
-        parts = resolve_parts(lab, tx, wish.job_files or tree.job_files, boxes, {})
+        parts = resolve_parts(lab, tx, request.job_files or tree.job_files, boxes, {})
         for testbox, spec in parts:
             usual = tx.boots.seconds(testbox, spec)
             at_most = at_most or usual is None
@@ -78,28 +68,20 @@ def foresee_cost(lab: Lab, wish: Wish) -> Cost:
     )
 
 
-def ask_comparison(lab: Lab, wish: Wish) -> int:
-    """Queue what `wish` says; the comparison's number. Raises RequestError."""
-    tree = known_tree(lab, wish.tree)
-    _check(wish)
-    base, head = _commits(lab, tree, wish)
+def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
+    """Queue what `request` says; the comparison's number. Raises RequestError."""
+    tree = known_tree(lab, request.tree)
+    _check(request)
+    base, head = _commits(lab, tree, request)
     return request_comparison(
-        lab,
-        tree_name=wish.tree,
-        base=base,
-        head=head,
-        job_files=wish.job_files,
-        overrides={},
-        testboxes=wish.testboxes,
-        boots=wish.boots,
-        patches=wish.patches,
+        lab, replace(request, base=base, head=head, overrides={}, trusted=False)
     )
 
 
-def _check(wish: Wish) -> None:
-    if wish.boots is not None and not 1 <= wish.boots <= MOST_BOOTS:
-        raise RequestError(f"boots a side are 1 to {MOST_BOOTS}, not {wish.boots}")
-    for patch in wish.patches:
+def _check(request: ComparisonRequest) -> None:
+    if request.boots is not None and not 1 <= request.boots <= MOST_BOOTS:
+        raise RequestError(f"boots a side are 1 to {MOST_BOOTS}, not {request.boots}")
+    for patch in request.patches:
         if (
             _BASE64.search(patch)
             or _BINARY.search(patch)
@@ -110,10 +92,10 @@ def _check(wish: Wish) -> None:
             )
 
 
-def _commits(lab: Lab, tree: Tree, wish: Wish) -> tuple[str, str]:
+def _commits(lab: Lab, tree: Tree, request: ComparisonRequest) -> tuple[str, str]:
     """Base and head as the mirror has them, in the tree's own branch: the mirror holds other trees and other people's patches too."""
     found = []
-    for ref in (wish.base, wish.head):
+    for ref in (request.base, request.head):
         if _REF.fullmatch(ref) is None or ".." in ref:
             raise RequestError(
                 f"{ref[:80]!r} is no name of a commit: give a hash or its beginning, a tag, `base` or `tip`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from swingbot.core.model.records import JobFile, NewComparison
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
@@ -16,47 +17,54 @@ from swingbot_jobs.contract.trust import least
 DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the stated error rate, with one to spare
 
 
-def request_comparison(
-    lab: Lab,
-    *,
-    tree_name: str,
-    base: str,
-    head: str,
-    job_files: Sequence[JobFile],
-    overrides: Mapping[str, str],
-    testboxes: Sequence[str],
-    boots: int | None,
-    patches: Sequence[bytes],
-    trusted: bool = False,
-) -> int:
-    """Record the wish to compare `base` with `head` (with `patches` on top of head); return the comparison's number.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRequest:
+    """What somebody wants compared; job files and testboxes of the tree where none are given."""
 
-    `trusted`: who asks vouches for the patches, and for commits that were made of patches before.
+    tree: str
+    base: str
+    head: str
+    job_files: Sequence[JobFile] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    testboxes: Sequence[str] = ()
+    boots: int | None = None  # a side
+    patches: Sequence[bytes] = ()  # applied on head, in this order
+    trusted: bool = False  # the requester vouches for the patches, and for commits that were made of patches before
+
+
+def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
+    """Record that a comparison is wanted; its number.
+
     The same question about the same kernels is the same comparison. Raises RequestError.
     """
-    tree = known_tree(lab, tree_name)
-    base_commit, head_commit = resolve_commit(lab, tree, base), resolve_commit(lab, tree, head)
+    tree = known_tree(lab, request.tree)
+    base_commit, head_commit = (
+        resolve_commit(lab, tree, request.base),
+        resolve_commit(lab, tree, request.head),
+    )
     try:
-        if patches:
-            head_commit = lab.git.apply(head_commit, patches)
+        if request.patches:
+            head_commit = lab.git.apply(head_commit, request.patches)
         for commit in (base_commit, head_commit):
             lab.git.keep(commit)
     except GitError as error:
         raise RequestError(str(error)) from None
     if base_commit == head_commit:
         raise RequestError(
-            f"{base} and {head} are the same commit {base_commit[:12]}; there is nothing to compare"
+            f"{request.base} and {request.head} are the same commit {base_commit[:12]}; there is nothing to compare"
         )
     with lab.transaction("request comparison") as tx:
         sides = [
-            trust_in(tx, tree, lab.git.facts(commit), vouched=trusted)
+            trust_in(tx, tree, lab.git.facts(commit), vouched=request.trusted)
             for commit in (base_commit, head_commit)
         ]
         boxes = pick_testboxes(
-            lab, testboxes or tree.testboxes, least(sides), asked=bool(testboxes)
+            lab, request.testboxes or tree.testboxes, least(sides), asked=bool(request.testboxes)
         )
-        parts = resolve_parts(lab, tx, job_files or tree.job_files, boxes, overrides)
-        wish = json.dumps(
+        parts = resolve_parts(
+            lab, tx, request.job_files or tree.job_files, boxes, request.overrides
+        )
+        identity = json.dumps(
             [
                 tree.id,
                 base_commit,
@@ -64,11 +72,11 @@ def request_comparison(
                 tree.kconfig,
                 tree.compiler,
                 sorted(parts),
-                boots,
-                *(["vouched"] if trusted else []),
+                request.boots,
+                *(["vouched"] if request.trusted else []),
             ]
         )
-        key = f"asked:{hashlib.sha256(wish.encode()).hexdigest()}"
+        key = f"asked:{hashlib.sha256(identity.encode()).hexdigest()}"
         there = tx.comparisons.of_request(key)
         if there is not None and there.status not in ("failed", "cancelled"):
             return there.id
@@ -80,9 +88,9 @@ def request_comparison(
                 tree=tree.id,
                 base=variant_of(lab, tx, tree, base_commit, "request", sides[0]).id,
                 head=variant_of(
-                    lab, tx, tree, head_commit, "patch" if patches else "request", sides[1]
+                    lab, tx, tree, head_commit, "patch" if request.patches else "request", sides[1]
                 ).id,
-                boots=boots or DEFAULT_BOOTS,
+                boots=request.boots or DEFAULT_BOOTS,
                 parts=parts,
                 request_key=key,
             )
