@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -226,92 +226,84 @@ def list_reports(conn: sa.Connection, state: str | None = None) -> list[Report]:
     return [_report(row) for row in rows]
 
 
-# What each command may do: the states it starts from, and those in which it has nothing left to do.
-def hold(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
-    """draft or queued -> held. Answers the state. Raises ReportError. `who` (empty: not a person) and `why` are kept."""
-    hint = {
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Move:
+    """What a command does to a report: the states it starts from, and those in which it has nothing left to do."""
+
+    verb: str
+    goal: str
+    start: Collection[str]
+    done: Collection[str]
+    hint: Mapping[str, str]  # why it cannot be done in each other state
+
+
+_HOLD: Final = _Move(
+    verb="hold",
+    goal="held",
+    start=("draft", "queued"),
+    done=("held",),
+    hint={
         "sending": "it is being sent right now",
         "sent": "it has been sent",
         "unknown": "it waits for a person already",
         "dropped": "it was dropped",
-    }
-    return _move(
-        conn,
-        report_id,
-        "held",
-        start=("draft", "queued"),
-        done=("held",),
-        hint=hint,
-        verb="hold",
-        who=who,
-        why=why,
-    )
+    },
+)
+_RELEASE: Final = _Move(
+    verb="release",
+    goal="queued",
+    start=("draft", "held", "unknown"),
+    done=("queued", "sending", "sent"),
+    hint={"dropped": "it was dropped"},
+)
+_DROP: Final = _Move(
+    verb="drop",
+    goal="dropped",
+    start=("draft", "held", "queued", "unknown"),
+    done=("dropped",),
+    hint={
+        "sending": "it is being sent right now; try again in a moment",
+        "sent": "it has been sent",
+    },
+)
+
+
+def hold(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
+    """draft or queued -> held. Answers the state. Raises ReportError. `who` (empty: not a person) and `why` are kept."""
+    return _move(conn, report_id, _HOLD, who=who, why=why)
 
 
 def release(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft, held or unknown -> queued and due at once; an unknown one is sent again. Answers the state. Raises ReportError."""
-    hint = {"dropped": "it was dropped"}
-    return _move(
-        conn,
-        report_id,
-        "queued",
-        start=("draft", "held", "unknown"),
-        done=("queued", "sending", "sent"),
-        hint=hint,
-        verb="release",
-        who=who,
-        why=why,
-    )
+    return _move(conn, report_id, _RELEASE, who=who, why=why)
 
 
 def drop(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -> str:
     """draft, held, queued or unknown -> dropped, for ever. Answers the state. Raises ReportError."""
-    hint = {
-        "sending": "it is being sent right now; try again in a moment",
-        "sent": "it has been sent",
-    }
-    return _move(
-        conn,
-        report_id,
-        "dropped",
-        start=("draft", "held", "queued", "unknown"),
-        done=("dropped",),
-        hint=hint,
-        verb="drop",
-        who=who,
-        why=why,
-    )
+    return _move(conn, report_id, _DROP, who=who, why=why)
 
 
-def _move(
-    conn: sa.Connection,
-    report_id: int,
-    goal: str,
-    *,
-    start: Sequence[str],
-    done: Sequence[str],
-    hint: dict[str, str],
-    verb: str,
-    who: str = "",
-    why: str = "",
-) -> str:
+def _move(conn: sa.Connection, report_id: int, move: _Move, *, who: str, why: str) -> str:
     query = "SELECT r.state, o.tries FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id FOR UPDATE OF r"
     found = conn.execute(sa.text(query), {"id": report_id}).one_or_none()
     name = ids.show("report", report_id)
     if found is None:
         raise ReportError(f"there is no report {name}; `swingbot report list` shows them")
-    if found.state in done:
+    if found.state in move.done:
         return str(found.state)
-    if found.state not in start:
-        raise ReportError(f"cannot {verb} {name}, which is {found.state}: {hint[found.state]}")
+    if found.state not in move.start:
+        raise ReportError(
+            f"cannot {move.verb} {name}, which is {found.state}: {move.hint[found.state]}"
+        )
     conn.execute(
-        sa.text("UPDATE report SET state = :goal WHERE id = :id"), {"goal": goal, "id": report_id}
+        sa.text("UPDATE report SET state = :goal WHERE id = :id"),
+        {"goal": move.goal, "id": report_id},
     )
-    if goal == "held" and why:
+    if move.goal == "held" and why:
         conn.execute(
             sa.text("UPDATE report SET reason = :why WHERE id = :id"), {"why": why, "id": report_id}
         )
-    if goal == "queued":
+    if move.goal == "queued":
         conn.execute(
             sa.text("UPDATE outbox SET next_try = now(), error = NULL WHERE report = :id"),
             {"id": report_id},
@@ -319,14 +311,14 @@ def _move(
     if who:
         note_act(
             conn,
-            verb,
+            move.verb,
             who=who,
             why=why,
             report=report_id,
             was=found.state,
             counts=found.tries == 0 and found.state != "unknown",
         )
-    return goal
+    return move.goal
 
 
 def case_of(conn: sa.Connection, report_id: int) -> Case | None:

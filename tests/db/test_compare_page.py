@@ -21,7 +21,7 @@ from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.core.access.quota import Quota, Used, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
-from swingbot.service.watch.trees import add_tree, poll_tree
+from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
 from swingbot.web.compare import read_form, read_json
 from tests.database import fresh
 from tests.fakelinux import FakeCommit, make_fakelinux
@@ -79,7 +79,9 @@ def a_site(stack: ExitStack, db_url: str, place: Path, **environment: str) -> Si
         "kconfig": "vm-x86_64",
         "compiler": "gcc",
     }
-    tree = add_tree(lab, name="fake", job_files=[job], testboxes=["vm-icount"], paths=(), **where)
+    tree = add_tree(
+        lab, NewTree(name="fake", job_files=[job], testboxes=["vm-icount"], paths=(), **where)
+    )
     assert poll_tree(lab, tree) is None
     return Site(web=web, commits=commits, linux=place / "linux")
 

@@ -21,7 +21,7 @@ from swingbot.service.ports import Lab
 from swingbot.service.report.address import recipients_of
 from swingbot.service.report.draft_digests import draft_digests
 from swingbot.service.report.find_posting import posting_of
-from swingbot.service.report.moderate import file_report, within
+from swingbot.service.report.moderate import DraftedMail, file_report, within
 from swingbot.service.report.readdress import readdress
 from swingbot_db import reports
 from tests import builders as make
@@ -149,10 +149,14 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
     whom: dict[str, Any] = {"tree": "mm", "commit": "c" * 40, "author": AUTHOR}
     with brain.lab.transaction("read") as tx:
         lab = a_lab(brain, MAINTAINER, release="release")
-        assert file_report(lab, tx, **whom, headline=a_row()).state == "queued"
-        assert file_report(lab, tx, **whom, headline=a_row(), shown=False).state == "held"
+        assert file_report(lab, tx, DraftedMail(**whom, headline=a_row())).state == "queued"
         assert (
-            file_report(lab, tx, **whom, headline=a_row(), unproven="layout failed").reason
+            file_report(lab, tx, DraftedMail(**whom, headline=a_row(), shown=False)).state == "held"
+        )
+        assert (
+            file_report(
+                lab, tx, DraftedMail(**whom, headline=a_row(), unproven="layout failed")
+            ).reason
             == "layout failed"
         )
         assert (
@@ -160,27 +164,35 @@ def test_what_a_person_must_look_at_is_held_whatever_the_setting(brain: Brain) -
             in file_report(
                 a_lab(brain, release="release"),
                 tx,
-                **whom | {"author": "Nobody"},
-                headline=a_row(),
+                DraftedMail(
+                    **whom | {"author": "Nobody"},
+                    headline=a_row(),
+                ),
             ).reason
         )
         faster = a_row(change_pct=30.0, verdict="better")
-        assert file_report(lab, tx, **whom, headline=faster).state == "draft"
-        assert file_report(lab, tx, **whom, headline=faster, alone=True).state == "queued"
+        assert file_report(lab, tx, DraftedMail(**whom, headline=faster)).state == "draft"
+        assert (
+            file_report(lab, tx, DraftedMail(**whom, headline=faster, alone=True)).state == "queued"
+        )
         assert (
             file_report(
                 a_lab(brain, MAINTAINER, release="release", digest=False),
                 tx,
-                **whom,
-                headline=faster,
+                DraftedMail(
+                    **whom,
+                    headline=faster,
+                ),
             ).state
             == "queued"
         )
         synced = file_report(
             lab,
             tx,
-            **whom,
-            headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"),
+            DraftedMail(
+                **whom,
+                headline=a_row(change_pct=30.0, verdict="better", unit_job="fio-fsync"),
+            ),
         )
         assert synced.state == "held" and "skipped?" in synced.reason
 

@@ -22,7 +22,7 @@ from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
 from swingbot.service.tick import tick
-from swingbot.service.watch.trees import add_tree, poll_tree
+from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
 from swingbot_db import read
 from swingbot_db.reports import PostgresOutbox
 from tests.fakes.lab import FakeLab
@@ -74,18 +74,20 @@ class Brain:
     def watch(self, base: str, **more: Any) -> None:
         tree = add_tree(
             self.lab,
-            **{
-                "name": "fake",
-                "url": str(self.repo),
-                "branch": "main",
-                "base": base,
-                "job_files": [JOB],
-                "testboxes": ["vm-icount"],
-                "paths": [],
-                "kconfig": "vm-x86_64",
-                "compiler": "gcc",
-                **more,
-            },
+            NewTree(
+                **{
+                    "name": "fake",
+                    "url": str(self.repo),
+                    "branch": "main",
+                    "base": base,
+                    "job_files": [JOB],
+                    "testboxes": ["vm-icount"],
+                    "paths": [],
+                    "kconfig": "vm-x86_64",
+                    "compiler": "gcc",
+                    **more,
+                },
+            ),
         )
         assert poll_tree(self.lab, tree) is None
 

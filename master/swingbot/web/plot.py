@@ -66,10 +66,12 @@ def comparison_plot(shown: Shown, samples: Sequence[Mapping[str, Any]]) -> str:
                         side,
                         k,
                         *boots[side, k],
-                        middle + shift * step,
-                        min(0.3 * step, 12.0),
-                        y,
-                        shown.unit,
+                        _Place(
+                            x=middle + shift * step,
+                            half=min(0.3 * step, 12.0),
+                            y=y,
+                            unit=shown.unit,
+                        ),
                     )
                 )
     return svg.document(width, _HEIGHT, title, parts)
@@ -143,32 +145,35 @@ def _side(side: str, by_boot: Mapping[int, list[float]], y: svg.Scale, right: fl
     return [*parts, svg.line(_LEFT, y(middle), right, y(middle), f"{side} level")]
 
 
-def _boot(
-    side: str,
-    k: int,
-    boot: str,
-    values: list[float],
-    x: float,
-    half: float,
-    y: svg.Scale,
-    unit: str,
-) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a boot is drawn: around x, `half` a bar to each side, in pixels."""
+
+    x: float
+    half: float
+    y: svg.Scale
+    unit: str
+
+
+def _boot(side: str, k: int, boot: str, values: list[float], place: _Place) -> str:
     """One boot: a mark for each run, spread over the column in order, and the boot's mean as a bar."""
     count = len(values)
     marks = [
         _MARKS[side](
-            x + (half * 1.4 * (index / (count - 1) - 0.5) if count > 1 else 0.0),
-            y(value),
+            place.x + (place.half * 1.4 * (index / (count - 1) - 0.5) if count > 1 else 0.0),
+            place.y(value),
             4.0,
             f"{side} run",
         )
         for index, value in enumerate(values)
     ]
     middle = fmean(values)
-    bar = svg.line(x - half, y(middle), x + half, y(middle), f"{side} mean")
+    bar = svg.line(
+        place.x - place.half, place.y(middle), place.x + place.half, place.y(middle), f"{side} mean"
+    )
     return svg.link(
         f"/boot/{boot}",
-        f"{side}, boot {boot} (k={k}): mean {middle:.6g} {unit} of {count} run{'s' * (count != 1)}",
+        f"{side}, boot {boot} (k={k}): mean {middle:.6g} {place.unit} of {count} run{'s' * (count != 1)}",
         *marks,
         bar,
     )

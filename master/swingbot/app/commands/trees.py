@@ -16,7 +16,7 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.service.ports import RequestError
-from swingbot.service.watch.trees import add_tree, known_tree, poll_tree
+from swingbot.service.watch.trees import NewTree, add_tree, known_tree, poll_tree
 from swingbot_db import read
 from swingbot_jobs.contract.trust import LEVELS, Trust
 
@@ -104,16 +104,18 @@ def add(
     )
     added = add_tree(
         session.lab,
-        name=name,
-        url=url,
-        branch=branch,
-        base=base,
-        job_files=read_jobs(jobs, settings.paths.jobs),
-        testboxes=testboxes,
-        paths=paths,
-        kconfig=kconfig or settings.build.kconfig,
-        compiler=compiler or settings.build.compiler,
-        trust=trust,
+        NewTree(
+            name=name,
+            url=url,
+            branch=branch,
+            base=base,
+            job_files=read_jobs(jobs, settings.paths.jobs),
+            testboxes=testboxes,
+            paths=paths,
+            kconfig=kconfig or settings.build.kconfig,
+            compiler=compiler or settings.build.compiler,
+            trust=trust,
+        ),
     )
     problem = poll_tree(session.lab, known_tree(session.lab, name))
     if problem is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -22,7 +22,7 @@ from swingbot.service.ports import Lab, Transaction
 from swingbot.service.ports.reports import NewReport
 from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
 from swingbot.service.report.find_posting import posting_of
-from swingbot.service.report.moderate import file_report, suspicion_of
+from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot_jobs.contract.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
@@ -57,7 +57,14 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now
     if headline is None or headline.change_pct is None:
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
     number, gates = tx.reports.reserve(), gates_of(tx, incident)
-    facts = _facts(lab, tx, number, comparison, bisection, rows, headline, gates)
+    facts = _facts(
+        lab,
+        tx,
+        number,
+        _Finding(
+            comparison=comparison, bisection=bisection, rows=rows, headline=headline, gates=gates
+        ),
+    )
     elsewhere = seen_elsewhere(tx, incident, comparison.tree)
     if elsewhere:
         facts = replace(facts, facts={"also in": elsewhere, **facts.facts})
@@ -70,13 +77,15 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now
     filing = file_report(
         lab,
         tx,
-        tree=facts.tree,
-        commit=facts.culprit.sha,
-        author=facts.culprit.author,
-        headline=facts.headline,
-        gates=facts.gates,
-        shown=shown,
-        unproven=unproven,
+        DraftedMail(
+            tree=facts.tree,
+            commit=facts.culprit.sha,
+            author=facts.culprit.author,
+            headline=facts.headline,
+            gates=facts.gates,
+            shown=shown,
+            unproven=unproven,
+        ),
     )
     to, cc = filing.addressed.to, filing.addressed.cc
     revision = tx.reports.next_revision(
@@ -112,16 +121,19 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now
     )
 
 
-def _facts(
-    lab: Lab,
-    tx: Transaction,
-    number: int,
-    comparison: Comparison,
-    bisection: Bisection,
-    rows: Sequence[ComparisonRow],
-    headline: ComparisonRow,
-    gates: Sequence[GateRow],
-) -> ReportFacts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    """What a first mail is about."""
+
+    comparison: Comparison  # of the culprit with its parent
+    bisection: Bisection
+    rows: Sequence[ComparisonRow]
+    headline: ComparisonRow  # the row of the metric that was bisected
+    gates: Sequence[GateRow]
+
+
+def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportFacts:
+    comparison, bisection, headline = finding.comparison, finding.bisection, finding.headline
     culprit, parent, tree = (
         tx.variants.get(comparison.head),
         tx.variants.get(comparison.base),
@@ -153,7 +165,7 @@ def _facts(
         base=bisection.good,
         head=bisection.bad,
         headline=_with_runs(tx, report_row(lab, headline), before, boots),
-        rows=tuple(report_row(lab, row) for row in rows if row.headline),
+        rows=tuple(report_row(lab, row) for row in finding.rows if row.headline),
         bisection=_bisection(tx, bisection, culprit),
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
@@ -165,7 +177,7 @@ def _facts(
         },
         command=_command(job),
         reproduce=_reproduce(report, url),
-        not_checked=not_checked(gates, headline),
+        not_checked=not_checked(finding.gates, headline),
         links={
             "page": f"{url}/report/{report}",
             "comparison": f"{url}/comparison/{ids.show('comparison', comparison.id)}",
@@ -177,8 +189,8 @@ def _facts(
         reporter=lab.policies.sender,
         contact=lab.policies.contact,
         regzbot=lab.policies.mail.regzbot,
-        gates=told_gates(gates),
-        clues=clues_of(tx, headline, rows, gates),
+        gates=told_gates(finding.gates),
+        clues=clues_of(tx, headline, finding.rows, finding.gates),
         posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
         merged=merged(lab, tree),
         closes=f"{url}/report/{report}",

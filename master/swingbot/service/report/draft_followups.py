@@ -25,7 +25,7 @@ from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.ports.reports import NewReport
 from swingbot.service.prove.evidence import gates_of, told_gates
 from swingbot.service.report.draft_first import report_row
-from swingbot.service.report.moderate import file_report
+from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.result.boots import boots_of
 
 _OF = {
@@ -301,14 +301,16 @@ def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> Non
     filing = file_report(
         lab,
         tx,
-        tree=tree.name,
-        commit=case.culprit.commit,
-        author=case.culprit.author,
-        headline=row,
-        gates=told_gates(gates_of(tx, case.incident)),
-        shown=news.shown,
-        alone=True,
-        thread=_readers(case.first),
+        DraftedMail(
+            tree=tree.name,
+            commit=case.culprit.commit,
+            author=case.culprit.author,
+            headline=row,
+            gates=told_gates(gates_of(tx, case.incident)),
+            shown=news.shown,
+            alone=True,
+            thread=_readers(case.first),
+        ),
     )
     identity = message_id(name, kind, revision, lab.policies.domain)
     to, cc = filing.addressed.to, filing.addressed.cc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.moderation.filing import Addressed, Filing
@@ -14,55 +14,56 @@ from swingbot.service.ports import Lab, Transaction
 from swingbot.service.report.address import recipients_of
 
 
-def file_report(
-    lab: Lab,
-    tx: Transaction,
-    *,
-    tree: str,
-    commit: str,
-    author: str,
-    headline: ComparisonRow,
-    gates: Sequence[Gate] = (),
-    shown: bool = True,
-    unproven: str | None = None,
-    alone: bool = False,
-    thread: Sequence[str] | None = None,
-) -> Filing:
-    """Recipients, state, reason and class of a mail about `commit`, the first one or a later one of its thread.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftedMail:
+    """What decides who gets a mail about `commit`, the first one or a later one of its thread, and who looks at it before."""
 
-    `shown`: the culprit shows against its parent in fresh boots. `unproven`: why its gates want a person to look (`core.proof.gates.fit_to_leave`).
-    `alone`: somebody asked for a mail about this very change, so an improvement does not wait for its week's digest.
-    `thread`: who got the first mail; nobody else gets an answer to it, so what follows a dry run stays one.
-    """
-    found = recipients_of(lab, tree, commit, author)
-    if thread is not None:
-        found = within(found, thread, lab.policies.recipients)
-    kind = class_of(headline.metric, headline.testbox, [(gate.name, gate.status) for gate in gates])
-    ruling = _rule(lab, tx, kind, found, headline, shown=shown, unproven=unproven, alone=alone)
+    tree: str
+    commit: str
+    author: str
+    headline: ComparisonRow
+    gates: Sequence[Gate] = ()
+    shown: bool = True  # the culprit shows against its parent in fresh boots
+    unproven: str | None = (
+        None  # why its gates want a person to look (`core.proof.gates.fit_to_leave`)
+    )
+    alone: bool = False  # somebody asked for a mail about this very change: an improvement does not wait for its week's digest
+    thread: Sequence[str] | None = (
+        None  # who got the first mail; nobody else gets an answer to it, so what follows a dry run stays one
+    )
+
+
+def file_report(lab: Lab, tx: Transaction, mail: DraftedMail) -> Filing:
+    """Recipients, state, reason and class of a mail that was just written."""
+    found = recipients_of(lab, mail.tree, mail.commit, mail.author)
+    if mail.thread is not None:
+        found = within(found, mail.thread, lab.policies.recipients)
+    kind = class_of(
+        mail.headline.metric,
+        mail.headline.testbox,
+        [(gate.name, gate.status) for gate in mail.gates],
+    )
+    ruling = _rule(lab, tx, mail, kind, found)
     return Filing(state=ruling.state, reason=ruling.reason, addressed=found, kind=kind)
 
 
 def _rule(
-    lab: Lab,
-    tx: Transaction,
-    kind: ReportClass,
-    found: Addressed,
-    headline: ComparisonRow,
-    *,
-    shown: bool,
-    unproven: str | None,
-    alone: bool,
+    lab: Lab, tx: Transaction, mail: DraftedMail, kind: ReportClass, found: Addressed
 ) -> Ruling:
     policy = lab.policies.mail
-    suspicion = suspicion_of(lab, headline) if shown else None
+    suspicion = suspicion_of(lab, mail.headline) if mail.shown else None
     doubts = [
-        None if shown else "the culprit does not show against its parent in fresh boots",
-        unproven,
+        None if mail.shown else "the culprit does not show against its parent in fresh boots",
+        mail.unproven,
         suspicion,
         _nobody(found) if found.nobody else None,
     ]
     told_in_digest = (
-        shown and headline.verdict == "better" and policy.digest and not alone and suspicion is None
+        mail.shown
+        and mail.headline.verdict == "better"
+        and policy.digest
+        and not mail.alone
+        and suspicion is None
     )
     record = tx.reports.class_record(kind)
     return first_state(

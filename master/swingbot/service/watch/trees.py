@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.change import matters, what_changed
@@ -12,70 +13,73 @@ from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.trust import Trust
 
 
-def add_tree(
-    lab: Lab,
-    *,
-    name: str,
-    url: str,
-    branch: str,
-    base: str,
-    job_files: Sequence[JobFile],
-    testboxes: Sequence[str],
-    paths: Sequence[str],
-    kconfig: str,
-    compiler: str,
-    trust: Trust = "trusted",
-) -> Tree:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTree:
+    """A branch to be watched."""
+
+    name: str
+    url: str
+    branch: str
+    base: str  # as git names it there
+    job_files: Sequence[JobFile]
+    testboxes: Sequence[str]  # or groups
+    paths: Sequence[str]
+    kconfig: str
+    compiler: str
+    trust: Trust = "trusted"
+
+
+def add_tree(lab: Lab, new: NewTree) -> Tree:
     """Register a tree; nothing is recorded unless all of it makes sense. Raises RequestError.
 
-    Adding the same tree again with equal arguments gives the tree that is there.
+    Adding the same tree again with equal values gives the tree that is there.
     """
     try:
-        lab.kconfigs.text(kconfig)
+        lab.kconfigs.text(new.kconfig)
     except NoKconfig as error:
         raise RequestError(str(error)) from None
-    boxes = pick_testboxes(lab, testboxes, trust)
-    if not job_files:
+    boxes = pick_testboxes(lab, new.testboxes, new.trust)
+    if not new.job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
     try:
-        tip = lab.git.fetch_branch(name, url, branch)
-        base_commit = lab.git.resolve_remote(name, url, base)
+        tip = lab.git.fetch_branch(new.name, new.url, new.branch)
+        base_commit = lab.git.resolve_remote(new.name, new.url, new.base)
         if not lab.git.is_kernel(tip):
             raise RequestError(
-                f"branch {branch!r} of {url} is not a kernel: it has no Makefile, Kconfig and init/ at its top"
+                f"branch {new.branch!r} of {new.url} is not a kernel: it has no Makefile, Kconfig and init/ at its top"
             )
         if not lab.git.is_ancestor(base_commit, tip):
             raise RequestError(
-                f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {branch!r}; give a --base that the branch grew from"
+                f"base {base_commit[:12]} is not an ancestor of the tip {tip[:12]} of branch {new.branch!r}; give a --base that the branch grew from"
             )
         lab.git.keep(base_commit)
-        lab.git.call(name, "base", base_commit)
+        lab.git.call(new.name, "base", base_commit)
     except GitError as error:
         raise RequestError(str(error)) from None
     tree = Tree(
         id=0,
-        name=name,
-        url=url,
-        branch=branch,
+        name=new.name,
+        url=new.url,
+        branch=new.branch,
         base_commit=base_commit,
         tip_commit=None,
-        job_files=tuple(job_files),
+        job_files=tuple(new.job_files),
         testboxes=tuple(boxes),
-        paths=tuple(paths),
-        kconfig=kconfig,
-        compiler=compiler,
-        trust=trust,
+        paths=tuple(new.paths),
+        kconfig=new.kconfig,
+        compiler=new.compiler,
+        trust=new.trust,
     )
     with lab.transaction("add tree") as tx:
-        resolve_parts(lab, tx, job_files, boxes, {})
-        there = tx.trees.named(name)
+        resolve_parts(lab, tx, new.job_files, boxes, {})
+        there = tx.trees.named(new.name)
         if there is None:
             return tx.trees.add(tree)
     wanted, has = _identity(tree), _identity(there)
     if wanted != has:
         differs = ", ".join(key for key in wanted if wanted[key] != has[key])
         raise RequestError(
-            f"tree {name!r} is there already with another {differs}; `swingbot tree remove {name}` first, or choose another name"
+            f"tree {new.name!r} is there already with another {differs}; `swingbot tree remove {new.name}` first, or choose another name"
         )
     return there
 
