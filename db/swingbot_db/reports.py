@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model import ids
+from swingbot.core.model.statuses import ModerationAct, ReportKind, ReportState
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
 from swingbot.service.ports.reports import NewReport
@@ -34,9 +35,9 @@ class Report:
 
     id: int
     incident: int | None
-    kind: str
+    kind: ReportKind
     revision: int
-    state: str
+    state: ReportState
     message_id: str
     to: tuple[str, ...]
     cc: tuple[str, ...]
@@ -83,7 +84,9 @@ def _report(row: Any) -> Report:
     )
 
 
-def find_report(conn: sa.Connection, incident: int, kind: str, revision: int = 1) -> int | None:
+def find_report(
+    conn: sa.Connection, incident: int, kind: ReportKind, revision: int = 1
+) -> int | None:
     """The id of an incident's report of that kind and revision; None if it has not been drafted."""
     query = (
         "SELECT id FROM report WHERE incident = :incident AND kind = :kind AND revision = :revision"
@@ -214,7 +217,7 @@ def get_report(conn: sa.Connection, report_id: int) -> Report:
     return _report(row)
 
 
-def list_reports(conn: sa.Connection, state: str | None = None) -> list[Report]:
+def list_reports(conn: sa.Connection, state: ReportState | None = None) -> list[Report]:
     """All reports, or those in one state, newest first."""
     where = "" if state is None else "WHERE r.state = :state"
     rows = conn.execute(
@@ -230,11 +233,11 @@ def list_reports(conn: sa.Connection, state: str | None = None) -> list[Report]:
 class _Move:
     """What a command does to a report: the states it starts from, and those in which it has nothing left to do."""
 
-    verb: str
-    goal: str
-    start: Collection[str]
-    done: Collection[str]
-    hint: Mapping[str, str]  # why it cannot be done in each other state
+    verb: ModerationAct
+    goal: ReportState
+    start: tuple[ReportState, ...]
+    done: tuple[ReportState, ...]
+    hint: Mapping[ReportState, str]  # why it cannot be done in each other state
 
 
 _HOLD: Final = _Move(
@@ -364,12 +367,12 @@ def set_addressed(
 
 def note_act(
     conn: sa.Connection,
-    act: str,
+    act: ModerationAct,
     *,
     who: str,
     why: str,
     report: int | None = None,
-    was: str | None = None,
+    was: ReportState | None = None,
     counts: bool = False,
 ) -> None:
     """Keep what a person decided. `counts`: about a mail that no server had been given yet, so about its words."""
@@ -517,7 +520,9 @@ class PostgresOutbox:
             )
 
     @staticmethod
-    def _leave_sending(conn: sa.Connection, report: int, state: str, error: str | None) -> None:
+    def _leave_sending(
+        conn: sa.Connection, report: int, state: ReportState, error: str | None
+    ) -> None:
         """The sender alone moves a report out of `sending`, so finding another state there is a bug of ours."""
         moved = conn.execute(
             sa.text("UPDATE report SET state = :state WHERE id = :id AND state = 'sending'"),

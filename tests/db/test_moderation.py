@@ -19,6 +19,7 @@ from swingbot.app.mail import mail_policy
 from swingbot.app.settings import Mail
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.mail.message import Mail as Letter
+from swingbot.core.model.statuses import FirstState
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import LeaveRules
 from swingbot.core.moderation.ruling import Record, ReportClass
@@ -60,7 +61,7 @@ class Office:
 
     def report(
         self,
-        state: str = "held",
+        state: FirstState = "held",
         *,
         to: tuple[str, ...] = ("dev@example.org",),
         cc: tuple[str, ...] = (),

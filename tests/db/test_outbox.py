@@ -22,6 +22,7 @@ from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.core.mail.encoding import encode, message_id
 from swingbot.core.mail.message import Mail
+from swingbot.core.model.statuses import FirstState
 from swingbot.service.ports.reports import NewReport
 from swingbot.service.report.send import SETTLE, Fate, MailRefused, send_due
 from swingbot_db import reports
@@ -108,7 +109,7 @@ def an_incident(conn: sa.Connection) -> int:
 
 
 def a_report(
-    engine: sa.Engine, state: str = "queued", revision: int = 1, incident: int | None = None
+    engine: sa.Engine, state: FirstState = "queued", revision: int = 1, incident: int | None = None
 ) -> tuple[int, str]:
     """A stored report that is due at NOW; its id and its Message-ID."""
     with engine.begin() as conn:

@@ -13,8 +13,9 @@ from swingbot.core.incident.decide import ACTS, LONGEST_REASON, Act, NotNow, dec
 from swingbot.core.incident.impact import Measured, impacts, words_of
 from swingbot.core.incident.level import GONE, THERE, beyond, check, log_ratio, percent
 from swingbot.core.incident.match import known_as
-from swingbot.core.incident.model import Sighting, Status
+from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
+from swingbot.core.model.statuses import IncidentStatus
 from swingbot.core.plan.screen import against_expected
 
 A, B, PATCH = "a" * 40, "b" * 40, "c" * 40
@@ -46,9 +47,11 @@ def test_commits_without_a_patch_id_are_never_the_same(none: str | None) -> None
     assert known_as(1, A, none, [seen(7, B, patch_id=none)]) is None
 
 
-@pytest.mark.parametrize("status", [status for status in get_args(Status) if status != "duplicate"])
+@pytest.mark.parametrize(
+    "status", [status for status in get_args(IncidentStatus) if status != "duplicate"]
+)
 @pytest.mark.parametrize("act", ACTS)
-def test_saying_the_same_twice_changes_nothing(status: Status, act: Act) -> None:
+def test_saying_the_same_twice_changes_nothing(status: IncidentStatus, act: Act) -> None:
     once = decide("i3", status, act)
     again = decide("i3", once.status, act, same_fix=True)
     assert again.status == once.status

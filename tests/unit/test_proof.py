@@ -10,13 +10,13 @@ import pytest
 
 from swingbot.app.settings import SettingsError, load
 from swingbot.core.model.comparison_row import ComparisonRow, Points, Side, Verdict
+from swingbot.core.model.statuses import GateStatus
 from swingbot.core.proof import code, elsewhere, share
 from swingbot.core.proof.clues import Pair, clues
 from swingbot.core.proof.gates import (
     GATES,
     BadGate,
     GateRow,
-    Status,
     decided,
     doubted,
     fit_to_leave,
@@ -30,11 +30,11 @@ from swingbot.core.proof.share import Effect, effect_of, keeps
 from swingbot_jobs.kernel_diff import Changed, CodeChange
 
 
-def gate(name: str, status: Status, reason: str = "because") -> GateRow:
+def gate(name: str, status: GateStatus, reason: str = "because") -> GateRow:
     return GateRow(gate=name, status=status, reason=reason)
 
 
-def all_passed(others: Mapping[str, Status] | None = None) -> list[GateRow]:
+def all_passed(others: Mapping[str, GateStatus] | None = None) -> list[GateRow]:
     return [gate(name, (others or {}).get(name, "pass")) for name in GATES]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from swingbot.core.model.records import (
     Comparison,
 )
+from swingbot.core.model.statuses import ComparisonStatus
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.rows import Rows
 
 
 class Anchors(Rows):
-    def of_testbox(self, testbox: str, *statuses: str) -> list[Comparison]:
+    def of_testbox(self, testbox: str, *statuses: ComparisonStatus) -> list[Comparison]:
         return Comparisons(self.conn)._comparisons(
             "c.kind = 'anchor' AND c.status = ANY(:statuses) AND EXISTS (SELECT FROM comparison_part p WHERE p.comparison = c.id AND p.testbox = :box)",
             statuses=list(statuses),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from swingbot.core.model.records import (
     Attempt,
 )
+from swingbot.core.model.statuses import AttemptState
 from swingbot.core.plan.boxes import Lapse
 from swingbot_db.store.rows import Rows
 
 
 class Attempts(Rows):
-    def in_state(self, state: str, *, ingested: bool | None = None) -> list[Attempt]:
+    def in_state(self, state: AttemptState, *, ingested: bool | None = None) -> list[Attempt]:
         rows = self.select(
             "SELECT a.id, a.order_id, a.number, a.state, a.outcome, extract(epoch FROM clock_timestamp() - a.created_at)::float AS age_seconds,"
             " COALESCE(d.number, 0) AS dispatch_number, d.state AS dispatch_state, d.result AS dispatch_result FROM attempt a"

@@ -10,6 +10,7 @@ from swingbot.core.model.records import (
     Comparison,
     NewComparison,
 )
+from swingbot.core.model.statuses import ComparisonStatus
 from swingbot_db.store.rows import Rows
 
 
@@ -68,7 +69,7 @@ class Comparisons(Rows):
             for row in rows
         ]
 
-    def set_status(self, number: int, status: str, reason: str | None = None) -> None:
+    def set_status(self, number: int, status: ComparisonStatus, reason: str | None = None) -> None:
         self.execute(
             "UPDATE comparison SET status = :status, reason = :reason,"
             " ended_at = CASE WHEN :over THEN clock_timestamp() END WHERE id = :id AND status NOT IN ('done', 'failed', 'cancelled')"

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from swingbot.core.incident.model import Expected, Incident, Status
+from swingbot.core.incident.model import Expected, Incident
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.statuses import IncidentAct, IncidentStatus
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.fragments import COMPARISON_OVER, FAMILY, UPWARDS
 from swingbot_db.store.rows import Rows
@@ -63,7 +64,7 @@ class Incidents(Rows):
         )
         return found[0] if found else None
 
-    def in_status(self, *statuses: Status) -> list[Incident]:
+    def in_status(self, *statuses: IncidentStatus) -> list[Incident]:
         return self._incidents("i.status = ANY(:statuses)", statuses=list(statuses))
 
     def _incidents(self, where: str, more: str = "", **values: Any) -> list[Incident]:
@@ -74,7 +75,9 @@ class Incidents(Rows):
         )
         return [Incident(**row._mapping) for row in rows]
 
-    def set_status(self, number: int, status: Status, merged_into: int | None = None) -> None:
+    def set_status(
+        self, number: int, status: IncidentStatus, merged_into: int | None = None
+    ) -> None:
         self.execute(
             "UPDATE incident SET status = :status, merged_into = :into WHERE id = :id",
             id=number,
@@ -93,7 +96,7 @@ class Incidents(Rows):
     def add_event(
         self,
         incident: int,
-        act: str,
+        act: IncidentAct,
         who: str,
         reason: str | None = None,
         detail: Mapping[str, Any] | None = None,
@@ -107,7 +110,9 @@ class Incidents(Rows):
             detail=json.dumps(detail or {}),
         )
 
-    def last_event(self, incident: int, act: str) -> tuple[str | None, Mapping[str, Any]] | None:
+    def last_event(
+        self, incident: int, act: IncidentAct
+    ) -> tuple[str | None, Mapping[str, Any]] | None:
         row = self.select_one(
             "SELECT reason, detail FROM incident_event WHERE incident = :i AND act = :act ORDER BY id DESC LIMIT 1",
             i=incident,

@@ -9,6 +9,7 @@ from swingbot.core.model.records import (
     Order,
     Variant,
 )
+from swingbot.core.model.statuses import OrderKind, OrderState
 from swingbot_db.store.rows import Rows
 
 _ORDER = (
@@ -32,7 +33,7 @@ class Orders(Rows):
         return self._ensure_order("boot", str(key), variant, key, priority)
 
     def _ensure_order(
-        self, kind: str, key: str, variant: Variant, boot: BootKey | None, priority: int
+        self, kind: OrderKind, key: str, variant: Variant, boot: BootKey | None, priority: int
     ) -> Order:
         """One order per key. A second asker raises its priority; one that was cancelled or failed is tried again with a fresh budget."""
         row = self.select_one(
@@ -98,7 +99,7 @@ class Orders(Rows):
         )
         return [Order(**row._mapping) for row in rows]
 
-    def set_state(self, number: int, state: str, reason: str | None = None) -> None:
+    def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
         self.execute(
             "UPDATE orders SET state = :state, reason = :reason, ended_at = CASE WHEN :over THEN clock_timestamp() END WHERE id = :id",
             id=number,
@@ -107,7 +108,7 @@ class Orders(Rows):
             over=state in ("done", "failed", "cancelled"),
         )
 
-    def failed(self, kind: str, build_keys: Iterable[str]) -> list[Order]:
+    def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
         rows = self.select(
             f"SELECT {_ORDER} FROM orders WHERE state = 'failed' AND kind = :kind AND build_key = ANY(:keys) ORDER BY id",
             kind=kind,

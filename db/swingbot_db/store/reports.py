@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import Final
 
 from swingbot.core.incident.model import FirstMail
+from swingbot.core.model.statuses import ReportKind, ReportState
 from swingbot.core.moderation.ruling import Record, ReportClass
 from swingbot.core.report.mails.digest import Improvement
 from swingbot.core.report.mails.followup import Kind
@@ -37,7 +38,7 @@ class Reports(Rows):
     def reserve(self) -> int:
         return reports.reserve_report_id(self.conn)
 
-    def next_revision(self, incident: int, kind: str) -> int:
+    def next_revision(self, incident: int, kind: ReportKind) -> int:
         return int(
             self.scalar(
                 "SELECT coalesce(max(revision), 0) + 1 FROM report WHERE incident = :i AND kind = :k",
@@ -46,7 +47,9 @@ class Reports(Rows):
             )
         )
 
-    def withdraw(self, incident: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
+    def withdraw(
+        self, incident: int, why: str, *kinds: ReportKind, queued: bool = True
+    ) -> list[int]:
         states = ["draft", "held", *(["queued"] if queued else [])]
         gone = self.select(
             "UPDATE report SET state = 'dropped', withdrawn = :why WHERE incident = :i AND state = ANY(:states) AND (:all OR kind = ANY(:kinds)) RETURNING id",
@@ -60,7 +63,7 @@ class Reports(Rows):
         self.execute("UPDATE sighting SET report = NULL WHERE report = ANY(:r)", r=numbers)
         return numbers
 
-    def of_incident(self, incident: int, kind: str) -> list[tuple[int, str, bool]]:
+    def of_incident(self, incident: int, kind: ReportKind) -> list[tuple[int, ReportState, bool]]:
         rows = self.select(
             f"{FAMILY} SELECT r.id, r.state, r.withdrawn IS NOT NULL AS withdrawn FROM report r JOIN family f ON f.id = r.incident"
             " WHERE f.root = :i AND r.kind = :k ORDER BY r.id",

@@ -10,6 +10,7 @@ from swingbot.core.bisect.journal import Step
 from swingbot.core.model.records import (
     Steer,
 )
+from swingbot.core.model.statuses import SteerAct
 from swingbot_db.store.rows import Rows, iso_time
 
 
@@ -61,7 +62,7 @@ class Steering(Rows):
     def add(
         self,
         bisection: int,
-        act: str,
+        act: SteerAct,
         points: Sequence[int],
         *,
         who: str,

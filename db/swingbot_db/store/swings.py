@@ -13,6 +13,7 @@ from swingbot.core.model.records import (
     NewSwing,
     Swing,
 )
+from swingbot.core.model.statuses import SwingState
 from swingbot_db.store.fragments import UPWARDS
 from swingbot_db.store.rows import Rows
 
@@ -43,7 +44,7 @@ class Swings(Rows):
             evidence=json.dumps({"alarm": new.reason}),
         )
 
-    def in_state(self, *states: str) -> list[Swing]:
+    def in_state(self, *states: SwingState) -> list[Swing]:
         rows = self.select(
             "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection, source, anchor, proof FROM swing"
             " WHERE state = ANY(:states) ORDER BY id",
@@ -51,7 +52,7 @@ class Swings(Rows):
         )
         return [Swing(**row._mapping) for row in rows]
 
-    def set_state(self, number: int, state: str, bisection: int | None = None) -> None:
+    def set_state(self, number: int, state: SwingState, bisection: int | None = None) -> None:
         self.execute(
             "UPDATE swing SET state = :state, bisection = COALESCE(:b, bisection) WHERE id = :id",
             id=number,
@@ -90,7 +91,11 @@ class Swings(Rows):
         )
 
     def weigh(
-        self, swing: int, state: str, evidence: Mapping[str, Any], change_pct: float | None = None
+        self,
+        swing: int,
+        state: SwingState,
+        evidence: Mapping[str, Any],
+        change_pct: float | None = None,
     ) -> None:
         self.execute(
             "UPDATE swing SET state = :state, evidence = evidence || CAST(:evidence AS jsonb), change_pct = COALESCE(:pct, change_pct)"

@@ -10,6 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from swingbot.core.model.box import Box, BoxState, Event, after
+from swingbot.core.model.statuses import TestboxState
 from swingbot.core.plan.boxes import Screening
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.testbox.box import Testbox, remembered
@@ -48,10 +49,10 @@ class Testboxes(Rows):
                 found[row.name] = remembered(row.facts)
         return found
 
-    def states(self) -> dict[str, str]:
+    def states(self) -> dict[str, TestboxState]:
         return {row.name: row.state for row in self.select("SELECT name, state FROM testbox")}
 
-    def set_state(self, name: str, state: str, reason: str | None) -> bool:
+    def set_state(self, name: str, state: TestboxState, reason: str | None) -> bool:
         return (
             self.execute(
                 "UPDATE testbox SET state = :state, reason = :reason, updated_at = clock_timestamp()"
@@ -73,7 +74,7 @@ class Testboxes(Rows):
         )
         return None if found is None else float(found)
 
-    def reasons(self) -> dict[str, tuple[str, str | None]]:
+    def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
         return {
             row.name: (row.state, row.reason)
             for row in self.select("SELECT name, state, reason FROM testbox ORDER BY name")
@@ -116,16 +117,16 @@ class Testboxes(Rows):
             down=now.down,
         )
         if (now.state, now.why, now.attempt) != (was.state, was.why, was.attempt):
-            self.add_event(
-                now.testbox, was.state.value, now.state.value, now.why, now.attempt or was.attempt
-            )
+            self.add_event(now.testbox, was.state, now.state, now.why, now.attempt or was.attempt)
 
-    def add_event(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None:
+    def add_event(
+        self, testbox: str, was: BoxState, state: BoxState, why: str, attempt: int | None
+    ) -> None:
         number = self.scalar(
             "INSERT INTO testbox_event (testbox, was, state, why, attempt) VALUES (:box, :was, :state, :why, :attempt) RETURNING id",
             box=testbox,
-            was=was,
-            state=state,
+            was=was.value,
+            state=state.value,
             why=why,
             attempt=attempt,
         )

@@ -13,6 +13,7 @@ from swingbot.core.model.records import (
     JobFile,
     Tree,
 )
+from swingbot.core.model.statuses import ChangeKind
 from swingbot_db.store.rows import Rows
 
 _TREE = "id, name, url, branch, base_commit, tip_commit, job_files, testboxes, paths, kconfig, compiler, trust"
@@ -63,7 +64,7 @@ class Trees(Rows):
             problem=problem,
         )
 
-    def add_change(self, tree: int, kind: str, old: str, new: str) -> None:
+    def add_change(self, tree: int, kind: ChangeKind, old: str, new: str) -> None:
         self.execute(
             "INSERT INTO change (tree, kind, old_commit, new_commit) VALUES (:tree, :kind, :old, :new) ON CONFLICT DO NOTHING",
             tree=tree,

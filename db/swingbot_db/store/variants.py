@@ -7,6 +7,7 @@ from swingbot.core.model.records import (
     Tree,
     Variant,
 )
+from swingbot.core.model.statuses import VariantOrigin
 from swingbot_db.store.rows import Rows
 from swingbot_jobs.contract.trust import Trust
 
@@ -21,7 +22,7 @@ class Variants(Rows):
         tree: Tree,
         facts: CommitFacts,
         build_key: str,
-        origin: str,
+        origin: VariantOrigin,
         layout: int = 0,
         trust: Trust = "trusted",
     ) -> Variant:

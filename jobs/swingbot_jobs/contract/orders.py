@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jsonschema
 
@@ -21,6 +21,11 @@ CONTROLLER_HEADER = "X-Swingbot-Controller"
 # The purpose of a boot whose order names none, as all orders did once: comparisons and searches of bisections.
 SEARCH = "search"
 SCHEMA_DIR = Path(__file__).resolve().parents[2] / "schema"
+
+# What an attempt came to. Whatever two kernels could differ in is a status of its own; `infra` says that the lab was at fault.
+BuildStatus = Literal["built", "failed"]
+BootOutcome = Literal["up", "panicked", "oopsed", "hung", "timed_out"]
+OutcomeStatus = BuildStatus | BootOutcome | Literal["infra"]
 
 Document = dict[str, Any]
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
+from swingbot.core.model.statuses import ReportAct
 from swingbot_db import moderation, reports
 
-_ACTS: Final[dict[str, Callable[..., Any]]] = {
+_ACTS: Final[dict[ReportAct, Callable[..., Any]]] = {
     "release": reports.release,
     "drop": reports.drop,
     "hold": reports.hold,
@@ -23,7 +24,7 @@ class DatabaseModerator:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
-    def decide(self, report: str, act: str, *, who: str, why: str) -> None:
+    def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None:
         with self._engine.begin() as conn:
             _ACTS[act](conn, ids.read(report, "report")[1], who=f"{who} (web)", why=why)
 

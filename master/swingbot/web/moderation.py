@@ -16,11 +16,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from swingbot.core.model.statuses import ReportAct
+
 from .forms import FORM_HEADERS, Forms
 from .ports import Row
 from .render import Renderer, is_json
 
-ACTS: Final = ("release", "drop", "hold")
+ACTS: Final[tuple[ReportAct, ...]] = ("release", "drop", "hold")
 
 
 class Queue(Protocol):
@@ -33,7 +35,7 @@ class Queue(Protocol):
 class Moderator(Protocol):
     """Decides and keeps who did. Raises ValueError with a sentence for what cannot be done."""
 
-    def decide(self, report: str, act: str, *, who: str, why: str) -> None: ...
+    def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None: ...
     def switch(self, *, stopped: bool, who: str, why: str) -> None: ...
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from swingbot.core.incident.model import Status
+from swingbot.core.model.statuses import IncidentStatus, ReportKind
 from swingbot_jobs.printable import printable
 
 Act = Literal["close", "reopen", "expected", "fixed-by", "invalid"]
 ACTS: Final[tuple[Act, ...]] = ("expected", "fixed-by", "invalid", "close", "reopen")
 LONGEST_REASON: Final = 500
-KINDS_OF_ITS_END: Final = ("retraction", "fixed")
+KINDS_OF_ITS_END: Final[tuple[ReportKind, ...]] = ("retraction", "fixed")
 
 # What each act makes of an incident. `fixed-by` leaves it open until a tip with that commit was measured.
-_BECOMES: Final[dict[Act, Status]] = {
+_BECOMES: Final[dict[Act, IncidentStatus]] = {
     "close": "closed",
     "reopen": "open",
     "expected": "expected",
@@ -34,13 +34,18 @@ class Decision:
     Of an incident that is open again these are only those that said it was over (`KINDS_OF_ITS_END`).
     """
 
-    status: Status
+    status: IncidentStatus
     changes: bool
     withdraw: bool
 
 
 def decide(
-    name: str, status: Status, act: Act, *, merged_into: str | None = None, same_fix: bool = False
+    name: str,
+    status: IncidentStatus,
+    act: Act,
+    *,
+    merged_into: str | None = None,
+    same_fix: bool = False,
 ) -> Decision:
     """What `act` does to incident `name` (i3). `same_fix`: that very commit is what it waits for already. Raises NotNow."""
     if status == "duplicate":

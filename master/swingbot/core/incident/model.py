@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-Status = Literal["open", "expected", "fixed", "invalid", "duplicate", "closed"]
+from swingbot.core.model.statuses import IncidentStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +16,7 @@ class Incident:
     tree: int
     culprit: int  # variant
     commit: str
-    status: Status
+    status: IncidentStatus
     comparison: int | None = None
     merged_into: int | None = None
     fixed_by: str | None = None

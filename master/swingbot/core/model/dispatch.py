@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
+from swingbot.core.model.statuses import AttemptState, OrderKind, OrderState
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
 
@@ -52,10 +53,10 @@ class OrderFacts:
     """All that an order document is made of, as the database knows it."""
 
     attempt: int
-    attempt_state: Literal["running", "ended", "dead"]
+    attempt_state: AttemptState
     order: int
-    order_state: str
-    kind: Literal["build", "boot"]
+    order_state: OrderState
+    kind: OrderKind
     build_key: str
     commit: str
     kconfig: str

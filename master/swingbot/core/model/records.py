@@ -9,7 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from swingbot.core.model.statuses import (
+    AttemptState,
+    ChangeKind,
+    ComparisonKind,
+    ComparisonStatus,
+    Direction,
+    DispatchState,
+    OrderKind,
+    OrderState,
+    RequestOrigin,
+    SteerAct,
+    SwingSource,
+    SwingState,
+)
+from swingbot_jobs.contract.orders import BootOutcome, BuildStatus
 from swingbot_jobs.contract.trust import Trust
+from swingbot_jobs.reading.result import RunStatus
 
 UNBUILT: Final = (
     "does not build"  # begins the reason of whatever was not booted because there is no kernel
@@ -56,7 +72,7 @@ class Tree:
 class Change:
     id: int
     tree: int
-    kind: Literal["first", "advance", "rebase"]
+    kind: ChangeKind
     old_commit: str
     new_commit: str
 
@@ -81,7 +97,7 @@ class Variant:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelBuild:
     build_key: str
-    status: Literal["built", "failed"]
+    status: BuildStatus
     image_sha256: str | None
     errors: tuple[str, ...]
     seconds: float
@@ -116,7 +132,7 @@ class BootKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     id: int
-    kind: Literal["build", "boot"]
+    kind: OrderKind
     key: str
     build_key: str
     variant: int
@@ -124,7 +140,7 @@ class Order:
     spec: str | None
     series: str | None
     k: int | None
-    state: Literal["waiting", "ready", "running", "done", "failed", "cancelled"]
+    state: OrderState
     reason: str | None
     priority: int
     budget: int
@@ -142,11 +158,11 @@ class Attempt:
     id: int
     order_id: int
     number: int
-    state: Literal["running", "ended", "dead"]
+    state: AttemptState
     outcome: Mapping[str, Any] | None
     age_seconds: float
     dispatch_number: int
-    dispatch_state: Literal["wanted", "placed", "over"] | None
+    dispatch_state: DispatchState | None
     dispatch_result: str | None
 
 
@@ -156,7 +172,7 @@ class BootRecord:
 
     id: int
     k: int
-    outcome: str
+    outcome: BootOutcome
     reason: str | None
     seconds: float
     facts: Mapping[str, Any] = field(default_factory=dict)  # what guest and driver noted of it
@@ -173,7 +189,7 @@ class StoredBoot:
 
     id: int
     spec: str
-    outcome: str
+    outcome: BootOutcome
     reason: str | None
     results: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -186,7 +202,7 @@ class StoredRun:
     id: int
     unit_job: str
     number: int
-    status: str
+    status: RunStatus
     reason: str | None
     seconds: float | None
     parser: str | None
@@ -196,13 +212,13 @@ class StoredRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     id: int
-    kind: Literal["asked", "watch", "attribute", "prove", "anchor", "gate"]
+    kind: ComparisonKind
     tree: int
     base: int
     head: int
     first_k: int
     boots: int
-    status: str
+    status: ComparisonStatus
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
     reason: str | None = None  # why it failed or was cancelled; of an anchor: its mark
     request_key: str | None = None  # asking twice with the same key is asking once
@@ -217,7 +233,7 @@ class Comparison:
 class NewComparison:
     """A comparison to be made. Those of a `change` or with a `request_key` are made once."""
 
-    kind: Literal["asked", "watch", "attribute", "prove", "anchor", "gate"]
+    kind: ComparisonKind
     tree: int
     base: int
     head: int
@@ -241,7 +257,7 @@ class Proven:
 class Bisection:
     id: int
     tree: int
-    origin: Literal["asked", "watch"]
+    origin: RequestOrigin
     good: str
     bad: str
     testbox: str
@@ -268,7 +284,7 @@ class NewBisection:
     """A bisection to be made, once per `request_key`."""
 
     tree: int
-    origin: Literal["asked", "watch"]
+    origin: RequestOrigin
     good: str
     bad: str
     testbox: str
@@ -285,7 +301,7 @@ class NewBisection:
 class Steer:
     """What a person told a bisection; in force from its next step on."""
 
-    act: Literal["skip", "unskip", "hint", "resume"]
+    act: SteerAct
     points: tuple[int, ...]
     factor: float | None  # hint: times the prior weight
     boots: int | None  # resume: boots that may be spent from then on
@@ -324,11 +340,11 @@ class Swing:
     testbox: str
     unit_job: str
     metric: str
-    direction: Literal["worse", "better", "changed"]
+    direction: Direction
     change_pct: float
-    state: Literal["suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found"]
+    state: SwingState
     bisection: int | None
-    source: Literal["base", "history", "creep", "expected"] = "base"  # what raised the alarm
+    source: SwingSource = "base"  # what raised the alarm
     anchor: int | None = (
         None  # the variant that it is measured against instead of the base: an older tip (creep), or an expected commit
     )
@@ -343,10 +359,10 @@ class NewSwing:
     testbox: str
     unit_job: str
     metric: str
-    direction: Literal["worse", "better", "changed"]
+    direction: Direction
     change_pct: float
     state: Literal["suspected", "noted"]
-    source: Literal["base", "history", "creep", "expected"]
+    source: SwingSource
     reason: str  # what raised the alarm, half a sentence
     anchor: int | None = None  # as in Swing
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from swingbot.core.mail.recipients import Rules
+from swingbot.core.model.statuses import FirstState
 from swingbot.core.moderation.improvements import Plausible
 from swingbot.core.moderation.leaving import LeaveRules
-from swingbot.core.moderation.ruling import Release, ReportClass, State
+from swingbot.core.moderation.ruling import Release, ReportClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class Addressed:
 class Filing:
     """A report's state at birth with its reason, its recipients and its class (None for a mail that is about no single metric)."""
 
-    state: State
+    state: FirstState
     reason: str
     addressed: Addressed
     kind: ReportClass | None = None

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from swingbot.core.model.statuses import FirstState
+
 Release = Literal["hold", "earned", "release"]
 RELEASES: Final[tuple[Release, ...]] = ("hold", "earned", "release")
-State = Literal["draft", "held", "queued"]
 EARNED_RELEASED: Final = 20  # fewer, and one lucky week makes a class automatic
 EARNED_DROPPED_PCT: Final = 5  # more, and one mail in ten that a person would have stopped leaves
 
@@ -71,7 +72,7 @@ class Record:
 class Ruling:
     """The state a new report begins in, and why."""
 
-    state: State
+    state: FirstState
     reason: str
 
 

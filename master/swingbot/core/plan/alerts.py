@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from swingbot.core.model.box import Box, BoxState
+from swingbot.core.model.statuses import AlertKind
 from swingbot.core.plan.boxes import FAILED, UNFIT, BoxPolicy
 
-AlertKind = Literal["lost", "quarantined", "moved", "invalid", "stuck", "disk"]
 MOVED: Final = "moved: "  # begins the reason of a quarantine that an anchor led to
 # A share that fell to this part of its limit is over: at the limit itself it would begin and end with every boot.
 OVER_SHARE: Final = 0.5

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+
+from swingbot.core.model.statuses import ChangeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTip:
     """Compare `new` with `old`; `kind` says how the tip came about."""
 
-    kind: Literal["first", "advance", "rebase"]
+    kind: ChangeKind
     old: str
     new: str
 

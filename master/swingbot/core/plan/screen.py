@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from scipy.special import stdtr
 
 from swingbot.core.incident.level import beyond
-
-Source = Literal["base", "history", "creep", "expected"]
+from swingbot.core.model.statuses import SwingSource
 
 P: Final = 0.005  # of each look; two or three looks are below 2 %. Larger: stage 2 boots for nothing; smaller: swings of 3 sd are missed
 RECENT: Final = 30  # tips that a new one is held against
@@ -36,7 +35,7 @@ BUDGET: Final = 12  # boots a side that an unclear row may be extended to; more:
 class Alarm:
     """A metric of a tip that looks different. `effect` is a log ratio (or share), its sign that of the change."""
 
-    source: Source
+    source: SwingSource
     effect: float
     p: float
     anchor: int | None = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.statuses import Direction
 from swingbot.core.stats.compare import BootRuns
 
 # A commit explains a swing of the whole branch if it alone makes at least this share of it: less, and another commit has a part in it.
@@ -58,7 +59,7 @@ def pair_differences(base: Sequence[BootRuns], head: Sequence[BootRuns], form: s
     return [(h - b) / unit for b, h in pairs]
 
 
-def direction_of(effect: float, better: str | None) -> Literal["worse", "better", "changed"]:
+def direction_of(effect: float, better: str | None) -> Direction:
     """What a change of this sign is for a metric."""
     if better is None:
         return "changed"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-Status = Literal["running", "pass", "fail", "not run"]
+from swingbot.core.model.statuses import GateStatus
 
 # In the order of the mail: name, and the question that it answers.
 GATES: Final[Mapping[str, str]] = {
@@ -38,7 +38,7 @@ class GateRow:
     """One gate of an incident. `reason` is half a sentence that begins small; `foreseen` {"builds", "boots", "seconds"} was said before it began."""
 
     gate: str
-    status: Status
+    status: GateStatus
     reason: str = ""
     comparison: int | None = None
     tries: int = 1  # how often it was asked for; each time with fresh boots
@@ -51,7 +51,7 @@ class GateRow:
 class Told:
     """What a gate came to."""
 
-    status: Status
+    status: GateStatus
     reason: str
     detail: Mapping[str, Any] = field(default_factory=dict)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from swingbot.core.mail.message import Posted
 from swingbot.core.model.comparison_row import VERDICTS, ComparisonRow, Side, Verdict
+from swingbot.core.model.statuses import GateAnswer
 from swingbot.core.proof.clues import CLUE_KINDS, Clue
 from swingbot.core.report.json_reader import BadFacts, Reader, number, one_of, texts
 from swingbot_jobs.language.program import Better
 
-GateStatus = Literal["pass", "fail", "not run"]
-GATE_STATUSES: tuple[GateStatus, ...] = ("pass", "fail", "not run")
+GATE_STATUSES: tuple[GateAnswer, ...] = ("pass", "fail", "not run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Gate:
     """One gate of proof: `name` in a word or two ("revert"), and why it passed, failed or was not run, in half a sentence."""
 
     name: str
-    status: GateStatus
+    status: GateAnswer
     reason: str = ""
 
 

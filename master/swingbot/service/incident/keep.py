@@ -14,6 +14,7 @@ from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
+from swingbot.core.model.statuses import ReportKind
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 
 OURSELVES: Final = "swingbot"
@@ -141,7 +142,7 @@ def fix_answered(tx: Transaction, incident: Incident) -> bool:
 
 
 def _withdraw(
-    tx: Transaction, number: int, why: str, *kinds: str, queued: bool = True
+    tx: Transaction, number: int, why: str, *kinds: ReportKind, queued: bool = True
 ) -> list[int]:
     gone = tx.reports.withdraw(number, why, *kinds, queued=queued)
     if gone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
+from swingbot.core.model.statuses import VariantOrigin
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot_jobs.contract.build_key import build_key
 from swingbot_jobs.contract.kconfig import joined
@@ -16,7 +17,7 @@ def variant_of(
     tx: Transaction,
     tree: Tree,
     commit: str,
-    origin: str = "branch",
+    origin: VariantOrigin = "branch",
     trust: Trust | None = None,
 ) -> Variant:
     """The variant of `commit` with the tree's configuration and compiler, made if it is not there; `trust` None: what `trust_in` says."""

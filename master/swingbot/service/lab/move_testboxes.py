@@ -9,6 +9,7 @@ from swingbot.core.model.records import Order
 from swingbot.core.plan.boxes import failures_borne, why_bar
 from swingbot.service.lab.anchors import order_anchor
 from swingbot.service.ports import Lab, Transaction
+from swingbot_jobs.contract.orders import OutcomeStatus
 
 MORE_ATTEMPTS: Final = 3  # that the orders of a quarantined testbox may make once it is back
 
@@ -19,7 +20,9 @@ def hand_out(lab: Lab, tx: Transaction, testbox: str, attempt: int) -> None:
         tx.testboxes.move(name, HandedOut(attempt))
 
 
-def outcome_came(lab: Lab, tx: Transaction, order: Order, status: str, reason: str | None) -> None:
+def outcome_came(
+    lab: Lab, tx: Transaction, order: Order, status: OutcomeStatus, reason: str | None
+) -> None:
     """An attempt has ended by itself: the testbox is back, or its driver said that it is not."""
     if order.testbox is None:
         return

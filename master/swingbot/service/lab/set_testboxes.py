@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from swingbot.core.model.box import Barred, Freed
+from swingbot.core.model.statuses import TestboxState
 from swingbot.service.ports import Lab, RequestError
 
 RESUMED: Final = "the testbox was resumed since"
@@ -25,7 +26,7 @@ def resume(lab: Lab, testbox: str) -> None:
     _set(lab, testbox, "active", None)
 
 
-def _set(lab: Lab, testbox: str, state: str, reason: str | None) -> None:
+def _set(lab: Lab, testbox: str, state: TestboxState, reason: str | None) -> None:
     with lab.transaction("set testbox") as tx:
         known = tx.testboxes.reasons()
         if testbox not in known or known[testbox][0] == "gone":

@@ -94,8 +94,8 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
             if other is not None and tx.comparisons.move_part(comparison.id, name, spec, other):
                 tx.testboxes.add_event(
                     name,
-                    "quarantined",
-                    "quarantined",
+                    BoxState.QUARANTINED,
+                    BoxState.QUARANTINED,
                     f"{other} of its group takes over comparison c{comparison.id}",
                     None,
                 )
@@ -154,5 +154,5 @@ def _screen(tx: Transaction, name: str, wanted: int, *, active: bool) -> None:
 
 
 def _note(tx: Transaction, name: str, why: str) -> None:
-    state = tx.testboxes.lock(name).state.value
+    state = tx.testboxes.lock(name).state
     tx.testboxes.add_event(name, state, state, why, None)

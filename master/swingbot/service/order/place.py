@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swingbot.core.model.records import BootKey, Order, Variant
+from swingbot.core.model.statuses import OrderState
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.series import series_for
 from swingbot.service.order.rebuild import build_again
@@ -90,7 +91,7 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
             _settle(tx, order, "ready")
 
 
-def _settle(tx: Transaction, order: Order, state: str) -> None:
+def _settle(tx: Transaction, order: Order, state: OrderState) -> None:
     if order.state != state:
         tx.orders.set_state(order.id, state)
 

@@ -7,12 +7,13 @@ from typing import Protocol
 from swingbot.core.model.records import (
     Comparison,
 )
+from swingbot.core.model.statuses import ComparisonStatus
 
 
 class Anchors(Protocol):
     """Anchors: a known kernel booted again on its testbox."""
 
-    def of_testbox(self, testbox: str, *statuses: str) -> list[Comparison]:
+    def of_testbox(self, testbox: str, *statuses: ComparisonStatus) -> list[Comparison]:
         """Anchors of a testbox in one of these statuses, by number; the `reason` of one is its mark."""
 
     def kernel(self, testbox: str) -> tuple[int, int, str] | None:

@@ -7,13 +7,14 @@ from typing import Protocol
 from swingbot.core.model.records import (
     Attempt,
 )
+from swingbot.core.model.statuses import AttemptState
 from swingbot.core.plan.boxes import Lapse
 
 
 class Attempts(Protocol):
     """Attempts at orders, their dispatches, and the leases of testboxes."""
 
-    def in_state(self, state: str, *, ingested: bool | None = None) -> list[Attempt]:
+    def in_state(self, state: AttemptState, *, ingested: bool | None = None) -> list[Attempt]:
         """Attempts in this state by number, each with its latest dispatch; with `ingested`, only those whose outcome was ingested or was not."""
 
     def made(self, order: int) -> tuple[int, float, str | None]:

@@ -9,6 +9,7 @@ from swingbot.core.model.records import (
     Comparison,
     NewComparison,
 )
+from swingbot.core.model.statuses import ComparisonStatus
 
 
 class Comparisons(Protocol):
@@ -29,7 +30,7 @@ class Comparisons(Protocol):
     def of_request(self, request_key: str) -> Comparison | None:
         """The comparison of this request key; None if there is none."""
 
-    def set_status(self, number: int, status: str, reason: str | None = None) -> None:
+    def set_status(self, number: int, status: ComparisonStatus, reason: str | None = None) -> None:
         """Set status and reason. One that is done, failed or cancelled stays as it is."""
 
     def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:

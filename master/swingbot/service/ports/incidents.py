@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from swingbot.core.incident.model import Expected, Incident, Status
+from swingbot.core.incident.model import Expected, Incident
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.statuses import IncidentAct, IncidentStatus
 
 
 class Incidents(Protocol):
@@ -24,10 +25,12 @@ class Incidents(Protocol):
     def of_culprit(self, tree: int, culprit: int) -> Incident | None:
         """The incident of this culprit, not locked; None if there is none."""
 
-    def in_status(self, *statuses: Status) -> list[Incident]:
+    def in_status(self, *statuses: IncidentStatus) -> list[Incident]:
         """Incidents in one of these statuses, by number, not locked."""
 
-    def set_status(self, number: int, status: Status, merged_into: int | None = None) -> None:
+    def set_status(
+        self, number: int, status: IncidentStatus, merged_into: int | None = None
+    ) -> None:
         """Set the status, and what a duplicate is merged into; any other has None there."""
 
     def set_fix(self, number: int, commit: str | None, check: int | None) -> None:
@@ -36,14 +39,16 @@ class Incidents(Protocol):
     def add_event(
         self,
         incident: int,
-        act: str,
+        act: IncidentAct,
         who: str,
         reason: str | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
         """Add an entry to the history of an incident: what was done, by whom and why."""
 
-    def last_event(self, incident: int, act: str) -> tuple[str | None, Mapping[str, Any]] | None:
+    def last_event(
+        self, incident: int, act: IncidentAct
+    ) -> tuple[str | None, Mapping[str, Any]] | None:
         """(reason, detail) of the latest event of this act; None if there is none."""
 
     def comparisons_being_attributed(self) -> list[int]:

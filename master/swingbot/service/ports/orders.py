@@ -10,6 +10,7 @@ from swingbot.core.model.records import (
     Order,
     Variant,
 )
+from swingbot.core.model.statuses import OrderKind, OrderState
 
 
 class Orders(Protocol):
@@ -47,10 +48,10 @@ class Orders(Protocol):
     def open(self) -> list[Order]:
         """Orders that are waiting, ready or running: highest priority first, then by number."""
 
-    def set_state(self, number: int, state: str, reason: str | None = None) -> None:
+    def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
         """Set state and reason; `done`, `failed` and `cancelled` date the end, other states clear it."""
 
-    def failed(self, kind: str, build_keys: Iterable[str]) -> list[Order]:
+    def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
         """Failed orders of this kind with one of these build keys, by number."""
 
     def unwanted(self) -> list[Order]:

@@ -8,6 +8,7 @@ from datetime import date, datetime
 from typing import Any, Protocol
 
 from swingbot.core.incident.model import FirstMail
+from swingbot.core.model.statuses import FirstState, ReportKind, ReportState
 from swingbot.core.moderation.filing import Filing
 from swingbot.core.moderation.ruling import Record, ReportClass
 from swingbot.core.report.mails.digest import Improvement
@@ -19,14 +20,14 @@ class NewReport:
     """A report with its mail, before either is stored. `number` was reserved, for the mail names it."""
 
     number: int
-    kind: str
+    kind: ReportKind
     revision: int
     message_id: str
     to: Sequence[str]
     subject: str
     body: str
     message: bytes  # as it is sent
-    state: str = "draft"
+    state: FirstState = "draft"
     incident: int | None = None  # None: a digest, or a mail about the lab itself
     cc: Sequence[str] = ()
     filing: Filing | None = None  # who would get it, and how it was judged
@@ -41,16 +42,18 @@ class Reports(Protocol):
     def reserve(self) -> int:
         """The number of a report that is about to be written; its mail names it. Each call gives another one."""
 
-    def next_revision(self, incident: int, kind: str) -> int:
+    def next_revision(self, incident: int, kind: ReportKind) -> int:
         """The revision that the next report of this kind has: 1, then one more than the highest."""
 
-    def withdraw(self, incident: int, why: str, *kinds: str, queued: bool = True) -> list[int]:
+    def withdraw(
+        self, incident: int, why: str, *kinds: ReportKind, queued: bool = True
+    ) -> list[int]:
         """Drop reports of an incident that have not left, of these kinds (all if none is named), and return their numbers sorted; they may be written again.
 
         Drafts and held mails go, and queued ones with `queued`; mails that are being sent are not touched. What they told of its sightings is untold again.
         """
 
-    def of_incident(self, incident: int, kind: str) -> list[tuple[int, str, bool]]:
+    def of_incident(self, incident: int, kind: ReportKind) -> list[tuple[int, ReportState, bool]]:
         """(id, state, withdrawn) of the reports of this kind of an incident and of those merged into it, by id."""
 
     def first_mail(self, incident: int) -> FirstMail | None:

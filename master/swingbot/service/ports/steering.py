@@ -9,6 +9,7 @@ from swingbot.core.bisect.journal import Step
 from swingbot.core.model.records import (
     Steer,
 )
+from swingbot.core.model.statuses import SteerAct
 
 
 class Steering(Protocol):
@@ -37,7 +38,7 @@ class Steering(Protocol):
     def add(
         self,
         bisection: int,
-        act: str,
+        act: SteerAct,
         points: Sequence[int],
         *,
         who: str,

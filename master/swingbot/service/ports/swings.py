@@ -10,6 +10,7 @@ from swingbot.core.model.records import (
     NewSwing,
     Swing,
 )
+from swingbot.core.model.statuses import SwingState
 
 
 class Swings(Protocol):
@@ -18,10 +19,10 @@ class Swings(Protocol):
     def add(self, new: NewSwing) -> None:
         """Store a swing of one row of a comparison, with its reason as the alarm in its evidence. The first one of a row stays."""
 
-    def in_state(self, *states: str) -> list[Swing]:
+    def in_state(self, *states: SwingState) -> list[Swing]:
         """Swings in one of these states, by number."""
 
-    def set_state(self, number: int, state: str, bisection: int | None = None) -> None:
+    def set_state(self, number: int, state: SwingState, bisection: int | None = None) -> None:
         """Set the state; a bisection given here replaces the one before, None keeps it."""
 
     def recent_levels(
@@ -38,7 +39,11 @@ class Swings(Protocol):
         """Name the comparison whose pairs prove or refute a swing. The first call counts."""
 
     def weigh(
-        self, swing: int, state: str, evidence: Mapping[str, Any], change_pct: float | None = None
+        self,
+        swing: int,
+        state: SwingState,
+        evidence: Mapping[str, Any],
+        change_pct: float | None = None,
     ) -> None:
         """Record what stage 2 said of a suspected swing: state, further evidence, and the change of its own pairs. A swing that is not suspected stays as it is."""
 

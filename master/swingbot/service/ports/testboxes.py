@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
-from swingbot.core.model.box import Box, Event
+from swingbot.core.model.box import Box, BoxState, Event
+from swingbot.core.model.statuses import TestboxState
 from swingbot.core.plan.boxes import Screening
 from swingbot_jobs.testbox.box import Testbox
 
@@ -19,16 +20,16 @@ class Testboxes(Protocol):
     def remembered(self, present: Collection[str]) -> dict[str, Testbox]:
         """Testboxes other than `present` ones by name, as their last file described them. One whose facts cannot be read is left out."""
 
-    def states(self) -> dict[str, str]:
+    def states(self) -> dict[str, TestboxState]:
         """State of each testbox by name, gone ones included: active, drained, quarantined or gone."""
 
-    def set_state(self, name: str, state: str, reason: str | None) -> bool:
+    def set_state(self, name: str, state: TestboxState, reason: str | None) -> bool:
         """Set state and reason of a testbox; false if it is gone, unknown, or was so already."""
 
     def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
         """Seconds since the last order of a testbox ended: 0 while one is open, None if it never had one. Without `queue` only running orders count as open."""
 
-    def reasons(self) -> dict[str, tuple[str, str | None]]:
+    def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
         """(state, reason) of each testbox, by name, gone ones included."""
 
     def all(self) -> list[Box]:
@@ -40,7 +41,9 @@ class Testboxes(Protocol):
     def move(self, testbox: str, event: Event) -> Box:
         """Apply `event` and return the testbox after it. Locks as `lock` does. Time, reason and attempt are kept if anything changed."""
 
-    def add_event(self, testbox: str, was: str, state: str, why: str, attempt: int | None) -> None:
+    def add_event(
+        self, testbox: str, was: BoxState, state: BoxState, why: str, attempt: int | None
+    ) -> None:
         """Add an entry to the history of a testbox; of each the last 5000 are kept."""
 
     def screening(self, testbox: str) -> Screening:

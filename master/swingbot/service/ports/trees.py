@@ -8,6 +8,7 @@ from swingbot.core.model.records import (
     Change,
     Tree,
 )
+from swingbot.core.model.statuses import ChangeKind
 
 
 class Trees(Protocol):
@@ -31,7 +32,7 @@ class Trees(Protocol):
     def note_poll(self, number: int, problem: str | None) -> None:
         """Set the time of the last poll, and why it failed; None: it worked."""
 
-    def add_change(self, tree: int, kind: str, old: str, new: str) -> None:
+    def add_change(self, tree: int, kind: ChangeKind, old: str, new: str) -> None:
         """Record that the branch moved from `old` to `new`, and make `new` its tip. A second call adds no change."""
 
     def changes_to_compare(self) -> list[Change]:

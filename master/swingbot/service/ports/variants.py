@@ -9,6 +9,7 @@ from swingbot.core.model.records import (
     Tree,
     Variant,
 )
+from swingbot.core.model.statuses import VariantOrigin
 from swingbot_jobs.contract.trust import Trust
 
 
@@ -20,7 +21,7 @@ class Variants(Protocol):
         tree: Tree,
         facts: CommitFacts,
         build_key: str,
-        origin: str,
+        origin: VariantOrigin,
         layout: int = 0,
         trust: Trust = "trusted",
     ) -> Variant:

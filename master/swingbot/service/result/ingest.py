@@ -15,6 +15,7 @@ from swingbot.core.model.records import Attempt, Order
 from swingbot.service.faults import Faults
 from swingbot.service.lab.move_testboxes import outcome_came, withdrew
 from swingbot.service.ports import Lab, Transaction
+from swingbot_jobs.contract.orders import BootOutcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.reading.result import ParsedRun
@@ -123,7 +124,7 @@ def read_runs(
     lab: Lab,
     spec: Sequence[UnitJob],
     results: str,
-    outcome: str,
+    outcome: BootOutcome,
     reason: str | None,
     facts: Mapping[str, Any] | None = None,
 ) -> list[ParsedRun]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
@@ -17,7 +17,7 @@ from swingbot.core.raw.changes import Reread, changes
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.result.ingest import read_runs
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.reading.result import ParsedRun
+from swingbot_jobs.reading.result import ParsedRun, RunStatus
 
 BOOTS_AT_ONCE: Final = 200  # whose ids are looked up together
 MOST_TOLD: Final = 1000  # changes that the answer names one by one; table `reparse` has them all
@@ -29,8 +29,8 @@ class RunChange(NamedTuple):
     boot: int
     unit_job: str
     number: int
-    old_status: str
-    new_status: str
+    old_status: RunStatus | Literal["not remembered"]
+    new_status: RunStatus
     reason: str | None
     metrics: dict[str, Reread]
 

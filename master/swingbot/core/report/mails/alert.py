@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from swingbot.core.mail.message import Mail, as_text, web_address
-from swingbot.core.plan.alerts import AlertKind
+from swingbot.core.model.statuses import AlertKind
 from swingbot.core.text.plain import clean, cut, wrap
 
 # Subjects while it lasts and after, with the testbox for {}.

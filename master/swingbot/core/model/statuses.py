@@ -1,0 +1,55 @@
+"""States, statuses, kinds and outcomes as the database and the JSON documents spell them, one definition each.
+
+Those of a bisection's engine stand in `core.bisect`, verdicts in `comparison_row`, what an order can come to in
+`swingbot_jobs.contract.orders`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+# Work.
+OrderKind = Literal["build", "boot"]
+OrderState = Literal["waiting", "ready", "running", "done", "failed", "cancelled"]
+AttemptState = Literal["running", "ended", "dead"]
+DispatchState = Literal["wanted", "placed", "over"]
+
+# What is asked, and where it comes from.
+ChangeKind = Literal["first", "advance", "rebase"]
+VariantOrigin = Literal["branch", "request", "patch"]  # patch: applied by us
+RequestOrigin = Literal["asked", "watch"]  # of a bisection
+ComparisonKind = Literal["asked", "watch", "attribute", "prove", "anchor", "gate"]
+ComparisonStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
+SteerAct = Literal["skip", "unskip", "hint", "resume"]
+
+# What was seen.
+Direction = Literal["worse", "better", "changed"]
+SwingState = Literal["suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found"]
+SwingSource = Literal["base", "history", "creep", "expected"]  # what raised the alarm
+GateAnswer = Literal["pass", "fail", "not run"]  # of a gate that is over
+GateStatus = GateAnswer | Literal["running"]
+IncidentStatus = Literal["open", "expected", "fixed", "invalid", "duplicate", "closed"]
+IncidentAct = Literal[
+    "opened",
+    "seen",
+    "merge",
+    "split",
+    "close",
+    "reopen",
+    "expected",
+    "fixed-by",
+    "invalid",
+    "checked",
+    "withdrawn",
+]
+
+# Mail.
+ReportKind = Literal["first", "still", "update", "fixed", "retraction", "answer", "digest", "alert"]
+ReportState = Literal["draft", "held", "queued", "sending", "sent", "unknown", "dropped"]
+FirstState = Literal["draft", "held", "queued"]  # in which a report begins
+ReportAct = Literal["hold", "release", "drop"]
+ModerationAct = ReportAct | Literal["readdress", "stop", "resume"]
+AlertKind = Literal["lost", "quarantined", "moved", "invalid", "stuck", "disk"]
+
+# Whether a testbox may work; gone: it has no file any more. What it does is a `box.BoxState`.
+TestboxState = Literal["active", "drained", "quarantined", "gone"]
