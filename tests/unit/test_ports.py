@@ -10,6 +10,8 @@ import pytest
 
 from swingbot.service.ports import Transaction
 from swingbot_db.store import PgTransaction
+from tests.fakes.store import MemoryTransaction
+from tests.fakes.store.tables import Tables
 
 MOST_METHODS: Final = 20
 NOUNS: Final[dict[str, type]] = {
@@ -17,14 +19,18 @@ NOUNS: Final[dict[str, type]] = {
     for name, member in vars(Transaction).items()
     if isinstance(member, property)
 }
-STORES: Final[dict[str, Callable[[], Any]]] = {"postgres": lambda: PgTransaction(None)}  # type: ignore[arg-type]
+STORES: Final[dict[str, Callable[[], Transaction]]] = {
+    "postgres": lambda: PgTransaction(None),  # type: ignore[arg-type]
+    "memory": lambda: MemoryTransaction(Tables()),
+}
 
 
 def methods(of: type) -> dict[str, Callable[..., Any]]:
     return {
         name: member
         for base in reversed(of.__mro__)
-        if base.__module__.startswith(("swingbot", "tests")) and base.__name__ != "Rows"
+        if base.__module__.startswith(("swingbot", "tests"))
+        and base.__name__ not in ("Rows", "Noun")
         for name, member in vars(base).items()
         if inspect.isfunction(member) and not name.startswith("_")
     }

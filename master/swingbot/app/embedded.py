@@ -19,6 +19,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 import urllib.request
@@ -210,7 +211,7 @@ def prepare_directories(settings: Settings) -> None:
 
 def _start_supervisor(
     settings: Settings, wanted: list[Program], env: Mapping[str, str]
-) -> tuple[process.Child, Supervisor]:
+) -> tuple[subprocess.Popen[bytes], Supervisor]:
     for program in wanted:
         program.directory.mkdir(parents=True, exist_ok=True)
     file = settings.state / "run" / "supervisord.conf"
@@ -275,7 +276,7 @@ def _master_listens(settings: Settings) -> bool:
     return True
 
 
-def _wait_until_healthy(settings: Settings, child: process.Child) -> None:
+def _wait_until_healthy(settings: Settings, child: subprocess.Popen[bytes]) -> None:
     _wait("the web pages", lambda: web_answers(settings), settings, child, "web")
     _wait("the Buildbot master", lambda: _master_listens(settings), settings, child, MASTER)
     if settings.buildbot.pages != "open":
@@ -298,7 +299,7 @@ def _wait(
     what: str,
     ready: Callable[[], bool],
     settings: Settings,
-    child: process.Child,
+    child: subprocess.Popen[bytes],
     log: str,
 ) -> None:
     end = time.monotonic() + START_SECONDS
@@ -355,7 +356,7 @@ def _watch(
     settings: Settings,
     wanted: list[Program],
     env: Mapping[str, str],
-    child: process.Child,
+    child: subprocess.Popen[bytes],
     supervisor: Supervisor,
     announce: Announce,
     started: dict[str, int],
@@ -385,7 +386,7 @@ def _watch(
 
 def _start_again(
     settings: Settings, wanted: list[Program], env: Mapping[str, str]
-) -> tuple[process.Child, Supervisor]:
+) -> tuple[subprocess.Popen[bytes], Supervisor]:
     process.stop_members(settings.state, STOP_SECONDS)
     if settings.db.url == postgres.url(settings.state):
         postgres.prepare(settings.state)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import sqlalchemy as sa
+
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot_db import moderation, reports
-from swingbot_db.engine import Engine
 
 _ACTS: Final[dict[ReportAct, Callable[..., Any]]] = {
     "release": reports.release,
@@ -20,7 +21,7 @@ _ACTS: Final[dict[ReportAct, Callable[..., Any]]] = {
 class DatabaseModerator:
     """`swingbot.web.moderation.Moderator`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
     def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None:

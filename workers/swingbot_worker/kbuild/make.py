@@ -11,7 +11,6 @@ from pathlib import Path
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild import log, recipe
 from swingbot_worker.kbuild.walled import Walled
-from swingbot_worker.order import Spec
 from swingbot_worker.walls import OverLimit
 
 Progress = Callable[[str], None]
@@ -36,7 +35,7 @@ class BuildFailed(Exception):
 class Make:
     """make for one spec in one work tree. `deadline` is a time of `time.monotonic`; `allowed` the seconds the order gave; `walled` None: no walls."""
 
-    spec: Spec
+    spec: recipe.Spec
     source: Path
     environment: dict[str, str]
     log: Path
@@ -77,12 +76,14 @@ class Make:
 
     def _started(self, argv: list[str], left: float, watch: _Watch | None) -> process.Completed:
         if self.walled is None:
-            start = process.Start(cwd=self.source, env=self.environment, pass_fds=(self.lock,))
+            passed = (self.lock,)
             return process.run(
                 argv,
                 timeout=left,
                 log=self.log,
-                start=start,
+                cwd=self.source,
+                env=self.environment,
+                pass_fds=passed,
                 watch=watch,
                 watch_seconds=PROGRESS_SECONDS,
             )

@@ -28,18 +28,6 @@ _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command to run behind walls. `measured` is the directory whose room is limited; `keep` a descriptor held meanwhile."""
-
-    argv: Sequence[str]
-    view: View
-    env: Mapping[str, str]
-    log: Path | None
-    measured: Path | None = None
-    keep: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """Runs commands behind all walls of this host, which it is said to have (`probe`)."""
 
@@ -48,20 +36,25 @@ class Sandbox:
 
     def run(
         self,
-        command: Command,
+        argv: Sequence[str],
         *,
+        view: View,
         timeout: float,
+        env: Mapping[str, str],
+        log: Path | None,
+        measured: Path | None = None,
+        keep: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> process.Completed:
-        """Run `command` and wait until nothing of it is left. Raises OverLimit, and InfraError if a wall cannot be built."""
-        log, keep = command.log, command.keep
+        """Run `argv` and wait until nothing of it is left. `measured` is the directory whose room is limited; `keep` a descriptor held meanwhile.
+
+        Raises OverLimit, and InfraError if a wall cannot be built.
+        """
         with _pipe() as (info, info_in), _pipe() as (ready, ready_in), _filter() as rules:
             descriptors = Descriptors(seccomp=rules, info=info_in, keep=keep)
-            said = ["bash", "-c", _READY, str(ready_in), *command.argv]
-            words = command_line.behind(
-                self.way, command.view, self.limits, timeout, descriptors, said
-            )
-            guard = Guard(self.limits, command.measured, log, info, progress)
+            said = ["bash", "-c", _READY, str(ready_in), *argv]
+            words = command_line.behind(self.way, view, self.limits, timeout, descriptors, said)
+            guard = Guard(self.limits, measured, log, info, progress)
             passed = [rules, info_in, ready_in, *([] if keep is None else [keep])]
             begin = log.stat().st_size if log is not None and log.exists() else 0
             try:
@@ -69,7 +62,9 @@ class Sandbox:
                     words,
                     timeout=timeout,
                     log=log,
-                    start=process.Start(cwd=Path("/"), env=command.env, pass_fds=passed),
+                    env=env,
+                    cwd=Path("/"),
+                    pass_fds=passed,
                     watch=guard,
                     watch_seconds=WATCH_SECONDS,
                 )
@@ -84,8 +79,8 @@ class Sandbox:
                 raise InfraError(
                     f"The walls around the build could not be built ({_last_line(log, begin)}); `swingbot-worker walls` says more."
                 )
-        if command.measured is not None:
-            guard.look_at_objects(command.measured)
+        if measured is not None:
+            guard.look_at_objects(measured)
         return done
 
 

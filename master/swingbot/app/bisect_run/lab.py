@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ _MOST_OUTPUT: Final = 64 << 20  # bytes of either output; more is a mistake, and
 class _Boot:
     asked: Asked
     slot: int
-    child: process.Child
+    child: subprocess.Popen[bytes]
     out: Path
     err: Path
     at: float
@@ -107,7 +108,7 @@ class Lab:
             if tree.exists():
                 self.repository.remove(tree)
 
-    def _wait(self, slot: int, child: process.Child) -> None:
+    def _wait(self, slot: int, child: subprocess.Popen[bytes]) -> None:
         child.wait()
         process.end(child)
         self._ended.put(slot)

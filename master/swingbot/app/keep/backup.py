@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
+import sqlalchemy as sa
+
 from swingbot.adapters import artifacts, maildir, process
 from swingbot.adapters.zstd_file import ZstdWriter
 from swingbot.app.keep.place import Backup, copy_whole, write_json
@@ -32,7 +34,6 @@ from swingbot.core.keep.generation import (
     too_many,
 )
 from swingbot_db import dump, migrate
-from swingbot_db.engine import Connection, Engine
 
 Announce = Callable[[str], None]
 _GIT_SECONDS: Final = 6 * 3600.0
@@ -57,7 +58,7 @@ def alone(settings: Settings) -> Iterator[None]:
 
 def backup(
     settings: Settings,
-    engine: Engine,
+    engine: sa.Engine,
     directory: Path,
     announce: Announce,
     *,
@@ -96,7 +97,7 @@ def backup(
 # -- the database ---------------------------------------------------------------------------------------------------
 
 
-def _database(settings: Settings, engine: Engine, folder: Path, announce: Announce) -> Manifest:
+def _database(settings: Settings, engine: sa.Engine, folder: Path, announce: Announce) -> Manifest:
     with dump.snapshot(engine) as conn:
         migrate.check(conn)
         found = dump.tables(conn)
@@ -140,7 +141,7 @@ class _Hashing:
         return int(self._file.write(chunk))
 
 
-def _table(conn: Connection, table: dump.Table, target: Path) -> TableFile:
+def _table(conn: sa.Connection, table: dump.Table, target: Path) -> TableFile:
     with target.open("xb") as file:
         hashing = _Hashing(file)
         writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # it writes and does nothing else

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import Direction
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.thresholds import EXPLAINED_SHARE
+
+# A commit explains a swing of the whole branch if it alone makes at least this share of it: less, and another commit has a part in it.
+EXPLAINED_SHARE: Final = 0.6
 
 
 def swings(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:

@@ -10,7 +10,6 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, Level, NewSwing
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
-from swingbot.core.thresholds import CREEP_TIPS
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
 from swingbot.service.ports import GitError, Lab, Transaction
 
@@ -108,7 +107,7 @@ def _levels(tx: Transaction, comparison: Comparison, row: ComparisonRow) -> list
     """Earlier tips at the level of today: since the last swing, or the last alarm that turned out to be the testbox."""
     key = (comparison.tree, *row.key)
     since = tx.swings.last(*key, before=comparison.id)
-    found = tx.swings.recent_levels(*key, before=comparison.id, most=max(CREEP_TIPS))
+    found = tx.swings.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
     return [level for level in found if since is None or level.comparison >= since]
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_of
 from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree
 from swingbot.core.plan.boot_numbers import FIX_K
-from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
 from swingbot.service.incident.attribute import change_of, named_in
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import GitError, Lab, Transaction
+
+# Boots a side of the culprit's parent and the tip.
+BOOTS: Final = 5
+BOOTS_REPEATABLE: Final = 3
 
 
 def check_fixes(lab: Lab, tx: Transaction) -> None:
@@ -42,9 +47,9 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
                 tree=tree.id,
                 base=variant_of(lab, tx, tree, told["parent"]).id,
                 head=_tip(lab, tx, tree, tree.tip_commit),
-                boots=FIX_BOOTS_REPEATABLE
+                boots=BOOTS_REPEATABLE
                 if lab.testboxes.known(bisection.testbox).repeatable
-                else FIX_BOOTS,
+                else BOOTS,
                 parts=[(bisection.testbox, bisection.spec)],
                 first_k=FIX_K,
                 request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",

@@ -27,18 +27,17 @@ from swingbot.core.proof.gates import (
 )
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
-from swingbot.core.thresholds import (
-    GATE_BOOTS,
-    GATE_BOOTS_REPEATABLE,
-    GATE_MOST_BOOTS,
-    GATE_MOST_BOOTS_REPEATABLE,
-)
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.foresee import foresee
 from swingbot.service.prove.gate_kernels import Case, Kernels, case_of, of_gate
 from swingbot.service.prove.trace import traced
 from swingbot.service.result.boots import boots_of
 
+# Boots a side to begin with, and at most: a gate that is unclear gets twice as many.
+FIRST_BOOTS: Final = 5
+MOST_BOOTS: Final = 20
+FIRST_REPEATABLE: Final = 3
+MOST_REPEATABLE: Final = 12
 _WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
 
 
@@ -116,9 +115,7 @@ def _open(lab: Lab, tx: Transaction, case: Case, row: GateRow, kernels: Kernels)
 
 def first_boots(lab: Lab, case: Case) -> int:
     return (
-        GATE_BOOTS_REPEATABLE
-        if lab.testboxes.known(case.bisection.testbox).repeatable
-        else GATE_BOOTS
+        FIRST_REPEATABLE if lab.testboxes.known(case.bisection.testbox).repeatable else FIRST_BOOTS
     )
 
 
@@ -135,9 +132,9 @@ def extend_gates(lab: Lab, tx: Transaction) -> None:
         ):
             continue
         most = (
-            GATE_MOST_BOOTS_REPEATABLE
+            MOST_REPEATABLE
             if lab.testboxes.known(case.bisection.testbox).repeatable
-            else GATE_MOST_BOOTS
+            else MOST_BOOTS
         )
         seen = _seen(lab, tx, case, comparison)
         if (

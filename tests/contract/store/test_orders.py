@@ -1,0 +1,358 @@
+"""What orders, attempts, dispatches and leases promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.store.world import (
+    BOX,
+    REFUSED,
+    Lab,
+    Store,
+    a_bisection,
+    a_boot_order,
+    a_build,
+    a_comparison,
+    a_lab,
+    a_variant,
+)
+
+
+@pytest.fixture
+def lab(store: Store) -> Lab:
+    with store.transaction() as tx:
+        return a_lab(tx, 3)
+
+
+def test_there_is_one_order_for_a_kernel_and_a_second_asker_only_raises_its_priority(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        first = tx.orders.ensure_build(lab.kernels[0], 20)
+        assert (first.state, first.budget, first.testbox) == ("waiting", 3, None)
+        assert tx.orders.ensure_build(lab.kernels[0], 30).priority == 30
+        assert tx.orders.ensure_build(lab.kernels[0], 10).priority == 30
+        assert [order.id for order in tx.orders.open()] == [first.id]
+        assert tx.orders.of_build(lab.kernels[0].build_key) == tx.orders.get(first.id)
+        assert tx.orders.of_build(lab.kernels[1].build_key) is None
+
+
+def test_boot_orders_differ_by_kernel_series_and_k(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        made = [
+            a_boot_order(tx, lab),
+            a_boot_order(tx, lab, k=1),
+            a_boot_order(tx, lab, kernel=1),
+            a_boot_order(tx, lab, series="c1"),
+        ]
+        assert len({order.id for order in made}) == 4
+        assert a_boot_order(tx, lab, k=1).id == made[1].id
+        assert (made[1].testbox, made[1].spec, made[1].k) == (BOX, lab.spec, 1)
+
+
+def test_asking_for_a_cancelled_or_failed_order_makes_it_wait_again(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        number = a_boot_order(tx, lab).id
+        tx.orders.set_state(number, "cancelled", "nobody wants it any more")
+        again = a_boot_order(tx, lab)
+        assert (again.state, again.reason, again.budget) == ("waiting", None, 3)
+        tx.orders.set_state(number, "failed", "given up")
+        again = a_boot_order(tx, lab)
+        assert (again.state, again.reason, again.budget) == ("waiting", None, 6)
+        tx.orders.set_state(number, "done")
+        assert a_boot_order(tx, lab).state == "done"
+
+
+def test_open_orders_come_by_priority_then_age(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        low, high, other = (
+            a_boot_order(tx, lab, k=k, priority=p) for k, p in ((0, 10), (1, 30), (2, 10))
+        )
+        done = a_boot_order(tx, lab, k=3)
+        tx.orders.set_state(done.id, "done")
+        tx.orders.set_state(other.id, "running")
+        assert [order.id for order in tx.orders.open()] == [high.id, low.id, other.id]
+
+
+def test_wanting_twice_is_wanting_once(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        comparison, bisection = a_comparison(tx, lab), a_bisection(tx, lab)
+        orders = [a_boot_order(tx, lab, k=k).id for k in range(3)]
+        for order in (orders[1], orders[0], orders[0]):
+            tx.orders.want(order, comparison=comparison)
+        tx.orders.want(orders[0], bisection=bisection)
+        assert [o.id for o in tx.orders.wanted(comparison=comparison)] == orders[:2]
+        assert [o.id for o in tx.orders.wanted(bisection=bisection)] == orders[:1]
+
+
+def test_an_order_is_wanted_by_somebody(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        order = a_boot_order(tx, lab).id
+    with pytest.raises(REFUSED), store.transaction() as tx:
+        tx.orders.want(order)
+
+
+def test_an_order_is_unwanted_once_all_who_want_it_are_over(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        comparison, bisection = a_comparison(tx, lab), a_bisection(tx, lab)
+        shared, own, lost = (a_boot_order(tx, lab, k=k).id for k in range(3))
+        tx.orders.want(shared, comparison=comparison)
+        tx.orders.want(shared, bisection=bisection)
+        tx.orders.want(own, comparison=comparison)
+        assert [o.id for o in tx.orders.unwanted()] == [lost]
+        tx.comparisons.set_status(comparison, "cancelled")
+        assert [o.id for o in tx.orders.unwanted()] == [own, lost]
+        tx.bisections.conclude(bisection, "culprit", {}, None)
+        assert [o.id for o in tx.orders.unwanted()] == [shared, own, lost]
+        tx.orders.set_state(own, "cancelled")
+        assert [o.id for o in tx.orders.unwanted()] == [shared, lost]
+
+
+def test_orders_of_anchors_are_open_and_wanted_by_one(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        anchor, other = a_comparison(tx, lab, kind="anchor"), a_comparison(tx, lab)
+        orders = [a_boot_order(tx, lab, k=k).id for k in range(3)]
+        tx.orders.want(orders[0], comparison=anchor)
+        tx.orders.want(orders[1], comparison=anchor)
+        tx.orders.want(orders[2], comparison=other)
+        tx.orders.set_state(orders[1], "done")
+        assert tx.orders.of_anchors() == {orders[0]}
+
+
+def test_ready_boots_of_untrusted_kernels_are_named(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        kernel = a_variant(tx, lab.tree, 7, trust="untrusted")
+        odd = Lab(tree=lab.tree, kernels=[kernel], spec=lab.spec)
+        boots = [a_boot_order(tx, odd, k=k).id for k in range(2)]
+        tx.orders.set_state(boots[0], "ready")
+        tx.orders.set_state(a_boot_order(tx, lab).id, "ready")
+        tx.orders.set_state(tx.orders.ensure_build(kernel, 1).id, "ready")
+        assert tx.orders.of_untrusted() == {boots[0]}
+
+
+def test_failed_orders_are_found_by_kind_and_key(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        builds = [tx.orders.ensure_build(kernel, 1) for kernel in lab.kernels]
+        for order in (builds[1], builds[0], a_boot_order(tx, lab)):
+            tx.orders.set_state(order.id, "failed", "why")
+        keys = [kernel.build_key for kernel in lab.kernels]
+        assert [o.id for o in tx.orders.failed("build", keys)] == [builds[0].id, builds[1].id]
+        assert tx.orders.failed("build", keys[2:]) == []
+        assert tx.orders.failed("build", keys)[0].reason == "why"
+
+
+def test_a_reopened_order_is_ready_with_its_new_budget(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        order = tx.orders.ensure_build(lab.kernels[0], 1)
+        tx.orders.set_state(order.id, "done")
+        tx.orders.reopen(order.id, 5)
+        again = tx.orders.get(order.id)
+        assert again is not None and (again.state, again.budget) == ("ready", 5)
+
+
+def test_builds_ahead_are_dropped_unless_they_are_kept_begun_or_important(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        bisection = a_bisection(tx, lab)
+        dropped, kept, begun = (tx.orders.ensure_build(kernel, 1).id for kernel in lab.kernels)
+        important = tx.orders.ensure_build(a_variant(tx, lab.tree, 9), 30).id
+        boot = a_boot_order(tx, lab, priority=1).id
+        tx.orders.set_state(begun, "running")
+        for order in (dropped, kept, begun, important, boot):
+            tx.orders.want(order, bisection=bisection)
+        tx.orders.drop_ahead(bisection, 1, [kept])
+        assert [o.id for o in tx.orders.wanted(bisection=bisection)] == [
+            kept,
+            begun,
+            important,
+            boot,
+        ]
+        assert [o.id for o in tx.orders.unwanted()] == [dropped]
+
+
+def test_what_a_testbox_lost_is_given_back_to_its_open_orders(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        tried, _, over = (a_boot_order(tx, lab, k=k).id for k in range(3))
+        for number in (1, 2):
+            tx.attempts.declare_dead(tx.attempts.add(tried, number), "lost")
+        tx.orders.set_state(over, "done")
+        tx.orders.give_back_budget(BOX, 3)
+        budgets = [a_boot_order(tx, lab, k=k).budget for k in range(3)]
+        assert budgets == [5, 3, 3]
+        tx.orders.give_back_budget(BOX, 1)
+        assert [a_boot_order(tx, lab, k=k).budget for k in range(3)] == budgets
+
+
+def test_an_order_has_one_running_attempt(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        order = a_boot_order(tx, lab).id
+        first = tx.attempts.add(order, 1)
+    with pytest.raises(REFUSED), store.transaction() as tx:
+        tx.attempts.add(order, 2)
+    with store.transaction() as tx:
+        tx.attempts.declare_dead(first, "lost")
+        assert tx.attempts.add(order, 2) != first
+        assert [attempt.number for attempt in tx.attempts.in_state("running")] == [2]
+        assert [attempt.id for attempt in tx.attempts.in_state("dead")] == [first]
+
+
+def test_what_a_transaction_did_is_undone_when_it_fails(store: Store, lab: Lab) -> None:
+    def fail() -> None:
+        with store.transaction() as tx:
+            tx.attempts.add(a_boot_order(tx, lab).id, 1)
+            tx.comparisons.set_status(a_comparison(tx, lab), "running")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with store.transaction() as tx:
+        assert not tx.orders.open()
+        assert not tx.attempts.in_state("running")
+        assert not tx.comparisons.open()
+
+
+def test_an_attempt_shows_its_latest_dispatch(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        order = a_boot_order(tx, lab).id
+        attempt = tx.attempts.add(order, 1)
+        (bare,) = tx.attempts.in_state("running")
+        assert (bare.order_id, bare.dispatch_number, bare.dispatch_state) == (order, 0, None)
+        tx.attempts.add_dispatch(order, attempt, 1, 1, "boot-box")
+        assert tx.attempts.open_dispatches() == {"boot-box": 1}
+    with pytest.raises(REFUSED), store.transaction() as tx:
+        tx.attempts.add_dispatch(order, attempt, 1, 2, "boot-box")
+    store.end_dispatch(attempt, "retry")
+    with store.transaction() as tx:
+        (lost,) = tx.attempts.in_state("running")
+        assert (lost.dispatch_number, lost.dispatch_state, lost.dispatch_result) == (
+            1,
+            "over",
+            "retry",
+        )
+        assert tx.attempts.open_dispatches() == {}
+        tx.attempts.add_dispatch(order, attempt, 1, 2, "boot-box")
+        (again,) = tx.attempts.in_state("running")
+        assert (again.dispatch_number, again.dispatch_state) == (2, "wanted")
+
+
+def test_the_age_of_an_attempt_is_in_seconds(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        tx.attempts.add(a_boot_order(tx, lab).id, 1)
+    store.pass_time(100.0)
+    with store.transaction() as tx:
+        (attempt,) = tx.attempts.in_state("running")
+    assert attempt.age_seconds == pytest.approx(100.0, abs=30.0)
+
+
+def test_an_outcome_is_ingested_by_one_caller(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        attempt = tx.attempts.add(a_boot_order(tx, lab).id, 1)
+    store.deliver(attempt, {"status": "up"})
+    with store.transaction() as tx:
+        (ended,) = tx.attempts.in_state("ended", ingested=False)
+        assert ended.outcome == {"status": "up"}
+        assert tx.attempts.mark_ingested(attempt)
+        assert not tx.attempts.mark_ingested(attempt)
+        assert tx.attempts.in_state("ended", ingested=False) == []
+        assert [a.id for a in tx.attempts.in_state("ended", ingested=True)] == [attempt]
+        assert [a.id for a in tx.attempts.in_state("ended")] == [attempt]
+
+
+def test_what_was_made_of_an_order_is_counted_with_the_last_reason(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        order = a_boot_order(tx, lab).id
+        assert tx.attempts.made(order) == (0, 1e9, None)
+        tx.attempts.declare_dead(tx.attempts.add(order, 1), "lost")
+        second = tx.attempts.add(order, 2)
+    store.deliver(second, {"status": "infra", "reason": "the disk is full"})
+    store.pass_time(50.0)
+    with store.transaction() as tx:
+        made, ago, why = tx.attempts.made(order)
+        assert (made, why) == (2, "the disk is full")
+        assert ago == pytest.approx(50.0, abs=30.0)
+        tx.attempts.set_reason(second, "made again")
+        assert tx.attempts.made(order)[2] == "made again"
+
+
+def test_a_testbox_has_one_lease(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        one, other = (tx.attempts.add(a_boot_order(tx, lab, k=k).id, 1) for k in range(2))
+        assert tx.attempts.take_lease(BOX, one)
+        assert not tx.attempts.take_lease(BOX, other)
+        assert not tx.attempts.take_lease(BOX, one)
+        assert tx.attempts.leased() == {BOX}
+        tx.attempts.release_lease(other)
+        assert tx.attempts.leased() == {BOX}
+        tx.attempts.release_lease(one)
+        tx.attempts.release_lease(one)
+        assert tx.attempts.leased() == set()
+
+
+def test_a_dead_attempt_holds_no_lease_and_stays_as_it_died(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        order = a_boot_order(tx, lab).id
+        attempt = tx.attempts.add(order, 1)
+        tx.attempts.take_lease(BOX, attempt)
+        tx.attempts.declare_dead(attempt, "lost")
+        tx.attempts.declare_dead(attempt, "lost again")
+        assert tx.attempts.leased() == set()
+        assert tx.attempts.made(order)[2] == "lost"
+
+
+def test_a_lease_lapses_when_its_controller_falls_silent(store: Store) -> None:
+    with store.transaction() as tx:
+        lab = a_lab(tx, boxes=(BOX, "node"))
+        order = a_boot_order(tx, lab).id
+        attempt = tx.attempts.add(order, 1)
+        for name in (BOX, "node"):
+            assert tx.attempts.take_lease(name, attempt)
+    store.pass_time(1000.0)
+    with store.transaction() as tx:
+        assert tx.attempts.lapsed_leases() == []  # no controller has begun
+    for name in (BOX, "node"):
+        store.hold_lease(name, "lab1", 300.0)
+    with store.transaction() as tx:
+        assert tx.attempts.lapsed_leases() == []
+    store.pass_time(400.0)
+    with store.transaction() as tx:
+        (lapse,) = tx.attempts.lapsed_leases()
+    assert (lapse.testbox, lapse.attempt, lapse.order, lapse.holder) == (
+        BOX,
+        attempt,
+        order,
+        "lab1",
+    )
+    assert lapse.silent_seconds == pytest.approx(100.0, abs=30.0)
+
+
+def test_a_testbox_idles_since_its_last_order_ended(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        assert tx.testboxes.idle_seconds(BOX) is None
+        order = a_boot_order(tx, lab).id
+        assert tx.testboxes.idle_seconds(BOX) == 0.0
+        assert tx.testboxes.idle_seconds(BOX, queue=False) is None
+        tx.orders.set_state(order, "running")
+        assert tx.testboxes.idle_seconds(BOX, queue=False) == 0.0
+        tx.orders.set_state(order, "done")
+    store.pass_time(60.0)
+    with store.transaction() as tx:
+        assert tx.testboxes.idle_seconds(BOX) == pytest.approx(60.0, abs=30.0)
+
+
+def test_the_queue_stands_still_since_the_last_attempt_ended(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        empty = tx.alerts.queue_stillness()
+        assert (empty.orders, empty.oldest, empty.still_seconds) == (0, None, 0.0)
+    a_build(store, lab)
+    with store.transaction() as tx:
+        waits, ready = (a_boot_order(tx, lab, k=k).id for k in range(2))
+        tx.orders.set_state(ready, "ready")
+    store.pass_time(500.0)
+    with store.transaction() as tx:
+        found = tx.alerts.queue_stillness()
+        assert (found.orders, found.oldest) == (1, ready)
+        assert found.still_seconds == pytest.approx(500.0, abs=30.0)
+        tx.testboxes.set_state(BOX, "quarantined", "moved")
+        assert tx.alerts.queue_stillness().orders == 0
+        assert waits != ready

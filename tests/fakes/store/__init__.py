@@ -1,0 +1,107 @@
+"""The store in memory: passes the contract tests that PostgreSQL passes, and runs use cases in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from tests.fakes.store.alerts import Alerts
+from tests.fakes.store.anchors import Anchors
+from tests.fakes.store.attempts import Attempts
+from tests.fakes.store.bisections import Bisections
+from tests.fakes.store.boots import Boots
+from tests.fakes.store.builds import KernelBuilds
+from tests.fakes.store.comparisons import Comparisons
+from tests.fakes.store.gates import Gates
+from tests.fakes.store.incidents import Incidents
+from tests.fakes.store.noise import Noise
+from tests.fakes.store.orders import Orders
+from tests.fakes.store.reports import Reports
+from tests.fakes.store.runs import Runs
+from tests.fakes.store.sightings import Sightings
+from tests.fakes.store.specs import Specs
+from tests.fakes.store.steering import Steering
+from tests.fakes.store.swings import Swings
+from tests.fakes.store.tables import LeaseRow, Refused, Tables
+from tests.fakes.store.testboxes import Testboxes
+from tests.fakes.store.trees import Trees
+from tests.fakes.store.variants import Variants
+
+
+class MemoryTransaction:
+    """`swingbot.service.ports.Transaction` in memory."""
+
+    def __init__(self, db: Tables) -> None:
+        self.trees = Trees(db)
+        self.variants = Variants(db)
+        self.orders = Orders(db)
+        self.testboxes = Testboxes(db)
+        self.specs = Specs(db)
+        self.attempts = Attempts(db)
+        self.builds = KernelBuilds(db)
+        self.boots = Boots(db)
+        self.runs = Runs(db)
+        self.bisections = Bisections(db)
+        self.steering = Steering(db)
+        self.comparisons = Comparisons(db)
+        self.swings = Swings(db)
+        self.noise = Noise(db)
+        self.anchors = Anchors(db)
+        self.sightings = Sightings(db)
+        self.incidents = Incidents(db)
+        self.reports = Reports(db)
+        self.gates = Gates(db)
+        self.alerts = Alerts(db)
+
+
+@dataclass
+class MemoryStore:
+    """The memory of one test. What workers, Buildbot and the mail server do to the database are methods here."""
+
+    db: Tables = field(default_factory=Tables)
+
+    @contextmanager
+    def transaction(self, name: str = "test") -> Iterator[MemoryTransaction]:
+        """All of it, or nothing. One at a time: it locks nothing."""
+        savepoint = self.db.savepoint()
+        self.db.begun = self.db.now()
+        try:
+            yield MemoryTransaction(self.db)
+        except BaseException:
+            self.db.restore(savepoint)
+            raise
+
+    def pass_time(self, seconds: float) -> None:
+        self.db.elapsed += timedelta(seconds=seconds)
+
+    def deliver(self, attempt: int, outcome: Mapping[str, Any]) -> None:
+        """A worker sent the outcome of a running attempt."""
+        row = self.db.attempts[attempt]
+        if row.state == "running":
+            self.db.attempts[attempt] = replace(
+                row, state="ended", outcome=outcome, ended_at=self.db.now()
+            )
+
+    def end_dispatch(self, attempt: int, result: str) -> None:
+        """Buildbot is done with the open dispatch of an attempt."""
+        for key, row in self.db.dispatches.items():
+            if row.attempt == attempt and row.state != "over":
+                self.db.dispatches[key] = replace(row, state="over", result=result)
+
+    def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
+        """A controller drives the testbox and will be heard of within this time."""
+        row = self.db.leases[testbox]
+        self.db.leases[testbox] = LeaseRow(
+            attempt=row.attempt, holder=holder, until=self.db.now() + timedelta(seconds=seconds)
+        )
+
+    def send(self, report: int) -> None:
+        """The mail of a report left."""
+        row = self.db.reports[report]
+        self.db.reports[report] = replace(row, state="sent", sent_at=self.db.now())
+
+
+__all__ = ["MemoryStore", "MemoryTransaction", "Refused"]

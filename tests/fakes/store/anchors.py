@@ -1,0 +1,51 @@
+"""Anchors in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swingbot.core.model.records import Bisection, Comparison
+from swingbot.core.model.statuses import ComparisonStatus
+from tests.fakes.store.comparisons import Comparisons
+from tests.fakes.store.tables import Noun
+
+
+class Anchors(Noun):
+    def of_testbox(self, testbox: str, *statuses: ComparisonStatus) -> list[Comparison]:
+        return Comparisons(self.db)._where(
+            lambda c: c.kind == "anchor" and c.status in statuses and _spec_on(c, testbox) != ""
+        )
+
+    def kernel(self, testbox: str) -> tuple[int, int, str] | None:
+        done = Comparisons(self.db)._where(
+            lambda c: c.kind in ("anchor", "watch") and c.status == "done"
+        )
+        here = [c for c in done if _spec_on(c, testbox)]
+        last = max(here, key=lambda c: (c.kind == "anchor", c.id), default=None)
+        return None if last is None else (last.tree, last.base, _spec_on(last, testbox))
+
+    def mark(self, number: int, mark: str) -> None:
+        row = self.db.comparisons[number]
+        if row.comparison.kind == "anchor" and row.comparison.reason is None:
+            self.db.comparisons[number] = replace(
+                row, comparison=replace(row.comparison, reason=mark)
+            )
+
+    def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
+        for c in Comparisons(self.db)._where(lambda c: c.kind != "anchor" and c.open):
+            if spec := _spec_on(c, testbox):
+                return c.tree, c.base, spec
+        for row in self.db.bisections.values():
+            if row.bisection.status == "running" and _is_on(row.bisection, testbox):
+                variant = self.db.points[row.bisection.id, 0].variant
+                return row.bisection.tree, variant, row.bisection.spec
+        return None
+
+
+def _spec_on(comparison: Comparison, testbox: str) -> str:
+    """What a comparison runs on the testbox; "" if nothing."""
+    return next((spec for box, spec in comparison.parts if box == testbox), "")
+
+
+def _is_on(bisection: Bisection, testbox: str) -> bool:
+    return testbox == bisection.testbox or testbox in bisection.policy.get("testboxes", ())

@@ -1,0 +1,156 @@
+"""Bisections in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from swingbot.core.model.records import Bisection, NewBisection, Seen, Variant, Want
+from swingbot_db.store.bisections import HINT_FLOOR
+from tests.fakes.store.tables import (
+    BisectionRow,
+    Noun,
+    ObservationRow,
+    PointRow,
+    Refused,
+    WantRow,
+    iso_time,
+)
+
+
+class Bisections(Noun):
+    def add(self, new: NewBisection) -> int:
+        for number, row in self.db.bisections.items():
+            if row.request_key == new.request_key:
+                return number
+        number = self.db.next_id("bisection")
+        bisection = Bisection(
+            id=number,
+            tree=new.tree,
+            origin=new.origin,
+            good=new.good,
+            bad=new.bad,
+            testbox=new.testbox,
+            spec=new.spec,
+            series=f"b{number}" if new.series is None else new.series,
+            unit_job=new.unit_job,
+            metric=new.metric,
+            policy=dict(new.policy),
+            status="running",
+        )
+        self.db.bisections[number] = BisectionRow(
+            bisection=bisection, request_key=new.request_key, created_at=self.db.begun
+        )
+        for idx, (variant, weight) in enumerate(new.points):
+            self.db.points[number, idx] = PointRow(variant=variant.id, weight=weight)
+        return number
+
+    def get(self, number: int) -> Bisection | None:
+        return self.db.bisections[number].bisection if number in self.db.bisections else None
+
+    def running(self) -> list[Bisection]:
+        found = (row.bisection for _, row in sorted(self.db.bisections.items()))
+        return [bisection for bisection in found if bisection.status == "running"]
+
+    def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
+        rows = [row for key, row in sorted(self.db.points.items()) if key[0] == bisection]
+        floor = HINT_FLOOR * sum(row.weight for row in rows) / max(1, len(rows) - 1)
+        return [
+            (
+                self.db.variants[row.variant],
+                max(row.weight * row.hint, min(row.weight, floor)),
+                row.skipped,
+            )
+            for row in rows
+        ]
+
+    def wants(self, bisection: int) -> list[Want]:
+        rows = [row for key, row in self.db.bisection_wants.items() if key[0] == bisection]
+        return [
+            row.want
+            for row in sorted(rows, key=lambda row: (row.asked_at, row.want.idx, row.want.k))
+        ]
+
+    def add_want(
+        self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0
+    ) -> None:
+        if (bisection, idx) not in self.db.points:
+            raise Refused(f"bisection {bisection} has no point {idx}")
+        self.db.bisection_wants.setdefault(
+            (bisection, idx, k),
+            WantRow(want=Want(idx, k, phase, layout, box), asked_at=self.db.begun),
+        )
+
+    def observations(self, bisection: int) -> list[Seen]:
+        return [
+            self._seen(key, row)
+            for key, row in sorted(self.db.observations.items(), key=lambda item: item[0])
+            if key[0] == bisection
+        ]
+
+    def _seen(self, key: tuple[int, int, int], row: ObservationRow) -> Seen:
+        want = self.db.bisection_wants[key].want
+        at = None if row.boot is None else self.db.boots[row.boot].booted_at.timestamp()
+        return Seen(want.idx, want.k, row.values, row.skip, want.phase, want.layout, want.box, at)
+
+    def add_observation(
+        self,
+        bisection: int,
+        idx: int,
+        k: int,
+        boot: int | None,
+        values: Sequence[float],
+        skip: str | None,
+    ) -> None:
+        key = (bisection, idx, k)
+        if key not in self.db.bisection_wants or bool(values) == (skip is not None):
+            raise Refused(f"{key} was not asked for, or has neither values nor a reason")
+        row = ObservationRow(boot=boot, values=tuple(values), skip=skip)
+        self.db.observations.setdefault(key, row)
+
+    def _put(self, number: int, **values: Any) -> None:
+        self.db.bisections[number] = replace(self.db.bisections[number], **values)
+
+    def set_belief(self, bisection: int, belief: Mapping[str, Any]) -> None:
+        self._put(bisection, belief=dict(belief))
+
+    def conclude(
+        self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None
+    ) -> None:
+        known = self.db.bisections[bisection].bisection
+        if known.status == "running":
+            self._put(
+                bisection,
+                bisection=replace(known, status=status),
+                conclusion=dict(conclusion),
+                reason=reason,
+                ended_at=self.db.now(),
+            )
+
+    def set_parent(self, bisection: int, parent: int, merged: str) -> None:
+        if self.db.bisections[bisection].parent is None:
+            self._put(bisection, parent=parent, merged=merged)
+
+    def parent_of(self, bisection: int) -> tuple[int, str] | None:
+        row = self.db.bisections.get(bisection)
+        if row is None or row.parent is None or row.merged is None:
+            return None
+        return row.parent, row.merged
+
+    def life_of(self, bisection: int) -> tuple[str, str | None, str | None]:
+        row = self.db.bisections[bisection]
+        ended = None if row.ended_at is None else iso_time(row.ended_at)
+        return iso_time(row.created_at), ended, row.reason
+
+    def branches_of(self, bisection: int) -> list[tuple[Bisection, str]]:
+        return [
+            (row.bisection, row.merged or "")
+            for _, row in sorted(self.db.bisections.items())
+            if row.parent == bisection
+        ]
+
+    def conclusion(self, bisection: int) -> dict[str, Any]:
+        found = self.db.bisections[bisection].conclusion
+        assert found is not None
+        return dict(found)

@@ -1,0 +1,102 @@
+"""Boots in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from swingbot.core.model.records import BootRecord, Order
+from tests.fakes.store.tables import BootRow, Noun, Refused, RunRow
+
+_LATEST = 20
+
+
+class Boots(Noun):
+    def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
+        row = BootRow(
+            id=self.db.next_id("boot"),
+            attempt=attempt,
+            order=order,
+            image=image,
+            outcome=outcome["status"],
+            reason=outcome.get("reason"),
+            facts=outcome.get("facts", {}),
+            files=outcome["files"],
+            seconds=outcome["seconds"],
+            origin=outcome.get("origin", "measured"),
+            booted_at=self.db.begun,
+        )
+        if order.build_key not in self.db.builds:
+            raise Refused(f"kernel {order.build_key} was never built")
+        if any(
+            known.attempt == attempt or known.order.id == order.id or _key(known) == _key(row)
+            for known in self.db.boots.values()
+        ):
+            return None
+        self.db.boots[row.id] = row
+        return row.id
+
+    def find(
+        self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]
+    ) -> list[BootRecord]:
+        keys = {(image, testbox, spec, series, k) for k in ks}
+        found = [
+            BootRecord(
+                id=row.id,
+                k=row.order.k or 0,
+                outcome=row.outcome,
+                reason=row.reason,
+                seconds=row.seconds,
+                facts=row.facts,
+            )
+            for row in self.db.boots.values()
+            if _key(row) in keys
+        ]
+        return sorted(found, key=lambda boot: boot.k)
+
+    def values(self, boot: int) -> dict[tuple[str, str], list[float]]:
+        found: dict[tuple[str, str], list[float]] = {}
+        for run in sorted(self._runs(boot), key=lambda run: (run.unit_job, run.number)):
+            for metric, values in sorted(run.samples.items()) if run.status == "ok" else ():
+                found.setdefault((run.unit_job, metric), []).append(fmean(values))
+        return dict(sorted(found.items()))
+
+    def problems(self, boot: int, unit_job: str) -> list[str]:
+        return [
+            run.reason or ""
+            for run in sorted(self._runs(boot), key=lambda run: run.number)
+            if run.unit_job == unit_job and run.status not in ("ok", "warmup")
+        ]
+
+    def _runs(self, boot: int) -> list[RunRow]:
+        return [run for run in self.db.runs.values() if run.boot == boot]
+
+    def usual_seconds(self) -> tuple[float | None, float | None]:
+        builds = sorted(self.db.builds.values(), key=lambda row: row.built_at, reverse=True)
+        real = [row.build.seconds for row in builds if not row.build.cached][:_LATEST]
+        boots = [row.seconds for row in self._latest()][:_LATEST]
+        return median(real) if real else None, median(boots) if boots else None
+
+    def seconds(self, testbox: str, spec: str) -> float | None:
+        here = [row for row in self._latest() if row.order.testbox == testbox]
+        own: Sequence[BootRow] = [row for row in here if row.order.spec == spec]
+        taken = [row.seconds for row in (own or here)[:_LATEST]]
+        return fmean(taken) if taken else None
+
+    def latest_facts(self, testbox: str, *, image: str | None = None) -> dict[str, Any]:
+        for row in self._latest():
+            if (
+                row.order.testbox == testbox
+                and row.outcome == "up"
+                and (image is None or row.image == image)
+            ):
+                return dict(row.facts)
+        return {}
+
+    def _latest(self) -> list[BootRow]:
+        return sorted(self.db.boots.values(), key=lambda row: row.id, reverse=True)
+
+
+def _key(row: BootRow) -> tuple[str, str | None, str | None, str | None, int | None]:
+    return row.image, row.order.testbox, row.order.spec, row.order.series, row.order.k

@@ -1,0 +1,101 @@
+"""Comparisons and their rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.records import Comparison, NewComparison
+from swingbot.core.model.statuses import ComparisonStatus
+from tests.fakes.store.tables import Asked, Noun
+
+OVER = ("done", "failed", "cancelled")
+
+
+class Comparisons(Noun):
+    def add(self, new: NewComparison) -> int:
+        for number, row in self.db.comparisons.items():
+            if (new.change is not None and row.change == new.change) or (
+                new.request_key is not None and row.comparison.request_key == new.request_key
+            ):
+                return number
+        comparison = Comparison(
+            id=self.db.next_id("comparison"),
+            kind=new.kind,
+            tree=new.tree,
+            base=new.base,
+            head=new.head,
+            first_k=new.first_k,
+            boots=new.boots,
+            status="waiting",
+            parts=tuple(sorted(set(new.parts))),
+            request_key=new.request_key,
+        )
+        self.db.comparisons[comparison.id] = Asked(
+            comparison=comparison, created_at=self.db.begun, change=new.change
+        )
+        return comparison.id
+
+    def get(self, number: int) -> Comparison | None:
+        return self.db.comparisons[number].comparison if number in self.db.comparisons else None
+
+    def _where(self, wanted: Callable[[Comparison], bool]) -> list[Comparison]:
+        found = (row.comparison for _, row in sorted(self.db.comparisons.items()))
+        return [comparison for comparison in found if wanted(comparison)]
+
+    def open(self) -> list[Comparison]:
+        return self._where(lambda c: c.open)
+
+    def of_request(self, request_key: str) -> Comparison | None:
+        return next(iter(self._where(lambda c: c.request_key == request_key)), None)
+
+    def _put(self, number: int, **values: Any) -> None:
+        row = self.db.comparisons[number]
+        self.db.comparisons[number] = replace(row, comparison=replace(row.comparison, **values))
+
+    def set_status(self, number: int, status: ComparisonStatus, reason: str | None = None) -> None:
+        row = self.db.comparisons[number]
+        if row.comparison.status in OVER:
+            return
+        self._put(number, status=status, reason=reason)
+        if status in OVER:
+            self.db.comparisons[number] = replace(
+                self.db.comparisons[number], ended_at=self.db.now()
+            )
+
+    def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
+        stored = ComparisonRow.from_json({**row.to_json(), "spec": spec})
+        self.db.rows.setdefault((comparison, *row.key), stored)
+
+    def rows(self, comparison: int) -> list[ComparisonRow]:
+        return [row for key, row in sorted(self.db.rows.items()) if key[0] == comparison]
+
+    def extend(self, number: int, boots: int) -> None:
+        known = self.db.comparisons[number].comparison
+        if known.status == "running" and known.boots < boots:
+            self._put(number, boots=boots, status="waiting")
+
+    def renew(self, number: int, first_k: int) -> None:
+        known = self.db.comparisons[number].comparison
+        if known.status == "running" and known.first_k < first_k:
+            self._put(number, first_k=first_k, status="waiting")
+
+    def latest_tip(self, tree: int) -> Comparison | None:
+        tips = self._where(lambda c: (c.tree, c.kind, c.status) == (tree, "watch", "done"))
+        return tips[-1] if tips else None
+
+    def move_part(self, comparison: int, testbox: str, spec: str, other: str) -> bool:
+        known = self.db.comparisons[comparison].comparison
+        old, new = (testbox, spec), (other, spec)
+        if old not in known.parts or new in known.parts:
+            return False
+        self._put(comparison, parts=tuple(sorted({*known.parts, new} - {old})))
+        for key in list(self.db.wants):
+            order = self.db.orders[key[0]].order
+            if key[1] == comparison and (order.testbox, order.spec) == old:
+                del self.db.wants[key]
+        if known.status == "running":
+            self._put(comparison, status="waiting")
+        return True

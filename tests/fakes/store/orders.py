@@ -1,0 +1,144 @@
+"""Orders in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from swingbot.core.model.records import BootKey, Order, Variant
+from swingbot.core.model.statuses import OrderKind, OrderState
+from tests.fakes.store.tables import Noun, OrderRow, Refused
+
+OPEN = ("waiting", "ready", "running")
+
+
+class Orders(Noun):
+    def of_untrusted(self) -> set[int]:
+        return {
+            o.id
+            for o in self._where(lambda o: o.kind == "boot" and o.state == "ready")
+            if self.db.variants[o.variant].trust == "untrusted"
+        }
+
+    def ensure_build(self, variant: Variant, priority: int) -> Order:
+        return self._ensure("build", f"build:{variant.build_key}", variant, None, priority)
+
+    def ensure_boot(self, key: BootKey, variant: Variant, priority: int) -> Order:
+        return self._ensure("boot", str(key), variant, key, priority)
+
+    def _ensure(
+        self,
+        kind: OrderKind,
+        key: str,
+        variant: Variant,
+        boot: BootKey | None,
+        priority: int,
+    ) -> Order:
+        known = next(iter(self._where(lambda o: o.key == key)), None)
+        if known is not None:
+            return self._ask_again(known, priority)
+        order = Order(
+            id=self.db.next_id("orders"),
+            kind=kind,
+            key=key,
+            build_key=variant.build_key,
+            variant=variant.id,
+            testbox=boot.testbox if boot else None,
+            spec=boot.spec if boot else None,
+            series=boot.series if boot else None,
+            k=boot.k if boot else None,
+            state="waiting",
+            reason=None,
+            priority=priority,
+            budget=3,
+        )
+        self.db.orders[order.id] = OrderRow(order=order, created_at=self.db.begun)
+        return order
+
+    def _ask_again(self, known: Order, priority: int) -> Order:
+        again: dict[str, Any] = {"priority": max(known.priority, priority)}
+        if known.state in ("cancelled", "failed"):
+            again |= {"state": "waiting", "reason": None}
+            again["budget"] = known.budget + (3 if known.state == "failed" else 0)
+        return self._put(known.id, dated="state" in again, **again)
+
+    def _put(self, number: int, *, dated: bool = True, **values: Any) -> Order:
+        """Change an order; `dated`: its end follows its state."""
+        row = self.db.orders[number]
+        order = replace(row.order, **values)
+        ended = (self.db.now() if order.over else None) if dated else row.ended_at
+        self.db.orders[number] = replace(row, order=order, ended_at=ended)
+        return order
+
+    def _where(self, wanted: Callable[[Order], bool]) -> list[Order]:
+        return [row.order for _, row in sorted(self.db.orders.items()) if wanted(row.order)]
+
+    def want(
+        self, order: int, *, comparison: int | None = None, bisection: int | None = None
+    ) -> None:
+        if (comparison is None) == (bisection is None):
+            raise Refused("an order is wanted by a comparison or a bisection")
+        self.db.wants[order, comparison, bisection] = None
+
+    def wanted(self, *, comparison: int | None = None, bisection: int | None = None) -> list[Order]:
+        numbers = {
+            order
+            for order, c, b in self.db.wants
+            if (c is not None and c == comparison) or (b is not None and b == bisection)
+        }
+        return self._where(lambda o: o.id in numbers)
+
+    def get(self, number: int) -> Order | None:
+        return self.db.orders[number].order if number in self.db.orders else None
+
+    def of_build(self, build_key: str) -> Order | None:
+        return next(iter(self._where(lambda o: o.key == f"build:{build_key}")), None)
+
+    def reopen(self, number: int, budget: int) -> None:
+        self._put(number, state="ready", reason=None, budget=budget)
+
+    def open(self) -> list[Order]:
+        return sorted(self._where(lambda o: o.state in OPEN), key=lambda o: (-o.priority, o.id))
+
+    def set_state(self, number: int, state: OrderState, reason: str | None = None) -> None:
+        self._put(number, state=state, reason=reason)
+
+    def failed(self, kind: OrderKind, build_keys: Iterable[str]) -> list[Order]:
+        keys = set(build_keys)
+        return self._where(lambda o: o.state == "failed" and o.kind == kind and o.build_key in keys)
+
+    def unwanted(self) -> list[Order]:
+        wanted = {
+            order
+            for order, c, b in self.db.wants
+            if (c is not None and self.db.comparisons[c].comparison.open)
+            or (b is not None and self.db.bisections[b].bisection.status == "running")
+        }
+        return self._where(lambda o: o.state in OPEN and o.id not in wanted)
+
+    def of_anchors(self) -> set[int]:
+        anchored = {
+            order
+            for order, c, _ in self.db.wants
+            if c is not None and self.db.comparisons[c].comparison.kind == "anchor"
+        }
+        return {o.id for o in self._where(lambda o: o.state in OPEN and o.id in anchored)}
+
+    def drop_ahead(self, bisection: int, priority: int, kept: Iterable[int]) -> None:
+        stay = set(kept)
+        for key in list(self.db.wants):
+            order = self.db.orders[key[0]].order
+            if (
+                key[2] == bisection
+                and order.kind == "build"
+                and order.priority <= priority
+                and order.state in ("waiting", "ready")
+                and order.id not in stay
+            ):
+                del self.db.wants[key]
+
+    def give_back_budget(self, testbox: str, attempts: int) -> None:
+        for order in self._where(lambda o: o.testbox == testbox and o.state in OPEN):
+            made = sum(row.order == order.id for row in self.db.attempts.values())
+            self._put(order.id, dated=False, budget=max(order.budget, made + attempts))

@@ -1,0 +1,130 @@
+"""Testboxes in memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from swingbot.core.model.box import Box, BoxState, Event, after
+from swingbot.core.model.statuses import TestboxState
+from swingbot.core.plan.boxes import Screening
+from swingbot_jobs.testbox.box import Testbox, remembered
+from tests.fakes.store.tables import BootRow, BoxRow, EventRow, Noun, TestboxRow
+
+
+class Testboxes(Noun):
+    def sync(self, boxes: Iterable[tuple[Testbox, Mapping[str, Any]]]) -> None:
+        names = set()
+        for box, facts in boxes:
+            names.add(box.name)
+            known = self.db.testboxes.get(box.name)
+            row = known or TestboxRow(box=box, facts=facts)
+            state = "active" if row.state == "gone" else row.state
+            self.db.testboxes[box.name] = replace(row, box=box, facts=facts, state=state)
+        for name in self.db.testboxes.keys() - names:
+            self.db.testboxes[name] = replace(self.db.testboxes[name], state="gone")
+
+    def remembered(self, present: Collection[str]) -> dict[str, Testbox]:
+        found = {}
+        for name, row in sorted(self.db.testboxes.items()):
+            with contextlib.suppress(KeyError):
+                if name not in present:
+                    found[name] = remembered(row.facts)
+        return found
+
+    def states(self) -> dict[str, TestboxState]:
+        return {name: row.state for name, row in self.db.testboxes.items()}
+
+    def set_state(self, name: str, state: TestboxState, reason: str | None) -> bool:
+        row = self.db.testboxes.get(name)
+        if row is None or row.state == "gone" or (row.state, row.reason) == (state, reason):
+            return False
+        self.db.testboxes[name] = replace(row, state=state, reason=reason)
+        return True
+
+    def idle_seconds(self, testbox: str, *, queue: bool = True) -> float | None:
+        busy = ("waiting", "ready", "running") if queue else ("running",)
+        rows = [row for row in self.db.orders.values() if row.order.testbox == testbox]
+        if any(row.order.state in busy for row in rows):
+            return 0.0
+        ends = [row.ended_at for row in rows if row.ended_at is not None]
+        return (self.db.now() - max(ends)).total_seconds() if ends else None
+
+    def reasons(self) -> dict[str, tuple[TestboxState, str | None]]:
+        return {name: (row.state, row.reason) for name, row in sorted(self.db.testboxes.items())}
+
+    def all(self) -> list[Box]:
+        return [row.box for _, row in sorted(self.db.boxes.items())]
+
+    def lock(self, testbox: str) -> Box:
+        row = BoxRow(box=Box(testbox=testbox), screening_since=self.db.now())
+        return self.db.boxes.setdefault(testbox, row).box
+
+    def move(self, testbox: str, event: Event) -> Box:
+        was = self.lock(testbox)
+        row = self.db.testboxes.get(testbox)
+        now = after(was, event, barred=row is not None and row.state == "quarantined")
+        self.db.boxes[testbox] = replace(self.db.boxes[testbox], box=now)
+        if (now.state, now.why, now.attempt) != (was.state, was.why, was.attempt):
+            self.add_event(testbox, was.state, now.state, now.why, now.attempt or was.attempt)
+        return now
+
+    def add_event(
+        self, testbox: str, was: BoxState, state: BoxState, why: str, attempt: int | None
+    ) -> None:
+        self.db.events[self.db.next_id("event")] = EventRow(
+            testbox=testbox, was=was, state=state, why=why, attempt=attempt
+        )
+
+    def screening(self, testbox: str) -> Screening:
+        row = self.db.boxes.get(testbox)
+        if row is None:
+            return Screening()
+        anchors = {
+            number: comparison
+            for number, comparison in self.db.comparisons.items()
+            if comparison.comparison.kind == "anchor"
+            and any(box == testbox for box, _ in comparison.comparison.parts)
+        }
+        series = {f"c{number}" for number in anchors}
+
+        def counts(boot: BootRow) -> bool:
+            return (
+                boot.order.testbox == testbox
+                and boot.outcome == "up"
+                and boot.booted_at >= row.screening_since
+                and boot.order.series in series
+            )
+
+        return Screening(
+            hardware=row.hardware,
+            screened=row.screened,
+            boots=sum(map(counts, self.db.boots.values())),
+            tried=sum(
+                anchor.comparison.status in ("done", "failed")
+                and anchor.created_at >= row.screening_since
+                for anchor in anchors.values()
+            ),
+        )
+
+    def _put(self, testbox: str, **values: Any) -> None:
+        if testbox in self.db.boxes:
+            self.db.boxes[testbox] = replace(self.db.boxes[testbox], **values)
+
+    def ask_screening(self, testbox: str, boots: int) -> None:
+        self._put(testbox, screening_boots=boots)
+
+    def set_screened(self, testbox: str) -> None:
+        self._put(testbox, screened=True)
+
+    def set_hardware(self, testbox: str, hardware: Mapping[str, Any], *, changed: bool) -> None:
+        self._put(testbox, hardware=dict(hardware))
+        if changed:
+            self._put(testbox, screened=False, screening_since=self.db.now())
+
+    def screen_again(self, testbox: str) -> None:
+        row = self.db.boxes.get(testbox)
+        if row is not None and not row.screened:
+            self._put(testbox, screening_since=self.db.now())

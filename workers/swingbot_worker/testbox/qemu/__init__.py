@@ -1,1 +1,0 @@
-"""Driver `qemu`: a virtual testbox on this host."""
