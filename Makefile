@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# The tests of one file share what is made once for them, so that a file stays with one process.
+PARALLEL := -n $(shell nproc) --dist loadfile
 STAGE := @.ci/stage
 
 .PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden conformance dashboards lock base-kernel
@@ -21,14 +23,14 @@ lint: setup ## formatting, types, imports, shell and YAML
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
 quick: setup ## unit tests, goldens, and contract tests on the store in memory
-	@$(PYTEST) tests/unit
+	@$(PYTEST) $(PARALLEL) tests/unit
 	@$(PYTEST) tests/contract/store -m memory
 
 browser: setup ## Chromium, for the tests that look at pages
 	@.ci/browser
 
 test-db: browser ## stores, views, dashboards, Buildbot with real processes, crashes at every point
-	@$(PYTEST) tests/db tests/buildbot tests/contract
+	@$(PYTEST) $(PARALLEL) tests/db tests/buildbot tests/contract
 
 base-kernel: setup ## kernel repository and base build in the cache; the one full build
 	@$(BIN)/python -m tests.kernels
@@ -37,7 +39,7 @@ test-boot: base-kernel ## kernels that really build and boot in QEMU
 	@$(PYTEST) tests/boot
 
 calibrate: setup ## are stated probabilities true?
-	@$(PYTEST) tests/calibration
+	@$(PYTEST) $(PARALLEL) tests/calibration
 
 test-e2e: base-kernel ## the demo with another seed, judged by its exit status
 	@$(PYTEST) tests/e2e
