@@ -147,6 +147,16 @@ def test_each_end_gets_its_share_of_the_boots() -> None:
         assert sum(boot.idx == end for boot in ended.state.observations) >= ended.boots / 20
 
 
+def test_a_group_with_idle_testboxes_and_a_spent_budget_waits_for_nothing() -> None:
+    bench = SimulatedBench(
+        commits=100, culprit=40, effect=-0.05, run_noise=0.02, boot_noise=0.02, box_noise=0.03
+    )
+    state = a_state(bench, noise=known_noise(bench), boxes=8)
+    ended = bisect_to_the_end(bench, state, Policy(max_boots=10))
+    assert ended.conclusion.kind == "inconclusive"
+    assert ended.boots <= 10 + 2 * POLICY.confirm_boots
+
+
 def in_group(*, history: bool = False) -> tuple[SimulatedBench, Ended]:
     """The culprit is the first commit: the good end is its parent and the one kernel without the change."""
     bench = SimulatedBench(

@@ -226,7 +226,7 @@ def _search(case: Case) -> Action:
         case.elsewhere,
     )
     if plan.best is None or _hopeless(case, post, plan.best.bits):
-        if ev.pending or references:
+        if ev.pending:
             return Wait(why="what is in flight may still tell something")
         if (end := weak_end(ev, post, careful=True)) is not None:
             return _reference(case, end)  # against better levels boots may tell more
