@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from swingbot.core.bisect import gaussian, mixture
-from swingbot.core.bisect.confirm import Fresh, fresh
-from swingbot.core.bisect.evidence import Evidence, Pending, gather
-from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.evidence import Boot, Evidence, Pending, gather
+from swingbot.core.bisect.posterior import Posterior, wild_boots
 from swingbot.core.bisect.state import BisectionState, Phase, Policy
 
 
@@ -50,22 +51,44 @@ class Case:
         first, last = self.post.middle
         return self.part(0, last), self.part(first, self.ev.last)
 
-    def spread_df(self, post: Posterior) -> float:
-        """Degrees of freedom behind the spread of a boot: of the boots that were made, and of the noise record."""
-        return post.df + 2.0 * self.state.noise.certainty
-
-    def fresh(self, left: int, right: int) -> Fresh:
+    @property
+    def posterior(self) -> Posterior:
+        """What is believed of the step. Both ends have given a value by now."""
         assert self.post is not None
-        return fresh(
-            self.ev,
-            left,
-            right,
-            self.post,
-            self.policy,
-            df=self.spread_df(self.post),
-            paired=self.state.paired,
-            min_effect_pct=self.state.min_effect_pct,
+        return self.post
+
+    @property
+    def spread_df(self) -> float:
+        """Degrees of freedom behind the spread of a boot: of the boots that were made, and of the noise record."""
+        return self.posterior.df + 2.0 * self.state.noise.certainty
+
+    @property
+    def layout_matters(self) -> bool:
+        """Whether two builds of equal code may differ by a good part of the step: then a claim needs other builds of both commits."""
+        if self.post is None or self.ev.layout_cost is None:
+            return False
+        return 8.0 * self.post.sd_layout > abs(self.post.effect)
+
+    def end_effect(self) -> float:
+        """Effect between the ends, from the boots that tested them."""
+        means = [
+            float(np.mean([np.mean([self.ev.of(v) for v in b.values]) for b in boots]))
+            for boots in self.end_boots()
+        ]
+        return means[1] - means[0]
+
+    def end_boots(self) -> tuple[list[Boot], list[Boot]]:
+        """Boots of the good and of the bad end outside confirmation, those left out that look wild; on a paired testbox those with a partner."""
+        ev = self.ev
+        wild = wild_boots(ev, self.post) if self.post else set()
+        good, bad = ([b for b in ev.at(p) if b.phase != "confirm"] for p in (0, ev.last))
+        good, bad = (
+            [b for b in end if (b.position, b.k) not in wild] or end for end in (good, bad)
         )
+        common = {b.k for b in good} & {b.k for b in bad}
+        if not self.state.paired or not common:
+            return good, bad
+        return [b for b in good if b.k in common], [b for b in bad if b.k in common]
 
     def name(self, position: int) -> int:
         return self.ev.points[position]

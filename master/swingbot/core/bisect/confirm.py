@@ -1,112 +1,112 @@
-"""Confirmation: fresh boots of the kernel before the step and of the one behind it, in turn. Only these make the printed effect."""
+"""Confirmation: a suspect becomes a culprit only by fresh boots of it and of its parent."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from swingbot.core.bisect.evidence import Boot, Evidence, Pending
-from swingbot.core.bisect.posterior import Posterior, wild_boots
-from swingbot.core.bisect.state import Policy, Request
-from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.stats.compare import BootRuns, Rule, compare
+from swingbot.core.bisect.ask import ask
+from swingbot.core.bisect.case import Case
+from swingbot.core.bisect.conclude import conclude, out_of_boots, share
+from swingbot.core.bisect.fresh import Fresh, fresh, missing_boots
+from swingbot.core.bisect.state import Action, Request, Wait
+
+_WARY: Final = 0.2  # P(the testbox wanders) from which a claim needs more fresh pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
-    """Confirmation boots of two neighbouring positions, in pairs of equal k."""
+class Confirmed:
+    """Fresh boots agree with everything else: the step is between the two kernels of `seen`."""
 
-    left: int
-    right: int
-    pairs: int
-    failed: int  # values of k at which one of the two gave nothing
-    odd: int  # pairs left out because a boot of them is wild: it says nothing about the size of the step
-    row: ComparisonRow | None  # right against left; None without a pair
-
-    @property
-    def effect(self) -> float:
-        return self.row.effect if self.row and self.row.effect is not None else 0.0
+    seen: Fresh
 
 
-def fresh(
-    ev: Evidence,
-    left: int,
-    right: int,
-    post: Posterior,
-    policy: Policy,
-    *,
-    df: float,
-    paired: bool,
-    min_effect_pct: float,
-) -> Fresh:
-    """Compare what confirmation boots there are. Their spread leans on that of all other boots: two pairs alone know too little of it.
-
-    `df`: degrees of freedom behind that spread.
-    """
-    sides = [
-        {b.k: BootRuns(k=b.k, values=b.values) for b in ev.at(p, "confirm")} for p in (left, right)
-    ]
-    both = sorted(sides[0].keys() & sides[1].keys())
-    wild = wild_boots(ev, post)
-    ks = [k for k in both if not {(left, k), (right, k)} & wild]
-    if len(both) - len(ks) > policy.max_confirm:  # a box like that: leave nothing out
-        ks = both
-    layouts = len({b.layout for p in (left, right) for b in ev.at(p, "confirm")})
-    failed = len({k for p, k in ev.failed if p in (left, right) and _is_confirm(ev, k)})
-    if not ks:
-        return Fresh(left, right, 0, failed, len(both), None)
-    rule = Rule(
-        min_effect_pct=min_effect_pct,
-        paired=paired,
-        alpha=policy.interval_alpha,
-        prior_sd=math.sqrt(post.boot_var * (2.0 if paired else 1.0)),
-        prior_df=df,
-        layout=post.sd_layout / math.sqrt(max(layouts, 1)),
-        form="ratio" if ev.ratio else "difference",
-    )
-    return Fresh(
-        left,
-        right,
-        len(ks),
-        failed,
-        len(both) - len(ks),
-        compare([sides[0][k] for k in ks], [sides[1][k] for k in ks], rule),
+def confirm(
+    case: Case, left: int, right: int, *, of_set: bool = False
+) -> Action | Confirmed | None:
+    """Fresh boots of both sides of the suspected step; confirmed once they agree with everything else. None: they are there, and
+    the search knows a better boot than another pair of them. `of_set`: there are commits between the two that nothing tells apart."""
+    post, seen = case.posterior, fresh(case, left, right)
+    pairs = _pairs(case)
+    missing = _missing(case, seen, pairs)
+    if missing:
+        return _ask_fresh(case, seen, missing)
+    sure = of_set or share(post, left, right) >= case.policy.confidence
+    if seen.pairs < pairs:
+        if case.state.boxes > 1 and not sure:
+            return None  # the other testboxes go on
+        return Wait(why="confirmation boots are in flight")
+    if sure and _agrees(case, seen):
+        return Confirmed(seen)
+    more = _missing(case, seen, seen.pairs + 1)
+    if not sure and share(post, left, right) < case.policy.confidence * float(post.commit.sum()):
+        return _beside_the_search(case, seen, more)
+    if case.used < case.policy.max_boots and not _denied(case, seen):
+        return ask(case, more, "confirm", "the confirmation boots do not agree with the search yet")
+    return conclude(
+        case,
+        "inconclusive",
+        f"commit {case.name(right)} was the suspect, but {seen.pairs} fresh pairs of boots did not show the step again",
     )
 
 
-def confirm_requests(
-    ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool
-) -> tuple[Request, ...]:
-    """Boots (of positions) still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or
-    under way. With `layouts` each pair is of another build of the same two commits."""
-    asked: list[Boot | Pending] = [*ev.boots, *ev.pending]
-    known = {(b.position, b.k): b.layout for b in asked if b.phase == "confirm"}
-    broken = {k for p, k in ev.failed if p in (left, right)}
-    taken = {(b.position, b.k) for b in asked}
-    begun = sorted(
-        {k for p, k in known if p in (left, right)} - broken
-    )  # some with another neighbour, when that was the suspect
-    whole = [k for k in begun if (left, k) in known and (right, k) in known]
-    half = [
-        k
-        for k in begun
-        if k not in whole and all((p, k) in known or (p, k) not in taken for p in (left, right))
-    ]
-    ks = sorted((whole + half)[:pairs])
-    first = ev.next_k()
-    ks += range(first, first + pairs - len(ks))
-    wanted = []
-    for turn, k in enumerate(ks):
-        layout = next(
-            (known[p, k] for p in (left, right) if (p, k) in known), turn if layouts else 0
+def _pairs(case: Case) -> int:
+    """How many it takes: more where layout or a wandering testbox could feign the step."""
+    wary = case.layout_matters or case.posterior.wander > _WARY
+    return case.policy.confirm_boots + (case.policy.wary_boots if wary else 0)
+
+
+def _missing(case: Case, seen: Fresh, pairs: int) -> tuple[Request, ...]:
+    return missing_boots(
+        case.ev, seen.left, seen.right, pairs + seen.odd, layouts=case.layout_matters
+    )
+
+
+def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[Request]) -> Action:
+    """Ask for them, within the budget, which the first pairs may exceed."""
+    policy, commit = case.policy, case.name(seen.right)
+    if seen.failed >= policy.boot_tries + policy.max_confirm:
+        return conclude(case, "inconclusive", f"boots to confirm commit {commit} keep failing")
+    if case.used + len(missing) > policy.max_boots + 2 * policy.confirm_boots:
+        return out_of_boots(case)
+    p = share(case.posterior, seen.left, seen.right)
+    return ask(
+        case,
+        missing,
+        "confirm",
+        f"commit {commit} is the suspect (P = {p:.3f}): fresh boots of it and of its parent",
+    )
+
+
+def _agrees(case: Case, seen: Fresh) -> bool:
+    """Whether the fresh boots show a change in the same direction, of at least half the minimum."""
+    least = case.ev.threshold(case.state.min_effect_pct) / 2
+    return seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
+
+
+def _beside_the_search(case: Case, seen: Fresh, more: Sequence[Request]) -> Action | None:
+    """The search has other suspects again; in a group of testboxes one more pair does no harm."""
+    if (
+        case.state.boxes > 1
+        and more
+        and seen.pairs < case.policy.max_confirm
+        and case.used < case.policy.max_boots
+    ):
+        return ask(
+            case,
+            more,
+            "confirm",
+            "the suspect and its parent once more, while the other testboxes go on with the search",
         )
-        wanted += [
-            Request(p, k, layout)
-            for p in ((left, right) if turn % 2 == 0 else (right, left))
-            if (p, k) not in known
-        ]
-    return tuple(wanted)
+    return None
 
 
-def _is_confirm(ev: Evidence, k: int) -> bool:
-    return all(b.k != k or b.phase == "confirm" for b in ev.boots)
+def _denied(case: Case, seen: Fresh) -> bool:
+    """Three standard errors and the fresh boots still do not reach half of what the search believes."""
+    if seen.pairs < case.policy.max_confirm:
+        return False
+    post = case.posterior
+    error = seen.row.stderr if seen.row and seen.row.stderr is not None else 0.0
+    along = seen.effect * (1.0 if post.effect > 0 else -1.0)
+    return along + 3.0 * error < abs(post.effect) / 2

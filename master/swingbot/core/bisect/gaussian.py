@@ -86,7 +86,7 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         ev.mass,
         min_effect,
         df,
-        *_two_steps(sums, cells, ln_prior, one, policy),
+        _two_steps(sums, cells, ln_prior, one, policy),
     )
 
 
@@ -145,7 +145,7 @@ def wandering(
         ev.mass,
         min_effect,
         max(len(level) - len(at), 0),
-        *two,
+        two,
     ), wander
 
 
@@ -367,8 +367,7 @@ def _collect(
     mass: Floats,
     min_effect: float,
     df: float,
-    two: float,
-    middle: tuple[int, int] | None,
+    two: tuple[float, tuple[int, int] | None],
 ) -> Posterior:
     scale2, effect, low, var = (
         np.array([getattr(c, name) for c in cells]) for name in ("scale2", "effect", "low", "var")
@@ -396,7 +395,7 @@ def _collect(
         high_var=level_var,
         sd_layout=math.sqrt(float((weight * scale2 * lam).sum())),
         boot_var=boot_var,
-        two=two,
-        middle=middle,
+        two=two[0],
+        middle=two[1],
         df=df,
     )

@@ -1,0 +1,117 @@
+"""How a bisection ends: its conclusion, and the sentence that gives the reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from swingbot.core.bisect.belief import candidates
+from swingbot.core.bisect.case import Case, why_not
+from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.fresh import Fresh
+from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Kind, Wait
+
+
+def conclude(case: Case, kind: Kind, reason: str) -> Conclude:
+    """End without a commit to name."""
+    return concluded(case, Conclusion(kind=kind, reason=reason))
+
+
+def concluded(case: Case, conclusion: Conclusion) -> Conclude:
+    """End with `conclusion`, and with what is believed of each commit of the whole range."""
+    return Conclude(conclusion=replace(conclusion, candidates=candidates(case.whole)))
+
+
+def found(case: Case, seen: Fresh, *, of_set: bool = False) -> Conclude:
+    """The step is between the two kernels of `seen`: a culprit, or with commits in between a credible set.
+
+    `of_set`: a set was suspected, and stays one even if all but one of its commits are ruled out.
+    """
+    ev, row, post = case.ev, seen.row, case.posterior
+    members = tuple(
+        ev.points[p] for p in range(seen.left + 1, seen.right + 1) if post.commit[p] > 0
+    )
+    change, interval = (row.change_pct, row.interval_pct) if row else (None, None)
+    one = len(members) == 1 and not of_set
+    of_all = share(post, seen.left, seen.right)
+    culprits = tuple(
+        Culprit(
+            idx=c,
+            parent_idx=case.name(seen.left),
+            probability=of_all if one else float(post.commit[ev.points.index(c)]),
+            change_pct=change,
+            interval_pct=interval,
+        )
+        for c in members
+    )
+    return concluded(
+        case,
+        Conclusion(
+            kind="culprit" if one else "credible_set",
+            reason=_of_one(case, seen) if one else _of_set(case, seen, members),
+            culprits=culprits,
+            members=members,
+            probability=of_all,
+            change_pct=change,
+            interval_pct=interval,
+        ),
+    )
+
+
+def _of_one(case: Case, seen: Fresh) -> str:
+    ev = case.ev
+    ends = case.whole.end_effect()
+    share = seen.effect / ends if ends else 1.0
+    text = f"confirmed by {seen.pairs} fresh pairs of boots"
+    return (
+        text
+        if 0.6 <= share <= 1.6
+        else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
+    )
+
+
+def _of_set(case: Case, seen: Fresh, members: tuple[int, ...]) -> str:
+    between = [p for p in range(seen.left + 1, seen.right) if not case.ev.measurable[p]]
+    if len(between) == seen.right - seen.left - 1:
+        whys = "; ".join(f"commit {case.name(p)}: {why_not(case, p)}" for p in between)
+        return f"one of these {len(members)} commits; the kernels between them cannot be measured ({whys})"
+    return f"one of these {len(members)} commits; more boots would not tell them apart, kernels here differ by layout alone"
+
+
+def out_of_boots(case: Case) -> Action:
+    """The budget is spent: the end, or what is in flight first."""
+    if case.ev.pending:
+        return Wait(why="the last boots of the budget are in flight")
+    left, right = hull(case.ev, case.posterior, 0.9)
+    members = tuple(
+        case.ev.points[p] for p in range(left + 1, right + 1) if case.posterior.commit[p] > 0
+    )
+    return concluded(
+        case,
+        Conclusion(
+            kind="inconclusive",
+            reason=f"{case.used} boots did not settle it; the step is most likely in one of {len(members)} commits, not confirmed",
+            members=members,
+            probability=share(case.posterior, left, right),
+        ),
+    )
+
+
+def hull(ev: Evidence, post: Posterior, confidence: float) -> tuple[int, int]:
+    """Smallest stretch between measurable positions that holds the step with `confidence` (given that there is one)."""
+    can = [p for p in range(ev.last + 1) if ev.measurable[p]]
+    upto = np.cumsum(post.commit)
+    at = upto[can]
+    reach = np.searchsorted(at, at + confidence * float(upto[-1]) * (1 - 1e-12))
+    fits = np.flatnonzero(reach < len(can))
+    if not len(fits):
+        return can[0], can[-1]
+    best = int(fits[np.argmin(reach[fits] - fits)])
+    return can[best], can[int(reach[best])]
+
+
+def share(post: Posterior, left: int, right: int) -> float:
+    """P(the step is between these positions)."""
+    return min(1.0, float(post.commit[left + 1 : right + 1].sum()))

@@ -1,0 +1,80 @@
+"""The first question: do the two ends differ at all?"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import stdtr
+
+from swingbot.core.bisect.ask import ask
+from swingbot.core.bisect.case import Case, phases
+from swingbot.core.bisect.conclude import conclude
+from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.state import Action, Request
+
+
+def ends(case: Case) -> Action | None:
+    """Boots of both ends until they differ, or do not; None once the search may go on."""
+    ev, policy, post = case.ev, case.policy, case.post
+    pairs = _end_pairs(ev)
+    if pairs < policy.boots_per_end or post is None:
+        return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
+    same = _ends_alike(case)
+    alike = max(post.none_or_small, same)
+    most = policy.max_end_boots + sum(b.phase == "history" for b in ev.at(0))
+    last = pairs >= most or ev.used + 2 > policy.max_boots
+    if alike >= (policy.no_change_at_last if last else policy.no_change):
+        return conclude(case, "not_reproduced", _no_change_reason(case, alike))
+    if (
+        set(phases(case.state)) - {"history", "ends"}
+        or 1.0 - min(post.none_or_small, same) >= policy.reproduced
+    ):
+        return None
+    if last:
+        return conclude(
+            case,
+            "inconclusive",
+            f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %",
+        )
+    return _ask_ends(
+        case, min(pairs + max(1, pairs // 4), most), "the ends do not differ clearly yet"
+    )
+
+
+def _end_pairs(ev: Evidence) -> int:
+    """Values of k at which both ends were measured (they need not be pairs on an unpaired testbox, but cost nothing more)."""
+    good, bad = ({b.k for b in ev.at(p) if b.phase != "confirm"} for p in (0, ev.last))
+    return len(good & bad)
+
+
+def _ask_ends(case: Case, pairs: int, why: str) -> Action:
+    ev = case.ev
+    there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending}
+    broken = {k for p, k in ev.failed if p in (0, ev.last)}
+    requests: list[Request] = []
+    have, k, same_build = 0, 0, case.policy.boots_per_end
+    while have < pairs:
+        if k not in broken:
+            order = (0, ev.last) if k % 2 == 0 else (ev.last, 0)
+            layout = have if have >= same_build and case.layout_matters else 0
+            requests += [Request(p, k, layout) for p in order if (p, k) not in there]
+            have += 1
+        k += 1
+    return ask(case, requests, "ends", why)
+
+
+def _ends_alike(case: Case) -> float:
+    """P(the two end kernels themselves, layout and all, differ by less than the minimum). Unlike P(no step) more boots always settle it."""
+    ev = case.ev
+    good, bad = case.end_boots()
+    each = 1.0 / len(good) + 1.0 / len(bad)
+    sd, df = math.sqrt(case.posterior.boot_var * each), case.spread_df
+    effect, least = case.end_effect(), ev.threshold(case.state.min_effect_pct)
+    return float(stdtr(df, (least - effect) / sd) - stdtr(df, (-least - effect) / sd))
+
+
+def _no_change_reason(case: Case, p: float) -> str:
+    return (
+        f"fresh boots of both ends do not differ: P(no change of {case.state.min_effect_pct:g} % or more) = {p:.3f}"
+        f" after {len(case.ev.at(0))} and {len(case.ev.at(case.ev.last))} boots"
+    )

@@ -1,0 +1,97 @@
+"""Where is the step? The next boot of the search, or the suspect that is to be confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from swingbot.core.bisect.ask import ask, boot_of, end_again, ends_on_new_testboxes
+from swingbot.core.bisect.case import Case
+from swingbot.core.bisect.choice import Plan, choose, weak_end
+from swingbot.core.bisect.conclude import conclude, found, hull, out_of_boots
+from swingbot.core.bisect.confirm import Confirmed, confirm
+from swingbot.core.bisect.evidence import Evidence, Pending
+from swingbot.core.bisect.posterior import Posterior, entropy
+from swingbot.core.bisect.state import Action, Request, Wait
+
+
+def search(case: Case) -> Action | Confirmed:
+    """The next step of the search in a range, or a part of one, that is taken to hold one change."""
+    suspects = _suspects(case)
+    if suspects is not None and (action := confirm(case, *suspects)) is not None:
+        return action
+    if case.used >= case.policy.max_boots:
+        return out_of_boots(case)
+    end = weak_end(case.ev, case.posterior, careful=case.state.paired or not _reproduced(case))
+    if end is not None:
+        return end_again(case, end)
+    references = ends_on_new_testboxes(case)
+    plan = choose(
+        replace(case.ev, pending=(*case.ev.pending, *references)),
+        case.posterior,
+        case.policy,
+        case.state.boxes,
+        case.elsewhere,
+    )
+    if plan.best is None or _hopeless(case, plan.best.bits):
+        return _nothing_tells(case)
+    return _next_boots(case, plan, references)
+
+
+def _next_boots(case: Case, plan: Plan, references: Sequence[Pending]) -> Action:
+    if not plan.chosen and not references:
+        return Wait(why="what is in flight tells more than anything else would")
+    requests = [Request(r.position, r.k, box=r.box) for r in references]
+    for choice in plan.chosen:
+        requests += boot_of(case, choice, requests)
+    bits = ", ".join(f"point {case.name(c.position)}: {c.bits:.2f} bits" for c in plan.chosen)
+    return ask(case, requests, "search", f"tells most about the step for its cost ({bits})")
+
+
+def _nothing_tells(case: Case) -> Action:
+    """No boot tells enough about where the step is: end with what there is, after what is in flight."""
+    if case.ev.pending:
+        return Wait(why="what is in flight may still tell something")
+    if (end := weak_end(case.ev, case.posterior, careful=True)) is not None:
+        return end_again(case, end)  # against better levels boots may tell more
+    if not _reproduced(case):
+        return conclude(
+            case,
+            "inconclusive",
+            "the ends differ, but no more than kernels do by layout alone: more boots cannot tell",
+        )
+    left, right = hull(case.ev, case.posterior, case.policy.confidence)
+    action = confirm(case, left, right, of_set=True)
+    if isinstance(action, Confirmed):
+        return found(case, action.seen, of_set=True)
+    return action or out_of_boots(case)
+
+
+def _reproduced(case: Case) -> bool:
+    return 1.0 - case.posterior.none_or_small >= case.policy.reproduced
+
+
+def _hopeless(case: Case, bits: float) -> bool:
+    """Whether what is left of the budget cannot tell the candidates apart, at the rate of the best boot there is."""
+    post = case.posterior
+    share = post.commit / max(float(post.commit.sum()), 1e-300)
+    return bits * (case.policy.max_boots - case.used) < case.policy.hopeless * entropy(share)
+
+
+def _suspects(case: Case) -> tuple[int, int] | None:
+    """The two neighbouring measurable positions that hold the step with enough probability if there is one. Whether there is one,
+    their confirmation boots tell best."""
+    left, right, p = _neighbours(case.ev, case.posterior)
+    enough = case.policy.suspect * float(case.posterior.commit.sum())
+    return (left, right) if p >= enough else None
+
+
+def _neighbours(ev: Evidence, post: Posterior) -> tuple[int, int, float]:
+    """The likeliest step between two measurable neighbours; ties by the earliest commit."""
+    can = [p for p in range(ev.last + 1) if ev.measurable[p]]
+    upto = np.cumsum(post.commit)
+    shares = upto[can[1:]] - upto[can[:-1]]
+    best = int(np.argmax(shares))
+    return can[best], can[best + 1], float(shares[best])
