@@ -147,6 +147,12 @@ def test_boots_that_share_no_k_tell_nothing_of_pairs() -> None:
     assert not estimate(lonely, paired=True).pair.known
 
 
+def test_a_repeatable_testbox_without_shared_boots_has_no_spread_of_pairs() -> None:
+    anchors = past(6, codes=2, boots=5, shared=False, run=0.001, boot=0.0008)
+    record = estimate(anchors, paired=True)
+    assert record.boots == 10 and not record.pair.known
+
+
 def test_identical_values_have_the_smallest_spread_that_is_believed() -> None:
     same = [
         MeasuredBoot(code="c", image="i", day="d", k=k, shared=True, values=(5.0, 5.0))

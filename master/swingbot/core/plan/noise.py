@@ -184,7 +184,7 @@ def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
     rows = [i for i, b in enumerate(boots) if b.shared]
     images = {image: n for n, image in enumerate(sorted({boots[i].image for i in rows}))}
     ks = {k: n for n, k in enumerate(sorted({boots[i].k for i in rows}))}
-    if len(rows) <= len(images) + len(ks) - 1:
+    if not rows or len(rows) <= len(images) + len(ks) - 1:
         return Spread()
     of = np.array([images[boots[i].image] for i in rows])
     at = np.array([ks[boots[i].k] for i in rows])
