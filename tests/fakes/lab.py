@@ -160,7 +160,7 @@ class FakeLab:
             for number in UnitJob.from_json(job).numbers:
                 rate = 1000.0 * speed * shift * (1 + 0.0003 * number)
                 monitor = UnitJob.from_json(job).monitor_of(number)
-                files |= _run_files(
+                files |= run_files(
                     f"{job['name']}/{number}",
                     rate / (2 if monitor else 1),
                     int(job["params"].get("nr_task", "1")),
@@ -182,7 +182,7 @@ class FakeLab:
             "facts": {"uname": "6.1.0-fake", **self.facts},
             "runs": runs,
             "files": {
-                "results.tar": self._store(_tar(files)),
+                "results.tar": self._store(tar(files)),
                 "console.log": self._store(b"booted\n"),
             },
         }
@@ -220,7 +220,7 @@ def _gauss(*words: object) -> float:
     )
 
 
-def _run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:
+def run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:
     faults = 32768 * tasks
     seconds = faults / tasks / rate
     line = f"page-fault: mode=process tasks={tasks} cycles=1 bytes=134217728 faults={faults} seconds={seconds:.9f} faults_per_second={rate * tasks:.2f}\n"
@@ -234,7 +234,7 @@ def _run_files(directory: str, rate: float, tasks: int) -> dict[str, bytes]:
     }
 
 
-def _tar(files: dict[str, bytes]) -> bytes:
+def tar(files: dict[str, bytes]) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, content in files.items():

@@ -1,0 +1,266 @@
+"""Rounds of the brain on the store in memory: orders, comparisons and bisections from request to answer, in milliseconds."""
+
+from __future__ import annotations
+
+import pytest
+
+from swingbot.core.model.box import BoxState
+from swingbot.core.model.records import Bisection, Comparison
+from swingbot.service.bisect.cancel import cancel_bisection
+from swingbot.service.bisect.steer import hint, logbook, resume, skip
+from swingbot.service.compare.cancel import cancel_comparison
+from swingbot.service.order.dispatch import dispatch_orders
+from swingbot.service.order.place import place_comparisons, settle_orders
+from swingbot.service.ports import RequestError
+from swingbot.service.tick import tick
+from tests.contract.store.world import BOX, Lab, a_bisection, a_comparison, a_lab, add_boxes, commit
+from tests.fakes.memory_lab import MemoryLab
+
+CULPRIT = 6
+SLOW = {commit(n): 0.88 for n in range(CULPRIT, 12)}
+
+
+def world(memory: MemoryLab, kernels: int = 12) -> Lab:
+    with memory.store.transaction() as tx:
+        return a_lab(tx, kernels, boxes=memory.boxes)
+
+
+def compared(memory: MemoryLab, lab: Lab, head: int = 11) -> int:
+    with memory.store.transaction() as tx:
+        return a_comparison(tx, lab, head=lab.kernels[head].id)
+
+
+def bisected(memory: MemoryLab, lab: Lab) -> int:
+    with memory.store.transaction() as tx:
+        return a_bisection(tx, lab, origin="asked", series="")
+
+
+def comparison_of(memory: MemoryLab, number: int) -> Comparison:
+    return memory.store.db.comparisons[number].comparison
+
+
+def bisection_of(memory: MemoryLab, number: int) -> Bisection:
+    return memory.store.db.bisections[number].bisection
+
+
+def states(memory: MemoryLab) -> list[str]:
+    return [row.order.state for row in memory.store.db.orders.values()]
+
+
+def test_a_comparison_orders_two_kernels_and_its_boots_in_turns() -> None:
+    memory = MemoryLab()
+    number = compared(memory, lab := world(memory))
+    for _ in range(2):  # placing again changes nothing
+        with memory.store.transaction() as tx:
+            place_comparisons(memory.lab, tx)
+    with memory.store.transaction() as tx:
+        orders = tx.orders.wanted(comparison=number)
+        assert [order.kind for order in orders] == ["build"] * 2 + ["boot"] * 6
+        sides = [order.build_key for order in orders[2:]]
+    base, head = lab.kernels[0].build_key, lab.kernels[11].build_key
+    assert sides == [base, head, head, base, base, head]
+    assert comparison_of(memory, number).status == "running"
+
+
+def test_boots_wait_for_their_kernels() -> None:
+    memory = MemoryLab()
+    compared(memory, world(memory))
+    with memory.store.transaction() as tx:
+        place_comparisons(memory.lab, tx)
+        settle_orders(memory.lab, tx)
+    assert states(memory) == ["ready"] * 2 + ["waiting"] * 6
+
+
+def test_a_testbox_gets_one_boot_at_a_time() -> None:
+    memory = MemoryLab()
+    compared(memory, world(memory))
+    tick(memory.lab)
+    memory.work()
+    tick(memory.lab)
+    with memory.store.transaction() as tx:
+        assert tx.attempts.open_dispatches() == {f"boot-{BOX}": 1}
+        assert tx.attempts.leased() == {BOX}
+        dispatch_orders(memory.lab, tx)
+        assert tx.attempts.open_dispatches() == {f"boot-{BOX}": 1}
+        assert tx.testboxes.lock(BOX).state is BoxState.LEASED
+
+
+def test_a_slower_kernel_is_judged_worse() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = compared(memory, world(memory))
+    memory.run()
+    assert comparison_of(memory, number).status == "done"
+    with memory.store.transaction() as tx:
+        (row,) = [row for row in tx.comparisons.rows(number) if row.headline]
+    assert row.verdict == "worse"
+    assert row.change_pct == pytest.approx(-12.0, abs=0.5)
+    assert set(states(memory)) == {"done"}
+
+
+def test_an_equal_kernel_is_judged_the_same() -> None:
+    memory = MemoryLab()
+    number = compared(memory, world(memory))
+    memory.run()
+    with memory.store.transaction() as tx:
+        assert {row.verdict for row in tx.comparisons.rows(number) if row.headline} == {"same"}
+
+
+def test_a_comparison_of_a_kernel_that_does_not_build_fails() -> None:
+    memory = MemoryLab(broken={commit(11)})
+    number = compared(memory, world(memory))
+    memory.run()
+    found = comparison_of(memory, number)
+    assert found.status == "failed"
+    assert "does not compile" in (found.reason or "")
+
+
+def test_attempts_that_the_lab_loses_are_made_again() -> None:
+    memory = MemoryLab(speeds=SLOW, infra=2)
+    number = compared(memory, world(memory))
+    memory.run()
+    assert comparison_of(memory, number).status == "done"
+    assert comparison_of(memory, number).reason is None
+
+
+def test_a_removed_testbox_gets_no_boot() -> None:
+    memory = MemoryLab()
+    compared(memory, world(memory))
+    with memory.store.transaction() as tx:
+        add_boxes(tx, "another")
+    for _ in range(3):
+        tick(memory.lab)
+        memory.work()
+    with memory.store.transaction() as tx:
+        assert tx.attempts.leased() == set()
+
+
+def test_a_cancelled_comparison_calls_its_orders_off() -> None:
+    memory = MemoryLab()
+    number = compared(memory, world(memory))
+    tick(memory.lab)
+    assert cancel_comparison(memory.lab, number)
+    assert not cancel_comparison(memory.lab, number)
+    memory.run()
+    assert comparison_of(memory, number).status == "cancelled"
+    assert "waiting" not in states(memory) and "ready" not in states(memory)
+    with pytest.raises(RequestError, match="there is no comparison c99"):
+        cancel_comparison(memory.lab, 99)
+
+
+def test_two_requests_share_the_boots_of_a_repeatable_testbox() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    lab = world(memory)
+    compared(memory, lab)
+    memory.run()
+    before = len(memory.store.db.boots)
+    compared(memory, lab)
+    memory.run()
+    assert len(memory.store.db.boots) == before
+    assert {row.comparison.status for row in memory.store.db.comparisons.values()} == {"done"}
+
+
+def test_one_step_of_a_bisection_records_what_it_wants_before_it_is_placed() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    tick(memory.lab)
+    with memory.store.transaction() as tx:
+        wants, orders = tx.bisections.wants(number), tx.orders.wanted(bisection=number)
+        assert {want.phase for want in wants} == {"ends"}
+        assert {want.idx for want in wants} == {0, 11}
+        assert len([order for order in orders if order.kind == "boot"]) == len(wants)
+        assert tx.steering.last_step(number) is not None
+    tick(memory.lab)
+    with memory.store.transaction() as tx:
+        assert tx.bisections.wants(number) == wants
+
+
+def test_a_bisection_names_the_commit_that_made_it_slower() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    memory.run()
+    assert bisection_of(memory, number).status == "culprit"
+    with memory.store.transaction() as tx:
+        told = tx.bisections.conclusion(number)
+        (incident,) = tx.incidents.in_status("open")
+    assert told["culprits"][0]["commit"] == commit(CULPRIT) == incident.commit
+    assert told["culprits"][0]["change_pct"] == pytest.approx(-12.0, abs=0.5)
+
+
+def test_commits_that_do_not_build_or_boot_never_vote() -> None:
+    memory = MemoryLab(speeds=SLOW, broken={commit(3)}, hung={commit(8)})
+    number = bisected(memory, world(memory))
+    memory.run()
+    with memory.store.transaction() as tx:
+        assert tx.bisections.conclusion(number)["culprits"][0]["commit"] == commit(CULPRIT)
+        seen = tx.bisections.observations(number)
+    assert all(not o.values for o in seen if o.idx in (3, 8))
+
+
+def test_a_bisection_without_a_difference_says_so() -> None:
+    memory = MemoryLab()
+    number = bisected(memory, world(memory))
+    memory.run()
+    assert bisection_of(memory, number).status == "not_reproduced"
+    assert memory.store.db.incidents == {}
+
+
+def test_a_cancelled_bisection_asks_for_nothing_more() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    tick(memory.lab)
+    assert cancel_bisection(memory.lab, number)
+    assert not cancel_bisection(memory.lab, number)
+    memory.run()
+    assert bisection_of(memory, number).status == "cancelled"
+    assert memory.store.db.boots == {}
+    with pytest.raises(RequestError, match="there is no bisection b99"):
+        cancel_bisection(memory.lab, 99)
+
+
+def test_a_skipped_commit_is_not_measured_until_it_is_unskipped() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    middle = [commit(n) for n in range(2, 5)]
+    assert skip(memory.lab, number, middle, who="me", why="breaks the rig") == middle
+    memory.run()
+    with memory.store.transaction() as tx:
+        assert {o.idx for o in tx.bisections.observations(number)}.isdisjoint({2, 3, 4})
+        (told,) = tx.steering.all(number)
+    assert (told.act, told.points, told.who, told.why) == (
+        "skip",
+        (2, 3, 4),
+        "me",
+        "breaks the rig",
+    )
+    with pytest.raises(RequestError, match="takes no more advice"):
+        skip(memory.lab, number, middle, who="me", why=None, undo=True)
+
+
+def test_a_hint_is_for_candidates_and_within_bounds() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    assert hint(memory.lab, number, [commit(6)], 5.0, who="me", why=None) == [commit(6)]
+    with memory.store.transaction() as tx:
+        assert tx.bisections.points(number)[6][1] == 5.0
+    with pytest.raises(RequestError, match="is the good end"):
+        hint(memory.lab, number, [commit(0)], 5.0, who="me", why=None)
+    with pytest.raises(RequestError, match="give a number from"):
+        hint(memory.lab, number, [commit(6)], 5e9, who="me", why=None)
+    with memory.store.transaction() as tx:
+        assert len(tx.steering.all(number)) == 1
+
+
+def test_a_cancelled_bisection_resumes_where_it_was() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    tick(memory.lab)
+    cancel_bisection(memory.lab, number)
+    tick(memory.lab)
+    assert resume(memory.lab, number, 40, who="me", why=None) == 40
+    memory.run()
+    assert bisection_of(memory, number).status == "culprit"
+    with pytest.raises(RequestError, match="there is nothing left to search"):
+        resume(memory.lab, number, 40, who="me", why=None)
+    book = logbook(memory.lab, number)
+    assert [steer["act"] for steer in book.steers] == ["resume"]
+    assert book.end is not None and book.end["status"] == "culprit"
