@@ -5,13 +5,12 @@ The alert, its mail and the mail's place in the outbox are one transaction, so a
 
 from __future__ import annotations
 
-from swingbot.core.mail.encoding import encode, message_id
-from swingbot.core.model import ids
+from swingbot.core.mail.encoding import message_id
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.plan.alerts import DISK, Queue, changes
 from swingbot.core.report.mails.alert import Alert, alert_mail
 from swingbot.service.ports import Lab, Transaction
-from swingbot.service.ports.reports import NewReport
+from swingbot.service.store_mail import WrittenMail, store_mail
 
 
 def alert_operator(lab: Lab, tx: Transaction) -> None:
@@ -62,30 +61,16 @@ def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
             first_id=first,
         )
     mail = alert_mail(alert, url=policies.web_url)
-    identity = message_id(name, kind, revision, policies.domain)
-    report = tx.reports.reserve()
-    message = encode(
-        mail,
-        policies.sender,
-        policies.recipients,
-        (),
-        identity,
-        lab.now(),
-        report=ids.show("report", report),
-    )
-    tx.reports.add(
-        NewReport(
-            number=report,
-            incident=None,
+    store_mail(
+        lab,
+        tx,
+        WrittenMail(
+            number=tx.reports.reserve(),
             alert=number,
             kind="alert",
             revision=revision,
-            message_id=identity,
-            to=policies.recipients,
-            subject=mail.subject,
-            body=mail.body,
-            message=message,
-            state="queued",
+            message_id=message_id(name, kind, revision, policies.domain),
+            mail=mail,
             filing=Filing(
                 state="queued",
                 reason="",
@@ -93,5 +78,5 @@ def _write(lab: Lab, tx: Transaction, number: int, alert: Alert) -> None:
                     to=policies.recipients, would_to=policies.recipients, dry_run=False
                 ),
             ),
-        )
+        ),
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from swingbot.core.mail.encoding import encode, message_id
-from swingbot.core.model import ids
+from swingbot.core.mail.encoding import message_id
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ReportClass, first_state
 from swingbot.core.report.mails.digest import WEEKS, digest, span, week_name, weeks_due
 from swingbot.service.ports import Lab, Transaction
-from swingbot.service.ports.reports import NewReport
+from swingbot.service.store_mail import WrittenMail, store_mail
 
 
 def draft_digests(lab: Lab, tx: Transaction) -> None:
@@ -28,33 +27,18 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
         readers = policies.mail.digest_to or policies.recipients
         to = policies.recipients if policies.mail.dry_run else readers
         identity = message_id(week_name(monday), "digest", 1, policies.domain)
-        report = ids.show("report", number)
-        message = encode(
-            mail,
-            policies.sender,
-            to,
-            (),
-            identity,
-            now,
-            report=report,
-            list_id=policies.mail.list_id,
-        )
-        filing = _filing(lab, tx, to, readers)
-        tx.reports.add(
-            NewReport(
+        store_mail(
+            lab,
+            tx,
+            WrittenMail(
                 number=number,
-                incident=None,
                 kind="digest",
                 revision=1,
                 message_id=identity,
-                to=to,
-                subject=mail.subject,
-                body=mail.body,
-                message=message,
-                state=filing.state,
-                filing=filing,
+                mail=mail,
+                filing=_filing(lab, tx, to, readers),
                 week=monday,
-            )
+            ),
         )
 
 

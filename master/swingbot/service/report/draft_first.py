@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
-from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.encoding import message_id
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, BootRecord, Comparison, Variant
@@ -19,10 +18,10 @@ from swingbot.core.report.facts import Commit, ReportFacts
 from swingbot.core.report.mails.first import mail
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
 from swingbot.service.ports import Lab, Transaction
-from swingbot.service.ports.reports import NewReport
 from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
+from swingbot.service.store_mail import WrittenMail, store_mail
 from swingbot_jobs.contract.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
@@ -45,10 +44,10 @@ def draft_reports(lab: Lab, tx: Transaction) -> None:
         assert comparison is not None
         if not decided(tx.gates.of_incident(incident)):
             continue  # proof is under way, or begins in this round
-        _draft(lab, tx, incident, comparison, lab.now())
+        _draft(lab, tx, incident, comparison)
 
 
-def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now: datetime) -> None:
+def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> None:
     bisection = tx.bisections.get(tx.incidents.bisections(incident)[0])
     assert bisection is not None
     rows = tx.incidents.rows(incident, comparison.id)
@@ -72,8 +71,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now
     if suspicion:
         facts = replace(facts, not_checked=(suspicion, *facts.not_checked))
     letter = mail(facts)
-    policies = lab.policies
-    unproven = fit_to_leave(gates, policies.proof_require)
+    unproven = fit_to_leave(gates, lab.policies.proof_require)
     filing = file_report(
         lab,
         tx,
@@ -87,37 +85,24 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison, now
             unproven=unproven,
         ),
     )
-    to, cc = filing.addressed.to, filing.addressed.cc
     revision = tx.reports.next_revision(
         incident, "first"
     )  # another one only where those before were taken back
-    identity = message_id(ids.show("incident", incident), "first", revision, policies.domain)
-    message = encode(
-        letter,
-        policies.sender,
-        to,
-        cc,
-        identity,
-        now,
-        report=facts.report,
-        list_id=policies.mail.list_id,
-    )
-    tx.reports.add(
-        NewReport(
+    store_mail(
+        lab,
+        tx,
+        WrittenMail(
             number=number,
             incident=incident,
             kind="first",
             revision=revision,
-            message_id=identity,
-            to=to,
-            cc=cc,
-            subject=letter.subject,
-            body=letter.body,
-            message=message,
-            state=filing.state,
+            message_id=message_id(
+                ids.show("incident", incident), "first", revision, lab.policies.domain
+            ),
+            mail=letter,
             filing=filing,
             facts=facts.to_json(),
-        )
+        ),
     )
 
 

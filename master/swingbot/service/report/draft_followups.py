@@ -11,7 +11,7 @@ from email.utils import getaddresses
 
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import FirstMail, Sighting
-from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.encoding import message_id
 from swingbot.core.mail.message import Posted
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow
@@ -22,11 +22,11 @@ from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
 from swingbot.service.ports import GitError, Lab, Transaction
-from swingbot.service.ports.reports import NewReport
 from swingbot.service.prove.evidence import gates_of, told_gates
 from swingbot.service.report.draft_first import report_row
 from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.result.boots import boots_of
+from swingbot.service.store_mail import WrittenMail, store_mail
 
 _OF = {
     "retraction": "invalid",
@@ -297,7 +297,6 @@ def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> Non
         links=_links(lab, case, number, news),
         contact=lab.policies.contact,
     )
-    letter = follow_up(facts)
     filing = file_report(
         lab,
         tx,
@@ -312,32 +311,18 @@ def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> Non
             thread=_readers(case.first),
         ),
     )
-    identity = message_id(name, kind, revision, lab.policies.domain)
-    to, cc = filing.addressed.to, filing.addressed.cc
-    tx.reports.add(
-        NewReport(
+    store_mail(
+        lab,
+        tx,
+        WrittenMail(
             number=number,
             incident=case.incident,
             kind=kind,
             revision=revision,
-            message_id=identity,
-            to=to,
-            cc=cc,
-            subject=letter.subject,
-            body=letter.body,
-            message=encode(
-                letter,
-                lab.policies.sender,
-                to,
-                cc,
-                identity,
-                lab.now(),
-                report=facts.report,
-                list_id=lab.policies.mail.list_id,
-            ),
-            state=filing.state,
+            message_id=message_id(name, kind, revision, lab.policies.domain),
+            mail=follow_up(facts),
             filing=filing,
-        )
+        ),
     )
 
 

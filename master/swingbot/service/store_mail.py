@@ -1,0 +1,67 @@
+"""Store a mail that was just written, byte for byte as it will be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from swingbot.core.mail.encoding import encode
+from swingbot.core.mail.message import Mail
+from swingbot.core.model import ids
+from swingbot.core.model.statuses import ReportKind
+from swingbot.core.moderation.filing import Filing
+from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.reports import NewReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenMail:
+    """A report in words, with who gets it (`filing`). `number` was reserved, for the mail names it."""
+
+    number: int
+    kind: ReportKind
+    revision: int
+    message_id: str
+    mail: Mail
+    filing: Filing
+    incident: int | None = None
+    week: date | None = None  # of a digest: its Monday
+    alert: int | None = None  # of a mail about the lab itself
+    facts: Mapping[str, Any] | None = None  # what the words were made of (`ReportFacts.to_json`)
+
+
+def store_mail(lab: Lab, tx: Transaction, written: WrittenMail) -> None:
+    """Add the report and its message; a report that is stored already stays."""
+    to, cc = written.filing.addressed.to, written.filing.addressed.cc
+    message = encode(
+        written.mail,
+        lab.policies.sender,
+        to,
+        cc,
+        written.message_id,
+        lab.now(),
+        report=ids.show("report", written.number),
+        # The List-Id is that of reports; a mail about the lab itself has none.
+        list_id="" if written.kind == "alert" else lab.policies.mail.list_id,
+    )
+    tx.reports.add(
+        NewReport(
+            number=written.number,
+            incident=written.incident,
+            kind=written.kind,
+            revision=written.revision,
+            message_id=written.message_id,
+            to=to,
+            cc=cc,
+            subject=written.mail.subject,
+            body=written.mail.body,
+            message=message,
+            state=written.filing.state,
+            filing=written.filing,
+            week=written.week,
+            alert=written.alert,
+            facts=written.facts,
+        )
+    )
