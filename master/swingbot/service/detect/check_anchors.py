@@ -12,6 +12,7 @@ from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.anchors import moved
 from swingbot.core.plan.rules import rule_of
 from swingbot.core.plan.series import series_for
+from swingbot.service.kernel.images import images_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import boots_of
 
@@ -33,8 +34,7 @@ def check_anchors(lab: Lab, tx: Transaction) -> None:
 
 def _check(lab: Lab, tx: Transaction, comparison: Comparison) -> None:
     testbox, spec = comparison.parts[0]
-    key = tx.variants.get(comparison.base).build_key
-    image = tx.builds.by_key([key])[key].image_sha256 if key in tx.builds.by_key([key]) else None
+    (image,) = images_of(tx, [tx.variants.get(comparison.base)])
     if image is None:
         tx.comparisons.set_status(comparison.id, "failed", "the anchor kernel is not built")
         return

@@ -28,6 +28,7 @@ from swingbot.core.stats.evidence import (
     threshold,
     wanted,
 )
+from swingbot.service.kernel.images import all_images_of
 from swingbot.service.lab.anchors import order_anchor
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import boots_of
@@ -109,11 +110,10 @@ def extend_comparisons(lab: Lab, tx: Transaction) -> None:
 
 def _images(tx: Transaction, comparison: Comparison) -> list[str] | None:
     """The kernels of base and head; None where one is not built or both are the same."""
-    keys = [tx.variants.get(number).build_key for number in (comparison.base, comparison.head)]
-    builds = tx.builds.by_key(keys)
-    images = [builds[key].image_sha256 for key in keys if key in builds]
-    found = [image for image in images if image is not None]
-    return found if len(found) == 2 and found[0] != found[1] else None
+    images = all_images_of(
+        tx, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
+    )
+    return images if images is not None and images[0] != images[1] else None
 
 
 def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:

@@ -14,6 +14,7 @@ from swingbot.core.proof.gates import Told
 from swingbot.core.proof.series import MOST_COMMITS, series_end
 from swingbot.core.proof.share import Effect, effect_of
 from swingbot.service.kernel.compare import NoRecord, changed_code
+from swingbot.service.kernel.images import all_images_of
 from swingbot.service.kernel.variants import in_layout, variant_of, with_fragment
 from swingbot.service.ports import CannotRevert, GitError, Lab, Transaction
 from swingbot.service.prove.trace import BOOTS as TRACED_BOOTS
@@ -196,25 +197,20 @@ def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
     comparison, box = case.incident.comparison, lab.testboxes.present.get(case.bisection.testbox)
     if box is None:
         return _removed(case.bisection.testbox)
-    builds = tx.builds.by_key([case.parent.build_key, case.culprit.build_key])
-    images = [
-        builds[v.build_key].image_sha256
-        for v in (case.parent, case.culprit)
-        if v.build_key in builds
-    ]
-    if case.headline is None or case.job is None or len(images) < 2 or None in images:
+    images = all_images_of(tx, [case.parent, case.culprit])
+    if case.headline is None or case.job is None or images is None:
         return Told(
             status="not run", reason="there are no boots of both sides to hold against each other"
         )
     ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     series, spec = series_for(box, comparison), case.headline.spec
     sheets = [
-        sum(bool(boot.facts) for boot in tx.boots.find(str(image), box.name, spec, series, ks))
+        sum(bool(boot.facts) for boot in tx.boots.find(image, box.name, spec, series, ks))
         for image in images
     ]
     if not all(sheets):
         return Told(status="not run", reason="one side's boots noted no facts")
-    known = differences_of(tx, [str(image) for image in images], box, spec, series, ks).of(case.job)
+    known = differences_of(tx, images, box, spec, series, ks).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
         return Told(status="fail", reason=known.must, detail=detail)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from swingbot.core.model.comparison_row import row_of
 from swingbot.core.model.records import Comparison, NewComparison, Proven
@@ -27,6 +27,7 @@ from swingbot.core.proof.gates import (
 )
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
+from swingbot.service.kernel.images import all_images_of, images_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.foresee import foresee
 from swingbot.service.prove.gate_kernels import Case, Kernels, case_of, of_gate
@@ -162,14 +163,10 @@ def _under_way(tx: Transaction) -> list[tuple[Case, GateRow, Comparison]]:
 
 def _seen(lab: Lab, tx: Transaction, case: Case, comparison: Comparison) -> Effect | None:
     """The effect between the two kernels of a gate by the boots that are there; None where nothing can be said."""
-    builds = tx.builds.by_key(
-        [
-            key := tx.variants.get(comparison.base).build_key,
-            other := tx.variants.get(comparison.head).build_key,
-        ]
+    images = all_images_of(
+        tx, [tx.variants.get(number) for number in (comparison.base, comparison.head)]
     )
-    images = [builds[each].image_sha256 for each in (key, other) if each in builds]
-    if len(images) < 2 or None in images or case.job is None:
+    if images is None or case.job is None:
         return None
     (testbox, spec), ks = (
         comparison.parts[0],
@@ -177,7 +174,7 @@ def _seen(lab: Lab, tx: Transaction, case: Case, comparison: Comparison) -> Effe
     )
     sides = [
         boots_of(
-            tx, str(image), testbox, spec, series_for(lab.testboxes.known(testbox), comparison), ks
+            tx, image, testbox, spec, series_for(lab.testboxes.known(testbox), comparison), ks
         )[0]
         for image in images
     ]
@@ -272,13 +269,8 @@ def _same_images(tx: Transaction, case: Case, comparison: Comparison) -> bool:
         (case.parent, tx.variants.get(comparison.base)),
         (case.culprit, tx.variants.get(comparison.head)),
     )
-    builds = tx.builds.by_key([variant.build_key for pair in pairs for variant in pair])
-    images: list[Any] = [
-        builds[variant.build_key].image_sha256 if variant.build_key in builds else None
-        for pair in pairs
-        for variant in pair
-    ]
-    return bool(images[0] == images[1] and images[2] == images[3])
+    images = images_of(tx, [variant for pair in pairs for variant in pair])
+    return images[0] == images[1] and images[2] == images[3]
 
 
 def _doubted(fresh: Comparison) -> int | None:

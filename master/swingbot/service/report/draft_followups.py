@@ -21,6 +21,7 @@ from swingbot.core.report.facts import Commit
 from swingbot.core.report.mails.followup import FollowUp, Kind, follow_up
 from swingbot.core.stats.compare import compare
 from swingbot.service.incident.attribute import headline_of
+from swingbot.service.kernel.images import all_images_of
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.prove.evidence import gates_of, told_gates
 from swingbot.service.report.draft_first import report_row
@@ -246,16 +247,14 @@ def _side_by_side(
         ),
         None,
     )
-    keys = [tx.variants.get(number).build_key for number in (own.base, latest.head)]
-    builds = tx.builds.by_key(keys)
-    images = [builds[key].image_sha256 for key in keys if key in builds]
-    if spec is None or len(images) < 2 or None in images:
+    images = all_images_of(tx, [tx.variants.get(number) for number in (own.base, latest.head)])
+    if spec is None or images is None:
         return None
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
     key, metric = (bisection.unit_job, bisection.metric), metric_of(lab.programs, bisection.metric)
     ks = [range(c.first_k, c.first_k + c.boots) for c in (own, latest)]
     sides = [
-        boots_of(tx, str(image), box.name, spec, "", list(k))[0].get(key, [])
+        boots_of(tx, image, box.name, spec, "", list(k))[0].get(key, [])
         for image, k in zip(images, ks, strict=True)
     ]
     rule = rule_of(box, metric, job)

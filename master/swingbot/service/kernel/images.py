@@ -1,0 +1,23 @@
+"""The images that variants were built into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swingbot.core.model.records import Variant
+from swingbot.service.ports import Transaction
+
+
+def images_of(tx: Transaction, variants: Sequence[Variant]) -> list[str | None]:
+    """The sha256 of each variant's image, in their order; None where it is not built yet or does not build."""
+    builds = tx.builds.by_key({variant.build_key for variant in variants})
+    return [
+        build.image_sha256 if (build := builds.get(variant.build_key)) is not None else None
+        for variant in variants
+    ]
+
+
+def all_images_of(tx: Transaction, variants: Sequence[Variant]) -> list[str] | None:
+    """The same where every variant has an image; None if one has none."""
+    images = [image for image in images_of(tx, variants) if image is not None]
+    return images if len(images) == len(variants) else None
