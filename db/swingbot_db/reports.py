@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model import ids
-from swingbot.core.model.statuses import ModerationAct, ReportKind, ReportState
+from swingbot.core.model.statuses import ModerationAct, ReportAct, ReportKind, ReportState
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.leaving import DAY_HOURS, LeaveRules, why_not
 from swingbot.service.ports.reports import NewReport
@@ -286,6 +286,13 @@ def drop(conn: sa.Connection, report_id: int, *, who: str = "", why: str = "") -
     return _move(conn, report_id, _DROP, who=who, why=why)
 
 
+ACTS: Final[Mapping[ReportAct, Callable[..., str]]] = {
+    "release": release,
+    "drop": drop,
+    "hold": hold,
+}
+
+
 def _move(conn: sa.Connection, report_id: int, move: _Move, *, who: str, why: str) -> str:
     query = "SELECT r.state, o.tries FROM report r JOIN outbox o ON o.report = r.id WHERE r.id = :id FOR UPDATE OF r"
     found = conn.execute(sa.text(query), {"id": report_id}).one_or_none()
@@ -487,10 +494,7 @@ class PostgresOutbox:
     def back(self, report: int, next_try: datetime, error: str) -> None:
         with transaction(self._engine, "report back in queue") as conn:
             self._leave_sending(conn, report, "queued", error)
-            conn.execute(
-                sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"),
-                {"id": report, "next_try": next_try},
-            )
+            _try_at(conn, report, next_try)
 
     def held(self, report: int, error: str) -> None:
         with transaction(self._engine, "report held") as conn:
@@ -499,10 +503,7 @@ class PostgresOutbox:
     def unknown(self, report: int, error: str, look_again: datetime) -> None:
         with transaction(self._engine, "report unknown") as conn:
             self._leave_sending(conn, report, "unknown", error)
-            conn.execute(
-                sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"),
-                {"id": report, "next_try": look_again},
-            )
+            _try_at(conn, report, look_again)
 
     def found(self, report: int, at: datetime) -> None:
         with transaction(self._engine, "report found") as conn:
@@ -514,10 +515,7 @@ class PostgresOutbox:
 
     def not_found(self, report: int, look_again: datetime) -> None:
         with transaction(self._engine, "report still unknown") as conn:
-            conn.execute(
-                sa.text("UPDATE outbox SET next_try = :next_try WHERE report = :id"),
-                {"id": report, "next_try": look_again},
-            )
+            _try_at(conn, report, look_again)
 
     @staticmethod
     def _leave_sending(
@@ -536,6 +534,13 @@ class PostgresOutbox:
             sa.text("UPDATE outbox SET error = :error WHERE report = :id"),
             {"id": report, "error": error},
         )
+
+
+def _try_at(conn: sa.Connection, report: int, at: datetime) -> None:
+    """Send it, or look for it, at this time."""
+    conn.execute(
+        sa.text("UPDATE outbox SET next_try = :at WHERE report = :id"), {"id": report, "at": at}
+    )
 
 
 def _bare(to: Sequence[str], cc: Sequence[str]) -> tuple[str, ...]:

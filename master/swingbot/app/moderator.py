@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
-
 import sqlalchemy as sa
 
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot_db import moderation, reports
-
-_ACTS: Final[dict[ReportAct, Callable[..., Any]]] = {
-    "release": reports.release,
-    "drop": reports.drop,
-    "hold": reports.hold,
-}
 
 
 class DatabaseModerator:
@@ -26,7 +17,7 @@ class DatabaseModerator:
 
     def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None:
         with self._engine.begin() as conn:
-            _ACTS[act](conn, ids.read(report, "report")[1], who=f"{who} (web)", why=why)
+            reports.ACTS[act](conn, ids.read(report, "report")[1], who=f"{who} (web)", why=why)
 
     def switch(self, *, stopped: bool, who: str, why: str) -> None:
         with self._engine.begin() as conn:

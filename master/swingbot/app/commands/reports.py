@@ -13,6 +13,7 @@ from swingbot.adapters.artifacts import secret
 from swingbot.app.commands import text
 from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
 from swingbot.core.model import ids
+from swingbot.core.model.statuses import ReportAct
 from swingbot.service.ports import RequestError
 from swingbot.service.report.readdress import readdress
 from swingbot.web.session import operator_key
@@ -141,11 +142,10 @@ def _people(to: Sequence[str], cc: Sequence[str]) -> str:
     return ", ".join(to) + (f"; copies to {', '.join(cc)}" if cc else "")
 
 
-def _decide(session: Session, id_: str, verb: str, why: str) -> None:
-    act = {"release": reports.release, "drop": reports.drop, "hold": reports.hold}[verb]
+def _decide(session: Session, id_: str, verb: ReportAct, why: str) -> None:
     number = ids.read(id_, "report")[1]
     with session.engine.begin() as conn:
-        click.echo(f"{id_} is {act(conn, number, who=whoami(), why=why)}")
+        click.echo(f"{id_} is {reports.ACTS[verb](conn, number, who=whoami(), why=why)}")
 
 
 because = click.option("--reason", "why", default="", help="Why; kept beside the decision.")

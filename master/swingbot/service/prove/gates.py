@@ -71,18 +71,7 @@ def ask(
             known[gate] = _decided(known[gate], found)
             tx.gates.put(number, known[gate])
         else:
-            boots = found.boots or first_boots(lab, case)
-            planned[gate] = (
-                found,
-                foresee(
-                    lab,
-                    tx,
-                    (found.base, found.head),
-                    case.bisection.testbox,
-                    tx.specs.add([found.job]),
-                    boots,
-                ),
-            )
+            planned[gate] = (found, cost_of(lab, tx, case, found))
     budget = lab.policies.proof_budget_seconds if limited else 0.0
     unaffordable = within_budget(
         {gate: cost["seconds"] for gate, (_, cost) in planned.items()}, budget
@@ -111,6 +100,18 @@ def _open(lab: Lab, tx: Transaction, case: Case, row: GateRow, kernels: Kernels)
             first_k=GATE_K + APART_K * (row.tries - 1),
             request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
         )
+    )
+
+
+def cost_of(lab: Lab, tx: Transaction, case: Case, kernels: Kernels) -> dict[str, float]:
+    """What it takes to measure these kernels: {"builds", "boots", "seconds"}."""
+    return foresee(
+        lab,
+        tx,
+        (kernels.base, kernels.head),
+        case.bisection.testbox,
+        tx.specs.add([kernels.job]),
+        kernels.boots or first_boots(lab, case),
     )
 
 

@@ -10,9 +10,8 @@ from swingbot.core.proof.gates import GATES, MEASURED, GateRow, Told
 from swingbot.service.incident.attribute import measure_when_asked
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.prove.evidence import gates_of
-from swingbot.service.prove.foresee import foresee
 from swingbot.service.prove.gate_kernels import Case, case_of, of_gate
-from swingbot.service.prove.gates import ask, first_boots
+from swingbot.service.prove.gates import ask, cost_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +36,7 @@ def _cost(lab: Lab, tx: Transaction, case: Case, gate: str) -> GateCost:
     found = of_gate(lab, tx, case, gate)
     if isinstance(found, Told):
         return GateCost(gate=gate, answer=f"{found.status}: {found.reason}")
-    boots = found.boots or first_boots(lab, case)
-    cost = foresee(
-        lab,
-        tx,
-        (found.base, found.head),
-        case.bisection.testbox,
-        tx.specs.add([found.job]),
-        boots,
-    )
+    cost = cost_of(lab, tx, case, found)
     return GateCost(
         gate=gate, builds=int(cost["builds"]), boots=int(cost["boots"]), seconds=cost["seconds"]
     )
