@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from swingbot.core.mail.addresses import wants_none
 from swingbot.core.mail.message import BODY_BYTES
+from swingbot.core.model.statuses import GateStatus
 from swingbot.core.moderation.improvements import Plausible, too_good, write_kind
 from swingbot.core.moderation.leaving import LeaveRules, why_not
 from swingbot.core.moderation.ruling import Record, ReportClass, class_of, first_state
@@ -52,7 +53,12 @@ def test_one_more_release_never_takes_an_earned_class_away_and_one_more_drop_nev
 
 
 def test_gates_that_passed_are_the_class_whatever_their_order() -> None:
-    gates = [("reproduced", "pass"), ("code", "pass"), ("layout", "fail"), ("tip", "not run")]
+    gates: list[tuple[str, GateStatus]] = [
+        ("reproduced", "pass"),
+        ("code", "pass"),
+        ("layout", "fail"),
+        ("tip", "not run"),
+    ]
     assert (
         class_of(KIND.metric, KIND.testbox, gates)
         == class_of(KIND.metric, KIND.testbox, gates[::-1])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from swingbot.core.model.statuses import FirstState
+from swingbot.core.model.statuses import FirstState, GateStatus
 
 Release = Literal["hold", "earned", "release"]
 RELEASES: Final[tuple[Release, ...]] = ("hold", "earned", "release")
@@ -35,7 +35,7 @@ class ReportClass:
         )
 
 
-def class_of(metric: str, testbox: str, gates: Iterable[tuple[str, str]]) -> ReportClass:
+def class_of(metric: str, testbox: str, gates: Iterable[tuple[str, GateStatus]]) -> ReportClass:
     """The class of a report with these gates, (name, status) each."""
     return ReportClass(
         metric=metric,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from swingbot.core.model.box import Box, BoxState
-from swingbot.core.model.statuses import AlertKind
+from swingbot.core.model.statuses import AlertKind, TestboxState
 from swingbot.core.plan.boxes import FAILED, UNFIT, BoxPolicy
 
 MOVED: Final = "moved: "  # begins the reason of a quarantine that an anchor led to
@@ -56,7 +56,7 @@ class Change:
 def changes(
     open_: Collection[Subject],
     boxes: Sequence[Box],
-    wishes: Mapping[str, tuple[str, str | None]],
+    wishes: Mapping[str, tuple[TestboxState, str | None]],
     invalid: Sequence[InvalidRuns],
     queue: Queue,
     policy: BoxPolicy,
@@ -90,7 +90,9 @@ def changes(
 
 
 def _of_boxes(
-    open_: Collection[Subject], boxes: Sequence[Box], wishes: Mapping[str, tuple[str, str | None]]
+    open_: Collection[Subject],
+    boxes: Sequence[Box],
+    wishes: Mapping[str, tuple[TestboxState, str | None]],
 ) -> dict[Subject, str]:
     """A box that is lost stays so, for the operator, until an attempt there went well: the next one may lose it again."""
     found: dict[Subject, str] = {}
