@@ -30,7 +30,7 @@ WITH asker AS (
 ), held_boot AS MATERIALIZED (
   SELECT x.id AS boot, min(h.why) AS why FROM held_order h JOIN orders o ON o.id = h.order_id AND o.kind = 'boot'
   JOIN kernel_build b ON b.build_key = o.build_key
-  JOIN boot x ON x.image_sha256 = b.image_sha256 AND x.testbox = o.testbox AND x.spec = o.spec AND x.series = o.series AND x.k = o.k GROUP BY x.id
+  JOIN boot x ON x.image_sha256 = b.image_sha256 AND x.testbox = o.testbox AND x.spec = o.spec AND x.series = o.series AND x.purpose = o.purpose AND x.k = o.k GROUP BY x.id
 ), held_build AS MATERIALIZED (
   SELECT build_key, min(why) AS why FROM (
     SELECT o.build_key, h.why FROM held_order h JOIN orders o ON o.id = h.order_id

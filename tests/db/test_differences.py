@@ -8,6 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from swingbot.app.commands import text
+from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.service.result.differences import differences_of
 from swingbot_db import read
@@ -42,7 +43,9 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
     tx = PgTransaction(conn)
 
     def known(ks: range) -> tuple[str | None, str | None]:
-        found = differences_of(tx, [base.image, head.image], VM, box.spec, "", list(ks))
+        found = differences_of(
+            tx, [base.image, head.image], VM, box.spec, "", BootNumbers(list(ks))
+        )
         return found.must, found.told
 
     assert known(range(4)) == (None, "thp_enabled differs: always in base, madvise in head")
@@ -66,7 +69,7 @@ def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
             outcome="up" if k < 2 else "oopsed",
         )
     found = differences_of(
-        PgTransaction(conn), [base.image, head.image], VM, box.spec, "", list(range(4))
+        PgTransaction(conn), [base.image, head.image], VM, box.spec, "", BootNumbers(range(4))
     )
     boots = [BootRuns(k=k, values=(v, v + 1, v)) for v in (90.0,) for k in range(2)]
     row = compare(
@@ -82,7 +85,9 @@ def test_one_image_is_identical(conn: sa.Connection) -> None:
     box, tree = builders.a_testbox(conn, VM.name), builders.a_tree(conn)
     kernel = builders.a_kernel(conn, tree, 1)
     builders.a_boot(conn, box, kernel, values={METRIC: [100.0]}, facts=FACTS)
-    found = differences_of(PgTransaction(conn), [kernel.image, kernel.image], VM, box.spec, "", [0])
+    found = differences_of(
+        PgTransaction(conn), [kernel.image, kernel.image], VM, box.spec, "", BootNumbers([0])
+    )
     assert (found.identical, found.must, found.told) == (True, None, None)
 
 
@@ -109,7 +114,12 @@ def two_settings(conn: sa.Connection) -> tuple[builders.Box, builders.Kernel, bu
 def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connection) -> None:
     box, base, head, comparison = two_settings(conn)
     found = differences_of(
-        PgTransaction(conn), [base.image, head.image], VM, box.spec, f"c{comparison}", [0, 1]
+        PgTransaction(conn),
+        [base.image, head.image],
+        VM,
+        box.spec,
+        f"c{comparison}",
+        BootNumbers([0, 1]),
     )
     plain = UnitJob(name="j", program="p", params={}, runs=1)
     assert (

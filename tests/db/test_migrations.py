@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from swingbot.core.model.records import BootKey, BootNumbers
 from swingbot_db.migrate import DB_DIR, upgrade
+from swingbot_db.store import PgTransaction
 from tests import builders as make
 
 
@@ -252,3 +256,39 @@ def test_trees_and_variants_of_before_levels_are_trusted_and_a_commit_can_then_b
             conn.execute(
                 sa.text(add.format(more=", trust", value=", 'untrusted'")), {"tree": tree, "d": "f"}
             )
+
+
+def test_boots_of_before_purposes_keep_key_and_perturbation_and_others_get_numbers_of_their_own(
+    old: sa.Engine,
+) -> None:
+    upgrade_to(old, "0016")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="gate")
+        conn.execute(
+            sa.text("UPDATE comparison SET first_k = 300, boots = 1 WHERE id = :c"),
+            {"c": comparison},
+        )
+        boot = make.a_boot(conn, box, kernels[0], k=300, comparison=comparison)
+        key = conn.execute(sa.text("SELECT key FROM orders WHERE kind = 'boot'")).scalar_one()
+    upgrade(old)
+    with old.begin() as conn:
+        tx = PgTransaction(conn)
+        (order,) = tx.orders.wanted(comparison=comparison)
+        mine = BootKey(
+            build_key=kernels[0].build_key, testbox=box.name, spec=box.spec, series="", k=300
+        )
+        assert (str(mine), order.key, order.purpose) == (key, key, "search")
+        numbers = BootNumbers(range(300, 301))
+        found = tx.comparisons.get(comparison)
+        assert found is not None
+        assert (found.numbers, found.first_k) == (numbers, 300)
+        of_kernel = (kernels[0].image, box.name, box.spec, "")
+        assert [b.id for b in tx.boots.find(*of_kernel, numbers)] == [boot]
+        assert tx.boots.find(*of_kernel, numbers._replace(purpose="gate")) == []
+        variant = tx.variants.get(kernels[0].variant)
+        assert tx.orders.ensure_boot(mine, variant, 0).id == order.id
+        assert tx.orders.ensure_boot(replace(mine, purpose="gate"), variant, 0).id != order.id
+        with pytest.raises(sa.exc.IntegrityError, match="purpose"), conn.begin_nested():
+            conn.execute(sa.text("UPDATE comparison SET purpose = 'Gate 2'"))

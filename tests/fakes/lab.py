@@ -24,7 +24,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.kernel_diff import FILE, Part, object_row, write_record
 from tests.fakelinux import START_SPEED
 
-_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, o.testbox,
+_WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_number, o.id AS order_id, o.kind, o.build_key, o.k, o.purpose, o.testbox,
   v.commit, v.layout, v.kconfig, s.unit_jobs, b.image_sha256
   FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id JOIN variant v ON v.id = o.variant
   LEFT JOIN boot_spec s ON s.sha256 = o.spec LEFT JOIN kernel_build b ON b.build_key = o.build_key
@@ -152,7 +152,9 @@ class FakeLab:
             else image["speed"]
         )
         speed = START_SPEED if row.testbox in self.blind else speed
-        shift = 1 + 0.002 * ((row.k * 7919) % 11 - 5)  # the same for all kernels at the same k
+        # the same for all kernels at the same k of a purpose
+        number = row.k + (0 if row.purpose == "search" else sum(row.purpose.encode()))
+        shift = 1 + 0.002 * ((number * 7919) % 11 - 5)
         shift *= self.level * (1 + self.wobble * _gauss(row.order_id, row.k))
         files: dict[str, bytes] = {}
         runs = []

@@ -40,7 +40,7 @@ LEFT JOIN observation o ON (o.bisection, o.idx, o.k) = (w.bisection, w.idx, w.k)
 LEFT JOIN boot x ON x.id = o.boot
 LEFT JOIN orders pending ON pending.kind = 'boot' AND pending.build_key = l.build_key
      AND pending.testbox = coalesce(b.policy -> 'testboxes' ->> w.box, b.testbox)
-     AND pending.spec = b.spec AND pending.series = b.series AND pending.k = w.k
+     AND pending.spec = b.spec AND pending.series = b.series AND pending.purpose = 'search' AND pending.k = w.k
 WHERE w.bisection = :id ORDER BY w.asked_at, w.idx, w.k
 """
 _METRIC = """

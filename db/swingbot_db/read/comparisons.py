@@ -34,7 +34,7 @@ WHERE r.comparison = :id
 # The series is '' on a repeatable testbox, else the comparison's own (`service/order/place.py`).
 _SIDES = """
 WITH side AS (
-    SELECT c.id, s.side, kb.image_sha256, c.first_k, c.boots
+    SELECT c.id, s.side, kb.image_sha256, c.first_k, c.purpose, c.boots
     FROM comparison c
     CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side, variant)
     JOIN variant v ON v.id = s.variant
@@ -45,7 +45,7 @@ WITH side AS (
     FROM side s
     JOIN comparison_part p ON p.comparison = s.id
     JOIN boot x ON x.image_sha256 = s.image_sha256 AND x.testbox = p.testbox AND x.spec = p.spec
-               AND x.series IN ('', 'c' || s.id) AND x.k >= s.first_k AND x.k < s.first_k + s.boots
+               AND x.series IN ('', 'c' || s.id) AND x.purpose = s.purpose AND x.k >= s.first_k AND x.k < s.first_k + s.boots
 )
 """
 _BOOTS = (

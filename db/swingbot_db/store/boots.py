@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from swingbot.core.model.records import (
+    BootNumbers,
     BootRecord,
     Order,
 )
@@ -16,8 +17,8 @@ from swingbot_db.store.rows import Rows
 class Boots(Rows):
     def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
         found = self.scalar(
-            "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series, k, outcome, reason, facts, files, seconds, origin)"
-            " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :outcome, :reason,"
+            "INSERT INTO boot (attempt, order_id, testbox, build_key, image_sha256, spec, series, k, purpose, outcome, reason, facts, files, seconds, origin)"
+            " VALUES (:attempt, :order, :box, :key, :image, :spec, :series, :k, :purpose, :outcome, :reason,"
             " CAST(:facts AS jsonb), CAST(:files AS jsonb), :seconds, :origin)"
             " ON CONFLICT DO NOTHING RETURNING id",
             attempt=attempt,
@@ -28,6 +29,7 @@ class Boots(Rows):
             spec=order.spec,
             series=order.series,
             k=order.k,
+            purpose=order.purpose,
             outcome=outcome["status"],
             reason=outcome.get("reason"),
             facts=json.dumps(outcome.get("facts", {})),
@@ -39,16 +41,17 @@ class Boots(Rows):
         return found
 
     def find(
-        self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]
+        self, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
     ) -> list[BootRecord]:
         rows = self.select(
             "SELECT id, k, outcome, reason, seconds, facts FROM boot WHERE image_sha256 = :image AND testbox = :box AND spec = :spec AND series = :series"
-            " AND k = ANY(:ks) ORDER BY k",
+            " AND purpose = :purpose AND k = ANY(:ks) ORDER BY k",
             image=image,
             box=testbox,
             spec=spec,
             series=series,
-            ks=list(ks),
+            purpose=numbers.purpose,
+            ks=list(numbers.ks),
         )
         return [BootRecord(**row._mapping) for row in rows]
 

@@ -17,14 +17,15 @@ from swingbot_db.store.rows import Rows
 class Comparisons(Rows):
     def add(self, new: NewComparison) -> int:
         number = self.scalar(
-            "INSERT INTO comparison (kind, tree, change, base, head, first_k, boots, request_key)"
-            " VALUES (:kind, :tree, :change, :base, :head, :first_k, :boots, :key) ON CONFLICT DO NOTHING RETURNING id",
+            "INSERT INTO comparison (kind, tree, change, base, head, first_k, purpose, boots, request_key)"
+            " VALUES (:kind, :tree, :change, :base, :head, :first_k, :purpose, :boots, :key) ON CONFLICT DO NOTHING RETURNING id",
             kind=new.kind,
             tree=new.tree,
             change=new.change,
             base=new.base,
             head=new.head,
             first_k=new.first_k,
+            purpose=new.purpose,
             boots=new.boots,
             key=new.request_key,
         )
@@ -59,7 +60,7 @@ class Comparisons(Rows):
 
     def _comparisons(self, where: str, **values: Any) -> list[Comparison]:
         rows = self.select(
-            "SELECT c.id, kind, tree, base, head, first_k, boots, status, reason, request_key, COALESCE((SELECT"
+            "SELECT c.id, kind, tree, base, head, first_k, purpose, boots, status, reason, request_key, COALESCE((SELECT"
             " jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec) FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts"
             f" FROM comparison c WHERE {where} ORDER BY c.id",
             **values,

@@ -11,11 +11,11 @@ from swingbot_db.store.rows import Rows
 
 # Boots that a record is made of at most: months of a busy testbox, and a second of computing.
 RECENT_BOOTS: Final = 3000
-# A unit job alone in a boot and the same one after others are not the same measurement: kernel, code and k are told apart by what else ran.
+# A unit job alone in a boot and the same one after others are not the same measurement: kernel, code and k are told apart by what else ran; k also by what the boot was for.
 # Of the benchmarks' own metrics alone: monitors give a hundred times as many, which nobody detects swings in.
 _MEASURED_BOOTS = """
 WITH recent AS (
-    SELECT id, image_sha256, build_key, spec, k, series, booted_at FROM boot
+    SELECT id, image_sha256, build_key, spec, purpose, k, series, booted_at FROM boot
     WHERE testbox = :box AND outcome = 'up' AND origin = 'measured' ORDER BY id DESC LIMIT :most
 ), code AS (
     SELECT build_key, min(tree_hash || kconfig || compiler) AS code FROM variant WHERE build_key IN (SELECT build_key FROM recent) GROUP BY build_key
@@ -28,10 +28,10 @@ WITH recent AS (
     GROUP BY r.boot, r.unit_job, s.metric, r.number
 )
 SELECT o.unit_job, o.metric, x.image_sha256 || x.spec AS image, c.code || x.spec AS code, to_char(x.booted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
-       x.series = '' AS shared, dense_rank() OVER (ORDER BY x.spec, x.k) AS k,
+       x.series = '' AS shared, dense_rank() OVER (ORDER BY x.spec, x.purpose, x.k) AS k,
        array_agg(o.value ORDER BY o.number) AS vals, min(x.booted_at) AS at
 FROM one_run o JOIN recent x ON x.id = o.boot JOIN code c ON c.build_key = x.build_key
-GROUP BY o.unit_job, o.metric, x.id, x.image_sha256, x.spec, c.code, x.booted_at, x.k, x.series ORDER BY x.id
+GROUP BY o.unit_job, o.metric, x.id, x.image_sha256, x.spec, c.code, x.booted_at, x.purpose, x.k, x.series ORDER BY x.id
 """
 
 

@@ -11,10 +11,9 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.model.statuses import OrderKind, OrderState
 from swingbot_db.store.rows import Rows
+from swingbot_jobs.contract.orders import SEARCH
 
-_ORDER = (
-    "id, kind, key, build_key, variant, testbox, spec, series, k, state, reason, priority, budget"
-)
+_ORDER = "id, kind, key, build_key, variant, testbox, spec, series, k, purpose, state, reason, priority, budget"
 
 
 class Orders(Rows):
@@ -37,8 +36,8 @@ class Orders(Rows):
     ) -> Order:
         """One order per key. A second asker raises its priority; one that was cancelled or failed is tried again with a fresh budget."""
         row = self.select_one(
-            "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k, priority)"
-            " VALUES (:kind, :key, :build_key, :variant, :box, :spec, :series, :k, :priority)"
+            "INSERT INTO orders AS o (kind, key, build_key, variant, testbox, spec, series, k, purpose, priority)"
+            " VALUES (:kind, :key, :build_key, :variant, :box, :spec, :series, :k, :purpose, :priority)"
             " ON CONFLICT (key) DO UPDATE SET priority = GREATEST(o.priority, excluded.priority),"
             "  budget = CASE WHEN o.state = 'failed' THEN o.budget + 3 ELSE o.budget END,"
             "  reason = CASE WHEN o.state IN ('cancelled', 'failed') THEN NULL ELSE o.reason END,"
@@ -53,6 +52,7 @@ class Orders(Rows):
             spec=boot.spec if boot else None,
             series=boot.series if boot else None,
             k=boot.k if boot else None,
+            purpose=boot.purpose if boot else SEARCH,
             priority=priority,
         )
         assert row is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swingbot.core.model.noise import NoiseRecord, Spread
+from swingbot.core.model.records import BootNumbers
 from swingbot.core.raw.changes import Reread
 from swingbot_jobs.reading.result import ParsedRun
 from tests.contract.store.world import (
@@ -39,12 +40,13 @@ def test_a_boot_is_found_by_image_and_number(store: Store, lab: Lab) -> None:
     a_boot(store, lab, k=0, series="c1")
     a_boot(store, lab, kernel=1)
     with store.transaction() as tx:
-        found = tx.boots.find(sha256("image", 0), BOX, lab.spec, "", range(5))
+        found = tx.boots.find(sha256("image", 0), BOX, lab.spec, "", BootNumbers(range(5)))
         assert [(boot.id, boot.k, boot.outcome) for boot in found] == [
             (boots[1], 0, "up"),
             (boots[0], 2, "up"),
         ]
-        assert tx.boots.find(sha256("image", 0), BOX, lab.spec, "", [1]) == []
+        assert tx.boots.find(sha256("image", 0), BOX, lab.spec, "", BootNumbers([1])) == []
+        assert tx.boots.find(sha256("image", 0), BOX, lab.spec, "", BootNumbers([0], "fresh")) == []
         assert found[0].facts == {"nr_cpu": 1, "rootfs": "r"}
 
 

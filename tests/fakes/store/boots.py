@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from swingbot.core.model.records import BootRecord, Order
+from swingbot.core.model.records import BootNumbers, BootRecord, Order
 from tests.fakes.store.tables import BootRow, Noun, Refused, RunRow
 
 _LATEST = 20
@@ -38,9 +38,9 @@ class Boots(Noun):
         return row.id
 
     def find(
-        self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]
+        self, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
     ) -> list[BootRecord]:
-        keys = {(image, testbox, spec, series, k) for k in ks}
+        keys = {(image, testbox, spec, series, numbers.purpose, k) for k in numbers.ks}
         found = [
             BootRecord(
                 id=row.id,
@@ -98,5 +98,6 @@ class Boots(Noun):
         return sorted(self.db.boots.values(), key=lambda row: row.id, reverse=True)
 
 
-def _key(row: BootRow) -> tuple[str, str | None, str | None, str | None, int | None]:
-    return row.image, row.order.testbox, row.order.spec, row.order.series, row.order.k
+def _key(row: BootRow) -> tuple[str, str | None, str | None, str | None, str, int | None]:
+    order = row.order
+    return row.image, order.testbox, order.spec, order.series, order.purpose, order.k

@@ -28,6 +28,7 @@ class Comparisons(Noun):
             base=new.base,
             head=new.head,
             first_k=new.first_k,
+            purpose=new.purpose,
             boots=new.boots,
             status="waiting",
             parts=tuple(sorted(set(new.parts))),

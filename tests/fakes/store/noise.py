@@ -15,10 +15,12 @@ class Noise(Noun):
     ) -> dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]]:
         recent = self._measured(testbox)
         found: dict[tuple[str, str], tuple[list[MeasuredBoot], datetime, datetime]] = {}
-        keys = sorted({(row.order.spec or "", row.order.k or 0) for row in recent})
+        keys = sorted(
+            {(row.order.spec or "", row.order.purpose, row.order.k or 0) for row in recent}
+        )
         programs = {job.program for row in recent for job in self.db.specs[row.order.spec or ""]}
         for row in recent:
-            rank = 1 + keys.index((row.order.spec or "", row.order.k or 0))
+            rank = 1 + keys.index((row.order.spec or "", row.order.purpose, row.order.k or 0))
             for key, values in self._values(row, programs).items():
                 boots, since, _ = found.get(key, ([], row.booted_at, row.booted_at))
                 boots.append(self._boot(row, rank, tuple(values)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from swingbot.core.model.records import BootKey, Order, Variant
 from swingbot.core.model.statuses import OrderKind, OrderState
+from swingbot_jobs.contract.orders import SEARCH
 from tests.fakes.store.tables import Noun, OrderRow, Refused
 
 OPEN = ("waiting", "ready", "running")
@@ -48,6 +49,7 @@ class Orders(Noun):
             spec=boot.spec if boot else None,
             series=boot.series if boot else None,
             k=boot.k if boot else None,
+            purpose=boot.purpose if boot else SEARCH,
             state="waiting",
             reason=None,
             priority=priority,

@@ -23,7 +23,7 @@ from swingbot.core.model.statuses import (
     SwingSource,
     SwingState,
 )
-from swingbot_jobs.contract.orders import BootOutcome, BuildStatus
+from swingbot_jobs.contract.orders import SEARCH, BootOutcome, BuildStatus
 from swingbot_jobs.contract.trust import Trust
 from swingbot_jobs.reading.result import RunStatus
 
@@ -116,7 +116,8 @@ class BootKey:
     """Which boot is meant: the k-th one of this kernel with these unit jobs on this testbox.
 
     `series` is "" where boots are shared by all who ask (a repeatable testbox gives the same result again);
-    otherwise it names the comparison or bisection whose own boots these are.
+    otherwise it names the comparison or bisection whose own boots these are. `k` counts the boots of one purpose
+    (plan/boot_numbers.py).
     """
 
     build_key: str
@@ -124,9 +125,18 @@ class BootKey:
     spec: str
     series: str
     k: int
+    purpose: str = SEARCH
 
     def __str__(self) -> str:
-        return f"boot:{self.build_key}:{self.testbox}:{self.spec}:{self.series}:{self.k}"
+        number = f"{self.k}" if self.purpose == SEARCH else f"{self.purpose}:{self.k}"
+        return f"boot:{self.build_key}:{self.testbox}:{self.spec}:{self.series}:{number}"
+
+
+class BootNumbers(NamedTuple):
+    """Boots of one purpose by their numbers: boot k of base and boot k of head are a pair."""
+
+    ks: Sequence[int]
+    purpose: str = SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +150,7 @@ class Order:
     spec: str | None
     series: str | None
     k: int | None
+    purpose: str = SEARCH  # of a boot
     state: OrderState
     reason: str | None
     priority: int
@@ -217,6 +228,7 @@ class Comparison:
     base: int
     head: int
     first_k: int
+    purpose: str = SEARCH
     boots: int
     status: ComparisonStatus
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
@@ -227,6 +239,11 @@ class Comparison:
     def open(self) -> bool:
         """Boots may still come of it."""
         return self.status in ("waiting", "running")
+
+    @property
+    def numbers(self) -> BootNumbers:
+        """Its boots of either side."""
+        return BootNumbers(range(self.first_k, self.first_k + self.boots), self.purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +257,8 @@ class NewComparison:
     boots: int
     parts: Sequence[tuple[str, str]]  # (testbox, spec)
     change: int | None = None
-    first_k: int = 0
+    first_k: int = 0  # number of its first boot among those of its purpose
+    purpose: str = SEARCH
     request_key: str | None = None
 
 

@@ -31,6 +31,7 @@ from swingbot.core.model.records import (
     UNBUILT,
     Bisection,
     BootKey,
+    BootNumbers,
     BootRecord,
     KernelBuild,
     Seen,
@@ -151,7 +152,11 @@ def _observe(
             continue
         boots = (
             tx.boots.find(
-                build.image_sha256, bisection.testboxes[box], bisection.spec, bisection.series, [k]
+                build.image_sha256,
+                bisection.testboxes[box],
+                bisection.spec,
+                bisection.series,
+                BootNumbers([k]),
             )
             if build and build.image_sha256
             else []

@@ -245,6 +245,6 @@ def _bisect(
     tx.swings.set_state(swing.id, "bisecting", number)
     if proof is not None:
         last = len(tx.bisections.points(number)) - 1
-        for k in range(proof.first_k, proof.first_k + proof.boots):
+        for k in proof.numbers.ks:
             for idx in (0, last):
                 tx.bisections.add_want(number, idx, k, "history")

@@ -85,13 +85,12 @@ def _judge_part(
     """Write the rows of one testbox; gives the boot means of head by (testbox, unit job, metric)."""
     box, unit_jobs = lab.testboxes.known(testbox), {job.name: job for job in tx.specs.get(spec)}
     series = series_for(lab.testboxes.known(testbox), comparison)
-    ks = range(comparison.first_k, comparison.first_k + comparison.boots)
     sides, problems = [], []
     for image in images:
-        values, trouble = boots_of(tx, image, testbox, spec, series, list(ks))
+        values, trouble = boots_of(tx, image, testbox, spec, series, comparison.numbers)
         sides.append(values)
         problems.append(trouble)
-    known = differences_of(tx, images, box, spec, series, list(ks))
+    known = differences_of(tx, images, box, spec, series, comparison.numbers)
     for unit_job, metric_name in _in_order(lab, unit_jobs, sides):
         row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, known, problems=problems)
         tx.comparisons.add_row(comparison.id, spec, row)

@@ -54,9 +54,13 @@ def _check(lab: Lab, tx: Transaction, comparison: Comparison) -> None:
 def _trouble(
     lab: Lab, tx: Transaction, comparison: Comparison, testbox: str, spec: str, image: str
 ) -> str | None:
-    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     now, problems = boots_of(
-        tx, image, testbox, spec, series_for(lab.testboxes.known(testbox), comparison), ks
+        tx,
+        image,
+        testbox,
+        spec,
+        series_for(lab.testboxes.known(testbox), comparison),
+        comparison.numbers,
     )
     earlier = [
         c
@@ -71,7 +75,7 @@ def _trouble(
             testbox,
             spec,
             series_for(lab.testboxes.known(testbox), c),
-            list(range(c.first_k, c.first_k + c.boots)),
+            c.numbers,
         )[0]
         for c in sound
     ]

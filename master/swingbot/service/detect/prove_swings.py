@@ -40,9 +40,8 @@ ROUND: Final = 2
 ROUND_REPEATABLE: Final = 1
 # Boots that did not come up make no pair; so many more are tried before the swing is given up.
 SPARE: Final = 4
-RENEWED_K: Final = (
-    60  # beyond this k a testbox whose facts still differ is left as it is, and its rows say so
-)
+# A comparison is booted afresh until it has given up so many numbers; then a testbox whose facts still differ is left as it is, and its rows say so.
+RENEWED: Final = 60
 _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 
 
@@ -96,7 +95,8 @@ def extend_comparisons(lab: Lab, tx: Transaction) -> None:
         orders = tx.orders.wanted(comparison=comparison.id)
         if not orders or any(not order.over for order in orders) or _images(tx, comparison) is None:
             continue
-        if _stale(lab, tx, comparison):
+        began = min((o.k for o in orders if o.k is not None), default=comparison.first_k)
+        if comparison.first_k - began <= RENEWED and _stale(lab, tx, comparison):
             tx.comparisons.renew(comparison.id, comparison.first_k + comparison.boots)
             continue
         if comparison.kind == "watch":
@@ -122,13 +122,17 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
     Both kernels are then booted afresh, side by side: what the testbox changed cancels.
     """
     images = _images(tx, comparison)
-    if images is None or comparison.first_k > RENEWED_K:
+    if images is None:
         return False
-    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     shared = [(box, spec) for box, spec in comparison.parts if lab.testboxes.known(box).repeatable]
     return any(
         differences_of(
-            tx, images, lab.testboxes.known(box), spec, series_of(lab.testboxes.known(box), ""), ks
+            tx,
+            images,
+            lab.testboxes.known(box),
+            spec,
+            series_of(lab.testboxes.known(box), ""),
+            comparison.numbers,
         ).must
         is not None
         for box, spec in shared
@@ -149,8 +153,9 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
     assert images is not None
     for testbox, spec in comparison.parts:
         series = series_of(lab.testboxes.known(testbox), f"c{comparison.id}")
-        ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
-        sides = [boots_of(tx, image, testbox, spec, series, ks)[0] for image in images]
+        sides = [
+            boots_of(tx, image, testbox, spec, series, comparison.numbers)[0] for image in images
+        ]
         for job in tx.specs.get(spec):
             for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
                 rule = rule_of(lab.testboxes.known(testbox), metric, job)
@@ -177,12 +182,14 @@ def decide(lab: Lab, tx: Transaction, proof: Comparison, swing: Swing) -> Decisi
             mean=0.0,
             reason="the two kernel images are identical byte for byte",
         )
-    ks = list(range(proof.first_k, proof.first_k + proof.boots))
     series, key = (
         series_of(lab.testboxes.known(testbox), f"c{proof.id}"),
         (swing.unit_job, swing.metric),
     )
-    sides = [boots_of(tx, image, testbox, spec, series, ks)[0].get(key, []) for image in images]
+    sides = [
+        boots_of(tx, image, testbox, spec, series, proof.numbers)[0].get(key, [])
+        for image in images
+    ]
     rule = rule_of(lab.testboxes.known(testbox), metric_of(lab.programs, swing.metric), job)
     return sequential(
         plan.pair_differences(sides[0], sides[1], rule.form), *gate_of(lab, tx, swing, job)

@@ -13,7 +13,7 @@ from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.records import Bisection, NewComparison, Tree
 from swingbot.core.plan import swings as plan
-from swingbot.core.plan.boot_numbers import FRESH_K
+from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.text.numbers import change
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
@@ -73,7 +73,7 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
             head=sighting.culprit,
             boots=BOOTS,
             parts=_where(lab, tx, tree, sighting.bisection),
-            first_k=FRESH_K,
+            purpose=BootPurpose.FRESH,
             request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",
         )
     )

@@ -9,7 +9,7 @@ from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_of
 from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree
-from swingbot.core.plan.boot_numbers import FIX_K
+from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.service.incident.attribute import change_of, named_in
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.kernel.variants import variant_of
@@ -51,7 +51,7 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
                 if lab.testboxes.known(bisection.testbox).repeatable
                 else BOOTS,
                 parts=[(bisection.testbox, bisection.spec)],
-                first_k=FIX_K,
+                purpose=BootPurpose.FIX,
                 request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",
             )
         )

@@ -6,7 +6,7 @@ from typing import Final
 
 from swingbot.core.model.records import NewComparison
 from swingbot.core.plan.alerts import MOVED
-from swingbot.core.plan.boot_numbers import ANCHOR_K
+from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.service.ports import Lab, Transaction
 
 # Boots of an anchor at a time: two tell whether boots differ, and on a repeatable testbox the same two each time.
@@ -40,8 +40,20 @@ def order_anchor(tx: Transaction, testbox: str) -> None:
 
 
 def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], boots: int) -> None:
-    """Ask for `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison."""
+    """Ask for `boots` boots of one kernel (tree, variant, spec) as both sides of a comparison.
+
+    They repeat those of the kernel's last anchor, which they are held against: another perturbation would look like a testbox that moved.
+    """
     tree, variant, spec = kernel
+    parts = ((testbox, spec),)
+    last = next(
+        (
+            anchor
+            for anchor in reversed(tx.anchors.of_testbox(testbox, "done"))
+            if anchor.base == variant and anchor.parts == parts
+        ),
+        None,
+    )
     tx.comparisons.add(
         NewComparison(
             kind="anchor",
@@ -49,7 +61,8 @@ def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], 
             base=variant,
             head=variant,
             boots=boots,
-            parts=[(testbox, spec)],
-            first_k=ANCHOR_K,
+            parts=parts,
+            first_k=0 if last is None else last.first_k,
+            purpose=BootPurpose.ANCHOR if last is None else last.purpose,
         )
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.core.model.records import BootKey, Order, Variant
+from swingbot.core.model.records import BootKey, BootNumbers, Order, Variant
 from swingbot.core.model.statuses import OrderState
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.series import series_for
@@ -47,6 +47,7 @@ def place_comparisons(lab: Lab, tx: Transaction) -> None:
                         spec=spec,
                         series=series,
                         k=comparison.first_k + step,
+                        purpose=comparison.purpose,
                     )
                     want_boot(lab, tx, variant, key, priority, comparison=comparison.id)
         tx.comparisons.set_status(comparison.id, "running")
@@ -103,4 +104,8 @@ def _known(tx: Transaction, order: Order, image: str) -> bool:
         and order.series is not None
         and order.k is not None
     )
-    return bool(tx.boots.find(image, order.testbox, order.spec, order.series, [order.k]))
+    return bool(
+        tx.boots.find(
+            image, order.testbox, order.spec, order.series, BootNumbers([order.k], order.purpose)
+        )
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from swingbot.core.model.records import (
+    BootNumbers,
     BootRecord,
     Order,
 )
@@ -15,12 +16,12 @@ class Boots(Protocol):
     """Boots: what took place, the values of their runs, the facts of the box."""
 
     def add(self, attempt: int, order: Order, image: str, outcome: Mapping[str, Any]) -> int | None:
-        """Remember a boot and return its id; None if the same boot (image, testbox, spec, series, k) is known, and then nothing changes."""
+        """Remember a boot and return its id; None if the same boot (image, testbox, spec, series, purpose, k) is known, and then nothing changes."""
 
     def find(
-        self, image: str, testbox: str, spec: str, series: str, ks: Iterable[int]
+        self, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
     ) -> list[BootRecord]:
-        """Boots of an image on a testbox, of those `ks` that took place, by k."""
+        """Boots of an image on a testbox, of those `numbers` that took place, by k."""
 
     def values(self, boot: int) -> dict[tuple[str, str], list[float]]:
         """Values of the boot's good runs, {(unit job, metric): one value a run}, in the order of the runs; the mean where a run gave several."""

@@ -18,7 +18,7 @@ class Comparisons(Protocol):
     def add(self, new: NewComparison) -> int:
         """Record the intent to compare two variants on each part (testbox, spec), and return the comparison's number.
 
-        The same request key, or the same change, gives the same comparison again, as it is. `boots` are a side.
+        The same request key, or the same change, gives the same comparison again, as it is. `boots` are a side, numbered from `first_k` among the boots of this `purpose`.
         """
 
     def get(self, number: int) -> Comparison | None:

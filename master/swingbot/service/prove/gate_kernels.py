@@ -202,15 +202,17 @@ def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
         return Told(
             status="not run", reason="there are no boots of both sides to hold against each other"
         )
-    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     series, spec = series_for(box, comparison), case.headline.spec
     sheets = [
-        sum(bool(boot.facts) for boot in tx.boots.find(image, box.name, spec, series, ks))
+        sum(
+            bool(boot.facts)
+            for boot in tx.boots.find(image, box.name, spec, series, comparison.numbers)
+        )
         for image in images
     ]
     if not all(sheets):
         return Told(status="not run", reason="one side's boots noted no facts")
-    known = differences_of(tx, images, box, spec, series, ks).of(case.job)
+    known = differences_of(tx, images, box, spec, series, comparison.numbers).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
         return Told(status="fail", reason=known.must, detail=detail)

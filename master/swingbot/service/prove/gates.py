@@ -12,7 +12,7 @@ from typing import Final
 
 from swingbot.core.model.comparison_row import row_of
 from swingbot.core.model.records import Comparison, NewComparison, Proven
-from swingbot.core.plan.boot_numbers import APART_K, FRESH_K, GATE_K
+from swingbot.core.plan.boot_numbers import of_gate as purpose_of_gate
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
 from swingbot.core.proof.gates import (
@@ -97,7 +97,7 @@ def _open(lab: Lab, tx: Transaction, case: Case, row: GateRow, kernels: Kernels)
             head=kernels.head.id,
             boots=kernels.boots or first_boots(lab, case),
             parts=[(case.bisection.testbox, tx.specs.add([kernels.job]))],
-            first_k=GATE_K + APART_K * (row.tries - 1),
+            purpose=purpose_of_gate(row.tries),
             request_key=f"gate:{case.incident.id}:{row.gate}:{row.tries}",
         )
     )
@@ -169,13 +169,15 @@ def _seen(lab: Lab, tx: Transaction, case: Case, comparison: Comparison) -> Effe
     )
     if images is None or case.job is None:
         return None
-    (testbox, spec), ks = (
-        comparison.parts[0],
-        list(range(comparison.first_k, comparison.first_k + comparison.boots)),
-    )
+    testbox, spec = comparison.parts[0]
     sides = [
         boots_of(
-            tx, image, testbox, spec, series_for(lab.testboxes.known(testbox), comparison), ks
+            tx,
+            image,
+            testbox,
+            spec,
+            series_for(lab.testboxes.known(testbox), comparison),
+            comparison.numbers,
         )[0]
         for image in images
     ]
@@ -304,7 +306,8 @@ def _doubt(tx: Transaction, incident: Proven) -> None:
             head=old.head,
             boots=2 * old.boots,
             parts=old.parts,
-            first_k=FRESH_K,
+            first_k=old.first_k,
+            purpose=old.purpose,
             request_key=key,
         )
     )

@@ -91,14 +91,13 @@ def _calls(
     build: Mapping[str, Any],
 ) -> dict[str, float] | str:
     """Calls by function in the first boot that counted them; or why there is none."""
-    ks = list(range(comparison.first_k, comparison.first_k + comparison.boots))
     trouble = "no boot of it came to its end"
     for boot in tx.boots.find(
         build["image_sha256"],
         testbox,
         spec,
         series_for(lab.testboxes.known(testbox), comparison),
-        ks,
+        comparison.numbers,
     ):
         values = tx.boots.values(boot.id) if boot.outcome == "up" else {}
         if (job.name, f"{executed.MONITOR}.counted") in values:

@@ -131,14 +131,15 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
     series = series_of(
         lab.testboxes.known(bisection.testbox), ids.show("comparison", comparison.id)
     )
-    ks = range(comparison.first_k, comparison.first_k + comparison.boots)
-    boots = tx.boots.find(str(build.image_sha256), bisection.testbox, headline.spec, series, ks)
+    boots = tx.boots.find(
+        str(build.image_sha256), bisection.testbox, headline.spec, series, comparison.numbers
+    )
     before = tx.boots.find(
         str(tx.builds.by_key([parent.build_key])[parent.build_key].image_sha256),
         bisection.testbox,
         headline.spec,
         series,
-        ks,
+        comparison.numbers,
     )
     return ReportFacts(
         report=report,

@@ -252,10 +252,9 @@ def _side_by_side(
         return None
     job = next(job for job in tx.specs.get(spec) if job.name == bisection.unit_job)
     key, metric = (bisection.unit_job, bisection.metric), metric_of(lab.programs, bisection.metric)
-    ks = [range(c.first_k, c.first_k + c.boots) for c in (own, latest)]
     sides = [
-        boots_of(tx, image, box.name, spec, "", list(k))[0].get(key, [])
-        for image, k in zip(images, ks, strict=True)
+        boots_of(tx, image, box.name, spec, "", c.numbers)[0].get(key, [])
+        for image, c in zip(images, (own, latest), strict=True)
     ]
     rule = rule_of(box, metric, job)
     if not all(sides):

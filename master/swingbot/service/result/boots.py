@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
 from swingbot.service.ports import Transaction
 
@@ -11,12 +10,12 @@ Values = dict[tuple[str, str], list[BootRuns]]  # by (unit job, metric)
 
 
 def boots_of(
-    tx: Transaction, image: str, testbox: str, spec: str, series: str, ks: Sequence[int]
+    tx: Transaction, image: str, testbox: str, spec: str, series: str, numbers: BootNumbers
 ) -> tuple[Values, list[str]]:
     """Values by (unit job, metric), one BootRuns a boot that came up; and what went wrong in the others, in words."""
     values: Values = {}
     problems = []
-    for boot in tx.boots.find(image, testbox, spec, series, ks):
+    for boot in tx.boots.find(image, testbox, spec, series, numbers):
         if boot.outcome != "up":
             problems.append(f"boot {boot.k} was {boot.trouble}")
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
 from swingbot.core.stats.facts import Difference, against, differences, told
 from swingbot.service.ports import Transaction
@@ -53,10 +54,15 @@ class Differences:
 
 
 def differences_of(
-    tx: Transaction, images: Sequence[str], box: Testbox, spec: str, series: str, ks: Sequence[int]
+    tx: Transaction,
+    images: Sequence[str],
+    box: Testbox,
+    spec: str,
+    series: str,
+    numbers: BootNumbers,
 ) -> Differences:
     """Of `images` (base, head) on one testbox. Boots that the lab lost are no boots, and nothing is held against a kernel for them."""
-    sides = [tx.boots.find(image, box.name, spec, series, ks) for image in images]
+    sides = [tx.boots.find(image, box.name, spec, series, numbers) for image in images]
     found = differences(
         *({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable
     )
