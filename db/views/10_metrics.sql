@@ -4,7 +4,7 @@
 CREATE OR REPLACE VIEW v_boot_metrics AS
 SELECT x.booted_at AS "time", t.name AS tree, x.testbox, box.facts->>'label' AS label, r.unit_job, s.metric,
        v.commit, v.subject, 'v' || v.id AS variant, 'x' || x.id AS boot, x.k, x.series,
-       avg(s.value) AS mean, count(DISTINCT r.id) AS runs
+       avg(s.value) AS mean, count(DISTINCT r.id) AS runs, x.purpose
 FROM boot x
 JOIN testbox box ON box.name = x.testbox
 JOIN kernel_build kb ON kb.image_sha256 = x.image_sha256

@@ -3,7 +3,7 @@
 CREATE OR REPLACE VIEW v_queue AS
 SELECT o.created_at AS "time", 'o' || o.id AS "order", o.kind, o.state, coalesce(o.testbox, 'build worker') AS place, o.testbox, o.k, o.series, o.priority,
        t.name AS tree, v.commit, v.subject, extract(epoch FROM now() - o.created_at)::double precision AS age_seconds,
-       (SELECT count(*) FROM attempt a WHERE a.order_id = o.id) AS attempts
+       (SELECT count(*) FROM attempt a WHERE a.order_id = o.id) AS attempts, o.purpose
 FROM orders o
 JOIN variant v ON v.id = o.variant
 JOIN tree t ON t.id = v.tree
@@ -49,7 +49,7 @@ SELECT x.booted_at AS "time", 'x' || x.id AS boot, x.testbox, x.outcome, x.outco
        t.name AS tree, v.commit, v.subject,
        (SELECT count(*) FROM run r WHERE r.boot = x.id) AS runs,
        (SELECT count(*) FROM run r WHERE r.boot = x.id AND r.status NOT IN ('ok', 'warmup')) AS runs_not_ok,
-       (SELECT count(*) FROM run r WHERE r.boot = x.id AND r.status = 'invalid') AS runs_invalid
+       (SELECT count(*) FROM run r WHERE r.boot = x.id AND r.status = 'invalid') AS runs_invalid, x.purpose
 FROM boot x
 JOIN orders o ON o.id = x.order_id
 JOIN variant v ON v.id = o.variant

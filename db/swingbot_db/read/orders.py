@@ -13,7 +13,7 @@ from .facts import sheet_of
 from .rows import Row, by_id, first, rows, shown, where
 
 _ORDER = """
-SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.k, o.state, o.reason, o.priority, o.budget, o.created_at, o.ended_at,
+SELECT o.id, o.kind, o.key, o.build_key, o.testbox, o.spec, o.series, o.purpose, o.k, o.state, o.reason, o.priority, o.budget, o.created_at, o.ended_at,
        extract(epoch FROM coalesce(o.ended_at, now()) - o.created_at) AS seconds,
        t.name AS tree, v.id AS variant, v.commit, v.subject, v.trust, s.unit_jobs, x.id AS boot, box.facts->>'label' AS label
 FROM orders o JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree
@@ -35,7 +35,7 @@ SELECT kb.build_key, kb.status, kb.image_sha256, kb.compiler_version, kb.sizes, 
 FROM kernel_build kb JOIN attempt a ON a.id = kb.attempt WHERE kb.build_key = :key
 """
 _BOOT = """
-SELECT x.id, x.order_id, x.testbox, x.build_key, x.image_sha256, x.spec, x.series, x.k, x.outcome, x.reason, x.facts, x.files, x.seconds, x.origin, x.booted_at,
+SELECT x.id, x.order_id, x.testbox, x.build_key, x.image_sha256, x.spec, x.series, x.purpose, x.k, x.outcome, x.reason, x.facts, x.files, x.seconds, x.origin, x.booted_at,
        v.commit, v.subject, v.trust, t.name AS tree, v.id AS variant, box.facts->>'label' AS label
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant JOIN tree t ON t.id = v.tree JOIN testbox box ON box.name = x.testbox
 WHERE x.id = :id

@@ -20,7 +20,7 @@ from .orders import boot, order
 from .rows import Row, first, rows, shown
 
 _BOOTS = """
-SELECT x.id, x.order_id, x.testbox, x.k, x.series, x.outcome, x.reason, x.image_sha256,
+SELECT x.id, x.order_id, x.testbox, x.k, x.purpose, x.series, x.outcome, x.reason, x.image_sha256,
        x.build_key, x.facts, x.files, x.seconds, x.origin, x.booted_at, v.commit, v.subject
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant WHERE x.id = ANY(:ids) ORDER BY x.id
 """
@@ -30,7 +30,7 @@ SELECT r.boot, {_RUN}, r.unit_job, r.number AS run, r.status, r.reason, r.second
 FROM run r LEFT JOIN result_root rr ON rr.id = r.result_root WHERE r.boot = ANY(:ids) ORDER BY r.boot, r.unit_job, r.number
 """
 _SAMPLES = f"""
-SELECT {_RUN}, v.commit, x.id AS boot, x.k, x.testbox, r.unit_job, r.number AS run, s.metric, s.seq, s.value, x.origin, x.booted_at
+SELECT {_RUN}, v.commit, x.id AS boot, x.k, x.purpose, x.testbox, r.unit_job, r.number AS run, s.metric, s.seq, s.value, x.origin, x.booted_at
 FROM boot x JOIN orders o ON o.id = x.order_id JOIN variant v ON v.id = o.variant JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id
 LEFT JOIN result_root rr ON rr.id = r.result_root
 WHERE x.id = ANY(:ids) ORDER BY x.id, r.unit_job, r.number, s.metric, s.seq

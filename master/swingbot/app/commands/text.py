@@ -9,6 +9,7 @@ from typing import Any
 
 from swingbot.core.bisect.picture import Line, picture
 from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.kernel_diff import change_text
 
 Facts = Mapping[str, Any]
@@ -140,7 +141,7 @@ def differences(found: Iterable[Facts]) -> list[str]:
 def boot(facts: Facts) -> str:
     """A boot: how it ended, its runs, and its fact sheet; what is not known is `-`."""
     lines = [
-        f"{facts['id']}  {facts['commit'][:12]} on {facts['testbox']}, k={facts['k']}  {facts['outcome']}"
+        f"{facts['id']}  {facts['commit'][:12]} on {facts['testbox']}, k={facts['k']}{_purpose(facts)}  {facts['outcome']}"
         + (f": {facts['reason']}" if facts["reason"] else "")
     ]
     lines += [
@@ -155,6 +156,11 @@ def boot(facts: Facts) -> str:
             value = "-" if line["value"] is None else f"{line['value']} {line['unit']}".rstrip()
             lines.append(f"  {line['name']:{wide}}  {value}")
     return "\n".join(lines)
+
+
+def _purpose(facts: Facts) -> str:
+    """What a boot was for, where its number is not one of the search."""
+    return "" if facts["purpose"] == SEARCH else f" of {facts['purpose']}"
 
 
 def bisection(facts: Facts) -> str:

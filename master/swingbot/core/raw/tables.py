@@ -38,7 +38,11 @@ SAMPLES: Final = (
         "base or head of a comparison, commit N of a bisection; several are joined by '+'",
     ),
     Column("boot", "string", "id of the boot: runs of one boot are not independent of each other"),
-    Column("k", "integer", "the k-th boot of this kernel; boots of equal k were perturbed alike"),
+    Column(
+        "k",
+        "integer",
+        "the k-th boot of this kernel; boots of equal k and purpose were perturbed alike",
+    ),
     Column("testbox", "string", "machine"),
     Column("unit_job", "string", "what was run, with its parameters in LKP's order"),
     Column("run", "integer", "number of the run within its boot and unit job, from 0"),
@@ -48,6 +52,7 @@ SAMPLES: Final = (
     Column("value", "double", "what was measured; always a finite number"),
     Column("origin", "string", "measured, replayed or simulated"),
     Column("booted_at", "time", "when the boot's results came, UTC"),
+    Column("purpose", "string", "what the boot was for: k counts the boots of one purpose"),
 )
 
 
@@ -74,6 +79,7 @@ RUNS: Final = (
         "string",
         "hash of the code that read the samples; empty: read before that was noted",
     ),
+    *_as_in_samples("purpose"),
 )
 FACTS: Final = (
     *_as_in_samples("boot"),
@@ -130,6 +136,7 @@ def run_rows(boots: Iterable[Row]) -> Iterator[Row]:
                 "side": side,
                 "boot": boot["id"],
                 "k": boot["k"],
+                "purpose": boot["purpose"],
                 "testbox": boot["testbox"],
                 **run,
             }
