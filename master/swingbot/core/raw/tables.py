@@ -136,7 +136,7 @@ def run_rows(boots: Iterable[Row]) -> Iterator[Row]:
                 "side": side,
                 "boot": boot["id"],
                 "k": boot["k"],
-                "purpose": boot["purpose"],
+                "purpose": boot.get("purpose"),
                 "testbox": boot["testbox"],
                 **run,
             }
