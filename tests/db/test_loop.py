@@ -13,10 +13,8 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
-from swingbot.service.compare.cancel import cancel_comparison
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.ports import RequestError
-from swingbot.service.tick import tick
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
@@ -104,58 +102,6 @@ def test_commits_that_do_not_build_or_boot_never_vote(brain: Brain) -> None:
     assert len(brain.mails) == 1
 
 
-def test_a_culprit_next_to_an_unbuildable_commit_is_one_of_a_set(brain: Brain) -> None:
-    base = base_of(brain)
-    made = commits(brain, *plain(3), FakeCommit(kind="broken", speed=90), FakeCommit(), *plain(6))
-    brain.watch(base)
-    brain.run()
-    found = brain.facts("b")
-    assert found["status"] == "credible_set"
-    assert {made[3], made[4]} <= {member["commit"] for member in found["members"]}
-    assert brain.mails == []
-
-
-def test_identical_images_are_measured_once(brain: Brain) -> None:
-    base = base_of(brain)
-    made = commits(brain, FakeCommit(kind="comment"))
-    brain.watch(base)
-    brain.run()
-    boots = [entry for entry in brain.fake.done if entry[0] == "boot"]
-    assert len(boots) == brain.lab.policies.watch_boots
-    assert len({k for _, _, k in boots}) == len(boots)
-    (row,) = [row for row in brain.facts("c")["rows"] if row["headline"]]
-    assert row["verdict"] == "same"
-    assert "identical" in row["reason"]
-    assert made
-
-
-def test_trouble_of_the_lab_is_retried_and_never_a_vote(
-    brain: Brain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("swingbot.service.order.dispatch.patience", lambda made: 0.0)
-    base = base_of(brain)
-    made = commits(brain, *plain(3), FakeCommit(speed=90), *plain(2))
-    brain.watch(base)
-    brain.fake.infra = 2
-    brain.run()
-    assert brain.facts("b")["culprit"]["commit"] == made[3]
-
-
-def test_a_lab_that_stays_broken_fails_the_comparison_with_its_reason(
-    brain: Brain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("swingbot.service.order.dispatch.patience", lambda made: 0.0)
-    base = base_of(brain)
-    commits(brain, *plain(1))
-    brain.fake.infra = 10_000
-    brain.watch(base)
-    brain.run()
-    comparison = brain.facts("c")
-    assert comparison["status"] == "failed"
-    assert "the disk is full" in comparison["reason"]
-    assert brain.mails == []
-
-
 def test_a_rebased_branch_is_compared_with_the_merge_base(brain: Brain) -> None:
     base = base_of(brain)
     old = commits(brain, *plain(4))
@@ -214,34 +160,6 @@ def test_a_bisection_by_hand_finds_an_improvement_too_and_sends_nothing(brain: B
     assert found["culprit"]["commit"] == made[2]
     assert found["change_pct"] == pytest.approx(10, abs=0.3)
     assert brain.mails == []
-
-
-def test_a_cancelled_comparison_takes_its_orders_with_it(brain: Brain) -> None:
-    base = base_of(brain)
-    made = commits(brain, *plain(2))
-    brain.watch(base)
-    brain.run()
-    number = request_comparison(
-        brain.lab,
-        ComparisonRequest(
-            tree="fake",
-            base=base,
-            head=made[0],
-            job_files=[],
-            overrides={},
-            testboxes=[],
-            boots=4,
-            patches=[],
-        ),
-    )
-    tick(brain.lab)
-    assert cancel_comparison(brain.lab, number)
-    tick(brain.lab)
-    tick(brain.lab)
-    with brain.lab.transaction("look") as tx:
-        assert tx.orders.open() == []
-        assert tx.attempts.leased() == set()
-        assert tx.attempts.in_state("running") == []
 
 
 @pytest.mark.parametrize(

@@ -242,58 +242,6 @@ def test_a_replay_names_the_first_step_that_is_decided_differently(
     assert (told["same"], told["difference"]["step"]) == (False, 3)
 
 
-def test_a_step_that_is_shown_nothing_new_is_noted_once(brain: Brain) -> None:
-    asked(brain, *plain(5))
-    tick(brain.lab)
-    tick(brain.lab)
-    before = brain.count("bisection_step")
-    for _ in range(3):
-        advance_bisections(brain.lab, Faults(brain.lab))
-    assert brain.count("bisection_step") == before > 0
-
-
-def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbour(
-    brain: Brain,
-) -> None:
-    number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
-    assert skip(brain.lab, number, [f"{ids[3]}..{ids[4]}"], who="ada", why=None) == [ids[4]]
-    brain.run()
-    assert ids[4] not in measured(brain)
-    found = brain.facts("b", number)
-    assert found["status"] == "credible_set"
-    assert {ids[4], ids[5]} <= {member["commit"] for member in found["members"]}
-
-
-def test_a_skip_can_be_taken_back(brain: Brain) -> None:
-    number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
-    skip(brain.lab, number, [ids[4]], who="ada", why=None)
-    skip(brain.lab, number, [ids[4]], who="bob", why=None, undo=True)
-    brain.run()
-    assert brain.facts("b", number)["culprit"]["commit"] == ids[4]
-
-
-def test_a_hint_leads_the_search_and_a_wrong_one_does_not_mislead_it(brain: Brain) -> None:
-    number, ids = asked(brain, *plain(11), FakeCommit(speed=88), *plain(4))
-    hint(brain.lab, number, [ids[3]], 500.0, who="ada", why="looks odd")
-    with brain.lab.transaction("look") as tx:
-        assert [w for _, w, _ in tx.bisections.points(number)][3] == 500.0
-    brain.run()
-    assert ids[3] in measured(brain) or ids[2] in measured(brain)
-    assert brain.facts("b", number)["culprit"]["commit"] == ids[12]
-
-
-def test_no_hint_makes_a_commit_impossible(brain: Brain) -> None:
-    number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
-    hint(brain.lab, number, [ids[4]], 0.001, who="ada", why=None)
-    with brain.lab.transaction("look") as tx:
-        weights = [w for _, w, _ in tx.bisections.points(number)]
-    assert weights[4] == pytest.approx(
-        0.1 * sum(weights[i] for i in (1, 2, 3, 5, 6, 7, 8)) / 7, rel=0.2
-    )
-    brain.run()
-    assert brain.facts("b", number)["culprit"]["commit"] == ids[4]
-
-
 def test_advice_wakes_the_loop(brain: Brain) -> None:
     number, ids = asked(brain, *plain(3), FakeCommit(speed=88), *plain(4))
     with brain.engine.connect() as conn:

@@ -79,12 +79,16 @@ class MemoryArtifacts:
 
 @dataclass
 class MemoryLab:
-    """`speeds` by commit (1.0 for others), `broken` do not compile, `hung` do not boot; `infra` attempts are lost to the lab first."""
+    """`speeds` by commit (1.0 for others), `broken` do not compile, `hung` do not boot; `infra` attempts are lost to the lab first.
+
+    Commits of `alike` give the image that the commit named there gives.
+    """
 
     speeds: dict[str, float] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     hung: set[str] = field(default_factory=set)
     infra: int = 0
+    alike: dict[str, str] = field(default_factory=dict)
     boxes: tuple[str, ...] = ("box",)
     store: MemoryStore = field(default_factory=MemoryStore)
     artifacts: MemoryArtifacts = field(default_factory=MemoryArtifacts)
@@ -161,7 +165,8 @@ class MemoryLab:
         if variant.commit in self.broken:
             why = "mm/x.c:1: error: this does not compile"
             return {"status": "failed", "reason": why, "kernel_build": {**build, "errors": [why]}}
-        image = self.artifacts.put(f"{variant.commit} {variant.layout}".encode())
+        code = self.alike.get(variant.commit, variant.commit)
+        image = self.artifacts.put(f"{code} {variant.layout}".encode())
         return {
             "status": "built",
             "files": {"bzImage": image},

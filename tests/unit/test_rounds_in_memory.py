@@ -6,9 +6,11 @@ import pytest
 
 from swingbot.core.model.box import BoxState
 from swingbot.core.model.records import Bisection, Comparison
+from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.steer import hint, logbook, resume, skip
 from swingbot.service.compare.cancel import cancel_comparison
+from swingbot.service.faults import Faults
 from swingbot.service.order.dispatch import dispatch_orders
 from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import RequestError
@@ -41,6 +43,27 @@ def comparison_of(memory: MemoryLab, number: int) -> Comparison:
 
 def bisection_of(memory: MemoryLab, number: int) -> Bisection:
     return memory.store.db.bisections[number].bisection
+
+
+def culprit_of(memory: MemoryLab, number: int) -> str:
+    (culprit,) = (memory.store.db.bisections[number].conclusion or {})["culprits"]
+    return str(culprit["commit"])
+
+
+def members_of(memory: MemoryLab, number: int) -> set[str]:
+    """Commits of a credible set."""
+    told = memory.store.db.bisections[number].conclusion or {}
+    return {member["commit"] for member in told["members"]}
+
+
+def measured(memory: MemoryLab) -> set[str]:
+    """Commits that were booted."""
+    db = memory.store.db
+    return {db.variants[row.order.variant].commit for row in db.boots.values()}
+
+
+def mails(memory: MemoryLab) -> list[str]:
+    return [row.kind for row in memory.store.db.reports.values() if row.kind != "alert"]
 
 
 def states(memory: MemoryLab) -> list[str]:
@@ -114,12 +137,36 @@ def test_a_comparison_of_a_kernel_that_does_not_build_fails() -> None:
     assert "does not compile" in (found.reason or "")
 
 
-def test_attempts_that_the_lab_loses_are_made_again() -> None:
-    memory = MemoryLab(speeds=SLOW, infra=2)
+def test_identical_images_are_measured_once() -> None:
+    memory = MemoryLab(alike={commit(11): commit(0)})
     number = compared(memory, world(memory))
     memory.run()
-    assert comparison_of(memory, number).status == "done"
-    assert comparison_of(memory, number).reason is None
+    boots = [row.order.k for row in memory.store.db.boots.values()]
+    assert sorted(boots, key=lambda k: k or 0) == [0, 1, 2]
+    with memory.store.transaction() as tx:
+        (row,) = [row for row in tx.comparisons.rows(number) if row.headline]
+    assert row.verdict == "same"
+    assert "identical" in (row.reason or "")
+
+
+def test_trouble_of_the_lab_is_retried_and_never_a_vote() -> None:
+    memory = MemoryLab(speeds=SLOW, infra=2)
+    lab = world(memory)
+    comparison, bisection = compared(memory, lab), bisected(memory, lab)
+    memory.run()
+    assert comparison_of(memory, comparison).status == "done"
+    assert comparison_of(memory, comparison).reason is None
+    assert culprit_of(memory, bisection) == commit(CULPRIT)
+
+
+def test_a_lab_that_stays_broken_fails_the_comparison_with_its_reason() -> None:
+    memory = MemoryLab(infra=10_000)
+    number = compared(memory, world(memory))
+    memory.run()
+    found = comparison_of(memory, number)
+    assert found.status == "failed"
+    assert "the disk is full" in (found.reason or "")
+    assert mails(memory) == []
 
 
 def test_a_removed_testbox_gets_no_boot() -> None:
@@ -138,11 +185,16 @@ def test_a_cancelled_comparison_calls_its_orders_off() -> None:
     memory = MemoryLab()
     number = compared(memory, world(memory))
     tick(memory.lab)
+    assert len(memory.store.db.attempts) == 2
     assert cancel_comparison(memory.lab, number)
     assert not cancel_comparison(memory.lab, number)
-    memory.run()
+    tick(memory.lab)
+    tick(memory.lab)
     assert comparison_of(memory, number).status == "cancelled"
-    assert "waiting" not in states(memory) and "ready" not in states(memory)
+    with memory.store.transaction() as tx:
+        assert tx.orders.open() == []
+        assert tx.attempts.leased() == set()
+        assert tx.attempts.in_state("running") == []
     with pytest.raises(RequestError, match="there is no comparison c99"):
         cancel_comparison(memory.lab, 99)
 
@@ -190,8 +242,8 @@ def test_commits_that_do_not_build_or_boot_never_vote() -> None:
     memory = MemoryLab(speeds=SLOW, broken={commit(3)}, hung={commit(8)})
     number = bisected(memory, world(memory))
     memory.run()
+    assert culprit_of(memory, number) == commit(CULPRIT)
     with memory.store.transaction() as tx:
-        assert tx.bisections.conclusion(number)["culprits"][0]["commit"] == commit(CULPRIT)
         seen = tx.bisections.observations(number)
     assert all(not o.values for o in seen if o.idx in (3, 8))
 
@@ -217,23 +269,78 @@ def test_a_cancelled_bisection_asks_for_nothing_more() -> None:
         cancel_bisection(memory.lab, 99)
 
 
-def test_a_skipped_commit_is_not_measured_until_it_is_unskipped() -> None:
+def test_a_culprit_next_to_an_unbuildable_commit_is_one_of_a_set() -> None:
+    broken = commit(CULPRIT - 1)
+    memory = MemoryLab(speeds={**SLOW, broken: 0.88}, broken={broken})
+    number = bisected(memory, world(memory))
+    memory.run()
+    assert bisection_of(memory, number).status == "credible_set"
+    assert {broken, commit(CULPRIT)} <= members_of(memory, number)
+    assert mails(memory) == []
+
+
+def test_a_step_that_is_shown_nothing_new_is_noted_once() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    bisected(memory, world(memory))
+    tick(memory.lab)
+    tick(memory.lab)
+    before = len(memory.store.db.steps)
+    for _ in range(3):
+        advance_bisections(memory.lab, Faults(memory.lab))
+    assert len(memory.store.db.steps) == before > 0
+
+
+def test_a_skipped_commit_is_never_measured_and_stays_a_suspect_with_its_neighbour() -> None:
     memory = MemoryLab(speeds=SLOW)
     number = bisected(memory, world(memory))
-    middle = [commit(n) for n in range(2, 5)]
-    assert skip(memory.lab, number, middle, who="me", why="breaks the rig") == middle
+    words = [f"{commit(CULPRIT - 1)}..{commit(CULPRIT)}"]
+    assert skip(memory.lab, number, words, who="ada", why="breaks the rig") == [commit(CULPRIT)]
     memory.run()
+    assert commit(CULPRIT) not in measured(memory)
+    assert bisection_of(memory, number).status == "credible_set"
+    assert {commit(CULPRIT), commit(CULPRIT + 1)} <= members_of(memory, number)
     with memory.store.transaction() as tx:
-        assert {o.idx for o in tx.bisections.observations(number)}.isdisjoint({2, 3, 4})
         (told,) = tx.steering.all(number)
     assert (told.act, told.points, told.who, told.why) == (
         "skip",
-        (2, 3, 4),
-        "me",
+        (CULPRIT,),
+        "ada",
         "breaks the rig",
     )
     with pytest.raises(RequestError, match="takes no more advice"):
-        skip(memory.lab, number, middle, who="me", why=None, undo=True)
+        skip(memory.lab, number, words, who="ada", why=None, undo=True)
+
+
+def test_a_skip_can_be_taken_back() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    skip(memory.lab, number, [commit(CULPRIT)], who="ada", why=None)
+    skip(memory.lab, number, [commit(CULPRIT)], who="bob", why=None, undo=True)
+    memory.run()
+    assert culprit_of(memory, number) == commit(CULPRIT)
+
+
+def test_a_hint_leads_the_search_and_a_wrong_one_does_not_mislead_it() -> None:
+    memory = MemoryLab(speeds={commit(n): 0.88 for n in range(12, 17)})
+    number = bisected(memory, world(memory, 17))
+    hint(memory.lab, number, [commit(3)], 500.0, who="ada", why="looks odd")
+    with memory.store.transaction() as tx:
+        assert [weight for _, weight, _ in tx.bisections.points(number)][3] == 500.0
+    memory.run()
+    assert {commit(2), commit(3)} & measured(memory)
+    assert culprit_of(memory, number) == commit(12)
+
+
+def test_no_hint_makes_a_commit_impossible() -> None:
+    memory = MemoryLab(speeds=SLOW)
+    number = bisected(memory, world(memory))
+    hint(memory.lab, number, [commit(CULPRIT)], 0.001, who="ada", why=None)
+    with memory.store.transaction() as tx:
+        weights = [weight for _, weight, _ in tx.bisections.points(number)]
+    others = [weights[n] for n in range(1, 12) if n != CULPRIT]
+    assert weights[CULPRIT] == pytest.approx(0.1 * sum(others) / len(others), rel=0.2)
+    memory.run()
+    assert culprit_of(memory, number) == commit(CULPRIT)
 
 
 def test_a_hint_is_for_candidates_and_within_bounds() -> None:
