@@ -49,6 +49,7 @@ from swingbot.service.incident.keep import note_culprit
 from swingbot.service.kernel.variants import in_layout
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.bisections import Bisections
 
 USUAL_BOOT_SECONDS = 10.0
 
@@ -81,8 +82,8 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
     state = canonical(state_of(lab, tx, bisection, points, builds))
     policy = policy_of(lab, bisection)
     action = step(state, policy)
-    note_step(tx, bisection.id, state, policy, action)
-    known = _remember_belief(tx, bisection, state, policy, action)
+    note_step(tx.steering, bisection.id, state, policy, action)
+    known = _remember_belief(tx.bisections, bisection, state, policy, action)
     if isinstance(action, Conclude):
         conclusion = action.conclusion
         _end(lab, tx, bisection, points, conclusion.kind, conclusion, conclusion.reason)
@@ -94,7 +95,7 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
             variant = in_layout(lab, tx, variants[request.idx], request.layout)
             want_boot(
                 lab,
-                tx,
+                tx.orders,
                 variant,
                 boot_key(bisection, variant, request.k, request.box),
                 PRIORITY["bisection"],
@@ -254,10 +255,14 @@ def _points(
 
 
 def _remember_belief(
-    tx: Transaction, bisection: Bisection, state: BisectionState, policy: Policy, action: Action
+    bisections: Bisections,
+    bisection: Bisection,
+    state: BisectionState,
+    policy: Policy,
+    action: Action,
 ) -> Belief:
     known = believe(state, policy)
-    tx.bisections.set_belief(
+    bisections.set_belief(
         bisection.id,
         {
             "posterior": [

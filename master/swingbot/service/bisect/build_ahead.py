@@ -9,6 +9,7 @@ from swingbot.core.model.records import Bisection, Order, Variant
 from swingbot.core.plan.ahead import builds_ahead
 from swingbot.core.plan.queue import AHEAD, KERNELS_AHEAD
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.orders import Orders
 
 
 def build_ahead(
@@ -24,7 +25,7 @@ def build_ahead(
     None while a kernel that is wanted waits or is built, and none while a boot is ordered on a testbox that needs its host alone.
     """
     kept = []
-    if _idle(lab, tx):
+    if _idle(lab, tx.orders):
         for idx in builds_ahead(state, belief, KERNELS_AHEAD):
             order = tx.orders.ensure_build(variants[idx], AHEAD)
             tx.orders.want(order.id, bisection=bisection.id)
@@ -32,8 +33,8 @@ def build_ahead(
     tx.orders.drop_ahead(bisection.id, AHEAD, kept)
 
 
-def _idle(lab: Lab, tx: Transaction) -> bool:
-    return not any(_comes_first(lab, order) for order in tx.orders.open())
+def _idle(lab: Lab, orders: Orders) -> bool:
+    return not any(_comes_first(lab, order) for order in orders.open())
 
 
 def _comes_first(lab: Lab, order: Order) -> bool:

@@ -8,7 +8,7 @@ from importlib import resources
 
 from swingbot.core.bisect import journal
 from swingbot.core.bisect.state import Action, BisectionState, Policy
-from swingbot.service.ports import Transaction
+from swingbot.service.ports.steering import Steering
 
 
 @lru_cache(maxsize=1)
@@ -23,18 +23,16 @@ def engine() -> str:
 
 
 def note_step(
-    tx: Transaction, bisection: int, state: BisectionState, policy: Policy, action: Action
+    steering: Steering, bisection: int, state: BisectionState, policy: Policy, action: Action
 ) -> None:
     """Add the step to the journal, unless it was shown exactly what the last one was, or only waits on while costs move."""
-    last = tx.steering.last_step(bisection)
+    last = steering.last_step(bisection)
     now = journal.snapshot(state, policy)
     if last is not None and last[1] == now.digest:
         return
     before: journal.Snapshot | None = None
-    for entry in tx.steering.steps(bisection):
+    for entry in steering.steps(bisection):
         before = journal.apply(before, entry.facts)
     facts, told = journal.difference(before, now), journal.decision(action)
     if journal.worth_noting(last[2] if last else None, facts, told):
-        tx.steering.add_step(
-            bisection, last[0] + 1 if last else 1, engine(), facts, now.digest, told
-        )
+        steering.add_step(bisection, last[0] + 1 if last else 1, engine(), facts, now.digest, told)

@@ -17,6 +17,7 @@ from swingbot.core.plan.relevance import weight
 from swingbot.core.plan.rules import metric_of
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import known_tree
 from swingbot_jobs.contract.trust import Trust, accepted
@@ -70,15 +71,15 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         )
     with lab.transaction("start bisection") as tx:
         trust = trust_in(
-            tx, tree, lab.git.facts(ends[1]), vouched=request.trusted
+            tx.variants, tree, lab.git.facts(ends[1]), vouched=request.trusted
         )  # a commit made of a patch has only such ones after it
         named = request.testbox
         boxes = pick_testboxes(
             lab, [named] if named else _first_for(lab, tree, trust), trust, asked=bool(named)
         )
-        boxes = _alike(lab, tx, boxes)
+        boxes = _alike(lab, tx.testboxes, boxes)
         parts = resolve_parts(
-            lab, tx, request.job_files or tree.job_files, boxes, request.overrides
+            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
         )
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(
@@ -111,11 +112,11 @@ def _first_for(lab: Lab, tree: Tree, trust: Trust) -> list[str]:
     ][:1] or list(tree.testboxes[:1])
 
 
-def _alike(lab: Lab, tx: Transaction, boxes: list[str]) -> list[str]:
+def _alike(lab: Lab, testboxes: Testboxes, boxes: list[str]) -> list[str]:
     """Those of a group that work now; one alone is taken as it is. Raises RequestError if they differ in kind."""
     if len(boxes) == 1:
         return boxes
-    states = tx.testboxes.states()
+    states = testboxes.states()
     if len({lab.testboxes.known(box).repeatable for box in boxes}) > 1:
         raise RequestError(
             f"some of {', '.join(boxes)} repeat their results exactly and some do not, so they cannot share a bisection; name one"
@@ -185,7 +186,7 @@ def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Var
         points: list[tuple[Variant, float]] = []
         for commit in commits:
             lab.git.keep(commit)
-            trust = trust_in(tx, new.tree, lab.git.facts(commit), vouched=new.vouched)
+            trust = trust_in(tx.variants, new.tree, lab.git.facts(commit), vouched=new.vouched)
             points.append(
                 (
                     variant_of(lab, tx, new.tree, commit, trust=trust),

@@ -15,6 +15,7 @@ from swingbot.service.bisect.advance import boot_key
 from swingbot.service.kernel.variants import in_layout, resolve_commit
 from swingbot.service.order.place import want_boot
 from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports.bisections import Bisections
 from swingbot_jobs.printable import printable
 
 LEAST_FACTOR, MOST_FACTOR = (
@@ -77,7 +78,7 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
     if not 1 <= boots <= MOST_BOOTS:
         raise RequestError(f"--boots {boots}: give a number from 1 to {MOST_BOOTS}")
     with lab.transaction("resume bisection") as tx:
-        bisection = _known(tx, number)
+        bisection = _known(tx.bisections, number)
         if bisection.status == "running":
             raise RequestError(
                 f"b{number} is running; a budget can be raised when it has ended without an answer"
@@ -109,7 +110,7 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
             variant = in_layout(lab, tx, points[want.idx][0], want.layout)
             want_boot(
                 lab,
-                tx,
+                tx.orders,
                 variant,
                 boot_key(bisection, variant, want.k, want.box),
                 PRIORITY["bisection"],
@@ -120,7 +121,7 @@ def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
 def logbook(lab: Lab, number: int) -> Logbook:
     """Everything that happened in a bisection. Raises RequestError if there is none."""
     with lab.transaction("read journal") as tx:
-        bisection = _known(tx, number)
+        bisection = _known(tx.bisections, number)
         points, above = tx.bisections.points(number), tx.bisections.parent_of(number)
         asked, ended, reason = tx.bisections.life_of(number)
         return Logbook(
@@ -164,7 +165,7 @@ Points = Sequence[tuple[Variant, float, str | None]]
 def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
     """The points that each word names: a commit, or A..B for those after A up to and with B."""
     with lab.transaction("find commits") as tx:
-        bisection, points = _known(tx, number), tx.bisections.points(number)
+        bisection, points = _known(tx.bisections, number), tx.bisections.points(number)
         tree = tx.trees.get(bisection.tree)
     if not commits:
         raise RequestError("name at least one commit")
@@ -200,8 +201,8 @@ def _named(lab: Lab, number: int, commits: Sequence[str]) -> list[list[int]]:
     return found
 
 
-def _known(tx: Transaction, number: int) -> Bisection:
-    bisection = tx.bisections.get(number)
+def _known(bisections: Bisections, number: int) -> Bisection:
+    bisection = bisections.get(number)
     if bisection is None:
         raise RequestError(
             f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
@@ -210,7 +211,7 @@ def _known(tx: Transaction, number: int) -> Bisection:
 
 
 def _running(tx: Transaction, number: int) -> Points:
-    bisection = _known(tx, number)
+    bisection = _known(tx.bisections, number)
     if bisection.status != "running":
         more = (
             f"; `swingbot bisect resume b{number} --boots N` goes on with it"

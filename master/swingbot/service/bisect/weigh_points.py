@@ -10,6 +10,7 @@ from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, costs_of_points, learn, standing
 from swingbot.core.plan.relevance import UNLIKELY, Objects, untouched, weight, weights
 from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports.builds import KernelBuilds
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, floa
         for idx, variant in enumerate(variants)
         if variant.build_key in lists
     }
-    compiled = _compiled(lab, tx, variants[0], known)
+    compiled = _compiled(lab, tx.builds, variants[0], known)
     relevance = [
         given
         * weight(paths, compiled)
@@ -38,7 +39,7 @@ def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, floa
         * (UNLIKELY if _left_nothing(idx, paths, known) else 1.0)
         for idx, (paths, (_, given)) in enumerate(zip(steps, points[1:], strict=True), 1)
     ]
-    return Weighed([0.0, *weights(relevance)], _costs(lab, tx, variants, steps, compiled))
+    return Weighed([0.0, *weights(relevance)], _costs(lab, tx.builds, variants, steps, compiled))
 
 
 def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
@@ -51,12 +52,12 @@ def _steps(lab: Lab, variants: Sequence[Variant]) -> list[tuple[str, ...]]:
 
 
 def _compiled(
-    lab: Lab, tx: Transaction, some: Variant, known: Mapping[int, Objects]
+    lab: Lab, builds: KernelBuilds, some: Variant, known: Mapping[int, Objects]
 ) -> frozenset[str] | None:
     """Objects of this configuration: all that any of the range's kernels has, else those of the latest build there is."""
     if known:
         return frozenset().union(*known.values())
-    sha256 = tx.builds.any_object_list(some.kconfig, some.compiler)
+    sha256 = builds.any_object_list(some.kconfig, some.compiler)
     return frozenset(_objects(lab, sha256)) or None if sha256 is not None else None
 
 
@@ -85,13 +86,13 @@ def _left_nothing(idx: int, paths: Sequence[str], known: Mapping[int, Objects]) 
 
 def _costs(
     lab: Lab,
-    tx: Transaction,
+    builds: KernelBuilds,
     variants: Sequence[Variant],
     steps: Sequence[Sequence[str]],
     compiled: frozenset[str] | None,
 ) -> list[float]:
     """The cheapest of all build workers for each point."""
-    history = tx.builds.past(variants[0].kconfig, variants[0].compiler, PAST_BUILDS)
+    history = builds.past(variants[0].kconfig, variants[0].compiler, PAST_BUILDS)
 
     def between(old: str, new: str) -> Iterable[str] | None:
         try:

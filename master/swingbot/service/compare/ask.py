@@ -55,7 +55,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> Cost:
             _trust(tree, request),
             asked=bool(request.testboxes),
         )
-        parts = resolve_parts(lab, tx, request.job_files or tree.job_files, boxes, {})
+        parts = resolve_parts(lab, tx.specs, request.job_files or tree.job_files, boxes, {})
         for testbox, spec in parts:
             usual = tx.boots.seconds(testbox, spec)
             at_most = at_most or usual is None

@@ -55,14 +55,14 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
         )
     with lab.transaction("request comparison") as tx:
         sides = [
-            trust_in(tx, tree, lab.git.facts(commit), vouched=request.trusted)
+            trust_in(tx.variants, tree, lab.git.facts(commit), vouched=request.trusted)
             for commit in (base_commit, head_commit)
         ]
         boxes = pick_testboxes(
             lab, request.testboxes or tree.testboxes, least(sides), asked=bool(request.testboxes)
         )
         parts = resolve_parts(
-            lab, tx, request.job_files or tree.job_files, boxes, request.overrides
+            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
         )
         identity = json.dumps(
             [
@@ -109,6 +109,6 @@ def compare_changes(lab: Lab, tx: Transaction) -> None:
                 base=variant_of(lab, tx, tree, change.old_commit).id,
                 head=variant_of(lab, tx, tree, change.new_commit).id,
                 boots=lab.policies.watch_boots,
-                parts=resolve_parts(lab, tx, tree.job_files, tree.testboxes, {}),
+                parts=resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}),
             )
         )

@@ -12,6 +12,7 @@ from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
 from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports.swings import Swings
 
 
 def screen_tip(
@@ -39,7 +40,7 @@ def screen_tip(
             boot_means.get(row.key, []),
         )
         if alarm is not None:
-            _note(lab, tx, comparison, row, *alarm)
+            _note(lab, tx.swings, comparison, row, *alarm)
 
 
 def _hold_against_expected(
@@ -53,7 +54,7 @@ def _hold_against_expected(
     if alarm is not None:
         _note(
             lab,
-            tx,
+            tx.swings,
             comparison,
             row,
             replace(alarm, why=f"{alarm.why} ({named(expected)})"),
@@ -91,7 +92,7 @@ def _alarm(
             why=f"{pct:+.2f} % against its base, {row.verdict}",
         ), None
     least = row.min_effect
-    levels = _levels(tx, comparison, row)
+    levels = _levels(tx.swings, comparison, row)
     past = [level.mean for level in levels]
     alarm = screen.against_history(tip, past, least) if row.verdict != "invalid" else None
     if alarm is not None:
@@ -103,11 +104,11 @@ def _alarm(
     return (alarm, anchor.variant) if _descends(lab, tx, comparison, anchor) else None
 
 
-def _levels(tx: Transaction, comparison: Comparison, row: ComparisonRow) -> list[Level]:
+def _levels(swings: Swings, comparison: Comparison, row: ComparisonRow) -> list[Level]:
     """Earlier tips at the level of today: since the last swing, or the last alarm that turned out to be the testbox."""
     key = (comparison.tree, *row.key)
-    since = tx.swings.last(*key, before=comparison.id)
-    found = tx.swings.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
+    since = swings.last(*key, before=comparison.id)
+    found = swings.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
     return [level for level in found if since is None or level.comparison >= since]
 
 
@@ -122,7 +123,7 @@ def _descends(lab: Lab, tx: Transaction, comparison: Comparison, anchor: Level) 
 
 def _note(
     lab: Lab,
-    tx: Transaction,
+    swings: Swings,
     comparison: Comparison,
     row: ComparisonRow,
     alarm: screen.Alarm,
@@ -131,7 +132,7 @@ def _note(
     direction = plan.direction_of(alarm.effect, row.better)
     suspect = direction == "worse" or (direction == "better" and lab.policies.bisect_improvements)
     if suspect or alarm.source in ("base", "expected"):
-        tx.swings.add(
+        swings.add(
             NewSwing(
                 comparison=comparison.id,
                 testbox=row.testbox,

@@ -17,6 +17,7 @@ from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.text.numbers import change
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.watch.resolve_jobs import resolve_parts
 
 BOOTS: Final = 3
@@ -39,7 +40,7 @@ def _measured(tx: Transaction, sighting: Sighting) -> Sighting | None:
     for other in tx.sightings.of_incident(sighting.incident):
         if other.culprit != sighting.culprit or other.comparison is None:
             continue
-        parts = _parts(tx, other.comparison)
+        parts = _parts(tx.comparisons, other.comparison)
         if any(
             box == bisection.testbox
             and any(job.name == bisection.unit_job for job in tx.specs.get(spec))
@@ -82,14 +83,16 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
 def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str, str]]:
     """What watching ran when it saw the swings; where nothing was seen by watching, the bisection's own job and those of its tree."""
     seen = {
-        part for swing in tx.swings.of_bisection(number) for part in _parts(tx, swing.comparison)
+        part
+        for swing in tx.swings.of_bisection(number)
+        for part in _parts(tx.comparisons, swing.comparison)
     }
     if seen:
         return sorted(seen)
     bisection = tx.bisections.get(number)
     assert bisection is not None
     try:
-        watched = resolve_parts(lab, tx, tree.job_files, tree.testboxes, {})
+        watched = resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {})
     except RequestError:
         watched = []  # a job or testbox of the tree is no longer what it was; the bisection's own are enough
     here = [spec for box, spec in watched if box == bisection.testbox]
@@ -97,8 +100,8 @@ def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str
     return watched if own else [*watched, (bisection.testbox, bisection.spec)]
 
 
-def _parts(tx: Transaction, comparison: int) -> tuple[tuple[str, str], ...]:
-    found = tx.comparisons.get(comparison)
+def _parts(comparisons: Comparisons, comparison: int) -> tuple[tuple[str, str], ...]:
+    found = comparisons.get(comparison)
     assert found is not None
     return found.parts
 
@@ -118,7 +121,7 @@ def explain_swings(lab: Lab, tx: Transaction) -> None:
 
 def change_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> float:
     """The change in per cent that the culprit makes of its bisection's metric: of fresh boots where there are any, else as the bisection concluded."""
-    row = headline_of(tx, sighting, bisection)
+    row = headline_of(tx.comparisons, sighting, bisection)
     if row is not None and row.change_pct is not None and row.changed:
         return row.change_pct
     return float(named_in(tx.bisections.conclusion(bisection.id), sighting.commit)["change_pct"])
@@ -129,11 +132,13 @@ def named_in(conclusion: Mapping[str, Any], commit: str) -> Mapping[str, Any]:
     return next(culprit for culprit in conclusion["culprits"] if culprit["commit"] == commit)
 
 
-def headline_of(tx: Transaction, sighting: Sighting, bisection: Bisection) -> ComparisonRow | None:
+def headline_of(
+    comparisons: Comparisons, sighting: Sighting, bisection: Bisection
+) -> ComparisonRow | None:
     """The row of the bisection's metric in the comparison of parent and culprit."""
     if sighting.comparison is None:
         return None
-    return row_of(tx.comparisons.rows(sighting.comparison), bisection.key)
+    return row_of(comparisons.rows(sighting.comparison), bisection.key)
 
 
 def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:
@@ -142,7 +147,7 @@ def seen_elsewhere(tx: Transaction, incident: int, tree: int) -> str:
     for sighting in tx.sightings.of_incident(incident):
         bisection = tx.bisections.get(sighting.bisection)
         row = (
-            headline_of(tx, sighting, bisection)
+            headline_of(tx.comparisons, sighting, bisection)
             if bisection is not None and sighting.tree != tree
             else None
         )

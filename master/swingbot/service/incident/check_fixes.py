@@ -30,7 +30,7 @@ def check_fixes(lab: Lab, tx: Transaction) -> None:
             continue  # a person has said otherwise meanwhile
         if incident.fix_check is None:
             _measure(lab, tx, incident, incident.fixed_by)
-        elif not fix_answered(tx, incident):
+        elif not fix_answered(tx.incidents, incident):
             _decide(tx, incident)
 
 

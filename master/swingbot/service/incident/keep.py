@@ -16,6 +16,7 @@ from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.model.statuses import ReportKind
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports.incidents import Incidents
 
 OURSELVES: Final = "swingbot"
 _WITHDRAWN: Final = {
@@ -49,7 +50,7 @@ def note_culprit(lab: Lab, tx: Transaction, bisection: Bisection, culprit: Varia
 
 def _standing(tx: Transaction, number: int) -> int:
     """The incident itself, or the one that it is merged into by now."""
-    found = known_incident(tx, number)
+    found = known_incident(tx.incidents, number)
     return number if found.merged_into is None else _standing(tx, found.merged_into)
 
 
@@ -74,7 +75,7 @@ def say(
 ) -> Incident:
     """Do what a person says about an incident; return it as it is then. `commit` is that of `fixed-by`. Raises RequestError."""
     with lab.transaction("decide about incident") as tx:
-        before = known_incident(tx, number)
+        before = known_incident(tx.incidents, number)
         fix = _fix(lab, tx, before, commit) if act == "fixed-by" else None
         try:
             why = tidy(reason)
@@ -100,7 +101,7 @@ def say(
             if done.withdraw:
                 kinds = KINDS_OF_ITS_END if act == "reopen" else ()
                 _withdraw(tx, number, f"{_WITHDRAWN[act]}{f': {why}' if why else ''}", *kinds)
-        return known_incident(tx, number)
+        return known_incident(tx.incidents, number)
 
 
 def _fix(lab: Lab, tx: Transaction, incident: Incident, ref: str | None) -> str:
@@ -127,13 +128,13 @@ def _waits_for(tx: Transaction, incident: Incident, fix: str | None) -> bool:
     return (
         fix is not None
         and fix == incident.fixed_by
-        and (incident.status == "fixed" or not fix_answered(tx, incident))
+        and (incident.status == "fixed" or not fix_answered(tx.incidents, incident))
     )
 
 
-def fix_answered(tx: Transaction, incident: Incident) -> bool:
+def fix_answered(incidents: Incidents, incident: Incident) -> bool:
     """Whether the check of the fix has had its answer."""
-    last = tx.incidents.last_event(incident.id, "checked")
+    last = incidents.last_event(incident.id, "checked")
     return (
         last is not None
         and incident.fix_check is not None
@@ -162,14 +163,14 @@ def merge(lab: Lab, numbers: Sequence[int], into: int, *, who: str, reason: str 
     Merging what is merged there already changes nothing. Raises RequestError.
     """
     with lab.transaction("merge incidents") as tx:
-        goal = known_incident(tx, into)
+        goal = known_incident(tx.incidents, into)
         if goal.merged_into is not None:
             raise RequestError(
                 f"{ids.show('incident', into)} was itself merged into {ids.show('incident', goal.merged_into)}; merge into that one, or split it first"
             )
         for number in dict.fromkeys(numbers):
-            _merge(tx, known_incident(tx, number), goal, who, _tidy(reason))
-        return known_incident(tx, into)
+            _merge(tx, known_incident(tx.incidents, number), goal, who, _tidy(reason))
+        return known_incident(tx.incidents, into)
 
 
 def _merge(tx: Transaction, one: Incident, goal: Incident, who: str, why: str | None) -> None:
@@ -206,7 +207,7 @@ def split(
     Returns the incident that stands on its own then. Raises RequestError.
     """
     with lab.transaction("split incident") as tx:
-        one = known_incident(tx, number)
+        one = known_incident(tx.incidents, number)
         return (
             _unmerge(tx, one, who, _tidy(reason))
             if bisection is None
@@ -232,7 +233,7 @@ def _unmerge(tx: Transaction, one: Incident, who: str, why: str | None) -> Incid
         one.id, "split", who, why, {"from": ids.show("incident", one.merged_into)}
     )
     tx.incidents.add_event(one.merged_into, "split", who, why, {"out": name})
-    return known_incident(tx, one.id)
+    return known_incident(tx.incidents, one.id)
 
 
 def _split(tx: Transaction, one: Incident, bisection: int, who: str, why: str | None) -> Incident:
@@ -271,7 +272,7 @@ def _stand_alone(
     tx.sightings.move([sighting.id for sighting in out], number)
     tx.incidents.add_event(number, "split", who, why, {"from": ids.show("incident", one.id)})
     tx.incidents.add_event(one.id, "split", who, why, {"out": ids.show("incident", number)})
-    return known_incident(tx, number)
+    return known_incident(tx.incidents, number)
 
 
 def fold_sightings(lab: Lab, tx: Transaction) -> None:
@@ -290,9 +291,9 @@ def fold_sightings(lab: Lab, tx: Transaction) -> None:
             )
 
 
-def known_incident(tx: Transaction, number: int) -> Incident:
+def known_incident(incidents: Incidents, number: int) -> Incident:
     """Raises RequestError if there is none."""
-    found = tx.incidents.get(number)
+    found = incidents.get(number)
     if found is None:
         raise RequestError(
             f"there is no incident {ids.show('incident', number)}; `swingbot incident list` shows those there are"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
+from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.build_key import build_key
 from swingbot_jobs.contract.kconfig import joined
 from swingbot_jobs.contract.trust import Trust, key_at
@@ -22,7 +23,7 @@ def variant_of(
 ) -> Variant:
     """The variant of `commit` with the tree's configuration and compiler, made if it is not there; `trust` None: what `trust_in` says."""
     facts = lab.git.facts(commit)
-    level = trust or trust_in(tx, tree, facts)
+    level = trust or trust_in(tx.variants, tree, facts)
     key = key_at(
         build_key(facts.tree_hash, tree.kconfig, lab.kconfigs[tree.kconfig], tree.compiler, 0),
         level,
@@ -30,10 +31,10 @@ def variant_of(
     return tx.variants.add(tree, facts, key, origin, trust=level)
 
 
-def trust_in(tx: Transaction, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
+def trust_in(variants: Variants, tree: Tree, facts: CommitFacts, *, vouched: bool = False) -> Trust:
     """How far a commit is trusted: as its tree is. One that was made here, out of a patch, is not, unless an operator vouches for it or did so before."""
     if tree.trust == "untrusted" or (
-        facts.made_here and not vouched and not tx.variants.is_trusted(tree.id, facts.commit)
+        facts.made_here and not vouched and not variants.is_trusted(tree.id, facts.commit)
     ):
         return "untrusted"
     return "trusted"

@@ -9,15 +9,16 @@ from swingbot.core.model.records import Order
 from swingbot.core.plan.boxes import failures_borne, why_bar
 from swingbot.service.lab.anchors import order_anchor
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.contract.orders import OutcomeStatus
 
 MORE_ATTEMPTS: Final = 3  # that the orders of a quarantined testbox may make once it is back
 
 
-def hand_out(lab: Lab, tx: Transaction, testbox: str, attempt: int) -> None:
+def hand_out(lab: Lab, testboxes: Testboxes, testbox: str, attempt: int) -> None:
     """The testbox, and where it is a cluster its nodes, are an attempt's."""
     for name in (testbox, *_nodes(lab, testbox)):
-        tx.testboxes.move(name, HandedOut(attempt))
+        testboxes.move(name, HandedOut(attempt))
 
 
 def outcome_came(
@@ -26,7 +27,7 @@ def outcome_came(
     """An attempt has ended by itself: the testbox is back, or its driver said that it is not."""
     if order.testbox is None:
         return
-    _give_nodes_back(lab, tx, order.testbox, status)
+    _give_nodes_back(lab, tx.testboxes, order.testbox, status)
     if status == "infra":
         _fail(lab, tx, order.testbox, Failed(reason or "no reason was given"))
         return
@@ -45,31 +46,31 @@ def outcome_came(
 def gave_up(lab: Lab, tx: Transaction, order: Order, reason: str, *, silent: bool) -> None:
     """The brain gave an attempt up. `silent`: nothing was heard of it, so nobody knows where the testbox is."""
     if order.testbox is not None:
-        _give_nodes_back(lab, tx, order.testbox, reason)
+        _give_nodes_back(lab, tx.testboxes, order.testbox, reason)
         _fail(lab, tx, order.testbox, Silent(reason) if silent else Failed(reason))
 
 
 def withdrew(lab: Lab, tx: Transaction, order: Order, reason: str) -> None:
     """Nobody wants the order any more; its executor ends itself."""
     if order.testbox is not None:
-        _give_nodes_back(lab, tx, order.testbox, reason)
+        _give_nodes_back(lab, tx.testboxes, order.testbox, reason)
         tx.testboxes.move(order.testbox, Withdrawn(reason))
 
 
-def _give_nodes_back(lab: Lab, tx: Transaction, testbox: str, why: str) -> None:
+def _give_nodes_back(lab: Lab, testboxes: Testboxes, testbox: str, why: str) -> None:
     """The nodes of a cluster are free again, each as it is. What failed counts for the cluster: which of them it was is not for sure."""
     for name in _nodes(lab, testbox):
-        tx.testboxes.move(name, Withdrawn(f"given back by cluster {testbox}: {why}"))
+        testboxes.move(name, Withdrawn(f"given back by cluster {testbox}: {why}"))
 
 
 def _nodes(lab: Lab, testbox: str) -> tuple[str, ...]:
     return lab.testboxes.present[testbox].nodes if testbox in lab.testboxes.present else ()
 
 
-def bar(tx: Transaction, testbox: str, reason: str) -> None:
+def bar(testboxes: Testboxes, testbox: str, reason: str) -> None:
     """Let it not work any more, until a person (or what put it there) lets it."""
-    if tx.testboxes.set_state(testbox, "quarantined", reason):
-        tx.testboxes.move(testbox, Barred(reason))
+    if testboxes.set_state(testbox, "quarantined", reason):
+        testboxes.move(testbox, Barred(reason))
 
 
 def _fail(lab: Lab, tx: Transaction, testbox: str, event: Event) -> None:
@@ -79,7 +80,7 @@ def _fail(lab: Lab, tx: Transaction, testbox: str, event: Event) -> None:
 def _bar_if_due(lab: Lab, tx: Transaction, box: Box) -> None:
     why = why_bar(box, _borne(lab, box.testbox))
     if why is not None and tx.testboxes.states().get(box.testbox) == "active":
-        bar(tx, box.testbox, why)
+        bar(tx.testboxes, box.testbox, why)
         tx.orders.give_back_budget(box.testbox, MORE_ATTEMPTS)
 
 

@@ -17,6 +17,7 @@ from swingbot.core.plan.boxes import (
 from swingbot.service.lab.anchors import compare_anchor
 from swingbot.service.lab.move_testboxes import bar, gave_up
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.testboxes import Testboxes
 from swingbot_jobs.testbox.box import Testbox
 
 # A lease that lapsed while we could not be reached says nothing: workers are given so long to be heard once we can be. They ask every 5 s.
@@ -82,7 +83,7 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
     fit = (
         {name for name, (state, _) in reasons.items() if state == "active"}
         - lost
-        - unscreened(lab, tx)
+        - unscreened(lab, tx.testboxes)
     )
     for comparison in tx.comparisons.open():
         for name, spec in comparison.parts:
@@ -101,14 +102,14 @@ def _hand_over(lab: Lab, tx: Transaction) -> None:
                 )
 
 
-def unscreened(lab: Lab, tx: Transaction) -> set[str]:
+def unscreened(lab: Lab, testboxes: Testboxes) -> set[str]:
     """Testboxes that have to show their noise before they may vote: they get boots of their anchor alone."""
     needing = [
         name
         for name, box in lab.testboxes.present.items()
         if screening_boots(box, lab.policies.boxes) > 0
     ]
-    return {name for name in needing if not tx.testboxes.screening(name).screened}
+    return {name for name in needing if not testboxes.screening(name).screened}
 
 
 def screen_testboxes(lab: Lab, tx: Transaction) -> None:
@@ -133,7 +134,7 @@ def _changed(tx: Transaction, box: Testbox) -> bool:
         tx.testboxes.set_hardware(box.name, {**(known or {}), **now}, changed=why is not None)
     if why is None:
         return False
-    _note(tx, box.name, f"{CHANGED}{why}; it is screened anew")
+    _note(tx.testboxes, box.name, f"{CHANGED}{why}; it is screened anew")
     for anchor in tx.anchors.of_testbox(box.name, "done"):
         tx.anchors.mark(anchor.id, f"{CHANGED}{why}")
     return True
@@ -145,14 +146,16 @@ def _screen(tx: Transaction, name: str, wanted: int, *, active: bool) -> None:
         return
     if found.boots >= wanted:
         tx.testboxes.set_screened(name)
-        _note(tx, name, f"screened: {found.boots} boots of its anchor gave its noise record")
+        _note(
+            tx.testboxes, name, f"screened: {found.boots} boots of its anchor gave its noise record"
+        )
     elif active and not tx.anchors.of_testbox(name, "waiting", "running"):
         if found.tried:
-            bar(tx, name, f"{UNFIT}{found.boots} of {wanted} boots of its anchor came up")
+            bar(tx.testboxes, name, f"{UNFIT}{found.boots} of {wanted} boots of its anchor came up")
         elif kernel := tx.anchors.kernel(name) or tx.anchors.asked_kernel(name):
             compare_anchor(tx, name, kernel, wanted)
 
 
-def _note(tx: Transaction, name: str, why: str) -> None:
-    state = tx.testboxes.lock(name).state
-    tx.testboxes.add_event(name, state, state, why, None)
+def _note(testboxes: Testboxes, name: str, why: str) -> None:
+    state = testboxes.lock(name).state
+    testboxes.add_event(name, state, state, why, None)

@@ -33,7 +33,7 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
         for name, state in states.items()
         if state == "quarantined" and name in lab.testboxes.present
     }
-    anchors_only = quarantined | unscreened(lab, tx)
+    anchors_only = quarantined | unscreened(lab, tx.testboxes)
     anchors = tx.orders.of_anchors() if anchors_only else set()
     made_by: dict[int, int] = {}
     ready = []
@@ -84,7 +84,7 @@ def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
                 raise AssertionError(
                     f"testbox {testbox} is leased twice"
                 )  # rolls this tick back; the next one sees the lease
-        hand_out(lab, tx, order.testbox, attempt)
+        hand_out(lab, tx.testboxes, order.testbox, attempt)
     tx.orders.set_state(order.id, "running")
     tx.attempts.add_dispatch(order.id, attempt, number, 1, builder_of(order))
 

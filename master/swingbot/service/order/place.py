@@ -8,11 +8,13 @@ from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.series import series_for
 from swingbot.service.order.rebuild import build_again
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.boots import Boots
+from swingbot.service.ports.orders import Orders
 
 
 def want_boot(
     lab: Lab,
-    tx: Transaction,
+    orders: Orders,
     variant: Variant,
     key: BootKey,
     priority: int,
@@ -22,10 +24,10 @@ def want_boot(
 ) -> None:
     """Ask for one boot and for the kernel it needs. Asking again changes nothing."""
     for order in (
-        tx.orders.ensure_build(variant, priority),
-        tx.orders.ensure_boot(key, variant, priority),
+        orders.ensure_build(variant, priority),
+        orders.ensure_boot(key, variant, priority),
     ):
-        tx.orders.want(order.id, comparison=comparison, bisection=bisection)
+        orders.want(order.id, comparison=comparison, bisection=bisection)
 
 
 def place_comparisons(lab: Lab, tx: Transaction) -> None:
@@ -49,7 +51,7 @@ def place_comparisons(lab: Lab, tx: Transaction) -> None:
                         k=comparison.first_k + step,
                         purpose=comparison.purpose,
                     )
-                    want_boot(lab, tx, variant, key, priority, comparison=comparison.id)
+                    want_boot(lab, tx.orders, variant, key, priority, comparison=comparison.id)
         tx.comparisons.set_status(comparison.id, "running")
 
 
@@ -73,7 +75,9 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
             continue
         build = builds.get(order.build_key)
         if order.kind == "build":
-            _settle(tx, order, "done" if build and order.build_key not in pruned else "ready")
+            _settle(
+                tx.orders, order, "done" if build and order.build_key not in pruned else "ready"
+            )
         elif build is None:
             lost = failed_builds.get(order.build_key)
             if lost is not None:
@@ -84,20 +88,20 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
                 )
         elif build.image_sha256 is None:
             tx.orders.set_state(order.id, "failed", f"the kernel {build.trouble}")
-        elif _known(tx, order, build.image_sha256):
+        elif _known(tx.boots, order, build.image_sha256):
             tx.orders.set_state(order.id, "done", "the same boot of an identical image is known")
         elif order.build_key in pruned:
             build_again(lab, tx, order, pruned[order.build_key])
         else:
-            _settle(tx, order, "ready")
+            _settle(tx.orders, order, "ready")
 
 
-def _settle(tx: Transaction, order: Order, state: OrderState) -> None:
+def _settle(orders: Orders, order: Order, state: OrderState) -> None:
     if order.state != state:
-        tx.orders.set_state(order.id, state)
+        orders.set_state(order.id, state)
 
 
-def _known(tx: Transaction, order: Order, image: str) -> bool:
+def _known(boots: Boots, order: Order, image: str) -> bool:
     assert (
         order.testbox is not None
         and order.spec is not None
@@ -105,7 +109,7 @@ def _known(tx: Transaction, order: Order, image: str) -> bool:
         and order.k is not None
     )
     return bool(
-        tx.boots.find(
+        boots.find(
             image, order.testbox, order.spec, order.series, BootNumbers([order.k], order.purpose)
         )
     )

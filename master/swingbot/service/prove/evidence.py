@@ -12,7 +12,9 @@ from swingbot.core.model.records import Tree
 from swingbot.core.proof.clues import Clue, Pair, clues
 from swingbot.core.proof.gates import GateRow, in_order, in_short
 from swingbot.core.report.facts import Gate
-from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports import Lab
+from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.gates import Gates
 
 # Trees on whose branch everybody bases work, whatever they are called here.
 _MAINLINE: Final = re.compile(r"(?:^|[/:])(?:torvalds|stable)/linux(?:\.git)?/?$")
@@ -30,9 +32,9 @@ _UNCHECKED: Final[Mapping[str, str]] = {
 }
 
 
-def gates_of(tx: Transaction, incident: int) -> list[GateRow]:
+def gates_of(gates: Gates, incident: int) -> list[GateRow]:
     """The gates of an incident in the order of the mail; empty before they were opened."""
-    return in_order(tx.gates.of_incident(incident))
+    return in_order(gates.of_incident(incident))
 
 
 def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
@@ -45,7 +47,7 @@ def told_gates(gates: Sequence[GateRow]) -> tuple[Gate, ...]:
 
 
 def clues_of(
-    tx: Transaction,
+    comparisons: Comparisons,
     headline: ComparisonRow,
     rows: Sequence[ComparisonRow],
     gates: Sequence[GateRow],
@@ -55,7 +57,7 @@ def clues_of(
         gate for gate in gates if gate.status == "pass" and gate.gate != "executed"
     ]  # hooks change every counter
     pairs = [
-        Pair(rows=tx.comparisons.rows(gate.comparison), turned=gate.gate == "revert")
+        Pair(rows=comparisons.rows(gate.comparison), turned=gate.gate == "revert")
         for gate in known
         if gate.comparison is not None
     ]

@@ -8,6 +8,7 @@ from typing import Final
 from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, Change, Costs, change_of, learn, standing
 from swingbot.service.ports import GitError, Lab, Transaction
+from swingbot.service.ports.builds import KernelBuilds
 
 USUAL_BOOT_SECONDS: Final = 10.0  # of a testbox that nothing is known of yet
 
@@ -23,17 +24,19 @@ def foresee(
         "builds": len(missing),
         "boots": boots * len(kernels),
         "seconds": round(
-            sum(build_seconds(lab, tx, list(missing.values()))) + each * boots * len(kernels), 1
+            sum(build_seconds(lab, tx.builds, list(missing.values())))
+            + each * boots * len(kernels),
+            1,
         ),
     }
 
 
-def build_seconds(lab: Lab, tx: Transaction, kernels: Sequence[Variant]) -> list[float]:
+def build_seconds(lab: Lab, builds: KernelBuilds, kernels: Sequence[Variant]) -> list[float]:
     """Seconds of each build, one after the other: each begins where the one before left the work tree."""
     found = []
     before: Variant | None = None
     for kernel in kernels:
-        history = tx.builds.past(kernel.kconfig, kernel.compiler, PAST_BUILDS)
+        history = builds.past(kernel.kconfig, kernel.compiler, PAST_BUILDS)
         learnt = learn(history, lambda old, new: _between(lab, old, new))
         beside = before is not None and before.kconfig == kernel.kconfig
         trees = [before.commit] if before is not None and beside else standing(history)

@@ -63,7 +63,7 @@ def prove_again(lab: Lab, number: int, gates: Sequence[str]) -> list[GateRow]:
                 f"{', '.join(busy)} of {ids.show('incident', number)} is under way; wait for it, or name other gates with --gate"
             )
         ask(lab, tx, case, wanted, limited=False)
-        return gates_of(tx, number)
+        return gates_of(tx.gates, number)
 
 
 def _known(gates: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from swingbot.core.report.facts import Commit, ReportFacts
 from swingbot.core.report.mails.first import mail
 from swingbot.service.incident.attribute import named_in, seen_elsewhere
 from swingbot.service.ports import Lab, Transaction
+from swingbot.service.ports.bisections import Bisections
+from swingbot.service.ports.boots import Boots
 from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_checked, told_gates
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
@@ -55,7 +57,7 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
     shown = headline is not None and headline.changed
     if headline is None or headline.change_pct is None:
         return  # the culprit's own boots gave no number: nothing can be printed; the incident's page says so
-    number, gates = tx.reports.reserve(), gates_of(tx, incident)
+    number, gates = tx.reports.reserve(), gates_of(tx.gates, incident)
     facts = _facts(
         lab,
         tx,
@@ -150,9 +152,9 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
         parent=parent.commit,
         base=bisection.good,
         head=bisection.bad,
-        headline=_with_runs(tx, report_row(lab, headline), before, boots),
+        headline=_with_runs(tx.boots, report_row(lab, headline), before, boots),
         rows=tuple(report_row(lab, row) for row in finding.rows if row.headline),
-        bisection=_bisection(tx, bisection, culprit),
+        bisection=_bisection(tx.bisections, bisection, culprit),
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
         compiler_version=build.compiler_version,
@@ -176,7 +178,7 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
         contact=lab.policies.contact,
         regzbot=lab.policies.mail.regzbot,
         gates=told_gates(finding.gates),
-        clues=clues_of(tx, headline, finding.rows, finding.gates),
+        clues=clues_of(tx.comparisons, headline, finding.rows, finding.gates),
         posted=posting_of(lab, culprit.commit, culprit.subject, culprit.author),
         merged=merged(lab, tree),
         closes=f"{url}/report/{report}",
@@ -187,8 +189,8 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
     )
 
 
-def _bisection(tx: Transaction, bisection: Bisection, culprit: Variant) -> BisectionFacts:
-    told = tx.bisections.conclusion(bisection.id)
+def _bisection(bisections: Bisections, bisection: Bisection, culprit: Variant) -> BisectionFacts:
+    told = bisections.conclusion(bisection.id)
     return BisectionFacts(
         id=ids.show("bisection", bisection.id),
         candidates=len(told["candidates"]),
@@ -205,12 +207,12 @@ def report_row(lab: Lab, row: ComparisonRow) -> ComparisonRow:
 
 
 def _with_runs(
-    tx: Transaction, row: ComparisonRow, before: Sequence[BootRecord], after: Sequence[BootRecord]
+    boots: Boots, row: ComparisonRow, before: Sequence[BootRecord], after: Sequence[BootRecord]
 ) -> ComparisonRow:
     """The row with the value of each run of both sides, from which LKP's table is made."""
     key = (row.unit_job, row.metric)
     base, head = (
-        tuple(value for boot in side for value in tx.boots.values(boot.id).get(key, ()))
+        tuple(value for boot in side for value in boots.values(boot.id).get(key, ()))
         for side in (before, after)
     )
     return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))

@@ -82,7 +82,7 @@ def _case(tx: Transaction, incident: int) -> Case | None:
     )
     for sighting in told:
         bisection = tx.bisections.get(sighting.bisection)
-        row = headline_of(tx, sighting, bisection) if bisection is not None else None
+        row = headline_of(tx.comparisons, sighting, bisection) if bisection is not None else None
         if bisection is not None and row is not None and row.change_pct is not None:
             return Case(
                 incident=incident,
@@ -172,7 +172,7 @@ def _found(tx: Transaction, case: Case, new: Sighting) -> tuple[str, bool]:
     """One sighting in a sentence, and whether fresh boots show it."""
     tree, bisection = tx.trees.get(new.tree), tx.bisections.get(new.bisection)
     assert bisection is not None
-    row, here = headline_of(tx, new, bisection), f"{tree.name}, branch {tree.branch}"
+    row, here = headline_of(tx.comparisons, new, bisection), f"{tree.name}, branch {tree.branch}"
     if row is None or row.change_pct is None:
         return (
             f"A search in {here} ended at {new.commit[:12]} too, which could not be measured there.",
@@ -303,7 +303,7 @@ def _draft(lab: Lab, tx: Transaction, case: Case, kind: Kind, news: News) -> Non
             commit=case.culprit.commit,
             author=case.culprit.author,
             headline=row,
-            gates=told_gates(gates_of(tx, case.incident)),
+            gates=told_gates(gates_of(tx.gates, case.incident)),
             shown=news.shown,
             alone=True,
             thread=_readers(case.first),

@@ -15,6 +15,7 @@ from swingbot.core.model.artifact import ArtifactError, Gone
 from swingbot.core.model.records import StoredBoot, StoredRun
 from swingbot.core.raw.changes import Reread, changes
 from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports.runs import Runs
 from swingbot.service.result.ingest import read_runs
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.reading.result import ParsedRun, RunStatus
@@ -165,7 +166,7 @@ def _reread(
     )
     for run in runs:
         if (old := stored.get((run.unit_job, run.number))) is not None:
-            _replace(tx, boot.id, old, run, parsers[run.unit_job], done, dry_run=dry_run)
+            _replace(tx.runs, boot.id, old, run, parsers[run.unit_job], done, dry_run=dry_run)
 
 
 def _is_old(job: UnitJob, stored: dict[tuple[str, int], StoredRun], parser: str) -> bool:
@@ -205,7 +206,7 @@ def _add_new(
 
 
 def _replace(
-    tx: Transaction,
+    runs: Runs,
     boot: int,
     old: StoredRun,
     new: ParsedRun,
@@ -222,4 +223,4 @@ def _replace(
             )
         )
     if not dry_run:
-        tx.runs.replace(old, new, parser, differences)
+        runs.replace(old, new, parser, differences)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from swingbot.core.model.records import JobFile
-from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.ports import Lab, RequestError
+from swingbot.service.ports.specs import Specs
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.language.expand import expand
 from swingbot_jobs.language.job import JobError
@@ -54,7 +55,7 @@ def _refused(lab: Lab, names: str) -> str:
 
 def resolve_parts(
     lab: Lab,
-    tx: Transaction,
+    specs: Specs,
     job_files: Sequence[JobFile],
     testboxes: Sequence[str],
     overrides: Mapping[str, str],
@@ -82,5 +83,5 @@ def resolve_parts(
             raise RequestError(
                 f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files"
             )
-        parts.append((name, tx.specs.add(unit_jobs)))
+        parts.append((name, specs.add(unit_jobs)))
     return parts
