@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 from scipy.special import stdtr
 
-from swingbot.core.plan.screen import EFFICIENCY, P
 from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior, reading
+from swingbot.core.thresholds import MAD_EFFICIENCY, SCREEN_P
 
 Array = npt.NDArray[np.float64]
 HISTORY, BOOTS = 30, 3  # tips before, boots a tip
@@ -119,9 +119,9 @@ def _stage_1(
     far = now.mean(axis=1) - centre
     middle = np.median(now, axis=1) - centre
     near = np.minimum(np.abs(far), np.abs(middle))
-    p = 2.0 * stdtr(EFFICIENCY * HISTORY, -near / (sd * math.sqrt(1 + math.pi / 2 / HISTORY)))
+    p = 2.0 * stdtr(MAD_EFFICIENCY * HISTORY, -near / (sd * math.sqrt(1 + math.pi / 2 / HISTORY)))
     against_past = (
-        (p < P)
+        (p < SCREEN_P)
         & (np.abs(far) >= MIN_EFFECT)
         & (middle * far > 0)
         & (np.abs(middle) >= MIN_EFFECT / 2)
@@ -129,7 +129,7 @@ def _stage_1(
     step = now.mean(axis=1) - base.mean(axis=1)
     v0, v1 = base.var(axis=1, ddof=1) / BOOTS, now.var(axis=1, ddof=1) / BOOTS
     df = (v0 + v1) ** 2 / (v0**2 + v1**2) * (BOOTS - 1)
-    against_base = (2.0 * stdtr(df, -np.abs(step) / np.sqrt(v0 + v1)) < P) & (
+    against_base = (2.0 * stdtr(df, -np.abs(step) / np.sqrt(v0 + v1)) < SCREEN_P) & (
         np.abs(step) >= MIN_EFFECT
     )
     return {

@@ -26,7 +26,7 @@ def noise(seed: int, n: int, sd: float = 0.007, mean: float = 0.0) -> list[float
 def test_the_bayes_factor_is_the_one_of_the_model_written_out(
     monkeypatch: pytest.MonkeyPatch, df: int, fixed: float
 ) -> None:
-    monkeypatch.setattr(evidence, "FLOOR", 0.0)
+    monkeypatch.setattr(evidence, "SPREAD_FLOOR", 0.0)
     seen, width, sd = np.array(noise(1, 6, mean=-0.004)), 4.0, 0.006
 
     def marginal(spread: float) -> float:
@@ -39,7 +39,7 @@ def test_the_bayes_factor_is_the_one_of_the_model_written_out(
 
 
 def test_without_a_record_it_is_that_of_the_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "FLOOR", 0.0)
+    monkeypatch.setattr(evidence, "SPREAD_FLOOR", 0.0)
     seen, g = np.array([0.02, 0.03, 0.01, 0.025]), 4.0
     n, nu = len(seen), len(seen) - 1
     t2 = n * seen.mean() ** 2 / seen.var(ddof=1)

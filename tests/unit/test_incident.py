@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from swingbot.core.incident.decide import ACTS, LONGEST_REASON, Act, NotNow, decide, tidy
 from swingbot.core.incident.impact import Measured, impacts, words_of
-from swingbot.core.incident.level import GONE, THERE, beyond, check, log_ratio, percent
+from swingbot.core.incident.level import beyond, check, log_ratio, percent
 from swingbot.core.incident.match import known_as
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
 from swingbot.core.model.statuses import IncidentStatus
 from swingbot.core.plan.screen import against_expected
+from swingbot.core.thresholds import GONE_SHARE, STILL_SHARE
 
 A, B, PATCH = "a" * 40, "b" * 40, "c" * 40
 
@@ -148,7 +149,7 @@ def test_a_fix_is_taken_for_one_only_where_the_tip_is_plainly_back(
 
 
 def test_what_is_back_and_what_is_still_there_do_not_overlap() -> None:
-    assert GONE < THERE
+    assert GONE_SHARE < STILL_SHARE
     for pct in (-40.0, 12.0):
         shares = [
             check(pct, a_row(percent(share * log_ratio(pct)))).answer

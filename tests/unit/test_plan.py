@@ -12,8 +12,9 @@ from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
 from swingbot.core.model.records import Order
 from swingbot.core.plan.change import matters, what_changed
 from swingbot.core.plan.queue import AHEAD, choose, patience
-from swingbot.core.plan.relevance import UNLIKELY, weight
+from swingbot.core.plan.relevance import weight
 from swingbot.core.plan.swings import explains, strongest, swings
+from swingbot.core.thresholds import PRIOR_NO_CODE
 
 BASE, OLD, NEW, FORK = "b" * 40, "0" * 40, "1" * 40, "f" * 40
 
@@ -108,7 +109,7 @@ def test_patience_grows_with_failures() -> None:
 
 
 def test_commits_outside_the_code_keep_a_small_prior() -> None:
-    assert weight(["Documentation/x.rst", "arch/arm64/mm/x.c"]) == UNLIKELY > 0
+    assert weight(["Documentation/x.rst", "arch/arm64/mm/x.c"]) == PRIOR_NO_CODE > 0
     assert weight(["Documentation/x.rst", "mm/x.c"]) == weight(["arch/x86/mm/x.c"]) == 1.0
 
 

@@ -17,7 +17,8 @@ from swingbot.core.plan.costs import (
     costs,
     costs_of_points,
 )
-from swingbot.core.plan.relevance import FLOOR, MAYBE, UNLIKELY, untouched, weight, weights
+from swingbot.core.plan.relevance import untouched, weight, weights
+from swingbot.core.thresholds import PRIOR_EVEN_SHARE, PRIOR_MAYBE_COMPILED, PRIOR_NO_CODE
 
 COMPILED = frozenset({"mm/slub.o", "mm/memory.o", "kernel/fork.o"})
 changes = st.none() | st.builds(Change, *[st.integers(0, 5)] * 4)
@@ -130,7 +131,7 @@ def test_what_this_configuration_does_not_compile_keeps_a_small_prior() -> None:
     assert weight(["drivers/gpu/drm/x.c"]) == 1.0
     assert (
         weight(["drivers/gpu/drm/x.c", "drivers/gpu/drm/x.h", "Documentation/x.rst"], COMPILED)
-        == UNLIKELY
+        == PRIOR_NO_CODE
     )
     assert weight(["drivers/gpu/drm/x.c", "mm/slub.c"], COMPILED) == 1.0
     assert (
@@ -139,8 +140,8 @@ def test_what_this_configuration_does_not_compile_keeps_a_small_prior() -> None:
         == weight(["arch/x86/mm/x.S"], COMPILED)
         == 1.0
     )
-    assert weight(["mm/zswap.c"], COMPILED) == MAYBE
-    assert weight([], COMPILED) == UNLIKELY
+    assert weight(["mm/zswap.c"], COMPILED) == PRIOR_MAYBE_COMPILED
+    assert weight([], COMPILED) == PRIOR_NO_CODE
 
 
 def test_a_commit_whose_objects_are_the_same_on_both_sides_left_nothing_behind() -> None:
@@ -154,4 +155,4 @@ def test_a_commit_whose_objects_are_the_same_on_both_sides_left_nothing_behind()
 def test_every_commit_keeps_a_tenth_of_its_even_share(relevance: list[float]) -> None:
     prior = weights(relevance)
     assert sum(prior) == pytest.approx(1.0)
-    assert min(prior) >= FLOOR / len(prior) * (1 - 1e-9)
+    assert min(prior) >= PRIOR_EVEN_SHARE / len(prior) * (1 - 1e-9)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from swingbot.core.plan.screen import (
-    BUDGET,
-    FEWEST,
     against_anchors,
     against_history,
     boots_to_extend,
 )
+from swingbot.core.thresholds import SCREEN_BOOTS, SCREEN_FEWEST_TIPS
 
 
 def tips(
@@ -31,7 +30,7 @@ def test_a_tip_far_from_the_last_ones_raises_an_alarm_with_its_direction() -> No
 
 
 def test_few_tips_are_no_history() -> None:
-    assert against_history([400.0], tips(2, FEWEST - 1), 0.01) is None
+    assert against_history([400.0], tips(2, SCREEN_FEWEST_TIPS - 1), 0.01) is None
     assert against_history([], tips(2, 30), 0.01) is None
 
 
@@ -84,11 +83,11 @@ def test_zeros_and_negatives_are_no_trouble() -> None:
     [
         (3, 2, 0.05, 5),
         (3, 1, 0.05, 5),
-        (3, 9, -0.05, BUDGET),
+        (3, 9, -0.05, SCREEN_BOOTS),
         (3, 10, 0.05, None),
         (3, None, 0.05, None),
         (3, 2, 0.005, None),
-        (BUDGET, 1, 0.05, None),
+        (SCREEN_BOOTS, 1, 0.05, None),
     ],
 )
 def test_an_unclear_row_is_extended_to_what_settles_it_within_the_budget(

@@ -14,6 +14,7 @@ raw         raw results as files
 access      tokens, roles, limits, uploads, URLs
 keep        backups, retention, and the state of the machine
 text        wording that all texts share
+thresholds  the numbers that decide what is believed and reported, with their consequences
 
 Imports go one way; the order is a contract in pyproject.toml.
 """

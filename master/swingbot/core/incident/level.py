@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.thresholds import GONE_SHARE, STILL_SHARE
 
-GONE: Final = 0.4  # a change of which no more than this share is left has gone; the other side of what makes one commit explain a swing
-THERE: Final = 0.6
 Answer = Literal["back", "still", "unclear"]
 
 
@@ -41,8 +40,8 @@ class Check:
 def check(found_pct: float, row: ComparisonRow | None) -> Check:
     """Whether the change of `found_pct` is still to be seen between the culprit's parent and a tip, by their comparison's `row`.
 
-    `back` needs a row that can be trusted, with at most `GONE` of the change left (or one that went the other way), and no change that is sure to be
-    larger than that; `still` needs a change in the same direction that is sure, of at least `THERE`.
+    `back` needs a row that can be trusted, with at most `GONE_SHARE` of the change left (or one that went the other way), and no change that is sure to be
+    larger than that; `still` needs a change in the same direction that is sure, of at least `STILL_SHARE`.
     """
     if row is None or row.change_pct is None or row.verdict == "invalid":
         why = (row.reason if row is not None else None) or "no run of it gave a result"
@@ -52,9 +51,9 @@ def check(found_pct: float, row: ComparisonRow | None) -> Check:
     words = f"{row.metric} was {found_pct:+.1f} % with the culprit and is {row.change_pct:+.1f} % at the tip, both against the culprit's parent"
     if share is None:
         return Check(answer="unclear", share=None, words=words)
-    if row.changed and share >= THERE:
+    if row.changed and share >= STILL_SHARE:
         return Check(answer="still", share=share, words=words)
-    if row.verdict != "unclear" and share <= GONE:
+    if row.verdict != "unclear" and share <= GONE_SHARE:
         return Check(answer="back", share=share, words=words)
     reason = f"; {row.reason}" if row.reason else ""
     return Check(

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from swingbot.core.model.statuses import FirstState, GateStatus
+from swingbot.core.thresholds import EARNED_DROPPED_PCT, EARNED_RELEASED
 
 Release = Literal["hold", "earned", "release"]
 RELEASES: Final[tuple[Release, ...]] = ("hold", "earned", "release")
-EARNED_RELEASED: Final = 20  # fewer, and one lucky week makes a class automatic
-EARNED_DROPPED_PCT: Final = 5  # more, and one mail in ten that a person would have stopped leaves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from scipy.special import fdtrc, stdtr
 
 from swingbot.core.model.noise import NoiseRecord, Spread
-
-# P of a steady testbox: four standard deviations. Larger: healthy testboxes stand still; smaller: a moved one spoils days of work.
-LEVEL_P: Final = 6.3e-5
-SPREAD_P: Final = 1e-4
-# A shift below this share of the metric's minimum effect hurts nobody, however sure it is.
-MATTERS: Final = 0.25
-FLOOR: Final = 1e-4  # relative: less is rounding
+from swingbot.core.thresholds import MOVED_LEAST_SHARE, MOVED_LEVEL_P, MOVED_SPREAD_P, SPREAD_FLOOR
 
 
 def moved(
@@ -32,13 +25,16 @@ def moved(
     noise = _noise(past, record)
     if not noise.known:
         return None
-    sd, shift = max(noise.sd, FLOOR), float(fresh.mean() - past.mean())
+    sd, shift = max(noise.sd, SPREAD_FLOOR), float(fresh.mean() - past.mean())
     t = shift / (sd * math.sqrt(1.0 / len(past) + 1.0 / len(fresh) + _days(record, sd)))
-    if 2.0 * float(stdtr(noise.df, -abs(t))) < LEVEL_P and abs(shift) >= MATTERS * min_effect:
+    if (
+        2.0 * float(stdtr(noise.df, -abs(t))) < MOVED_LEVEL_P
+        and abs(shift) >= MOVED_LEAST_SHARE * min_effect
+    ):
         return f"the same kernel is now {100.0 * abs(math.expm1(shift)):.2g} % {'above' if shift > 0 else 'below'} its level of {len(past)} earlier boots"
-    if len(fresh) > 1 and float(fresh.std(ddof=1)) >= MATTERS * min_effect:
+    if len(fresh) > 1 and float(fresh.std(ddof=1)) >= MOVED_LEAST_SHARE * min_effect:
         ratio = float(fresh.var(ddof=1)) / sd**2
-        if float(fdtrc(len(fresh) - 1, noise.df, ratio)) < SPREAD_P:
+        if float(fdtrc(len(fresh) - 1, noise.df, ratio)) < MOVED_SPREAD_P:
             return f"boots of the same kernel now spread {math.sqrt(ratio):.2g} times as much as they did"
     return None
 
@@ -50,7 +46,7 @@ def _noise(
     if record is not None and record.boot_mean.known:
         return record.boot_mean
     return (
-        Spread(sd=max(float(np.std(past, ddof=1)), FLOOR), df=len(past) - 1.0)
+        Spread(sd=max(float(np.std(past, ddof=1)), SPREAD_FLOOR), df=len(past) - 1.0)
         if len(past) > 1
         else Spread()
     )

@@ -8,15 +8,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from swingbot.core.model.box import Box
+from swingbot.core.thresholds import MEMORY_SLACK
 from swingbot_jobs.testbox.box import Testbox
 
 FAILED: Final = "failed: "  # begins the reason of a quarantine that failures in a row led to
 UNFIT: Final = "screening: "  # begins the reason of a quarantine that its screening led to
 # Facts of a boot by which a machine is told from another one, as jobs/schema/facts.yaml names them.
 HARDWARE: Final = ("model", "cpu_model", "nr_cpu", "memory_kb", "microcode")
-MEMORY_SHARE: Final = (
-    0.02  # kernels differ by less in what they keep for themselves; a DIMM is more
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,7 @@ def hardware_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str |
 
 def _same(name: str, before: object, now: object) -> bool:
     if name == "memory_kb" and isinstance(before, int | float) and isinstance(now, int | float):
-        return abs(now - before) <= MEMORY_SHARE * max(abs(before), abs(now))
+        return abs(now - before) <= MEMORY_SLACK * max(abs(before), abs(now))
     return str(before) == str(now)
 
 

@@ -18,16 +18,18 @@ import numpy.typing as npt
 from swingbot.core.bisect.state import EMULATED, NOISY, NoisePrior
 from swingbot.core.model.noise import MeasuredBoot, NoiseRecord, Spread
 from swingbot.core.stats.evidence import UNKNOWN, PairPrior
-
-WILD: Final = 6.0  # robust standard deviations beyond which a value is wild; smaller: heavy tails are called wild and missing in the record
-MOST_WILD: Final = 0.2  # a larger share is no outlier but how the metric is: all are kept
-FLOOR: Final = 1e-5  # relative: nothing is known to repeat better than that
-HALF_NORMAL: Final = 0.9539  # median of the absolute difference of two unit Gaussians
-DEFAULT_DF: Final = 0.5  # what the built-in guess counts for beside a record
-DAYS_DF: Final = (
-    3.0  # degrees of freedom from which days are believed to differ by what they did; fewer: chance
+from swingbot.core.thresholds import (
+    DAYS_DF,
+    GUESS_DF,
+    GUESS_LAYOUT_DF,
+    GUESS_PAIR_DF,
+    MAX_CERTAINTY,
+    RECORD_FLOOR,
+    RECORD_WILD_SDS,
+    RECORD_WILD_SHARE,
 )
-MAX_CERTAINTY: Final = 50.0  # +-7 %: boxes change, whatever the number of boots
+
+HALF_NORMAL: Final = 0.9539  # median of the absolute difference of two unit Gaussians
 
 Array = npt.NDArray[np.float64]
 _Cells = dict[Hashable, list[float]]
@@ -78,10 +80,12 @@ def _runs(scaled: Sequence[Array]) -> tuple[Array, Spread, int]:
     scale = _typical([v for v in scaled if len(v) > 1])
     clean, wild = [], 0
     marked = [
-        np.abs(v - np.median(v)) > WILD * scale if len(v) > 2 else np.zeros(len(v), dtype=bool)
+        np.abs(v - np.median(v)) > RECORD_WILD_SDS * scale
+        if len(v) > 2
+        else np.zeros(len(v), dtype=bool)
         for v in scaled
     ]
-    if sum(int(m.sum()) for m in marked) > MOST_WILD * sum(len(v) for v in scaled):
+    if sum(int(m.sum()) for m in marked) > RECORD_WILD_SHARE * sum(len(v) for v in scaled):
         marked = [np.zeros(len(v), dtype=bool) for v in scaled]
     for values, out in zip(scaled, marked, strict=True):
         wild += int(out.sum())
@@ -98,7 +102,7 @@ def _typical(groups: Sequence[Array]) -> float:
     ]
     if not differences:
         return math.inf
-    return max(float(np.median(np.concatenate(differences))) / HALF_NORMAL, 10 * FLOOR)
+    return max(float(np.median(np.concatenate(differences))) / HALF_NORMAL, 10 * RECORD_FLOOR)
 
 
 def _tame(boots: Sequence[MeasuredBoot], means: Array) -> tuple[list[int], int]:
@@ -112,9 +116,9 @@ def _tame(boots: Sequence[MeasuredBoot], means: Array) -> tuple[list[int], int]:
         for g in groups.values()
         if len(g) > 2
         for i in g
-        if abs(means[i] - float(np.median(means[g]))) > WILD * scale
+        if abs(means[i] - float(np.median(means[g]))) > RECORD_WILD_SDS * scale
     }
-    if len(wild) > MOST_WILD * len(boots):
+    if len(wild) > RECORD_WILD_SHARE * len(boots):
         wild = set()
     return [i for i in range(len(boots)) if i not in wild], len(wild)
 
@@ -132,7 +136,9 @@ def _within(cells: _Cells) -> Spread:
 
 
 def _spread(squares: float, df: float) -> Spread:
-    return Spread(sd=max(math.sqrt(squares / df), FLOOR), df=float(df)) if df > 0 else Spread()
+    return (
+        Spread(sd=max(math.sqrt(squares / df), RECORD_FLOOR), df=float(df)) if df > 0 else Spread()
+    )
 
 
 def _without(total: Spread, part: Spread, share: float) -> Spread:
@@ -145,7 +151,7 @@ def _without(total: Spread, part: Spread, share: float) -> Spread:
     error = math.sqrt(2 * one**2 / total.df + 2 * other**2 / part.df)
     left = max(one - other, 0.25 * error)
     df = min(total.df, max(1.0, left**2 / (one**2 / total.df + other**2 / part.df)))
-    return Spread(sd=max(math.sqrt(left), FLOOR), df=df)
+    return Spread(sd=max(math.sqrt(left), RECORD_FLOOR), df=df)
 
 
 def _between(cells: _Cells, parent: Callable[[Any], Hashable], boot_mean: Spread) -> Spread:
@@ -201,9 +207,9 @@ def _pairs(boots: Sequence[MeasuredBoot], means: Array) -> Spread:
     left = value - shift[at]
     level = np.bincount(of, left, minlength=len(images)) / per_image
     left = left - level[of]
-    typical = max(float(np.median(np.abs(left))) / 0.6745, 10 * FLOOR)
-    tame = np.abs(left) <= WILD * typical
-    if (~tame).sum() > MOST_WILD * len(left):
+    typical = max(float(np.median(np.abs(left))) / 0.6745, 10 * RECORD_FLOOR)
+    tame = np.abs(left) <= RECORD_WILD_SDS * typical
+    if (~tame).sum() > RECORD_WILD_SHARE * len(left):
         tame[:] = True
     return _spread(float((left[tame] ** 2).sum()), float(tame.sum()) - len(images) - int(rank))
 
@@ -222,13 +228,13 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
     return NoisePrior(
         sd_run=_leaning(run, guess.sd_run),
         sd_boot=_leaning(boot, guess.sd_boot),
-        sd_layout=_leaning(record.layout, guess.sd_layout, weight=3.0),
+        sd_layout=_leaning(record.layout, guess.sd_layout, weight=GUESS_LAYOUT_DF),
         sd_day=record.day.sd if record.day.df >= DAYS_DF and not paired else guess.sd_day,
         certainty=min(MAX_CERTAINTY, told.df / 2 + 0.5) if told.known else guess.certainty,
     )
 
 
-def _leaning(spread: Spread, guess: float, weight: float = DEFAULT_DF) -> float:
+def _leaning(spread: Spread, guess: float, weight: float = GUESS_DF) -> float:
     """The recorded sd with the guess as `weight` more observations."""
     return math.sqrt((spread.df * spread.sd**2 + weight * guess**2) / (spread.df + weight))
 
@@ -238,13 +244,13 @@ def pair_prior(record: NoiseRecord | None, paired: bool) -> PairPrior:
     spread = (record.pair if paired else record.boot_mean) if record is not None else Spread()
     guess = EMULATED.sd_boot if paired else 0.0
     if not spread.known:
-        return PairPrior(sd=math.sqrt(2.0) * guess, df=1.5) if paired else UNKNOWN
+        return PairPrior(sd=math.sqrt(2.0) * guess, df=GUESS_PAIR_DF) if paired else UNKNOWN
     return PairPrior(
         sd=math.sqrt(2.0) * (_leaning(spread, guess) if paired else spread.sd),
-        df=spread.df + (DEFAULT_DF if paired else 0.0),
+        df=spread.df + (GUESS_DF if paired else 0.0),
     )
 
 
 def layout_sd(record: NoiseRecord | None, guess: float) -> float:
     """Spread between builds of equal code: the record's if it has one, leaning on `guess`."""
-    return guess if record is None else _leaning(record.layout, guess, weight=3.0)
+    return guess if record is None else _leaning(record.layout, guess, weight=GUESS_LAYOUT_DF)

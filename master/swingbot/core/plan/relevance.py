@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-# A commit that touches no code of the kernel under test: build scripts and Kconfig have been guilty before.
-UNLIKELY: Final = 0.05
-# A source without an object of its own beside others that have one: mostly left out by the configuration, at times included by another file.
-MAYBE: Final = 0.25
-# Share of the prior that is spread evenly whatever we think we know: a wrong prior must cost little (bisect.md 3.2).
-FLOOR: Final = 0.1
+from swingbot.core.thresholds import PRIOR_EVEN_SHARE, PRIOR_MAYBE_COMPILED, PRIOR_NO_CODE
+
 _NO_CODE: Final = (
     "Documentation/",
     "LICENSES/",
@@ -32,14 +28,14 @@ def weight(
 
     `compiled` names the objects of any finished build of this configuration; without it, every source counts as compiled.
     """
-    return max((_of_path(path, compiled, arch) for path in paths), default=UNLIKELY)
+    return max((_of_path(path, compiled, arch) for path in paths), default=PRIOR_NO_CODE)
 
 
 def _of_path(path: str, compiled: frozenset[str] | None, arch: str) -> float:
     if path.startswith(_NO_CODE) or (
         path.startswith("arch/") and not path.startswith(f"arch/{arch}/")
     ):
-        return UNLIKELY
+        return PRIOR_NO_CODE
     # What is written in assembler, generates or boots has no object in the list; headers under include/ are everybody's.
     if compiled is None or path.startswith((f"arch/{arch}/", "include/", "scripts/")):
         return 1.0
@@ -47,8 +43,8 @@ def _of_path(path: str, compiled: frozenset[str] | None, arch: str) -> float:
         return 1.0
     beside = path.rpartition("/")[0] + "/"
     if not any(other.startswith(beside) for other in compiled):
-        return UNLIKELY
-    return MAYBE if path.endswith(".c") else 1.0
+        return PRIOR_NO_CODE
+    return PRIOR_MAYBE_COMPILED if path.endswith(".c") else 1.0
 
 
 def untouched(paths: Sequence[str], before: Objects, after: Objects) -> bool:
@@ -63,11 +59,12 @@ def untouched(paths: Sequence[str], before: Objects, after: Objects) -> bool:
 
 
 def weights(relevance: Sequence[float]) -> list[float]:
-    """Prior mass of each commit, in sum 1: by relevance, and a floor of `FLOOR`/n for each. Without any relevance all are alike."""
+    """Prior mass of each commit, in sum 1: by relevance, and a floor of `PRIOR_EVEN_SHARE`/n for each. Without any relevance all are alike."""
     if not relevance:
         return []
     total = sum(relevance)
     even = 1.0 / len(relevance)
     return [
-        (1.0 - FLOOR) * (mass / total if total > 0 else even) + FLOOR * even for mass in relevance
+        (1.0 - PRIOR_EVEN_SHARE) * (mass / total if total > 0 else even) + PRIOR_EVEN_SHARE * even
+        for mass in relevance
     ]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from swingbot.core.stats.compare import Rule
 from swingbot.core.stats.rules import rule_for
+from swingbot.core.thresholds import LAYOUT_SHARE, UNKNOWN_METRIC_PCT
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric, Program, find_metric
 from swingbot_jobs.testbox.box import Testbox
-
-# Another build of equal code lies differently in memory; on a box that counts instructions a null change moved
-# page faults and UDP by 0.1 %, TCP and hackbench by 0.5 % (their minimum effects are 2 and 4 %): a twentieth of the minimum.
-LAYOUT_SHARE: Final = 0.05
 
 
 def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
@@ -23,7 +19,7 @@ def metric_of(programs: Mapping[str, Program], name: str) -> Metric:
         unit="",
         better=None,
         klass="counter",
-        min_effect_pct=5.0,
+        min_effect_pct=UNKNOWN_METRIC_PCT,
         describe="",
         headline=False,
     )

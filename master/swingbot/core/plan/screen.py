@@ -8,27 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from scipy.special import stdtr
 
 from swingbot.core.incident.level import beyond
 from swingbot.core.model.statuses import SwingSource
-
-P: Final = 0.005  # of each look; two or three looks are below 2 %. Larger: stage 2 boots for nothing; smaller: swings of 3 sd are missed
-RECENT: Final = 30  # tips that a new one is held against
-FEWEST: Final = 10  # tips, before which the comparison with the base alone is the screen
-EFFICIENCY: Final = 0.4  # degrees of freedom of a median absolute deviation for each of a standard deviation: 30 tips are worth 12
-FLOOR: Final = (
-    1e-4  # relative: tips that repeat to the last digit do not make any other value significant
+from swingbot.core.thresholds import (
+    CREEP_TIPS,
+    MAD_EFFICIENCY,
+    SCREEN_BOOTS,
+    SCREEN_FEWEST_TIPS,
+    SCREEN_MIDDLE_SHARE,
+    SCREEN_P,
+    SCREEN_TIPS,
+    SPREAD_FLOOR,
 )
-ANCHORS: Final = (
-    10,
-    30,
-    100,
-)  # tips back: a creep of a tenth, a thirtieth, a hundredth of the minimum a tip adds up to it
-BUDGET: Final = 12  # boots a side that an unclear row may be extended to; more: a noisy metric holds the testbox for an hour a tip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +46,21 @@ def against_history(
 
     The middle boot must be as far off, and show at least half the minimum, so that one wild boot raises no alarm.
     """
-    recent = levels[:RECENT]
-    if len(recent) < FEWEST or not tip:
+    recent = levels[:SCREEN_TIPS]
+    if len(recent) < SCREEN_FEWEST_TIPS or not tip:
         return None
     past, now = _scaled([recent, tip])
     centre = float(np.median(past))
-    sd = max(1.4826 * float(np.median(np.abs(past - centre))), FLOOR)
+    sd = max(1.4826 * float(np.median(np.abs(past - centre))), SPREAD_FLOOR)
     effect, middle = float(now.mean()) - centre, float(np.median(now)) - centre
     near = min(abs(effect), abs(middle))
-    p = _p(near / (sd * math.sqrt(1.0 + math.pi / 2 / len(past))), EFFICIENCY * len(past))
-    if p >= P or abs(effect) < min_effect or middle * effect <= 0 or abs(middle) < 0.5 * min_effect:
+    p = _p(near / (sd * math.sqrt(1.0 + math.pi / 2 / len(past))), MAD_EFFICIENCY * len(past))
+    if (
+        p >= SCREEN_P
+        or abs(effect) < min_effect
+        or middle * effect <= 0
+        or abs(middle) < SCREEN_MIDDLE_SHARE * min_effect
+    ):
         return None
     return Alarm(
         source="history",
@@ -73,22 +73,22 @@ def against_history(
 def against_anchors(
     tip: Sequence[float], levels: Sequence[float], min_effect: float
 ) -> Alarm | None:
-    """Small steps that add up: the tip against the tips `ANCHORS` back. The nearest one that shows it, for its range is the shortest.
+    """Small steps that add up: the tip against the tips `CREEP_TIPS` back. The nearest one that shows it, for its range is the shortest.
 
     Noise is judged by what neighbouring tips differ in, which a slow creep hardly changes.
     """
     if not tip:
         return None
-    for back in ANCHORS:
+    for back in CREEP_TIPS:
         if len(levels) < back:
             return None
         past, now = _scaled([levels[:back], tip])
         # A neighbour on either side steadies the anchor's level without moving it.
         around = past[max(0, back - 3) : back]
-        sd = max(1.4826 * float(np.median(np.abs(np.diff(past)))) / math.sqrt(2.0), FLOOR)
+        sd = max(1.4826 * float(np.median(np.abs(np.diff(past)))) / math.sqrt(2.0), SPREAD_FLOOR)
         effect = float(now.mean() - np.median(around))
-        p = _p(effect / (sd * math.sqrt(1.0 + 1.0 / len(around))), EFFICIENCY * (back - 1))
-        if p < P and abs(effect) >= min_effect:
+        p = _p(effect / (sd * math.sqrt(1.0 + 1.0 / len(around))), MAD_EFFICIENCY * (back - 1))
+        if p < SCREEN_P and abs(effect) >= min_effect:
             return Alarm(
                 source="creep",
                 effect=effect,
@@ -116,11 +116,11 @@ def boots_to_extend(
         effect is None
         or more is None
         or abs(effect) < min_effect
-        or boots >= BUDGET
-        or boots + more > BUDGET
+        or boots >= SCREEN_BOOTS
+        or boots + more > SCREEN_BOOTS
     ):
         return None
-    return min(BUDGET, max(boots + more, boots + math.ceil(boots / 2)))
+    return min(SCREEN_BOOTS, max(boots + more, boots + math.ceil(boots / 2)))
 
 
 def _scaled(

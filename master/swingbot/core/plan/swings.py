@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import Direction
 from swingbot.core.stats.compare import BootRuns
-
-# A commit explains a swing of the whole branch if it alone makes at least this share of it: less, and another commit has a part in it.
-EXPLAINED_SHARE: Final = 0.6
+from swingbot.core.thresholds import EXPLAINED_SHARE
 
 
 def swings(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:

@@ -12,12 +12,13 @@ from swingbot.core.proof.gates import GateRow
 from swingbot.core.proof.share import Effect, effect_of
 from swingbot.core.text.numbers import change, percent
 from swingbot.core.text.plain import cut
+from swingbot.core.thresholds import CLUE_FOLLOWS_SHARE, CLUE_LEAST_PCT
 
 MOST: Final = 5
 _OF_CODE: Final = 2  # of them sizes of functions that the commit changed
-# Counters of a run of fixed length follow the amount of work done: one that moves as the metric itself does explains nothing.
-_FOLLOWS: Final = 0.25
-_LEAST: Final = math.log1p(0.02)  # smaller changes of a counter are there in any two kernels
+_LEAST: Final = math.log1p(
+    CLUE_LEAST_PCT / 100.0
+)  # smaller changes of a counter are there in any two kernels
 _COUNTERS: Final = ("counter", "count", "time", "share", "profile")
 ClueKind = Literal["counter", "symbol", "size"]
 CLUE_KINDS: Final[tuple[ClueKind, ...]] = ("counter", "symbol", "size")
@@ -103,7 +104,7 @@ def _ratio(row: ComparisonRow, own: Effect) -> float | None:
     if (
         found.low * found.high <= 0
         or abs(found.log) < _LEAST
-        or abs(found.log - own.log) < _FOLLOWS * abs(own.log)
+        or abs(found.log - own.log) < CLUE_FOLLOWS_SHARE * abs(own.log)
     ):
         return None
     return found.log

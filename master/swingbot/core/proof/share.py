@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.proof.gates import Told
 from swingbot.core.text.numbers import change, change_with_interval, percent
+from swingbot.core.thresholds import PRESENT_SHARE
 from swingbot_jobs.language.program import Better
 
-# Less than half of it, and something else on the way there has the larger part in the number.
-SHARE: Final = 0.5
 Answer = Literal["yes", "no", "unclear"]
 
 
@@ -63,7 +62,9 @@ def _pct(log: float) -> float:
     return 100.0 * math.expm1(log)
 
 
-def keeps(own: Effect, other: Effect, *, turned: bool = False, share: float = SHARE) -> Answer:
+def keeps(
+    own: Effect, other: Effect, *, turned: bool = False, share: float = PRESENT_SHARE
+) -> Answer:
     """Whether `other` has at least `share` of `own`, in the same direction; `turned`: in the opposite one, as when the commit is taken away."""
     side = math.copysign(1.0, own.log)
     e = side * other.log * (-1.0 if turned else 1.0)

@@ -16,32 +16,25 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtr, fdtrc, stdtr
 
+from swingbot.core.thresholds import (
+    BAYES_WITHOUT_BEST,
+    CHANGE_WIDTH,
+    CHANGE_WIDTH_RECORDED,
+    FALSE_DISCOVERY_RATE,
+    FUTILE_P,
+    LAYOUT_SDS,
+    MAX_PAIRS,
+    MIN_PAIRS,
+    PAIRS_NOISIER_P,
+    PAIRS_QUIETER_P,
+    RECORD_MOST_PAIRS,
+    SPREAD_FLOOR,
+    SWING_LEAST_SHARE,
+    UNRECORDED_FACTOR,
+)
+
 Answer = Literal["accept", "reject", "more"]
 Array = npt.NDArray[np.float64]
-
-# False discovery rate of the swings of one head (e-BH): one metric alone is accepted at a Bayes factor of 20.
-# Larger: false alarms; smaller: true changes of 1.4 noise sd need more than 16 pairs.
-Q: Final = 0.05
-UNRECORDED: Final = 2.5  # so many times the evidence is wanted where no noise record helps: few pairs know their own noise badly
-MIN_PAIRS: Final = 4  # fewer, and two wild boots on one side are a swing
-MIN_PAIRS_REPEATABLE: Final = (
-    2  # a testbox that counts instructions has no wild boots that its record would not show
-)
-MAX_PAIRS: Final = 20  # 12 lose a quarter of the true changes of two noise sd
-# A change must be so many sd's of the difference of two layouts: both stages see the same two images, so more boots never tell (1 in 10 000).
-LAYOUTS: Final = 4.0
-FUTILE: Final = 0.02  # P(change of at least half the minimum) at which we stop; larger: true changes at the minimum are dropped
-WITHOUT_BEST: Final = 5.0  # Bayes factor that must remain without the pair that speaks loudest; 1: two odd boots suffice
-NOISIER: Final = (
-    0.05  # p at which the pairs themselves refute the noise record (F test), which is then left out
-)
-QUIETER: Final = 1e-4  # p at which they refute it from the other side; larger: pairs that are close by chance are believed
-MAX_PRIOR_DF: Final = 16.0  # a record never counts as more pairs than this: boxes change
-WIDTH: Final = 4.0  # prior variance of the change, in noise variances, where the noise is not known beforehand ...
-WIDTH_RECORDED: Final = 2.0  # ... and at least where it is; larger: small changes take longer
-FLOOR: Final = (
-    1e-4  # of a pair difference: identical values of a repeatable testbox are no infinite evidence
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +57,7 @@ class Gate:
     """When evidence suffices. Effects are on the scale of the differences (log ratios)."""
 
     threshold: float = (
-        1.0 / Q
+        1.0 / FALSE_DISCOVERY_RATE
     )  # Bayes factor to accept at; `threshold()` gives it for several metrics of one head
     min_effect: float = 0.01  # smallest change that somebody cares about
     direction: Literal[-1, 0, 1] = 0  # of the change that raised the alarm; 0: either
@@ -91,12 +84,12 @@ def threshold(metrics: int, accepted: int = 0) -> float:
 
     e-BH (Wang & Ramdas 2022): the k largest of M e-values stand if the k-th is at least M / (q k); a metric that is not looked at counts 0.
     """
-    return max(metrics, accepted + 1) / (Q * (accepted + 1))
+    return max(metrics, accepted + 1) / (FALSE_DISCOVERY_RATE * (accepted + 1))
 
 
 def wanted(prior: PairPrior, gate: Gate) -> float:
     """The Bayes factor at which a change is accepted."""
-    return gate.threshold * (1.0 if prior.known else UNRECORDED)
+    return gate.threshold * (1.0 if prior.known else UNRECORDED_FACTOR)
 
 
 def sequential(
@@ -170,7 +163,7 @@ def reading(seen: Array, prior: PairPrior, gate: Gate) -> dict[str, Any]:
         & _without_best(seen, side, df, prior, gate)
     )
     p = _share_above(half, n, side * mean, mean, squares, df, prior.sd, width, fixed)
-    futile = (p < FUTILE) if n >= 2 else np.zeros_like(accept)
+    futile = (p < FUTILE_P) if n >= 2 else np.zeros_like(accept)
     return {"log_bf": log_bf, "accept": accept, "futile": futile & ~accept}
 
 
@@ -180,7 +173,7 @@ def log_bayes_factor(
     squares: Array,
     df: Array | float,
     sd: float,
-    width: float = WIDTH,
+    width: float = CHANGE_WIDTH,
     fixed: float = 0.0,
 ) -> Array:
     """ln of P(pairs | change) / P(pairs | none), for `n` pairs with this mean and sum of squares about it.
@@ -199,36 +192,38 @@ def log_bayes_factor(
 def _residual(
     n: int, mean: Array, squares: Array, df: Array | float, sd: float, spread: float
 ) -> Array:
-    return np.asarray(df * sd**2 + squares + n * FLOOR**2 + n * mean**2 / (1 + n * spread))
+    return np.asarray(df * sd**2 + squares + n * SPREAD_FLOOR**2 + n * mean**2 / (1 + n * spread))
 
 
 def _prior_df(n: int, squares: Array, prior: PairPrior) -> Array:
     """Degrees of freedom that the record counts for; 0 where the pairs are noisier, or far quieter, than it can be."""
-    df = np.full_like(squares, min(prior.df, MAX_PRIOR_DF) if prior.known else 0.0)
+    df = np.full_like(squares, min(prior.df, RECORD_MOST_PAIRS) if prior.known else 0.0)
     if n < 2 or not prior.known:
         return df
-    ratio = squares / (n - 1) / max(prior.sd, FLOOR) ** 2
-    refuted = fdtrc(n - 1, prior.df, ratio) < NOISIER
+    ratio = squares / (n - 1) / max(prior.sd, SPREAD_FLOOR) ** 2
+    refuted = fdtrc(n - 1, prior.df, ratio) < PAIRS_NOISIER_P
     if n >= MIN_PAIRS:  # two or three pairs can be close by chance
-        refuted |= fdtr(n - 1, prior.df, ratio) < QUIETER
+        refuted |= fdtr(n - 1, prior.df, ratio) < PAIRS_QUIETER_P
     return np.where(refuted, 0.0, df)
 
 
 def _width(prior: PairPrior, gate: Gate) -> float:
     """Prior variance of the change in noise variances: at least the minimum effect is believed possible where the noise is known."""
     return (
-        max(WIDTH_RECORDED, (gate.min_effect / max(prior.sd, FLOOR)) ** 2) if prior.known else WIDTH
+        max(CHANGE_WIDTH_RECORDED, (gate.min_effect / max(prior.sd, SPREAD_FLOOR)) ** 2)
+        if prior.known
+        else CHANGE_WIDTH
     )
 
 
 def _fixed(prior: PairPrior, gate: Gate) -> float:
     """Variance of the difference of two images in noise variances; without a record the minimum effect alone guards against it."""
-    return 2.0 * (gate.layout / max(prior.sd, FLOOR)) ** 2 if prior.known else 0.0
+    return 2.0 * (gate.layout / max(prior.sd, SPREAD_FLOOR)) ** 2 if prior.known else 0.0
 
 
 def _least(gate: Gate) -> float:
     """The smallest mean difference that is accepted."""
-    return max(0.5 * gate.min_effect, LAYOUTS * math.sqrt(2.0) * gate.layout)
+    return max(SWING_LEAST_SHARE * gate.min_effect, LAYOUT_SDS * math.sqrt(2.0) * gate.layout)
 
 
 def _without_best(
@@ -247,7 +242,7 @@ def _without_best(
     rest = log_bayes_factor(
         n - 1, mean, squares, df, prior.sd, _width(prior, gate), _fixed(prior, gate)
     )
-    return np.asarray(stands & (rest >= math.log(WITHOUT_BEST)))
+    return np.asarray(stands & (rest >= math.log(BAYES_WITHOUT_BEST)))
 
 
 def _share_above(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from swingbot.core.thresholds import MEMORY_SLACK
 from swingbot_jobs.contract.facts import END, OF_SERVER, fact_of, known
 
 Facts = Mapping[str, Any]
@@ -32,7 +33,6 @@ _NAMES: Final = {
 }
 # Ours: set for each boot, such as its perturbation. The boot loader's: the name of the image.
 _OF_THE_BOOT: Final = re.compile(r"^(swingbot\.|BOOT_IMAGE=|initrd=)")
-MEMORY_SLACK: Final = 0.02  # a larger kernel leaves less memory: hundreds of kB, not a fiftieth
 _SHOWN: Final = 60
 
 

@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 from scipy.special import chdtri, nctdtr, stdtrit
 
+from swingbot.core.thresholds import POWER, SPREAD_FLOOR, VERDICT_ALPHA
+
 MOST_BOOTS: Final = 100_000  # a side; more is not an answer anybody can use
 _POINTS: Final = 16  # of the average over an uncertain noise; 16 and 64 agree to the third digit
 
@@ -80,8 +82,8 @@ def plan_comparison(
     *,
     df: float = math.inf,
     layout: float = 0.0,
-    alpha: float = 0.005,
-    power: float = 0.8,
+    alpha: float = VERDICT_ALPHA,
+    power: float = POWER,
 ) -> Resolution:
     """What `boots` a side of `runs` runs each resolve.
 
@@ -97,9 +99,7 @@ def plan_comparison(
         )
     if runs < 1 or boots < 1:
         raise ValueError("a comparison has at least one boot a side with one run")
-    sd = max(
-        math.sqrt(sd_boot * sd_boot + sd_run * sd_run / runs), 1e-4
-    )  # the floor of Rule.spread_floor
+    sd = max(math.sqrt(sd_boot * sd_boot + sd_run * sd_run / runs), SPREAD_FLOOR)
     pct = (
         _smallest(boots, sd, power, paired=paired, alpha=alpha, df=df, layout=layout)
         if boots > 1

@@ -16,13 +16,8 @@ import numpy as np
 from scipy.special import stdtr
 
 from swingbot.core.stats.moments import mean, squares
+from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_SHARE
 
-MOST: Final = (
-    0.2  # share of values that may be called wild and that the trimmed mean leaves out at each end
-)
-FEWEST: Final = (
-    5  # boots a side from which one at each end can be spared; of fewer values none is called wild
-)
 STEPS: Final = 200  # removals tried; with thousands of values the test does not need them all
 
 
@@ -34,7 +29,7 @@ def wild(groups: Sequence[Sequence[float]], alpha: float, least: float) -> list[
     use = [
         (g, np.asarray(values, dtype=float)) for g, values in enumerate(groups) if len(values) > 2
     ]
-    most = min(STEPS, sum(int(MOST * len(values)) for _, values in use) or (1 if use else 0))
+    most = min(STEPS, sum(int(WILD_SHARE * len(values)) for _, values in use) or (1 if use else 0))
     if not use:
         return []
     label = np.concatenate([np.full(len(v), i) for i, (_, v) in enumerate(use)])
@@ -65,7 +60,7 @@ def _most_extreme(
     """(index of the value with the largest studentised deviation, whether it is wild); None when too little is left to tell."""
     n = np.bincount(label[alive], minlength=groups)
     df = int(alive.sum()) - groups - 1
-    if df < FEWEST - 2 or n.min() < 2:
+    if df < FEWEST_WITH_WILD - 2 or n.min() < 2:
         return None
     middle = np.bincount(label[alive], value[alive], minlength=groups) / n
     off = np.where(alive, value - middle[label], 0.0)
@@ -97,7 +92,7 @@ def middle(values: Sequence[float]) -> Middle:
 
     Of equal values at either end the first ones go: so the same are kept when all signs are turned.
     """
-    g = int(MOST * len(values))
+    g = int(WILD_SHARE * len(values))
     lowest = set(sorted(range(len(values)), key=lambda i: (values[i], i))[:g])
     highest = set(
         sorted((i for i in range(len(values)) if i not in lowest), key=lambda i: (-values[i], i))[

@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from swingbot.core.thresholds import (
+    INTERVAL_ALPHA,
+    LOST_SHARE,
+    MIN_EFFECT_PCT,
+    SPREAD_FLOOR,
+    TREND_ALPHA,
+    VERDICT_ALPHA,
+    WILD_ALPHA,
+)
+
 Form = Literal["ratio", "root", "difference"]
 LARGEST: Final = 1e300  # as the database has it: beyond it squares and sums of doubles end
 
@@ -23,18 +33,16 @@ class BootRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How a metric is judged. Spreads are relative (0.01 is 1 %), of one boot mean unless they say otherwise."""
+    """How a metric is judged; `core/thresholds.py` says what the defaults mean. Spreads are relative (0.01 is 1 %), of one boot mean unless they say otherwise."""
 
     better: Literal["higher", "lower"] | None = None
     klass: str = "kpi"  # the metric's class, for the reader; its numbers are the fields below
-    min_effect_pct: float = 1.0  # smaller: hundredths of a percent get reported; larger: real losses are called unclear. Points if `points`
+    min_effect_pct: float = MIN_EFFECT_PCT  # points if `points`
     paired: bool = False  # compare boot k of head with boot k of base
-    alpha: float = 0.005  # 1 in 200 comparisons of equal kernels may get a verdict with a direction; larger: false alarms
-    interval_alpha: float = 0.05  # of the printed interval: readers expect 95 %; it decides nothing
+    alpha: float = VERDICT_ALPHA
+    interval_alpha: float = INTERVAL_ALPHA
     resolution: float = 0.0  # step of the printed number, in the metric's unit: rounding alone spreads by resolution / sqrt(12)
-    spread_floor: float = (
-        1e-4  # lower: identical values of a repeatable testbox become infinite evidence
-    )
+    spread_floor: float = SPREAD_FLOOR
     layout: float = 0.0  # spread frozen into a kernel image (alignment, link order): more boots never average it out
     prior_sd: float = 0.0  # spread of one boot (of one pair when paired) known from elsewhere ...
     prior_df: float = 0.0  # ... and how many degrees of freedom that is worth; 0: not known
@@ -46,6 +54,6 @@ class Rule:
     positive: bool = False  # a value of zero or less is a mistake of the measurement
     least: float | None = None  # a value below it is a mistake of the measurement
     robust: bool = True  # leave out wild runs and boots if there are any; False: always plain means
-    wild_alpha: float = 0.01  # clean Gaussian data are called wild this often, at each of the two levels; larger: power is lost for nothing
-    trend_alpha: float = 0.002  # steady boots are called drifting this often; larger: good comparisons are thrown away
-    lost_share: float = 0.25  # a side that lost more of its runs than this has no level: what is left may be the lucky ones
+    wild_alpha: float = WILD_ALPHA  # at each of the two levels: runs, boots
+    trend_alpha: float = TREND_ALPHA
+    lost_share: float = LOST_SHARE

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from swingbot.core.model.comparison_row import Side
 from swingbot.core.stats.moments import mean, stddev, within
-from swingbot.core.stats.robust import FEWEST, median, middle, wild
+from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rows import LARGEST, BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
+from swingbot.core.thresholds import FEWEST_WITH_WILD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,7 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
 def _wild_runs(drawn: Drawn, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
     """(boot counted through both sides, run). On a paired testbox what all boots do at the same run is habit (a warm-up), not chance."""
     groups = _mapped([b.values for side in drawn.sides for b in side], scale)
-    if sum(len(g) - 1 for g in groups) <= FEWEST:
+    if sum(len(g) - 1 for g in groups) <= FEWEST_WITH_WILD:
         return []
     if drawn.pairs and len({len(g) for g in groups}) == 1:
         off = [[v - mean(g) for v in g] for g in groups]
@@ -185,7 +186,7 @@ def _of_runs(drawn: Drawn, scale: Scale, runs: float) -> tuple[float, int] | Non
 def _wild_units(
     units: Sequence[Sequence[float]], scale: Scale, pairs: bool, rule: Rule
 ) -> list[tuple[int, int]]:
-    if min(len(side) for side in units) < FEWEST:
+    if min(len(side) for side in units) < FEWEST_WITH_WILD:
         return []
     mapped = [[scale.of(v) for v in side] for side in units]
     groups = [[h - b for b, h in zip(*mapped, strict=True)]] if pairs else mapped

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from scipy.special import fdtri, stdtr
 
 from swingbot.core.stats.moments import stddev, t_quantile
-from swingbot.core.stats.robust import MOST, middle
+from swingbot.core.stats.robust import middle
 from swingbot.core.stats.rows import Rule
 from swingbot.core.stats.samples import Levels
+from swingbot.core.thresholds import RUNS_ALIKE_P, WILD_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,12 @@ def _alike(levels: Levels, n: int) -> float:
     if levels.runs is None:
         return 0.0
     variance, df = levels.runs
-    return math.sqrt(variance * float(fdtri(n - 1, df, 0.05)))
+    return math.sqrt(variance * float(fdtri(n - 1, df, RUNS_ALIKE_P)))
 
 
 def counted(n: int, trimmed: bool) -> int:
     """How many of n boots make the level."""
-    return n - 2 * int(MOST * n) if trimmed else n
+    return n - 2 * int(WILD_SHARE * n) if trimmed else n
 
 
 def _part(values: Sequence[float], floor: float, trimmed: bool, rule: Rule, unit: float) -> _Part:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from swingbot.core.model.records import Variant
 from swingbot.core.plan.costs import PAST_BUILDS, costs_of_points, learn, standing
-from swingbot.core.plan.relevance import UNLIKELY, Objects, untouched, weight, weights
+from swingbot.core.plan.relevance import Objects, untouched, weight, weights
+from swingbot.core.thresholds import PRIOR_NO_CODE
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.ports.builds import KernelBuilds
 
@@ -36,7 +37,7 @@ def weigh_points(lab: Lab, tx: Transaction, points: Sequence[tuple[Variant, floa
         given
         * weight(paths, compiled)
         / weight(paths)
-        * (UNLIKELY if _left_nothing(idx, paths, known) else 1.0)
+        * (PRIOR_NO_CODE if _left_nothing(idx, paths, known) else 1.0)
         for idx, (paths, (_, given)) in enumerate(zip(steps, points[1:], strict=True), 1)
     ]
     return Weighed([0.0, *weights(relevance)], _costs(lab, tx.builds, variants, steps, compiled))

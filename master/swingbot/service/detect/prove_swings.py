@@ -18,15 +18,20 @@ from swingbot.core.plan.screen import boots_to_extend
 from swingbot.core.plan.series import series_of
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import (
-    MAX_PAIRS,
-    MIN_PAIRS,
-    MIN_PAIRS_REPEATABLE,
     Decision,
     Gate,
     PairPrior,
     sequential,
     threshold,
     wanted,
+)
+from swingbot.core.thresholds import (
+    MAX_PAIRS,
+    MIN_PAIRS,
+    MIN_PAIRS_REPEATABLE,
+    ROUND_PAIRS,
+    ROUND_PAIRS_REPEATABLE,
+    SPARE_PAIRS,
 )
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.lab.anchors import order_anchor
@@ -35,11 +40,6 @@ from swingbot.service.result.boots import boots_of
 from swingbot.service.result.differences import differences_of
 from swingbot_jobs.contract.unit_job import UnitJob
 
-# Pairs asked for at a time once the first ones did not decide; more on a noisy testbox, where one rarely does.
-ROUND: Final = 2
-ROUND_REPEATABLE: Final = 1
-# Boots that did not come up make no pair; so many more are tried before the swing is given up.
-SPARE: Final = 4
 # A comparison is booted afresh until it has given up so many numbers; then a testbox whose facts still differ is left as it is, and its rows say so.
 RENEWED: Final = 60
 _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
@@ -140,10 +140,13 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
 
 
 def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Swing) -> int | None:
-    if decide(lab, tx, comparison, swing).answer != "more" or comparison.boots >= MAX_PAIRS + SPARE:
+    if (
+        decide(lab, tx, comparison, swing).answer != "more"
+        or comparison.boots >= MAX_PAIRS + SPARE_PAIRS
+    ):
         return None
     return comparison.boots + (
-        ROUND_REPEATABLE if lab.testboxes.known(swing.testbox).repeatable else ROUND
+        ROUND_PAIRS_REPEATABLE if lab.testboxes.known(swing.testbox).repeatable else ROUND_PAIRS
     )
 
 

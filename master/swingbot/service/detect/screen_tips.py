@@ -10,6 +10,7 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, Level, NewSwing
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
+from swingbot.core.thresholds import CREEP_TIPS
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.ports.swings import Swings
@@ -108,7 +109,7 @@ def _levels(swings: Swings, comparison: Comparison, row: ComparisonRow) -> list[
     """Earlier tips at the level of today: since the last swing, or the last alarm that turned out to be the testbox."""
     key = (comparison.tree, *row.key)
     since = swings.last(*key, before=comparison.id)
-    found = swings.recent_levels(*key, before=comparison.id, most=max(screen.ANCHORS))
+    found = swings.recent_levels(*key, before=comparison.id, most=max(CREEP_TIPS))
     return [level for level in found if since is None or level.comparison >= since]
 
 

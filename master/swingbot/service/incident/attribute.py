@@ -7,7 +7,7 @@ again only where that table has no such row: on another testbox, in another bran
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
@@ -15,12 +15,11 @@ from swingbot.core.model.records import Bisection, NewComparison, Tree
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.text.numbers import change
+from swingbot.core.thresholds import ATTRIBUTE_BOOTS
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.watch.resolve_jobs import resolve_parts
-
-BOOTS: Final = 3
 
 
 def attribute_incidents(lab: Lab, tx: Transaction) -> None:
@@ -72,7 +71,7 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
             tree=tree.id,
             base=variant_of(lab, tx, tree, told["parent"]).id,
             head=sighting.culprit,
-            boots=BOOTS,
+            boots=ATTRIBUTE_BOOTS,
             parts=_where(lab, tx, tree, sighting.bisection),
             purpose=BootPurpose.FRESH,
             request_key=f"incident:{sighting.incident}" if first else f"sighting:{sighting.id}",

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from swingbot.core.incident.level import check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_of
 from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree
 from swingbot.core.plan.boot_numbers import BootPurpose
+from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
 from swingbot.service.incident.attribute import change_of, named_in
 from swingbot.service.incident.keep import OURSELVES, fix_answered
 from swingbot.service.kernel.variants import variant_of
 from swingbot.service.ports import GitError, Lab, Transaction
-
-# Boots a side of the culprit's parent and the tip.
-BOOTS: Final = 5
-BOOTS_REPEATABLE: Final = 3
 
 
 def check_fixes(lab: Lab, tx: Transaction) -> None:
@@ -47,9 +42,9 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
                 tree=tree.id,
                 base=variant_of(lab, tx, tree, told["parent"]).id,
                 head=_tip(lab, tx, tree, tree.tip_commit),
-                boots=BOOTS_REPEATABLE
+                boots=FIX_BOOTS_REPEATABLE
                 if lab.testboxes.known(bisection.testbox).repeatable
-                else BOOTS,
+                else FIX_BOOTS,
                 parts=[(bisection.testbox, bisection.spec)],
                 purpose=BootPurpose.FIX,
                 request_key=f"fix:{incident.id}:{fix}:{tree.tip_commit}",

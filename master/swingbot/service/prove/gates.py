@@ -27,6 +27,12 @@ from swingbot.core.proof.gates import (
 )
 from swingbot.core.proof.share import Effect, effect_of, keeps, told
 from swingbot.core.stats.compare import compare
+from swingbot.core.thresholds import (
+    GATE_BOOTS,
+    GATE_BOOTS_REPEATABLE,
+    GATE_MOST_BOOTS,
+    GATE_MOST_BOOTS_REPEATABLE,
+)
 from swingbot.service.kernel.images import all_images_of, images_of
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.foresee import foresee
@@ -34,11 +40,6 @@ from swingbot.service.prove.gate_kernels import Case, Kernels, case_of, of_gate
 from swingbot.service.prove.trace import traced
 from swingbot.service.result.boots import boots_of
 
-# Boots a side to begin with, and at most: a gate that is unclear gets twice as many.
-FIRST_BOOTS: Final = 5
-MOST_BOOTS: Final = 20
-FIRST_REPEATABLE: Final = 3
-MOST_REPEATABLE: Final = 12
 _WHAT: Final[Mapping[str, str]] = {"reproduced": "other build layout: ", "revert": "without it: "}
 
 
@@ -117,7 +118,9 @@ def cost_of(lab: Lab, tx: Transaction, case: Case, kernels: Kernels) -> dict[str
 
 def first_boots(lab: Lab, case: Case) -> int:
     return (
-        FIRST_REPEATABLE if lab.testboxes.known(case.bisection.testbox).repeatable else FIRST_BOOTS
+        GATE_BOOTS_REPEATABLE
+        if lab.testboxes.known(case.bisection.testbox).repeatable
+        else GATE_BOOTS
     )
 
 
@@ -134,9 +137,9 @@ def extend_gates(lab: Lab, tx: Transaction) -> None:
         ):
             continue
         most = (
-            MOST_REPEATABLE
+            GATE_MOST_BOOTS_REPEATABLE
             if lab.testboxes.known(case.bisection.testbox).repeatable
-            else MOST_BOOTS
+            else GATE_MOST_BOOTS
         )
         seen = _seen(lab, tx, case, comparison)
         if (

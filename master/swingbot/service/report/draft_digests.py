@@ -7,7 +7,8 @@ from datetime import timedelta
 from swingbot.core.mail.encoding import message_id
 from swingbot.core.moderation.filing import Addressed, Filing
 from swingbot.core.moderation.ruling import ReportClass, first_state
-from swingbot.core.report.mails.digest import WEEKS, digest, span, week_name, weeks_due
+from swingbot.core.report.mails.digest import digest, span, week_name, weeks_due
+from swingbot.core.thresholds import DIGEST_WEEKS
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.store_mail import WrittenMail, store_mail
 
@@ -17,7 +18,7 @@ def draft_digests(lab: Lab, tx: Transaction) -> None:
     policies, now = lab.policies, lab.now()
     if not policies.mail.digest:
         return
-    written = tx.reports.digest_weeks((now - timedelta(weeks=WEEKS + 2)).date())
+    written = tx.reports.digest_weeks((now - timedelta(weeks=DIGEST_WEEKS + 2)).date())
     for monday in weeks_due(now, written):
         found = tx.reports.improvements_between(*span(monday))
         if not found:

@@ -9,9 +9,8 @@ from typing import Final
 
 from swingbot.core.mail.message import BODY_BYTES, Mail, as_text, size, web_address
 from swingbot.core.text.plain import clean, cut, wrap
+from swingbot.core.thresholds import DIGEST_GRACE, DIGEST_WEEKS
 
-WEEKS: Final = 4  # a digest that is later than this is news no more
-GRACE: Final = timedelta(hours=6)  # what was measured on Sunday night has been judged by then
 _MOST: Final = 60  # entries that are written at most; the rest is a number and a link
 
 
@@ -35,11 +34,11 @@ class Improvement:
 
 def weeks_due(now: datetime, written: Collection[date]) -> list[date]:
     """Mondays (UTC) of the complete weeks that still lack a digest, oldest first."""
-    today = (now - GRACE).astimezone(UTC).date()
+    today = (now - DIGEST_GRACE).astimezone(UTC).date()
     this_monday = today - timedelta(days=today.weekday())
     return [
         monday
-        for n in range(WEEKS, 0, -1)
+        for n in range(DIGEST_WEEKS, 0, -1)
         if (monday := this_monday - timedelta(weeks=n)) not in written
     ]
 

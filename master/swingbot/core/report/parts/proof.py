@@ -10,7 +10,7 @@ from swingbot.core.text.plain import cut, wrap
 
 _MOST_GATES = 10
 _MOST_CLUES = 5
-_DOUBTFUL = (
+_SUSPICIOUS = (
     "code",
     "executed",
     "layout",
@@ -33,7 +33,7 @@ def gate_lines(gates: Sequence[Gate]) -> list[str]:
         for line in wrap(f"{words[status]}: {', '.join(told)}.", "  ", "")
     ]
     suspect = [
-        cut(gate.name, 30) for gate in gates if gate.status == "fail" and gate.name in _DOUBTFUL
+        cut(gate.name, 30) for gate in gates if gate.status == "fail" and gate.name in _SUSPICIOUS
     ]
     return (
         [

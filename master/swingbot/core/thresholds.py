@@ -1,0 +1,184 @@
+"""The numbers that decide what is believed and what is reported, in the order in which a change meets them.
+
+Each says its unit, what it means, and what happens when it moves. Two more places belong to this list: how a search
+decides is `core.bisect.state.Policy`, and what an operator may set himself is in `app/settings.py`. Whatever only limits
+sizes or makes the arithmetic work stays where it is used.
+
+"Relative" is a share: 0.01 is 1 %. "P" is a probability of being wrong where nothing changed.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+# --- comparing two kernels (core/stats; docs/statistics.md, "Comparing two kernels") ---
+
+# P of a verdict with a direction. Larger: false alarms; smaller: more boots for the same change.
+VERDICT_ALPHA: Final = 0.005
+# P that the printed interval misses. Readers expect 95 %; it decides nothing.
+INTERVAL_ALPHA: Final = 0.05
+# Probability with which a planned number of boots shows the change that it is said to resolve.
+POWER: Final = 0.8
+# Percent (points for a share): the smallest change that matters where a metric does not say.
+# Smaller: hundredths of a percent get reported; larger: real losses are called unclear.
+MIN_EFFECT_PCT: Final = 1.0
+# The same for a counter that no program describes.
+UNKNOWN_METRIC_PCT: Final = 5.0
+# Relative spread of a boot mean, a pair or a tip that no set of samples can go below.
+# Lower: identical values of a repeatable testbox become infinite evidence.
+SPREAD_FLOOR: Final = 1e-4
+# P at which clean Gaussian runs, or boots, are called wild. Larger: power is lost for nothing.
+WILD_ALPHA: Final = 0.01
+# Share of values that may be wild, and that the trimmed mean leaves out at each end. More is a second mode, not an outlier.
+WILD_SHARE: Final = 0.2
+# Boots a side from which one at each end can be spared; of fewer values none is called wild.
+FEWEST_WITH_WILD: Final = 5
+# P at which steady boots are called drifting, which voids the comparison. Larger: good comparisons are thrown away.
+TREND_ALPHA: Final = 0.002
+# A side that lost more of its runs than this has no level: what is left may be the lucky ones.
+LOST_SHARE: Final = 0.25
+# Boots are not more alike than their runs allow, but for a chance of this.
+# Larger: independent boots get wider intervals; smaller: boots that agree by accident of rounding are believed.
+RUNS_ALIKE_P: Final = 0.05
+# Spread between two builds of equal code, as a share of the metric's minimum effect: they lie differently in memory. On a box
+# that counts instructions a null change moved page faults and UDP by 0.1 %, TCP and hackbench by 0.5 % (minimum effects 2 and 4 %).
+# Smaller: layout is reported as a change; larger: small changes need many builds.
+LAYOUT_SHARE: Final = 0.05
+# Relative: machines whose memory differs by more are not the same. A larger kernel leaves less: hundreds of kB, not a fiftieth.
+MEMORY_SLACK: Final = 0.02
+
+# --- stage 1: which metrics of a new tip are worth fresh boots (core/plan/screen.py) ---
+
+# P of each look; two or three looks are below 2 %. Larger: stage 2 boots for nothing; smaller: swings of 3 sd are missed.
+SCREEN_P: Final = 0.005
+# Earlier tips that a new one is held against. More: a level that moved long ago still counts.
+SCREEN_TIPS: Final = 30
+# Tips before which the comparison with the base alone is the screen. Fewer: a spread of a few tips is a guess.
+SCREEN_FEWEST_TIPS: Final = 10
+# Degrees of freedom of a median absolute deviation for each of a standard deviation: 30 tips are worth 12.
+MAD_EFFICIENCY: Final = 0.4
+# Share of the minimum effect that the middle boot has to show. Smaller: one wild boot raises an alarm.
+SCREEN_MIDDLE_SHARE: Final = 0.5
+# Tips back: a creep of a tenth, a thirtieth, a hundredth of the minimum effect a tip adds up to it.
+CREEP_TIPS: Final = (10, 30, 100)
+# Boots a side that an unclear row may be extended to. More: a noisy metric holds the testbox for an hour a tip.
+SCREEN_BOOTS: Final = 12
+
+# --- stage 2: is a suspected swing real (core/stats/evidence.py) ---
+
+# False discovery rate of the swings of one head (e-BH): one metric alone is accepted at a Bayes factor of 20.
+# Larger: false alarms; smaller: true changes of 1.4 noise sd need more than 16 pairs.
+FALSE_DISCOVERY_RATE: Final = 0.05
+# So many times the evidence is wanted where no noise record helps: few pairs know their own noise badly.
+UNRECORDED_FACTOR: Final = 2.5
+# Pairs before which nothing is accepted. Fewer, and two wild boots on one side are a swing.
+MIN_PAIRS: Final = 4
+# The same on a testbox that counts instructions, which has no wild boots that its record would not show.
+MIN_PAIRS_REPEATABLE: Final = 2
+# Pairs after which a swing is given up. 12 lose a quarter of the true changes of two noise sd.
+MAX_PAIRS: Final = 20
+# Pairs asked for at a time once the first ones did not decide; more on a noisy testbox, where one rarely does.
+ROUND_PAIRS: Final = 2
+ROUND_PAIRS_REPEATABLE: Final = 1
+# Boots that did not come up make no pair; so many more are tried before the swing is given up.
+SPARE_PAIRS: Final = 4
+# Share of the minimum effect below which no mean difference is accepted, however sure. Smaller: true but idle changes are bisected.
+SWING_LEAST_SHARE: Final = 0.5
+# A change must be so many sd of the difference of two layouts: both stages see the same two images, so more boots never
+# tell (1 in 10 000).
+LAYOUT_SDS: Final = 4.0
+# P(change of at least half the minimum) at which we stop. Larger: true changes at the minimum are dropped.
+FUTILE_P: Final = 0.02
+# Bayes factor that must remain without the pair that speaks loudest. 1: two odd boots suffice.
+BAYES_WITHOUT_BEST: Final = 5.0
+# P at which the pairs refute the noise record (F test), which is then left out: because they are noisier ...
+PAIRS_NOISIER_P: Final = 0.05
+# ... or quieter than it says. Larger: pairs that are close by chance are believed.
+PAIRS_QUIETER_P: Final = 1e-4
+# A record never counts as more pairs than this: boxes change.
+RECORD_MOST_PAIRS: Final = 16.0
+# Prior variance of the change, in noise variances, where the noise is not known beforehand ...
+CHANGE_WIDTH: Final = 4.0
+# ... and at least where it is. Larger: small changes take longer.
+CHANGE_WIDTH_RECORDED: Final = 2.0
+
+# --- the noise of a testbox (core/plan/noise.py; docs/statistics.md, "Noise records") ---
+
+# Robust standard deviations beyond which a value is wild. Smaller: heavy tails are called wild and missing in the record.
+RECORD_WILD_SDS: Final = 6.0
+# A larger share is no outlier but how the metric is: all are kept.
+RECORD_WILD_SHARE: Final = 0.2
+# Relative: nothing is known to repeat better than that.
+RECORD_FLOOR: Final = 1e-5
+# Observations that the built-in guess counts for beside a record ...
+GUESS_DF: Final = 0.5
+# ... of a pair on a repeatable testbox without a record ...
+GUESS_PAIR_DF: Final = 1.5
+# ... and of layout, of which few builds are ever made.
+GUESS_LAYOUT_DF: Final = 3.0
+# Degrees of freedom from which days are believed to differ by what they did. Fewer: chance.
+DAYS_DF: Final = 3.0
+# Degrees of freedom at most, +-7 %: boxes change, whatever the number of boots.
+MAX_CERTAINTY: Final = 50.0
+
+# --- is a testbox what it was (core/plan/anchors.py) ---
+
+# P of a steady testbox, four standard deviations. Larger: healthy testboxes stand still; smaller: a moved one spoils days of work.
+MOVED_LEVEL_P: Final = 6.3e-5
+MOVED_SPREAD_P: Final = 1e-4
+# Share of the metric's minimum effect below which a shift hurts nobody, however sure it is.
+MOVED_LEAST_SHARE: Final = 0.25
+
+# --- which commit is likely before anything was measured (core/plan/relevance.py) ---
+
+# Prior of a commit that touches no code of the kernel under test, relative to one that does: build scripts and Kconfig have been
+# guilty before. Smaller: such a culprit costs many more boots.
+PRIOR_NO_CODE: Final = 0.05
+# A source without an object of its own beside others that have one: mostly left out by the configuration, at times
+# included by another file.
+PRIOR_MAYBE_COMPILED: Final = 0.25
+# Share of the prior that is spread evenly whatever we think we know: a wrong prior must cost little.
+PRIOR_EVEN_SHARE: Final = 0.1
+
+# --- what belongs to a culprit (core/plan/swings.py, core/incident/level.py) ---
+
+# Boots a side of culprit and parent: the numbers that are printed come from these.
+ATTRIBUTE_BOOTS: Final = 3
+# A commit explains a swing of the whole branch if it alone makes at least this share of it.
+# Less, and another commit has a part in it.
+EXPLAINED_SHARE: Final = 0.6
+# A change of which no more than this share is left has gone; the other side of EXPLAINED_SHARE. Larger: half a fix closes an incident.
+GONE_SHARE: Final = 0.4
+# A change of which at least this share is left is still there. Smaller: what is neither gone nor there is told as still there.
+STILL_SHARE: Final = 0.6
+# Boots a side of the culprit's parent and a tip that is said to have the fix.
+FIX_BOOTS: Final = 5
+FIX_BOOTS_REPEATABLE: Final = 3
+
+# --- proof (core/proof; docs/proof.md) ---
+
+# Boots a side of a gate to begin with, and at most: a gate that is unclear gets twice as many.
+GATE_BOOTS: Final = 5
+GATE_MOST_BOOTS: Final = 20
+GATE_BOOTS_REPEATABLE: Final = 3
+GATE_MOST_BOOTS_REPEATABLE: Final = 12
+# Another pair of kernels shows the commit's change if it has at least this share of it.
+# Less than half, and something else on the way there has the larger part in the number.
+PRESENT_SHARE: Final = 0.5
+# A counter whose change is nearer to the metric's own than this share of it follows the amount of work done and explains
+# nothing. Larger: true clues are left out.
+CLUE_FOLLOWS_SHARE: Final = 0.25
+# Percent: smaller changes of a counter are there in any two kernels.
+CLUE_LEAST_PCT: Final = 2.0
+
+# --- which mails leave by themselves (core/moderation) and when (core/report) ---
+
+# Reports of a class that a person released before the class leaves by itself. Fewer, and one lucky week makes it automatic.
+EARNED_RELEASED: Final = 20
+# Percent of the decided ones that a person may have dropped. More, and one mail in ten that a person would have stopped leaves.
+EARNED_DROPPED_PCT: Final = 5
+# A digest that is later than this many weeks is news no more.
+DIGEST_WEEKS: Final = 4
+# After the week's end: what was measured on Sunday night has been judged by then. Shorter: what is judged late may miss its digest.
+DIGEST_GRACE: Final = timedelta(hours=6)
