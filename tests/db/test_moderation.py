@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from swingbot.adapters.maildir import MaildirArchive, deliver
 from swingbot.app.mail import mail_policy
 from swingbot.app.settings import Mail
-from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail as Letter
 from swingbot.core.model.statuses import FirstState
 from swingbot.core.moderation.filing import Addressed, Filing
@@ -86,7 +86,9 @@ class Office:
         letter = Letter(
             subject=f"mm: commit {self.made} is slower <b>", body="Hello,\n\nplease look.\n"
         )
-        message = encode(letter, "bot@example.org", to, cc, identity, NOW)
+        message = encode(
+            letter, Envelope(sender="bot@example.org", to=to, cc=cc, message_id=identity, date=NOW)
+        )
         reports.add_report(
             self.conn,
             NewReport(

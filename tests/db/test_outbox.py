@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from swingbot.adapters import maildir
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
-from swingbot.core.mail.encoding import encode, message_id
+from swingbot.core.mail.encoding import Envelope, encode, message_id
 from swingbot.core.mail.message import Mail
 from swingbot.core.model.statuses import FirstState
 from swingbot.service.ports.reports import NewReport
@@ -117,11 +117,13 @@ def a_report(
         mid = message_id(f"r{number}", "mail", revision, "example.org")
         message = encode(
             Mail(subject="s", body="Grüße\n.\n.dot\n"),
-            "bot <bot@example.org>",
-            ["dev@example.org"],
-            [],
-            mid,
-            NOW,
+            Envelope(
+                sender="bot <bot@example.org>",
+                to=["dev@example.org"],
+                cc=[],
+                message_id=mid,
+                date=NOW,
+            ),
         )
         reports.add_report(
             conn,

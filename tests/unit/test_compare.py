@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.core.stats.parse import BadSamples, parse_boots
-from swingbot.core.stats.resolve import plan_comparison
+from swingbot.core.stats.resolve import KnownNoise, plan_comparison
 
 HIGHER = Rule(better="higher")
 PAIRED = Rule(better="higher", paired=True)
@@ -258,7 +258,7 @@ def test_equal_kernels_rarely_look_different() -> None:
 
 def test_what_n_boots_resolve_agrees_with_simulation() -> None:
     rng = np.random.default_rng(6)
-    pct = plan_comparison(0.0, 0.02, 1, 6, False).resolves_pct
+    pct = plan_comparison(KnownNoise(run=0.0, boot=0.02), 1, 6, False).resolves_pct
     seen = 0
     for _ in range(500):
         base, head = (
@@ -270,7 +270,7 @@ def test_what_n_boots_resolve_agrees_with_simulation() -> None:
         )
         seen += compare(base, head, HIGHER).verdict == "worse"
     assert 0.72 <= seen / 500 <= 0.9
-    assert plan_comparison(0.0, 0.02, 1, 1, False).resolves_pct == math.inf
+    assert plan_comparison(KnownNoise(run=0.0, boot=0.02), 1, 1, False).resolves_pct == math.inf
 
 
 def test_samples_as_typed_become_boots_and_runs() -> None:

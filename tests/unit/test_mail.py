@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swingbot.core.mail.addresses import BadAddress, addresses
-from swingbot.core.mail.encoding import MAIL_BYTES, encode, message_id
+from swingbot.core.mail.encoding import MAIL_BYTES, Envelope, encode, message_id
 from swingbot.core.mail.message import Mail
 from swingbot.core.text import plain
 
@@ -40,11 +40,13 @@ def encoded(
 ) -> bytes:
     return encode(
         Mail(subject=subject, body=body),
-        sender,
-        to,
-        ["list@example.org"],
-        "<r1.first.1@example.org>",
-        DATE,
+        Envelope(
+            sender=sender,
+            to=to,
+            cc=["list@example.org"],
+            message_id="<r1.first.1@example.org>",
+            date=DATE,
+        ),
     )
 
 
@@ -184,7 +186,14 @@ def test_an_answer_names_the_mails_before_it_unfolded_and_once_each() -> None:
     long = f"<{'x' * 150}@example.org>"
     mail = Mail(subject="Re: s", body="b\n", in_reply_to=long, references=("<a@example.org>", long))
     data = encode(
-        mail, "Bot <bot@example.org>", ["dev@example.org"], [], "<r1.first.1@example.org>", DATE
+        mail,
+        Envelope(
+            sender="Bot <bot@example.org>",
+            to=["dev@example.org"],
+            cc=[],
+            message_id="<r1.first.1@example.org>",
+            date=DATE,
+        ),
     )
     assert f"\r\nIn-Reply-To: {long}\r\n".encode() in data
     assert f"\r\nReferences: <a@example.org>\r\n {long}\r\n".encode() in data
@@ -195,14 +204,16 @@ def test_robots_and_our_archive_find_what_they_look_for() -> None:
     message = parsed(
         encode(
             mail,
-            "bot@example.org",
-            ["dev@example.org"],
-            [],
-            "<r1.first.1@example.org>",
-            DATE,
-            report="r1",
-            list_id="reports.example.org",
-            reply_to="a@b.c",
+            Envelope(
+                sender="bot@example.org",
+                to=["dev@example.org"],
+                cc=[],
+                message_id="<r1.first.1@example.org>",
+                date=DATE,
+                report="r1",
+                list_id="reports.example.org",
+                reply_to="a@b.c",
+            ),
         )
     )
     assert (message["List-Id"], message["X-Swingbot-Report"], str(message["Reply-To"])) == (
@@ -214,12 +225,14 @@ def test_robots_and_our_archive_find_what_they_look_for() -> None:
         with pytest.raises(BadAddress):
             encode(
                 mail,
-                "bot@example.org",
-                ["dev@example.org"],
-                [],
-                "<r1.first.1@example.org>",
-                DATE,
-                **wrong,
+                Envelope(
+                    sender="bot@example.org",
+                    to=["dev@example.org"],
+                    cc=[],
+                    message_id="<r1.first.1@example.org>",
+                    date=DATE,
+                    **wrong,
+                ),
             )
 
 
@@ -227,20 +240,24 @@ def test_a_mail_with_fifteen_long_names_stays_under_10_kb() -> None:
     people = [f"{'漢' * 80} <{n}{'a' * 50}@example.org>" for n in range(15)]
     data = encode(
         Mail(subject="漢" * 3000, body="x" * 70 + "\n"),
-        "Bot <bot@example.org>",
-        people[:1],
-        people[1:],
-        "<r1.first.1@example.org>",
-        DATE,
+        Envelope(
+            sender="Bot <bot@example.org>",
+            to=people[:1],
+            cc=people[1:],
+            message_id="<r1.first.1@example.org>",
+            date=DATE,
+        ),
     )
     assert len(parsed(data)["Cc"].addresses) == 14
     full = encode(
         Mail(subject="漢" * 3000, body=("x" * 70 + "\n") * 110),
-        "Bot <bot@example.org>",
-        people[:1],
-        people[1:],
-        "<r1.first.1@example.org>",
-        DATE,
+        Envelope(
+            sender="Bot <bot@example.org>",
+            to=people[:1],
+            cc=people[1:],
+            message_id="<r1.first.1@example.org>",
+            date=DATE,
+        ),
     )
     assert len(full) <= MAIL_BYTES
     assert [address.display_name for address in parsed(full)["Cc"].addresses] == [""] * 14

@@ -21,7 +21,7 @@ from swingbot.adapters import maildir
 from swingbot.adapters.maildir import MaildirArchive
 from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app import smtpd
-from swingbot.core.mail.encoding import encode
+from swingbot.core.mail.encoding import Envelope, encode
 from swingbot.core.mail.message import Mail
 from swingbot.service.report.send import MailDelayed, MailRefused, MailUncertain
 
@@ -33,11 +33,13 @@ def a_mail(body: str = "Grüße\n.\n..two dots\n", number: int = 1) -> bytes:
     message_id, date = f"<r{number}.first.1@example.org>", datetime(2026, 1, 2, tzinfo=UTC)
     return encode(
         Mail(subject="s", body=body),
-        "Bot <bot@example.org>",
-        ["dev@example.org"],
-        [],
-        message_id,
-        date,
+        Envelope(
+            sender="Bot <bot@example.org>",
+            to=["dev@example.org"],
+            cc=[],
+            message_id=message_id,
+            date=date,
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from scipy.stats import nct
 from scipy.stats import t as student
 
 from swingbot.core.stats.compare import BootRuns, Rule, compare
-from swingbot.core.stats.resolve import plan_comparison, power_of
+from swingbot.core.stats.resolve import KnownNoise, plan_comparison, power_of
 
 PUBLISHED = yaml.safe_load((Path(__file__).parents[1] / "golden" / "published.yaml").read_text())
 
@@ -32,7 +32,7 @@ def test_boots_for_losses_of_1_2_5_and_18_percent_are_those_of_the_noncentral_t(
     cv: float, needed: list[int]
 ) -> None:
     """Boots a side for 95 % power at p < 0.005: the table that the project started from. A loss of p % is the log ratio of a gain of p / (1 - p)."""
-    plan = plan_comparison(0.0, cv, 1, 6, False, power=0.95)
+    plan = plan_comparison(KnownNoise(run=0.0, boot=cv), 1, 6, False, power=0.95)
     assert [plan.boots_for(100 * loss / (1 - loss)) for loss in (0.01, 0.02, 0.05, 0.18)] == needed
 
 
@@ -48,7 +48,7 @@ def test_power_is_the_noncentral_t(boots: int, paired: bool) -> None:
 
 
 def test_a_plan_resolves_what_it_says() -> None:
-    plan = plan_comparison(0.03, 0.01, 9, 6, False)
+    plan = plan_comparison(KnownNoise(run=0.03, boot=0.01), 9, 6, False)
     assert plan.sd == pytest.approx(math.sqrt(2) / 100)
     need = plan.boots_for(plan.resolves_pct * 1.0001)
     assert need == 6
@@ -57,7 +57,7 @@ def test_a_plan_resolves_what_it_says() -> None:
 
 def test_what_is_resolved_is_seen_with_the_stated_probability() -> None:
     rng = np.random.default_rng(8)
-    plan = plan_comparison(0.01, 0.01, 2, 5, True)
+    plan = plan_comparison(KnownNoise(run=0.01, boot=0.01), 2, 5, True)
     effect, seen = math.log1p(plan.resolves_pct / 100), 0
     for _ in range(600):
         shared = rng.normal(0, 0.05, 5)
@@ -76,11 +76,12 @@ def test_what_is_resolved_is_seen_with_the_stated_probability() -> None:
 
 def test_more_boots_resolve_less_and_less_knowledge_more() -> None:
     plans = [
-        plan_comparison(0.01, 0.01, 3, n, False).resolves_pct for n in (2, 3, 5, 10, 100, 10_000)
+        plan_comparison(KnownNoise(run=0.01, boot=0.01), 3, n, False).resolves_pct
+        for n in (2, 3, 5, 10, 100, 10_000)
     ]
     assert all(a > b for a, b in itertools.pairwise(plans))
     known = [
-        plan_comparison(0.01, 0.01, 3, 6, False, df=df).resolves_pct
+        plan_comparison(KnownNoise(run=0.01, boot=0.01, df=df), 3, 6, False).resolves_pct
         for df in (3.0, 10.0, 100.0, math.inf)
     ]
     assert all(a > b for a, b in itertools.pairwise(known))
@@ -88,7 +89,7 @@ def test_more_boots_resolve_less_and_less_knowledge_more() -> None:
 
 
 def test_layout_sets_a_bound_that_no_boots_pass() -> None:
-    plan = plan_comparison(0.0, 0.001, 1, 100, False, layout=0.01)
+    plan = plan_comparison(KnownNoise(run=0.0, boot=0.001, layout=0.01), 1, 100, False)
     assert plan.boots_for(1.0) is None
     assert plan.boots_for(10.0) is not None
     assert (
@@ -98,11 +99,11 @@ def test_layout_sets_a_bound_that_no_boots_pass() -> None:
 
 
 def test_the_plan_in_words() -> None:
-    plan = plan_comparison(0.01, 0.006, 3, 6, False)
+    plan = plan_comparison(KnownNoise(run=0.01, boot=0.006), 3, 6, False)
     assert plan.words() == f"6 boots a side resolve 2.2 %; 1 % needs {plan.boots_for(1.0)}"
     assert plan.words(5.0) == "6 boots a side resolve 2.2 %"
     assert (
-        plan_comparison(0.01, 0.01, 3, 1, False)
+        plan_comparison(KnownNoise(run=0.01, boot=0.01), 3, 1, False)
         .words()
         .startswith("1 boot a side resolves nothing; 1 % needs ")
     )
@@ -115,13 +116,16 @@ def test_a_plan_of_nothing_is_refused(bad: dict[str, float]) -> None:
     given = {"sd_run": 0.01, "sd_boot": 0.01, "runs": 3, "boots": 6} | bad
     with pytest.raises(ValueError, match=r"spreads|at least one boot"):
         plan_comparison(
-            given["sd_run"], given["sd_boot"], int(given["runs"]), int(given["boots"]), False
+            KnownNoise(run=given["sd_run"], boot=given["sd_boot"]),
+            int(given["runs"]),
+            int(given["boots"]),
+            False,
         )
 
 
 def test_a_change_of_nothing_cannot_be_planned_for() -> None:
     with pytest.raises(ValueError, match="above 0"):
-        plan_comparison(0.01, 0.01, 1, 6, False).boots_for(0.0)
+        plan_comparison(KnownNoise(run=0.01, boot=0.01), 1, 6, False).boots_for(0.0)
 
 
 @pytest.mark.parametrize("table", PUBLISHED, ids=[table["table"] for table in PUBLISHED])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from swingbot.core.mail.encoding import encode
+from swingbot.core.mail.encoding import Envelope, encode
 from swingbot.core.mail.message import Mail
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportKind
@@ -37,14 +37,15 @@ def store_mail(lab: Lab, tx: Transaction, written: WrittenMail) -> None:
     to, cc = written.filing.addressed.to, written.filing.addressed.cc
     message = encode(
         written.mail,
-        lab.policies.sender,
-        to,
-        cc,
-        written.message_id,
-        lab.now(),
-        report=ids.show("report", written.number),
-        # The List-Id is that of reports; a mail about the lab itself has none.
-        list_id="" if written.kind == "alert" else lab.policies.mail.list_id,
+        Envelope(
+            sender=lab.policies.sender,
+            to=to,
+            cc=cc,
+            message_id=written.message_id,
+            date=lab.now(),
+            report=ids.show("report", written.number),
+            list_id="" if written.kind == "alert" else lab.policies.mail.list_id,
+        ),
     )
     tx.reports.add(
         NewReport(

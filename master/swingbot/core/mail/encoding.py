@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -68,47 +69,52 @@ _IDS = ("Message-ID", "In-Reply-To", "References")
 _POLICY = _Policy(linesep="\r\n")
 
 
-def encode(
-    mail: Mail,
-    sender: str,
-    to: Sequence[str],
-    cc: Sequence[str],
-    message_id: str,
-    date: datetime,
-    *,
-    report: str = "",
-    list_id: str = "",
-    reply_to: str = "",
-) -> bytes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """What stands in a mail's headers beside its subject and thread.
+
+    `report` is the id in X-Swingbot-Report, `list_id` a domain-like name for List-Id (`reports.swingbot.example.org`); empty leaves them out.
+    """
+
+    sender: str
+    to: Sequence[str]
+    cc: Sequence[str]
+    message_id: str
+    date: datetime
+    report: str = ""
+    list_id: str = ""
+    reply_to: str = ""
+
+
+def encode(mail: Mail, envelope: Envelope) -> bytes:
     """The mail byte for byte, with CRLF line ends: one part, plain text, UTF-8, no line folded or quoted.
 
     ASCII is sent as 7bit, all else as 8bit: quoted-printable would break the tables for readers of the raw text.
-    `report` is the id in X-Swingbot-Report, `list_id` a domain-like name for List-Id (`reports.swingbot.example.org`); empty leaves them out.
     Display names are left out where they would make the mail larger than 10 KB.
     Raises BadAddress; whatever the subject and the body hold, they add no header.
     """
-    if not is_message_id(message_id):
+    if not is_message_id(envelope.message_id):
         raise BadAddress(
-            f"{message_id!r} is not a Message-ID; one looks like <r4.first.1@example.org>"
+            f"{envelope.message_id!r} is not a Message-ID; one looks like <r4.first.1@example.org>"
         )
-    if not to:
+    if not envelope.to:
         raise BadAddress("a report needs at least one recipient; set mail.to")
     message = EmailMessage(policy=_POLICY)
-    message["From"] = _address(sender)
-    message["To"] = [_address(text) for text in to]
-    if cc:
-        message["Cc"] = [_address(text) for text in cc]
-    if reply_to:
-        message["Reply-To"] = _address(reply_to)
+    message["From"] = _address(envelope.sender)
+    message["To"] = [_address(text) for text in envelope.to]
+    if envelope.cc:
+        message["Cc"] = [_address(text) for text in envelope.cc]
+    if envelope.reply_to:
+        message["Reply-To"] = _address(envelope.reply_to)
     message["Subject"] = _header(mail.subject, _LONGEST_SUBJECT)
-    message["Date"] = format_datetime(date)
-    message["Message-ID"] = message_id
+    message["Date"] = format_datetime(envelope.date)
+    message["Message-ID"] = envelope.message_id
     if is_message_id(mail.in_reply_to):
         message["In-Reply-To"] = mail.in_reply_to
         message["References"] = " ".join(
             id_ for id_ in mail.references or (mail.in_reply_to,) if is_message_id(id_)
         )
-    _robot(message, report, list_id)
+    _robot(message, envelope.report, envelope.list_id)
     body = (
         "".join(
             f"{''.join(c for c in line if clean(c) or c == ' ')}\n"
@@ -118,20 +124,12 @@ def encode(
     )
     message.set_content(body, charset="utf-8", cte="7bit" if body.isascii() else "8bit")
     data = message.as_bytes()
-    bare_to, bare_cc = ([_address(text).addr_spec for text in texts] for texts in (to, cc))
-    if len(data) <= MAIL_BYTES or (list(to), list(cc)) == (bare_to, bare_cc):
-        return data
-    return encode(
-        mail,
-        sender,
-        bare_to,
-        bare_cc,
-        message_id,
-        date,
-        report=report,
-        list_id=list_id,
-        reply_to=reply_to,
+    bare_to, bare_cc = (
+        [_address(text).addr_spec for text in texts] for texts in (envelope.to, envelope.cc)
     )
+    if len(data) <= MAIL_BYTES or (list(envelope.to), list(envelope.cc)) == (bare_to, bare_cc):
+        return data
+    return encode(mail, replace(envelope, to=bare_to, cc=bare_cc))
 
 
 def _robot(message: EmailMessage, report: str, list_id: str) -> None:

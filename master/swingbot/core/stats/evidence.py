@@ -162,7 +162,8 @@ def reading(seen: Array, prior: PairPrior, gate: Gate) -> dict[str, Any]:
         & (side * mean >= half)
         & _without_best(seen, side, df, prior, gate)
     )
-    p = _share_above(half, n, side * mean, mean, squares, df, prior.sd, width, fixed)
+    look = _Look(n=n, mean=mean, squares=squares, df=df, sd=prior.sd, width=width, fixed=fixed)
+    p = _share_above(half, side * mean, look)
     futile = (p < FUTILE_P) if n >= 2 else np.zeros_like(accept)
     return {"log_bf": log_bf, "accept": accept, "futile": futile & ~accept}
 
@@ -245,19 +246,23 @@ def _without_best(
     return np.asarray(stands & (rest >= math.log(BAYES_WITHOUT_BEST)))
 
 
-def _share_above(
-    least: float,
-    n: int,
-    turned: Array,
-    mean: Array,
-    squares: Array,
-    df: Array,
-    sd: float,
-    width: float,
-    fixed: float,
-) -> Array:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """`n` pairs of each series, with their mean and the sum of squares about it; spreads as in `log_bayes_factor`."""
+
+    n: int
+    mean: Array
+    squares: Array
+    df: Array
+    sd: float
+    width: float
+    fixed: float
+
+
+def _share_above(least: float, turned: Array, look: _Look) -> Array:
     """P(change in the direction of the alarm >= least | pairs, there is a change): a Student t with df + n degrees of freedom."""
-    noise = fixed + 1.0 / n
-    shrink = width / (width + noise)
-    scale = np.sqrt(_residual(n, mean, squares, df, sd, fixed + width) / (df + n) * shrink * noise)
-    return np.asarray(stdtr(df + n, (turned * shrink - least) / scale))
+    noise = look.fixed + 1.0 / look.n
+    shrink = look.width / (look.width + noise)
+    residual = _residual(look.n, look.mean, look.squares, look.df, look.sd, look.fixed + look.width)
+    scale = np.sqrt(residual / (look.df + look.n) * shrink * noise)
+    return np.asarray(stdtr(look.df + look.n, (turned * shrink - least) / scale))

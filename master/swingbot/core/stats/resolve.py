@@ -73,35 +73,47 @@ class Resolution:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNoise:
+    """What is known of a metric's noise beforehand. Spreads are relative (0.02 is 2 %).
+
+    `run` is of a run within its boot, `boot` of boots among each other; on a paired testbox of what pairing does not cancel, so that a pair's
+    difference has twice their variance. `df`: degrees of freedom behind that knowledge; few make an answer larger. `layout` is frozen into each image.
+    ValueError: a spread below zero.
+    """
+
+    run: float
+    boot: float
+    df: float = math.inf
+    layout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (
+            0 <= self.run < math.inf
+            and 0 <= self.boot < math.inf
+            and 0 <= self.layout < math.inf
+            and self.df > 0
+        ):
+            raise ValueError(
+                "spreads are finite numbers from 0 up, and their degrees of freedom are above 0"
+            )
+
+
 def plan_comparison(
-    sd_run: float,
-    sd_boot: float,
+    noise: KnownNoise,
     runs: int,
     boots: int,
     paired: bool,
     *,
-    df: float = math.inf,
-    layout: float = 0.0,
     alpha: float = VERDICT_ALPHA,
     power: float = POWER,
 ) -> Resolution:
-    """What `boots` a side of `runs` runs each resolve.
-
-    `sd_run`, `sd_boot`: relative spreads (0.02 is 2 %) of a run within its boot and of boots among each other; on a paired testbox of what pairing
-    does not cancel, so that a pair's difference has twice their variance. `df`: degrees of freedom behind that knowledge; few make the answer larger.
-    `layout`: relative spread frozen into each image. ValueError: a spread below zero, no runs, no boots.
-    """
-    if not (
-        0 <= sd_run < math.inf and 0 <= sd_boot < math.inf and 0 <= layout < math.inf and df > 0
-    ):
-        raise ValueError(
-            "spreads are finite numbers from 0 up, and their degrees of freedom are above 0"
-        )
+    """What `boots` a side of `runs` runs each resolve. ValueError: no runs, no boots."""
     if runs < 1 or boots < 1:
         raise ValueError("a comparison has at least one boot a side with one run")
-    sd = max(math.sqrt(sd_boot * sd_boot + sd_run * sd_run / runs), SPREAD_FLOOR)
+    sd = max(math.sqrt(noise.boot * noise.boot + noise.run * noise.run / runs), SPREAD_FLOOR)
     pct = (
-        _smallest(boots, sd, power, paired=paired, alpha=alpha, df=df, layout=layout)
+        _smallest(boots, sd, power, paired=paired, alpha=alpha, df=noise.df, layout=noise.layout)
         if boots > 1
         else math.inf
     )
@@ -109,8 +121,8 @@ def plan_comparison(
         boots=boots,
         sd=sd,
         paired=paired,
-        df=df,
-        layout=layout,
+        df=noise.df,
+        layout=noise.layout,
         alpha=alpha,
         power=power,
         resolves_pct=pct,

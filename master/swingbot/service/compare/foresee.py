@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.noise import layout_sd
 from swingbot.core.plan.rules import rule_of
-from swingbot.core.stats.resolve import Resolution, plan_comparison
+from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_comparison
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric
@@ -80,13 +80,15 @@ def _of_metric(
     if record is None or spread is None:
         return None
     found: Resolution = plan_comparison(
-        0.0,
-        spread[0],
+        KnownNoise(
+            run=0.0,
+            boot=spread[0],
+            df=spread[1],
+            layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
+        ),
         1,
         boots,
         box.repeatable,
-        df=spread[1],
-        layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
         alpha=rule.alpha,
     )
     return Foresight(

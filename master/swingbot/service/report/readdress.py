@@ -7,7 +7,7 @@ from datetime import datetime
 from email import message_from_bytes, policy
 from email.utils import parsedate_to_datetime
 
-from swingbot.core.mail.encoding import encode
+from swingbot.core.mail.encoding import Envelope, encode
 from swingbot.core.mail.message import Mail
 from swingbot.core.moderation.filing import Addressed
 from swingbot.service.ports import Lab
@@ -49,13 +49,15 @@ def readdress(lab: Lab, case: Case) -> Readdressed:
     policies = lab.policies
     message = encode(
         mail,
-        policies.sender,
-        found.to,
-        found.cc,
-        case.message_id,
-        written,
-        report=case.report,
-        list_id=policies.mail.list_id,
+        Envelope(
+            sender=policies.sender,
+            to=found.to,
+            cc=found.cc,
+            message_id=case.message_id,
+            date=written,
+            report=case.report,
+            list_id=policies.mail.list_id,
+        ),
     )
     return Readdressed(addressed=found, message=message)
 
