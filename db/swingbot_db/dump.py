@@ -67,19 +67,6 @@ class Table:
     bytes: int
 
 
-@contextmanager
-def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection that sees the database as it is at this moment, however long it takes to read; it hinders nobody who writes."""
-    with (
-        engine.connect().execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True
-        ) as conn,
-        conn.begin(),
-    ):
-        conn.execute(sa.text("SELECT 1"))  # the snapshot is taken by the first statement
-        yield conn
-
-
 def tables(conn: sa.Connection) -> list[Table]:
     return [
         Table(name=row.name, columns=tuple(row.columns), bytes=row.bytes)

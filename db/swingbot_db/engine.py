@@ -37,3 +37,16 @@ def transaction(engine: sa.Engine, name: str) -> Iterator[sa.Connection]:
             checkpoint(f"{name}: before commit")
             open_transaction.commit()
         checkpoint(f"{name}: after commit")
+
+
+@contextmanager
+def snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A connection that sees the database as it is at this moment, however long it takes to read; it hinders nobody who writes."""
+    with (
+        engine.connect().execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        ) as conn,
+        conn.begin(),
+    ):
+        conn.execute(sa.text("SELECT 1"))  # the snapshot is taken by the first statement
+        yield conn

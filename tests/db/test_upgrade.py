@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot_db import dump, migrate
-from swingbot_db.engine import make_engine
+from swingbot_db.engine import make_engine, snapshot
 from swingbot_db.migrate import SchemaError
 from tests.fakelinux import make_fakelinux
 from tests.fakes.brain import make_brain
@@ -24,7 +24,7 @@ OLD = "0011"  # the last schema before testboxes had a state of their own
 
 def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
     """Fill `old` with the tables of `revision`, and in them what `new` has in the columns that they have."""
-    with dump.filling(old, revision) as there, dump.snapshot(new) as here:
+    with dump.filling(old, revision) as there, snapshot(new) as here:
         known = {table.name: table.columns for table in dump.tables(there)}
         for table in dump.tables(here):
             if table.name in known:

@@ -26,6 +26,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot_db import migrate
+from swingbot_db.engine import snapshot
 from swingbot_db.migrate import SchemaError
 from swingbot_db.reports import ReportError
 from swingbot_jobs.lines import LineError
@@ -79,7 +80,8 @@ class Session:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        with self.engine.connect() as conn:
+        """A read-only transaction in which every query sees the same state."""
+        with snapshot(self.engine) as conn:
             yield conn
 
 

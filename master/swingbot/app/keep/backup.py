@@ -34,6 +34,7 @@ from swingbot.core.keep.generation import (
     too_many,
 )
 from swingbot_db import dump, migrate
+from swingbot_db.engine import snapshot
 
 Announce = Callable[[str], None]
 _GIT_SECONDS: Final = 6 * 3600.0
@@ -98,7 +99,7 @@ def backup(
 
 
 def _database(settings: Settings, engine: sa.Engine, folder: Path, announce: Announce) -> Manifest:
-    with dump.snapshot(engine) as conn:
+    with snapshot(engine) as conn:
         migrate.check(conn)
         found = dump.tables(conn)
         progress = Progress(
