@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -151,6 +152,13 @@ def test_every_alert_has_its_place_in_the_runbook() -> None:
 # -- a disk that fills up -------------------------------------------------------------------------------------------
 
 
+def _but_for_the_space_left(problem: dict[str, Any]) -> dict[str, Any]:
+    """Whoever else writes to the disk moves that number between two looks."""
+    words, count = re.subn(r"has \d+ MiB left", "has N MiB left", problem["text"])
+    assert count == 1
+    return problem | {"text": words}
+
+
 def test_nothing_is_handed_out_while_the_disk_is_nearly_full_and_work_goes_on_by_itself(
     tmp_path: Path, db_url: str, engine: sa.Engine
 ) -> None:
@@ -177,7 +185,8 @@ def test_nothing_is_handed_out_while_the_disk_is_nearly_full_and_work_goes_on_by
         (problem,) = problems_here(full)
         assert "no order is handed out until there is more" in problem["text"]
         with engine.connect() as conn:
-            assert read_here(full).status(conn)["problems"][0] == problem
+            shown = read_here(full).status(conn)["problems"][0]
+        assert _but_for_the_space_left(shown) == _but_for_the_space_left(problem)
         brain.lab = dataclasses.replace(brain.lab, no_room=partial(why_no_room, roomy))
         tick(brain.lab)
         assert brain.fake.work() > 0
