@@ -171,7 +171,7 @@ def test_a_testbox_whose_file_goes_at_any_stage_fails_no_round(brain: Brain) -> 
             tick(without)
             sync_testboxes(brain.lab)
         tick(brain.lab)
-        if brain.fake.work() == 0 and brain.quiet():
+        if brain.fake.work() == 0 and brain.idle():
             break
     assert brain.facts("i")["culprit"]["commit"] == culprit
     found = gates(brain)

@@ -210,7 +210,7 @@ def run(clock: Clock, service: Service, repo: Path, series: Series) -> int:
     service.ask("tree", "poll", TREE_NAME)
     follow(clock, service, "tip", lambda: _comparison_over(service, 1))
     clock.stage("tip: build, boots, comparison")
-    follow(clock, service, "search", lambda: _at_rest(service))
+    follow(clock, service, "search", lambda: _idle(service))
     clock.stage("bisection, proof and mail")
     return judge(clock, service, series)
 
@@ -243,19 +243,9 @@ def _comparison_over(service: Service, number: int) -> bool:
     return bool(watched[number]["status"] == "done")
 
 
-def _at_rest(service: Service) -> bool:
-    """Nothing is open: no comparison, no bisection, no swing that waits, no report on its way."""
-    status = service.facts("status")
-    if (
-        status["comparisons"]
-        or status["bisections"]
-        or any(swing["state"] in ("suspected", "open", "bisecting") for swing in status["swings"])
-    ):
-        return False
-    if any(report["state"] in ("draft", "queued", "sending") for report in status["reports"]):
-        return False
-    incidents = service.facts("incidents")
-    return all(incident["reports"] for incident in incidents)
+def _idle(service: Service) -> bool:
+    """Nothing is open and nothing will be: what was promised to be mailed has left."""
+    return bool(service.facts("status")["idle"])
 
 
 def follow(clock: Clock, service: Service, what: str, over: Callable[[], bool]) -> None:

@@ -49,7 +49,7 @@ class Brain:
         for _ in range(400):
             tick(self.lab)
             send_due(PostgresOutbox(self.engine), mailer, archive, self.lab.now())
-            if self.fake.work() == 0 and self.quiet():
+            if self.fake.work() == 0 and self.idle():
                 return
         raise AssertionError("the brain does not come to rest")
 
@@ -60,16 +60,9 @@ class Brain:
             dataclasses.replace(self.lab, testboxes=KnownTestboxes(present=others))
         )
 
-    def quiet(self) -> bool:
+    def idle(self) -> bool:
         with self.engine.connect() as conn:
-            open_ = (
-                "SELECT (SELECT count(*) FROM comparison WHERE status IN ('waiting', 'running')) + (SELECT count(*) FROM bisection WHERE status = 'running')"
-                " + (SELECT count(*) FROM report WHERE state IN ('queued', 'sending'))"
-                " + (SELECT count(*) FROM orders WHERE state IN ('waiting', 'ready', 'running'))"
-                " + (SELECT count(*) FROM swing WHERE state IN ('suspected', 'open', 'bisecting'))"
-                " + (SELECT count(*) FROM incident i JOIN comparison c ON c.id = i.comparison LEFT JOIN report r ON r.incident = i.id WHERE r.id IS NULL)"
-            )
-            return conn.execute(sa.text(open_)).scalar() == 0
+            return bool(read.open_work(conn)["idle"])
 
     def watch(self, base: str, **more: Any) -> None:
         tree = add_tree(

@@ -17,7 +17,7 @@ from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
 from .moderation import moderated, outgoing, report_classes, switch, waiting
 from .orders import boot, kernel, list_orders, order
-from .overview import reachable, status
+from .overview import open_work, reachable, status
 from .proof import gates
 from .raw import raw_manifest, result_children, result_run, samples
 from .trees import list_metrics, list_testboxes, list_trees, testbox, tree, variant
@@ -43,6 +43,7 @@ __all__ = [
     "list_testboxes",
     "list_trees",
     "moderated",
+    "open_work",
     "order",
     "outgoing",
     "raw_manifest",

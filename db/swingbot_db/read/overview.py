@@ -52,6 +52,29 @@ ORDER BY r.id DESC LIMIT 10
 _TOTALS = """SELECT (SELECT count(*) FROM kernel_build WHERE NOT cached) AS built, (SELECT count(*) FROM kernel_build WHERE cached) AS cached,
   (SELECT count(*) FROM boot) AS boots, (SELECT count(*) FROM run) AS runs"""
 
+# One statement sees one state of the database. Reports that are draft, held or unknown wait for a person, so they are not open.
+_OPEN = """
+SELECT (SELECT count(*) FROM tree WHERE state = 'watched' AND polled_at IS NULL) AS trees,
+  (SELECT count(*) FROM comparison WHERE status IN ('waiting', 'running')) AS comparisons,
+  (SELECT count(*) FROM swing WHERE state IN ('suspected', 'open', 'bisecting')) AS swings,
+  (SELECT count(*) FROM bisection WHERE status = 'running') AS bisections,
+  (SELECT count(*) FROM incident_gate WHERE status = 'running') AS gates,
+  (SELECT count(*) FROM orders WHERE state IN ('waiting', 'ready', 'running')) AS orders,
+  (SELECT count(*) FROM attempt WHERE state <> 'dead' AND ingested_at IS NULL) AS attempts,
+  (SELECT count(*) FROM report WHERE state IN ('queued', 'sending')) AS reports,
+  (SELECT count(*) FROM unseen) AS unseen
+"""
+
+
+def open_work(conn: sa.Connection) -> Row:
+    """`idle`, and how many there are of each kind of `open` work, all of one snapshot.
+
+    Idle means that another round of the loop would do nothing either; only the clock, a branch or a person brings new work.
+    `trees` were never polled; `attempts` run or are not ingested; `unseen` changes were committed after the last complete round began.
+    """
+    found = rows(conn, _OPEN)[0]
+    return {"idle": not any(found.values()), "open": found}
+
 
 def reachable(conn: sa.Connection) -> Row:
     """What /healthz says when the database answers and our tables are there."""
@@ -62,7 +85,7 @@ def reachable(conn: sa.Connection) -> Row:
 
 
 def status(conn: sa.Connection) -> Row:
-    """The whole lab at a glance: `queue`, `running`, `testboxes`, `trees`, open and recent requests, `swings`, `reports`, `problems`.
+    """The whole lab at a glance: `idle`, `open`, `queue`, `running`, `testboxes`, `trees`, open and recent requests, `swings`, `reports`, `problems`.
 
     A problem is {"text": one sentence that says what to do, "link": page that shows more or None}.
     """
@@ -70,6 +93,7 @@ def status(conn: sa.Connection) -> Row:
     running = [row | {"id": shown("order", row["id"])} for row in rows(conn, _RUNNING)]
     return {
         "now": rows(conn, "SELECT now() AS now")[0]["now"],
+        **open_work(conn),
         "queue": _queue(conn),
         "totals": rows(conn, _TOTALS)[0],
         "running": running,

@@ -16,6 +16,7 @@ from swingbot_db.store.incidents import Incidents
 from swingbot_db.store.noise import Noise
 from swingbot_db.store.orders import Orders
 from swingbot_db.store.reports import Reports
+from swingbot_db.store.rounds import Rounds
 from swingbot_db.store.runs import Runs
 from swingbot_db.store.sightings import Sightings
 from swingbot_db.store.specs import Specs
@@ -50,3 +51,4 @@ class PgTransaction:
         self.reports = Reports(conn)
         self.gates = Gates(conn)
         self.alerts = Alerts(conn)
+        self.rounds = Rounds(conn)

@@ -66,6 +66,8 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopped.append(received))
     sync_testboxes(lab)
+    with lab.transaction("begin") as tx:
+        tx.rounds.note_unseen()  # settings, jobs and testboxes may be others than before
     mailer, archive = mail_ways(settings)
     outbox, alarm = make_outbox(settings, engine), _Alarm(engine)
     polled: dict[int, float] = {}

@@ -17,7 +17,7 @@ class Faults:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._found: list[tuple[str, Exception]] = []
+        self.found: list[tuple[str, Exception]] = []
 
     @contextmanager
     def of(self, what: str) -> Iterator[None]:
@@ -27,14 +27,14 @@ class Faults:
         except Exception as fault:
             with self._lab.transaction("look"):
                 pass
-            self._found.append((what, fault))
+            self.found.append((what, fault))
 
     def tell(self) -> None:
         """Raises ExceptionGroup of all that was kept, if anything was. Its message names each part, with the fault it had."""
-        if self._found:
+        if self.found:
             raise ExceptionGroup(
-                "; ".join(f"{what}: {in_a_line(fault)}" for what, fault in self._found),
-                [fault for _, fault in self._found],
+                "; ".join(f"{what}: {in_a_line(fault)}" for what, fault in self.found),
+                [fault for _, fault in self.found],
             )
 
 

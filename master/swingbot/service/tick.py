@@ -78,7 +78,13 @@ def tick(lab: Lab) -> None:
 
     What fails leaves the rest of the round to be done. Raises ExceptionGroup at the end with all that failed; at once whatever a
     transaction raises that cannot even be begun, since the database is away then.
+
+    Changes that were committed before the round began are marked as seen at its end, all but one if something failed: when none is
+    left unseen and nothing is open, another round would do nothing (docs/decisions/0008-idle.md).
     """
+    # Before anything is loaded for the round: what is loaded is then at least as new as these changes.
+    with lab.transaction("begin round") as tx:
+        unseen = tx.rounds.unseen()
     lab = load_testboxes(lab)
     faults = Faults(lab)
     # Outcomes first: they decide what is known. Their orders are settled before bisections look, which would otherwise wait a round.
@@ -91,4 +97,7 @@ def tick(lab: Lab) -> None:
     for name, step in STEPS:
         with faults.of(name), lab.transaction(name) as tx:
             step(lab, tx)
+    if unseen:
+        with faults.of("end round"), lab.transaction("end round") as tx:
+            tx.rounds.mark_seen(unseen[1:] if faults.found else unseen)
     faults.tell()

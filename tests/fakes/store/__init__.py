@@ -20,6 +20,7 @@ from tests.fakes.store.incidents import Incidents
 from tests.fakes.store.noise import Noise
 from tests.fakes.store.orders import Orders
 from tests.fakes.store.reports import Reports
+from tests.fakes.store.rounds import Rounds
 from tests.fakes.store.runs import Runs
 from tests.fakes.store.sightings import Sightings
 from tests.fakes.store.specs import Specs
@@ -55,6 +56,7 @@ class MemoryTransaction:
         self.reports = Reports(db)
         self.gates = Gates(db)
         self.alerts = Alerts(db)
+        self.rounds = Rounds(db)
 
 
 @dataclass
@@ -73,6 +75,8 @@ class MemoryStore:
         except BaseException:
             self.db.restore(savepoint)
             raise
+        if self.db.differs(savepoint):
+            Rounds(self.db).note_unseen()
 
     def pass_time(self, seconds: float) -> None:
         self.db.elapsed += timedelta(seconds=seconds)
@@ -84,12 +88,14 @@ class MemoryStore:
             self.db.attempts[attempt] = replace(
                 row, state="ended", outcome=outcome, ended_at=self.db.now()
             )
+            Rounds(self.db).note_unseen()
 
     def end_dispatch(self, attempt: int, result: str) -> None:
         """Buildbot is done with the open dispatch of an attempt."""
         for key, row in self.db.dispatches.items():
             if row.attempt == attempt and row.state != "over":
                 self.db.dispatches[key] = replace(row, state="over", result=result)
+                Rounds(self.db).note_unseen()
 
     def hold_lease(self, testbox: str, holder: str, seconds: float) -> None:
         """A controller drives the testbox and will be heard of within this time."""
@@ -102,6 +108,7 @@ class MemoryStore:
         """The mail of a report left."""
         row = self.db.reports[report]
         self.db.reports[report] = replace(row, state="sent", sent_at=self.db.now())
+        Rounds(self.db).note_unseen()
 
 
 __all__ = ["MemoryStore", "MemoryTransaction", "Refused"]

@@ -289,6 +289,7 @@ class Tables:
     gates: dict[tuple[int, str], GateOf] = field(default_factory=dict)
     reports: dict[int, ReportRow] = field(default_factory=dict)
     alerts: dict[int, Alert] = field(default_factory=dict)
+    unseen: dict[int, None] = field(default_factory=dict)
 
     def now(self) -> datetime:
         self.elapsed += timedelta(microseconds=1)
@@ -303,6 +304,15 @@ class Tables:
             each.name: dict(value) if isinstance(value := getattr(self, each.name), dict) else value
             for each in dataclasses.fields(self)
         }
+
+    def differs(self, savepoint: Mapping[str, Any]) -> bool:
+        """Whether a row of any table but `unseen` has changed since."""
+        tables = (name for name, value in savepoint.items() if isinstance(value, dict))
+        return any(
+            getattr(self, name) != savepoint[name]
+            for name in tables
+            if name not in ("last_id", "unseen")
+        )
 
     def restore(self, savepoint: Mapping[str, Any]) -> None:
         for name, value in savepoint.items():

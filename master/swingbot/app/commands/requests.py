@@ -224,7 +224,8 @@ def start(
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", required=False)
+@click.option("--idle", is_flag=True, help="Wait until nothing is open, mails included.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
@@ -235,14 +236,32 @@ def start(
 @as_json
 @pass_session
 @guarded
-def wait(session: Session, id_: str, timeout: float | None, exit_code: bool, json_: bool) -> None:
-    """Wait for the end of a comparison or bisection.
+def wait(
+    session: Session,
+    id_: str | None,
+    idle: bool,
+    timeout: float | None,
+    exit_code: bool,
+    json_: bool,
+) -> None:
+    """Wait for the end of a comparison or bisection, or (--idle) of everything that is open.
+
+    Idle means: no work is open, and another look at what came back would not begin any. Exit status 1 if --timeout comes first;
+    with --timeout 0 it only asks.
 
     \b
     Example:
       swingbot wait c5 --timeout 3600
+      swingbot wait --idle --timeout 3600 && swingbot list reports
     """
-    _answer(session, id_, wait_=True, exit_code=exit_code, json_=json_, timeout=timeout)
+    if idle == (id_ is not None):
+        raise RequestError("give either an ID or --idle")
+    if id_ is not None:
+        _answer(session, id_, wait_=True, exit_code=exit_code, json_=json_, timeout=timeout)
+    elif exit_code:
+        raise RequestError("--exit-code is about one comparison or bisection; give its ID")
+    else:
+        _wait_idle(session, timeout, json_)
 
 
 @click.command()
@@ -317,20 +336,56 @@ def _is_over(facts: Facts) -> bool:
 
 
 def _wait(session: Session, id_: str, load: Callable[..., Facts], timeout: float | None) -> Facts:
+    return _poll(
+        lambda: _load(session, load, id_),
+        _is_over,
+        _progress,
+        timeout,
+        lambda facts, waited: (
+            f"{id_} is not over after {waited}; it goes on, `swingbot wait {id_}` waits again"
+        ),
+    )
+
+
+def _wait_idle(session: Session, timeout: float | None, json_: bool) -> None:
+    def load() -> Facts:
+        with session.reading() as conn:
+            return read.open_work(conn)
+
+    found = _poll(
+        load,
+        lambda facts: bool(facts["idle"]),
+        lambda facts: text.open_work(facts["open"]),
+        timeout,
+        lambda facts, waited: (
+            f"not idle after {waited} ({text.open_work(facts['open'])}); work goes on"
+        ),
+    )
+    if json_:
+        say_json(found)
+    else:
+        click.echo("idle: nothing is open")
+
+
+def _poll(
+    load: Callable[[], Facts],
+    over: Callable[[Facts], bool],
+    progress: Callable[[Facts], str],
+    timeout: float | None,
+    late: Callable[[Facts, str], str],
+) -> Facts:
+    """Look once a second until it is over, showing progress. Raises TimeoutError with what `late` says of the last look."""
     began, told = time.monotonic(), ""
     while True:
-        facts = _load(session, load, id_)
-        if _is_over(facts):
+        facts = load()
+        if over(facts):
             return facts
-        line = _progress(facts)
+        line = progress(facts)
         if line != told:
             click.echo(f"[{text.seconds(time.monotonic() - began)}] {line}", err=True)
             told = line
         if timeout is not None and time.monotonic() - began > timeout:
-            raise TimeoutError(
-                0,
-                f"{id_} is not over after {text.seconds(timeout)}; it goes on, `swingbot wait {id_}` waits again",
-            )
+            raise TimeoutError(0, late(facts, text.seconds(timeout)))
         time.sleep(_POLL_SECONDS)
 
 

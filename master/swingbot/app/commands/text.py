@@ -255,6 +255,16 @@ def _share(culprit: Facts) -> str:
     )
 
 
+def open_work(counts: Mapping[str, int]) -> str:
+    """What is open, as `comparisons: 2, orders: 14`."""
+    words = {
+        "trees": "trees not polled yet",
+        "reports": "reports on their way",
+        "unseen": "changes that the loop has not seen",
+    }
+    return ", ".join(f"{words.get(kind, kind)}: {n}" for kind, n in counts.items() if n)
+
+
 def status(facts: Facts) -> str:
     """`swingbot status`."""
     queue = facts["queue"]
@@ -263,7 +273,8 @@ def status(facts: Facts) -> str:
         + "; ".join(
             f"{kind}s: {n['running']} running, {n['ready']} ready, {n['waiting']} waiting"
             for kind, n in queue.items()
-        )
+        ),
+        "idle      " + ("yes" if facts["idle"] else f"no ({open_work(facts['open'])})"),
     ]
     for box in facts["testboxes"]:
         lines.append(

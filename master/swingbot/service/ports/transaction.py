@@ -16,6 +16,7 @@ from swingbot.service.ports.incidents import Incidents
 from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.orders import Orders
 from swingbot.service.ports.reports import Reports
+from swingbot.service.ports.rounds import Rounds
 from swingbot.service.ports.runs import Runs
 from swingbot.service.ports.sightings import Sightings
 from swingbot.service.ports.specs import Specs
@@ -69,3 +70,5 @@ class Transaction(Protocol):
     def gates(self) -> Gates: ...
     @property
     def alerts(self) -> Alerts: ...
+    @property
+    def rounds(self) -> Rounds: ...
