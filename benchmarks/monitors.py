@@ -18,6 +18,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results, read_results
 from swingbot_worker import runner, testbox
+from swingbot_worker.order import BootOrder
 from swingbot_worker.site import Site, from_environment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,7 +105,7 @@ def _boot(given: argparse.Namespace, k: int, without: bool) -> Boot:
         plain = runner.script
         runner.script = _silent(plain) if without else plain
         try:
-            outcome = testbox.boot(order, Path(work), site)
+            outcome = testbox.boot(BootOrder.from_json(order), Path(work), site)
         finally:
             runner.script = plain
         if outcome["status"] != "up":

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from swingbot_worker import kbuild
+from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 from tests.demo.tree import TreeError, make_base
 
@@ -44,7 +45,7 @@ def base_image(site: Site, kconfig: str = KCONFIG) -> Path:
     )
     with tempfile.TemporaryDirectory(dir=out.parent) as scratch:
         began = time.monotonic()
-        outcome = kbuild.build(order, Path(scratch), site)
+        outcome = kbuild.build(BuildOrder.from_json(order), Path(scratch), site)
         if outcome["status"] != "built":
             sys.exit(
                 f"the base kernel could not be built: {outcome.get('reason')}\n{json.dumps(outcome.get('kernel_build', {}), indent=1)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swingbot_worker.site import Site, from_environment
-from tests.contract.test_testbox import PROGRAMS, ROOT, Lab, programs_in
+from tests.contract.labs import PROGRAMS, ROOT, Lab, programs_in
 
 SHIPPED = ("hackbench", "netperf", "page-fault")
 PROVOKING = {

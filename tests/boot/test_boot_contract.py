@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.boot.lab import virtual_lab
+from tests.contract.labs import Lab
 from tests.contract.test_testbox import (  # the same tests, with the lab below
-    Lab,
     test_a_panic_is_a_result_and_the_runs_before_it_are_kept,
     test_a_run_that_fails_or_says_nothing_spoils_no_other,
     test_an_image_that_is_not_the_ordered_one_is_our_fault,

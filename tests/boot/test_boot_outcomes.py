@@ -20,10 +20,10 @@ from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.testbox.file import load_all
 from swingbot_worker.site import Site
-from swingbot_worker.testbox import kvm
+from swingbot_worker.testbox.qemu import kvm
 from tests.boot.lab import virtual_lab
 from tests.boot.test_kernel_build import build, edited
-from tests.contract.test_testbox import ROOT, a_job
+from tests.contract.labs import ROOT, a_job
 
 SMALL: list[dict[str, Any]] = [
     a_job("page-fault", mode="process", nr_task="1", cycles="1", size="33554432"),

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.contract.orders import check_outcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
-from swingbot_worker import testbox
 from tests.boot.wired import RR, ends_both, leased, wired_lab
-from tests.contract.test_testbox import ROOT, a_job
+from tests.contract.labs import ROOT, a_job
 
 UDP6: dict[str, Any] = {
     **a_job("netperf", cluster="cs-vm", test="UDP_STREAM", ip="ipv6", nr_threads="2", runtime="1"),
@@ -25,13 +23,8 @@ UDP6: dict[str, Any] = {
 def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(
     tmp_path: Path, wired_kernel: Path
 ) -> None:
-    phases: list[tuple[str, str]] = []
     lab = wired_lab(tmp_path, wired_kernel)
-    outcome = check_outcome(
-        testbox.boot(
-            lab.order([RR, UDP6]), lab.out, lab.site, lambda phase, why: phases.append((phase, why))
-        )
-    )
+    outcome = lab.boot([RR, UDP6])
     assert (outcome["status"], outcome["reason"]) == ("up", None)
     assert [run["status"] for run in outcome["runs"]] == ["ok"] * 3
     runs = parse_results(
@@ -71,7 +64,7 @@ def test_netperf_runs_over_the_wire_and_both_ends_are_on_record(
         "server.results.tar",
         "job.sh",
     } <= set(outcome["files"])
-    assert [phase for phase, _ in phases] == ["booting"]
+    assert [phase for phase, _ in lab.phases] == ["booting"]
     assert not leased(lab.site, "vm-tcg")
 
 

@@ -23,9 +23,10 @@ from swingbot_worker.kbuild.kept import Kept
 from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import Make
 from swingbot_worker.kbuild.worktree import WorkTree
+from swingbot_worker.order import Spec
 from swingbot_worker.site import Site
 from tests.boot.lab import virtual_lab
-from tests.contract.test_testbox import ROOT, Lab
+from tests.contract.labs import ROOT, Lab
 
 FUNCTIONS = ("free_unref_page_commit", "handle_mm_fault", "user_shm_lock", "no_such_function")
 JOB = UnitJob(
@@ -62,7 +63,7 @@ def test_the_real_kernel_takes_every_line_of_a_fragment(
 ) -> None:
     """Configured as a build is, in the work tree that all tests share; nothing is compiled but kconfig itself."""
     repo, base = kernel_repo
-    spec = recipe.Spec(
+    spec = Spec(
         repo=str(repo), commit=base, kconfig=f"vm-x86_64+{fragment}", compiler="gcc", layout=0
     )
     commit, version = source.find(str(repo), base, site.cache), toolchain.compiler_version("gcc")

@@ -13,7 +13,7 @@ from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results, read_results
 from tests.boot import lab as labs
 from tests.boot.lab import virtual_lab
-from tests.contract.test_testbox import ROOT, a_job
+from tests.contract.labs import ROOT, a_job
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 FAULT: dict[str, Any] = a_job(

@@ -17,6 +17,7 @@ import pytest
 
 from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_worker import kbuild
+from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 
 pytestmark = pytest.mark.skipif(
@@ -46,7 +47,7 @@ def build(repo: Path, commit: str, out: Path, site: Site) -> dict[str, Any]:
             site, repo=str(repo), commit=commit, kconfig="vm-x86_64", compiler="gcc", layout=0
         )
     )
-    return check_outcome(kbuild.build(order, out, site))
+    return check_outcome(kbuild.build(BuildOrder.from_json(order), out, site))
 
 
 def edited(repo: Path, parent: str, file: str, old: str, new: str) -> str:

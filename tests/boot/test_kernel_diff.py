@@ -25,8 +25,10 @@ from swingbot_jobs.kernel_diff import (
     symbol_table,
 )
 from swingbot_worker import kbuild
+from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.elf import read_elf
-from swingbot_worker.kbuild.objects import sha256, sizes
+from swingbot_worker.kbuild.objects import sizes
+from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site, from_environment
 
 OBJECT = "mm/page_alloc.o"
@@ -63,13 +65,10 @@ def kernels(
 
 def a_build(repo: Path, commit: str, out: Path, site: Site) -> Built:
     """Build, and take vmlinux and one object out of the work tree before the next build has it."""
-    outcome = kbuild.build(
-        kbuild.order_by_hand(
-            site, repo=str(repo), commit=commit, kconfig="vm-x86_64", compiler="gcc", layout=0
-        ),
-        out,
-        site,
+    order = kbuild.order_by_hand(
+        site, repo=str(repo), commit=commit, kconfig="vm-x86_64", compiler="gcc", layout=0
     )
+    outcome = kbuild.build(BuildOrder.from_json(order), out, site)
     assert outcome["status"] == "built" and not outcome["kernel_build"]["cached"], outcome["reason"]
     record = read_record((out / FILE).read_bytes())
     assert outcome["files"][FILE]["sha256"] == sha256(out / FILE)

@@ -8,7 +8,7 @@ from typing import Any
 from swingbot_worker import InfraError, lease
 from swingbot_worker.site import Site
 from tests.boot.lab import virtual_lab
-from tests.contract.test_testbox import PROGRAMS, ROOT, Lab, a_job
+from tests.contract.labs import PROGRAMS, ROOT, Lab, a_job
 
 RR: dict[str, Any] = a_job(
     "netperf", runs=2, cluster="cs-vm", test="TCP_RR", ip="ipv4", nr_threads="1", runtime="1"
@@ -45,7 +45,7 @@ def wired_lab(folder: Path, image: Path, *, boot_seconds: float = 10) -> Lab:
 def leased(site: Site, name: str) -> bool:
     """Whether somebody boots it now."""
     try:
-        with lease.one_boot(site.cache, name, patience=-1.0):
+        with lease.boxes(site.cache, [name], patience=-1.0):
             return False
     except InfraError:
         return True

@@ -14,7 +14,7 @@ from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
 from tests.boot.lab import virtual_lab
-from tests.contract.test_testbox import ROOT, a_job
+from tests.contract.labs import ROOT, a_job
 from tests.worlds import RECORDED
 
 JOBS = [

@@ -1,4 +1,4 @@
-"""A cluster of two boxes of iron that are only played: what is done with both together; how each is driven is in test_testbox_ssh.py."""
+"""A cluster of two bare-metal testboxes that are only played: what is done with both together; how each is driven is in test_testbox_ssh.py."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.contract.orders import check_order, check_outcome
-from swingbot_worker import lease, testbox
+from swingbot_worker import lease
 from swingbot_worker.site import Site
-from swingbot_worker.testbox.ssh import drive, switch
-from tests.contract.test_testbox import ROOT, a_job
-from tests.fakes import played_iron
-from tests.fakes.played_iron import World
+from swingbot_worker.testbox.ssh import session, switch
+from tests.contract.labs import ROOT, Lab, a_job
+from tests.fakes import played_box
+from tests.fakes.played_box import World
 
-PROGRAM = [sys.executable, played_iron.__file__]
+PROGRAM = [sys.executable, played_box.__file__]
 OUT = ["booting", "running", "returning", "idle"]
 
 
@@ -25,7 +24,7 @@ class Two:
     """Played boxes `serving` and `asking`, and their cluster."""
 
     def __init__(self, folder: Path, serving: str, asking: str, /, **more: dict[str, Any]) -> None:
-        self.folder, self.phases = folder, list[tuple[str, str]]()
+        self.folder = folder
         boxes = folder / "workers" / "testboxes"
         boxes.mkdir(parents=True)
         (folder / "workers" / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
@@ -64,9 +63,10 @@ class Two:
             benchmarks=None,
             make_jobs=1,
         )
+        self.lab = Lab(site=self.site, box="two", image=folder / "image", out=folder / "out")
 
     def _play(self, name: str, behaves: str, more: dict[str, Any]) -> World:
-        world = played_iron.new(self.folder / name, behaves)
+        world = played_box.new(self.folder / name, behaves)
         switches = {
             what: [*PROGRAM, "power", str(world.folder), what]
             for what in ("on", "off", "cycle", "status")
@@ -107,24 +107,11 @@ class Two:
         shim.chmod(0o755)
 
     def boot(self) -> dict[str, Any]:
-        order = {
-            "version": 1,
-            "kind": "boot",
-            "order": "o1",
-            "attempt": "a1",
-            "testbox": "two",
-            "k": 0,
-            "unit_jobs": [a_job("talks", cluster="cs-two")],
-        }
-        order["kernel"] = {"build_key": "0" * 64, "image": str(self.folder / "image")}
-        return check_outcome(
-            testbox.boot(
-                check_order(order),
-                self.folder / "out",
-                self.site,
-                lambda phase, why: self.phases.append((phase, why)),
-            )
-        )
+        return self.lab.boot([a_job("talks", cluster="cs-two")], k=0)
+
+    @property
+    def phases(self) -> list[tuple[str, str]]:
+        return self.lab.phases
 
     @property
     def told(self) -> list[str]:
@@ -140,7 +127,7 @@ class Two:
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes two boxes that behave as told; what takes minutes on iron takes seconds here."""
+    """Makes two boxes that behave as told; what takes minutes on a real one takes seconds here."""
     monkeypatch.setenv("PATH", f"{tmp_path}/two/bin:/usr/bin:/bin:/usr/sbin:/sbin")
     for name, seconds in (
         ("LOOK_SECONDS", 0.05),
@@ -148,7 +135,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("QUIET_SECONDS", 6.0),
         ("LEAVE_SECONDS", 2.0),
     ):
-        monkeypatch.setattr(drive, name, seconds)
+        monkeypatch.setattr(session, name, seconds)
     monkeypatch.setattr(switch, "OFF_SECONDS", 0.0)
     return lambda serving, asking, /, **more: Two(tmp_path / "two", serving, asking, **more)
 
@@ -173,7 +160,7 @@ def test_both_are_entered_and_both_go_home(two: Any) -> None:
         "server.results.tar",
     } <= set(outcome["files"])
     assert outcome["runs"][0]["status"] == "missing"  # they are only played
-    with lease.together(pair.site.cache, ["serving", "asking"], patience=-1):
+    with lease.boxes(pair.site.cache, ["serving", "asking"], patience=-1):
         pass
 
 

@@ -1,4 +1,4 @@
-"""One order on a box of iron, in all the ways it can go; the box is only played, so that each takes seconds. tests/lab has a real one."""
+"""One order on a bare-metal testbox, in all the ways it can go; the box is only played, so that each takes seconds. tests/lab has a real one."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Any
 
 import pytest
 
-from swingbot_worker import testbox
 from swingbot_worker.site import Site
-from swingbot_worker.testbox.ssh import drive, switch
-from tests.contract.test_testbox import ROOT, a_job, programs_in
-from tests.fakes import played_iron
-from tests.fakes.played_iron import World
+from swingbot_worker.testbox.ssh import session, switch
+from tests.contract.labs import ROOT, Lab, a_job, programs_in
+from tests.fakes import played_box
+from tests.fakes.played_box import World
 
-PROGRAM = [sys.executable, played_iron.__file__]
+PROGRAM = [sys.executable, played_box.__file__]
 
 
 class Box:
     """A played box and the site of its controller."""
 
     def __init__(self, folder: Path, behaves: str, **ssh: Any) -> None:
-        self.world: World = played_iron.new(folder / "world", behaves)
+        self.world: World = played_box.new(folder / "world", behaves)
         (folder / "workers" / "testboxes").mkdir(parents=True)
         (folder / "workers" / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
         (folder / "image").write_bytes(b"a kernel")
@@ -61,30 +60,22 @@ class Box:
             "ssh": how,
         }
         (folder / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(box))
-        self.folder, self.phases = folder, list[str]()
-        self.site = Site(
+        self.folder = folder
+        site = Site(
             cache=folder / "cache",
             workers=folder / "workers",
             jobs=programs_in(folder / "jobs"),
             benchmarks=None,
             make_jobs=1,
         )
+        self.lab = Lab(site=site, box="played", image=folder / "image", out=folder / "out")
 
     def boot(self) -> dict[str, Any]:
-        order = {
-            "version": 1,
-            "kind": "boot",
-            "order": "o1",
-            "attempt": "a1",
-            "testbox": "played",
-            "k": 0,
-            "unit_jobs": [a_job("prints", word="7")],
-        }
-        order["kernel"] = {"build_key": "0" * 64, "image": str(self.folder / "image")}
-        self.phases.clear()
-        return testbox.boot(
-            order, self.folder / "out", self.site, lambda phase, why: self.phases.append(phase)
-        )
+        return self.lab.boot([a_job("prints", word="7")], k=0)
+
+    @property
+    def phases(self) -> list[str]:
+        return [phase for phase, _ in self.lab.phases]
 
     @property
     def log(self) -> str:
@@ -93,12 +84,12 @@ class Box:
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a box that behaves as told; what takes minutes on iron takes seconds here."""
+    """Makes a box that behaves as told; what takes minutes on a real one takes seconds here."""
     monkeypatch.setenv("PATH", f"{tmp_path}/box/bin:{Path('/usr/bin')}:/bin:/usr/sbin:/sbin")
-    monkeypatch.setattr(drive, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(drive, "KNOCK_SECONDS", 0.1)
-    monkeypatch.setattr(drive, "QUIET_SECONDS", 3.0)
-    monkeypatch.setattr(drive, "LEAVE_SECONDS", 2.0)
+    monkeypatch.setattr(session, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(session, "KNOCK_SECONDS", 0.1)
+    monkeypatch.setattr(session, "QUIET_SECONDS", 3.0)
+    monkeypatch.setattr(session, "LEAVE_SECONDS", 2.0)
     monkeypatch.setattr(switch, "OFF_SECONDS", 0.0)
     return lambda behaves, **ssh: Box(tmp_path / "box", behaves, **ssh)
 

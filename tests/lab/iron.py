@@ -1,4 +1,4 @@
-"""Boxes of iron for tests: a machine, its testbox file, and orders for it."""
+"""Bare-metal testboxes for tests: a machine, its testbox file, and orders for it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from swingbot_jobs.contract.orders import check_order, check_outcome
-from swingbot_worker import testbox
 from swingbot_worker.site import Site, from_environment
-from tests.contract.test_testbox import PROGRAMS, ROOT, programs_in
+from tests.contract.labs import PROGRAMS, ROOT, Lab, programs_in
 from tests.lab.machine import Machine
 
 SHIPPED = ("hackbench", "netperf", "page-fault")
@@ -82,25 +80,8 @@ class Iron:
 
     def boot(self, *jobs: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The outcome of an order with these unit jobs."""
-        order = check_order(
-            {
-                "version": 1,
-                "kind": "boot",
-                "order": "o1",
-                "attempt": "a1",
-                "kernel": {"build_key": "0" * 64, "image": str(self.image)},
-                "testbox": self.name,
-                "k": 0,
-                "unit_jobs": list(jobs),
-                **more,
-            }
-        )
-        self.phases.clear()
-        return check_outcome(
-            testbox.boot(
-                order, self.out, self.site, lambda phase, why: self.phases.append((phase, why))
-            )
-        )
+        lab = Lab(site=self.site, box=self.name, image=self.image, out=self.out, phases=self.phases)
+        return lab.boot(jobs, **{"k": 0, **more})
 
     def log(self) -> str:
         path = self.out / "driver.log"

@@ -15,7 +15,7 @@ from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.testbox.file import load_file
 from swingbot_worker.testbox.check import check
 from tests.boot.lab import virtual_lab
-from tests.contract.test_testbox import a_job
+from tests.contract.labs import a_job
 from tests.lab.iron import Iron
 from tests.lab.machine import power, tell_qemu
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_testbox import ROOT
+from tests.contract.labs import ROOT
 from tests.demo.demo import Clock, Service, follow, set_branch
 from tests.demo.ports import free_ports
 from tests.demo.tree import Series, make_series

@@ -1,4 +1,4 @@
-"""A cluster of two boxes of iron with a cable between them: both kexec into the kernel under test, and both are in their idle systems again."""
+"""A cluster of two bare-metal testboxes with a cable between them: both kexec into the kernel under test, and both are in their idle systems again."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from typing import Any
 
 import pytest
 
-from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results
 from swingbot_jobs.testbox.file import load_file
-from swingbot_worker import testbox
 from swingbot_worker.site import Site
 from swingbot_worker.testbox.check import check
 from tests.boot.wired import wired_lab
-from tests.contract.test_testbox import ROOT, a_job
+from tests.contract.labs import ROOT, Lab, a_job
 from tests.lab.iron import RETURN_SECONDS, iron
 from tests.lab.machine import Machine, power
 
@@ -42,22 +40,8 @@ class Pair:
 
     def boot(self, *jobs: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """The outcome, and the phases that were told."""
-        kernel = {"build_key": "0" * 64, "image": str(self.image)}
-        order = {
-            "version": 1,
-            "kind": "boot",
-            "order": "o1",
-            "attempt": "a1",
-            "kernel": kernel,
-            "testbox": "cs-iron",
-            "k": 0,
-            "unit_jobs": list(jobs),
-        }
-        phases: list[tuple[str, str]] = []
-        made = testbox.boot(
-            check_order(order), self.out, self.site, lambda phase, why: phases.append((phase, why))
-        )
-        return check_outcome(made), phases
+        lab = Lab(site=self.site, box="cs-iron", image=self.image, out=self.out)
+        return lab.boot(jobs, k=0), lab.phases
 
 
 @pytest.fixture(scope="module")

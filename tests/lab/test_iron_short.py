@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swingbot_jobs.reading.parse import read_results
-from tests.contract.test_testbox import a_job
+from tests.contract.labs import a_job
 from tests.lab.iron import Iron
 
 pytestmark = pytest.mark.timeout(1800)

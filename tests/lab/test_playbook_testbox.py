@@ -11,7 +11,7 @@ import pytest
 
 from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.file import load_file
-from tests.contract.test_testbox import a_job
+from tests.contract.labs import a_job
 from tests.lab.iron import Iron, iron
 from tests.lab.machine import Machine, MachineError
 from tests.lab.playbook import BIN, Inventory, changed, environment

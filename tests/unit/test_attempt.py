@@ -11,13 +11,20 @@ from swingbot_jobs.contract.orders import check_outcome
 from swingbot_worker import InfraError
 from swingbot_worker.executor import images
 from swingbot_worker.executor.client import Away, Exchange, Refused, patiently
-from swingbot_worker.executor.place import attempts, infra, open_place, prune, write
+from swingbot_worker.executor.place import attempts, open_place, prune, write
+from swingbot_worker.order import BuildOrder, Spec
+from swingbot_worker.outcome import died
 
-ORDER = {"version": 1, "kind": "boot", "order": "o7", "attempt": "a12"}
+ORDER = BuildOrder(
+    order="o7",
+    attempt="a12",
+    build_key="0" * 64,
+    spec=Spec(repo="r", commit="0" * 40, kconfig="tiny", compiler="gcc", layout=0),
+)
 
 
 def test_an_infra_outcome_fits_the_contract_however_long_its_reason() -> None:
-    assert check_outcome(infra(ORDER, "x" * 5000, 1.0))["status"] == "infra"
+    assert check_outcome(died(ORDER, "x" * 5000, 1.0))["status"] == "infra"
 
 
 def test_only_one_process_holds_a_place(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ from swingbot_jobs.testbox.box import CommandDriver, QemuDriver, Testbox
 from swingbot_worker import InfraError
 from swingbot_worker.executor import __main__ as executor
 from swingbot_worker.executor.client import Exchange
+from swingbot_worker.order import BootOrder, BuildOrder, Spec
 from tests.golden.remake import ALERTS, alert_text, text_of
 
 RACK = Testbox(
@@ -493,7 +494,24 @@ def service() -> Iterator[tuple[str, list[tuple[int, dict[str, Any]]], list[tupl
 
 
 HELD = (409, {"error": "testbox rack7 is held by controller lab1"})
-ORDER = {"kind": "boot", "attempt": "a1", "deadline_seconds": 60}
+ORDER = BootOrder.from_json(
+    {
+        "kind": "boot",
+        "order": "o1",
+        "attempt": "a1",
+        "deadline_seconds": 60,
+        "kernel": {"build_key": "0" * 64, "image_sha256": "0" * 64},
+        "testbox": "rack7",
+        "k": 0,
+        "unit_jobs": [],
+    }
+)
+BUILD = BuildOrder(
+    order="o2",
+    attempt="a1",
+    build_key="0" * 64,
+    spec=Spec(repo="r", commit="0" * 40, kconfig="tiny", compiler="gcc", layout=0),
+)
 
 
 def test_an_executor_waits_until_no_other_controller_drives_its_box(
@@ -523,14 +541,14 @@ def test_an_executor_boots_nothing_when_it_waited_in_vain(
     answers += then
     with pytest.raises(InfraError, match=why):
         executor._take_testbox(
-            ORDER | {"deadline_seconds": 0.05 if len(then) == 1 else 60}, Exchange(url, "t")
+            replace(ORDER, deadline=0.05 if len(then) == 1 else 60), Exchange(url, "t")
         )
 
 
 def test_a_build_waits_for_no_testbox_and_a_service_that_is_away_stops_nobody(service: Any) -> None:
     url, answers, asked = service
     answers.append(HELD)
-    executor._take_testbox(ORDER | {"kind": "build"}, Exchange(url, "t"))
+    executor._take_testbox(BUILD, Exchange(url, "t"))
     executor._take_testbox(ORDER, None)
     assert asked == []
     answers[:] = [(503, {"error": "the database does not answer"})]

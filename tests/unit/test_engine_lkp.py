@@ -31,7 +31,7 @@ from swingbot_jobs.testbox.table import TestboxError
 from swingbot_worker import InfraError, engine
 from swingbot_worker.engine import lkp
 from swingbot_worker.rootfs.packages import Package, closure, installed
-from tests.contract.test_testbox import Lab, played_lab
+from tests.contract.labs import Lab, played_lab
 from tests.unit.test_lkp import HACKBENCH, SAMPLES, STATS, STDOUT
 
 PROGRAMS = load_programs(Path(__file__).resolve().parents[2] / "jobs" / "programs")

@@ -22,6 +22,7 @@ from swingbot_jobs.contract.trust import key_at
 from swingbot_worker import kbuild, walls
 from swingbot_worker.kbuild.source import GIT_ENVIRONMENT
 from swingbot_worker.kbuild.worktree import WorkTree
+from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 
@@ -101,7 +102,9 @@ def build(
         layout=0,
         trust=trust,  # type: ignore[arg-type]
     )
-    return check_outcome(kbuild.build(check_order({**order, **more}), out, site))
+    return check_outcome(
+        kbuild.build(BuildOrder.from_json(check_order({**order, **more})), out, site)
+    )
 
 
 def said(out: Path) -> list[str]:

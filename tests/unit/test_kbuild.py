@@ -16,6 +16,7 @@ from swingbot_jobs.contract.orders import check_order, check_outcome
 from swingbot_jobs.kernel_diff import FILE, VERSION, code_change, read_record
 from swingbot_worker import kbuild
 from swingbot_worker.kbuild.lock import locked
+from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site
 from tests.fakelinux import FakeCommit, boots, make_fakelinux, speed_of
 
@@ -57,7 +58,9 @@ def build(
     order = kbuild.order_by_hand(
         site, repo=str(repo), commit=commit, kconfig=kconfig, compiler=compiler, layout=layout
     )
-    return check_outcome(kbuild.build(check_order({**order, **more}), out, site))
+    return check_outcome(
+        kbuild.build(BuildOrder.from_json(check_order({**order, **more})), out, site)
+    )
 
 
 def compiled(out: Path) -> set[str]:
@@ -227,7 +230,7 @@ def test_an_order_with_a_wrong_build_key_cannot_get_another_kernel(
         site, repo=str(tmp_path / "linux"), commit=ids[1], kconfig="tiny", compiler="gcc", layout=0
     )
     order["kernel"]["build_key"] = base["kernel_build"]["build_key"]
-    outcome = kbuild.build(order, tmp_path / "out", site)
+    outcome = kbuild.build(BuildOrder.from_json(order), tmp_path / "out", site)
     assert not outcome["kernel_build"]["cached"]
     assert speed_of((tmp_path / "out" / "bzImage").read_bytes()) == 50
 
@@ -429,7 +432,7 @@ def test_what_is_no_kernel_fails_with_a_sentence(
     )
     if commit != "HEAD":
         order["kernel"]["commit"] = commit
-    outcome = check_outcome(kbuild.build(order, tmp_path / "out", site))
+    outcome = check_outcome(kbuild.build(BuildOrder.from_json(order), tmp_path / "out", site))
     assert outcome["status"] == "failed" and sentence in outcome["reason"]
     assert not (site.cache / "kernels").exists()
 
@@ -453,7 +456,7 @@ def test_what_only_the_lab_can_mend_is_infra(
         site, repo=str(tmp_path / "linux"), commit=ids[0], kconfig="tiny", compiler="gcc", layout=0
     )
     order["kernel"].update(change)
-    outcome = check_outcome(kbuild.build(order, tmp_path / "out", site))
+    outcome = check_outcome(kbuild.build(BuildOrder.from_json(order), tmp_path / "out", site))
     assert outcome["status"] == "infra" and sentence in outcome["reason"]
 
 
@@ -534,7 +537,10 @@ def test_who_waits_for_a_work_tree_says_for_whom_and_not_for_ever(
     said: list[str] = []
     with locked(work_tree(site).parent / "lock", 1):
         outcome = kbuild.build(
-            {**order, "deadline_seconds": 0.3}, tmp_path / "out", site, progress=said.append
+            BuildOrder.from_json({**order, "deadline_seconds": 0.3}),
+            tmp_path / "out",
+            site,
+            progress=said.append,
         )
     assert said == [f"waiting for process {os.getpid()}, which builds in the same work tree"]
     assert outcome["status"] == "infra" and f"held by process {os.getpid()}" in outcome["reason"]

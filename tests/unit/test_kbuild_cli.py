@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from swingbot_worker import kbuild
 from swingbot_worker.cli import main
+from swingbot_worker.order import BuildOrder
 from tests.fakelinux import FakeCommit, make_fakelinux
 from tests.unit.test_kbuild import make_site
 
@@ -129,18 +130,15 @@ def two_builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = make_site(place, "cache")
     ids = make_fakelinux(place / "linux", [FakeCommit(speed=82)])
     for name, commit in zip(("base", "head"), ids, strict=True):
-        kbuild.build(
-            kbuild.order_by_hand(
-                site,
-                repo=str(place / "linux"),
-                commit=commit,
-                kconfig="tiny",
-                compiler="gcc",
-                layout=0,
-            ),
-            place / name,
+        order = kbuild.order_by_hand(
             site,
+            repo=str(place / "linux"),
+            commit=commit,
+            kconfig="tiny",
+            compiler="gcc",
+            layout=0,
         )
+        kbuild.build(BuildOrder.from_json(order), place / name, site)
     (place / "objects").symlink_to(next((site.cache / "work" / "linux-0.1" / "src").glob("o-*")))
     return place
 

@@ -9,6 +9,7 @@ import pytest
 from swingbot_jobs.contract.build_key import build_key
 from swingbot_worker.kbuild import log, recipe
 from swingbot_worker.kbuild.layout import NoLayout, permuted
+from swingbot_worker.order import Spec
 
 GCC = """\
   CC      mm/page_alloc.o
@@ -98,8 +99,8 @@ def test_a_kept_build_is_named_by_the_exact_compiler_too() -> None:
 
 
 def test_layouts_share_their_objects() -> None:
-    spec = recipe.Spec(repo="r", commit="c", kconfig="k", compiler="gcc", layout=0)
-    other = recipe.Spec(repo="r", commit="c", kconfig="k", compiler="gcc", layout=1)
+    spec = Spec(repo="r", commit="c", kconfig="k", compiler="gcc", layout=0)
+    other = Spec(repo="r", commit="c", kconfig="k", compiler="gcc", layout=1)
     plain = recipe.make_argv(spec, Path("/s"), jobs=2, ccache=True, targets=("bzImage",))
     assert recipe.make_argv(other, Path("/s"), jobs=2, ccache=True, targets=("bzImage",)) == plain
 

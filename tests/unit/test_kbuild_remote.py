@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from swingbot_worker import InfraError, kbuild
+from swingbot_worker.order import BuildOrder
 from tests.fakelinux import FakeCommit, make_fakelinux, speed_of
 from tests.unit.test_kbuild import build, make_site
 
@@ -74,11 +75,8 @@ def test_a_remote_out_of_reach_is_infra(tmp_path: Path, daemon: str) -> None:
         "compiler": "gcc",
         "layout": 0,
     }
-    outcome = kbuild.build(
-        {"version": 1, "kind": "build", "order": "o1", "attempt": "a1", "kernel": kernel},
-        tmp_path / "out",
-        site,
-    )
+    order = {"version": 1, "kind": "build", "order": "o1", "attempt": "a1", "kernel": kernel}
+    outcome = kbuild.build(BuildOrder.from_json(order), tmp_path / "out", site)
     assert outcome["status"] == "infra" and f"cannot fetch from {daemon}/gone" in outcome["reason"]
     with pytest.raises(InfraError, match="no tag or branch 'main'"):
         kbuild.order_by_hand(

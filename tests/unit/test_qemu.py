@@ -10,15 +10,15 @@ import pytest
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.testbox.box import Testbox
 from swingbot_jobs.testbox.file import load_all
-from swingbot_worker.testbox import qemu
 from swingbot_worker.testbox.limits import estimate, limits
+from swingbot_worker.testbox.qemu import argv
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "testbox"
 BOXES = {
     name: box for name, box in load_all(ROOT / "workers" / "testboxes").items() if not box.nodes
 }
-FILES = qemu.Files(
+FILES = argv.Files(
     image=Path("/b/bzImage"),
     initrd=Path("/b/initrd"),
     console=Path("/o/console.log"),
@@ -39,7 +39,7 @@ def shown(argv: list[str]) -> str:
 
 @pytest.mark.parametrize("name", sorted(BOXES))
 def test_the_command_line_is_the_golden_one(name: str) -> None:
-    made = shown(qemu.qemu_argv(BOXES[name], FILES, delay_us=4656))
+    made = shown(argv.qemu_argv(BOXES[name], FILES, delay_us=4656))
     golden = GOLDEN / f"{name}.argv"
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(made)
@@ -47,19 +47,19 @@ def test_the_command_line_is_the_golden_one(name: str) -> None:
 
 
 def test_a_comma_in_a_path_does_not_end_the_option() -> None:
-    files = qemu.Files(
+    files = argv.Files(
         image=FILES.image,
         initrd=FILES.initrd,
         console=Path("/a,b/console.log"),
         results=FILES.results,
     )
-    assert "file,id=console,path=/a,,b/console.log" in qemu.qemu_argv(BOXES["vm-icount"], files, 1)
+    assert "file,id=console,path=/a,,b/console.log" in argv.qemu_argv(BOXES["vm-icount"], files, 1)
 
 
 def test_only_the_perturbation_tells_two_boots_of_a_testbox_apart() -> None:
-    first, second = (qemu.qemu_argv(BOXES["vm-icount"], FILES, delay) for delay in (11, 12))
+    first, second = (argv.qemu_argv(BOXES["vm-icount"], FILES, delay) for delay in (11, 12))
     assert [(a, b) for a, b in zip(first, second, strict=True) if a != b] == [
-        tuple(qemu.kernel_cmdline(BOXES["vm-icount"], delay) for delay in (11, 12)),
+        tuple(argv.kernel_cmdline(BOXES["vm-icount"], delay) for delay in (11, 12)),
     ]
 
 

@@ -29,6 +29,7 @@ from swingbot.core.reproduce.scripts import BUILD_ENVIRONMENT
 from swingbot.core.text.plain import columns
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker.kbuild import recipe
+from swingbot_worker.order import Spec
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -195,7 +196,7 @@ def test_scripts_are_plain_posix_shell(name: str, tmp_path: Path) -> None:
 
 def test_build_sh_builds_as_the_worker_does() -> None:
     assert dict(recipe.ENVIRONMENT) == BUILD_ENVIRONMENT
-    spec = recipe.Spec(repo="r", commit="b" * 40, kconfig="vm-x86_64", compiler="gcc", layout=0)
+    spec = Spec(repo="r", commit="b" * 40, kconfig="vm-x86_64", compiler="gcc", layout=0)
     made = recipe.make_argv(spec, Path("/out/linux"), jobs=3, ccache=False, targets=("bzImage",))
     script = texts(a_kit())["build.sh"]
     assert spec.object_directory in script

@@ -28,7 +28,7 @@ def port(tmp_path: Path) -> Iterator[int]:
         path.parent.mkdir(exist_ok=True)
         path.write_text(
             entry.content.decode()
-            .replace("/iron/", f"{tmp_path}/iron/")
+            .replace("/ssh/", f"{tmp_path}/ssh/")
             .replace("/out/", f"{tmp_path}/out/")
             .replace("#!/bin/busybox", "#!/usr/bin/busybox")
         )
@@ -36,7 +36,7 @@ def port(tmp_path: Path) -> Iterator[int]:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "results.tar").write_bytes(CONTENT)
     with beside(
-        ["busybox", "nc", "-ll", "-p", str(found), "-e", str(tmp_path / "iron" / "serve")],
+        ["busybox", "nc", "-ll", "-p", str(found), "-e", str(tmp_path / "ssh" / "serve")],
         tmp_path / "log",
     ):
         give_up = time.monotonic() + 30

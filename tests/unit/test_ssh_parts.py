@@ -14,7 +14,8 @@ import pytest
 
 from swingbot_jobs.testbox.ssh import Console, Power, SshDriver
 from swingbot_worker import InfraError
-from swingbot_worker.testbox.ssh import enter, guest, idle, kconfig, preflight, switch
+from swingbot_worker.testbox import kernel
+from swingbot_worker.testbox.ssh import enter, guest, idle, preflight, switch
 from swingbot_worker.testbox.ssh.link import Link, Refused, Unreachable, fault, ssh_argv
 from swingbot_worker.testbox.ssh.process import beside
 
@@ -239,20 +240,20 @@ def bzimage(config: bytes | None) -> bytes:
 
 
 def test_a_configuration_inside_an_image_is_found() -> None:
-    config = kconfig.embedded(bzimage(b"CONFIG_VIRTIO_NET=y\nCONFIG_E1000E=m\n"))
+    config = kernel.embedded(bzimage(b"CONFIG_VIRTIO_NET=y\nCONFIG_E1000E=m\n"))
     assert config is not None
-    assert kconfig.missing(["VIRTIO_NET", "E1000E", "IGB"], config) == ["E1000E", "IGB"]
+    assert kernel.missing(["VIRTIO_NET", "E1000E", "IGB"], config) == ["E1000E", "IGB"]
 
 
 def test_an_image_without_its_configuration_tells_none() -> None:
     for image in (bzimage(None), b"", b"HdrS" * 400, bzimage(b"x" * 999)[:1070]):
-        assert kconfig.embedded(image) is None
+        assert kernel.embedded(image) is None
 
 
 def test_an_image_tells_its_machine() -> None:
-    assert kconfig.machine_of(bzimage(None)) == "x86_64"
-    assert kconfig.machine_of(bytes(56) + b"ARM\x64") == "aarch64"
-    assert kconfig.machine_of(b"") is None
+    assert kernel.machine_of(bzimage(None)) == "x86_64"
+    assert kernel.machine_of(bytes(56) + b"ARM\x64") == "aarch64"
+    assert kernel.machine_of(b"") is None
 
 
 # --- the guest, and ways into it
@@ -268,7 +269,7 @@ def test_the_guest_s_scripts_are_scripts(tmp_path: Path) -> None:
     assert b"@" not in b"".join(made.values()).replace(b"$@", b"")
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     assert shellcheck is not None
-    for name in ("iron/init", "iron/serve", "iron/lease"):
+    for name in ("ssh/init", "ssh/serve", "ssh/lease"):
         path = tmp_path / Path(name).name
         path.write_bytes(made[name])
         subprocess.run(["busybox", "sh", "-n", path], check=True)
@@ -279,7 +280,7 @@ def test_what_a_boot_is_told_comes_quoted() -> None:
     (told,) = [
         entry.content.decode()
         for entry in guest.entries("t", "s; reboot", "console", None, 22)
-        if entry.path == "iron/boot"
+        if entry.path == "ssh/boot"
     ]
     assert "secret='s; reboot'\n" in told
 

@@ -15,17 +15,11 @@ from typing import Final
 import click
 import yaml
 
-from swingbot_jobs.contract.orders import ContractError, check_order
-from swingbot_worker.executor.place import (
-    Document,
-    Place,
-    infra,
-    open_place,
-    prune,
-    write,
-    write_outcome,
-)
+from swingbot_jobs.contract.orders import ContractError, Document, check_order
+from swingbot_worker.executor.place import Place, open_place, prune, write, write_outcome
 from swingbot_worker.executor.process import start_executor
+from swingbot_worker.order import order_of
+from swingbot_worker.outcome import died
 
 POLL_SECONDS: Final = 0.1
 LINES_LIMIT: Final = 2000  # lines of progress that are shown; all are in executor.log
@@ -59,8 +53,8 @@ def start_or_attach(order: Document, state: Path) -> Place:
             seconds = max(0.0, time.time() - place.started.stat().st_mtime)
             write_outcome(
                 place,
-                infra(
-                    order,
+                died(
+                    order_of(order),
                     "The executor died before it had an outcome (killed, out of memory, or the host went down).",
                     seconds,
                 ),

@@ -8,18 +8,18 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 import yaml
 
-from swingbot_jobs.contract.orders import ContractError, check_order
+from swingbot_jobs.contract.orders import ContractError, Document, check_order
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker import InfraError
+from swingbot_worker.order import BootOrder, BuildOrder
+from swingbot_worker.outcome import Outcome
 from swingbot_worker.site import Site, from_environment
 
-Order = dict[str, Any]
-Outcome = dict[str, Any]
 GOOD = ("built", "up")
 
 # \b keeps click from filling the lines.
@@ -127,7 +127,7 @@ def build(
     else:
         _wrong("give --order FILE, or --repo and --commit")
     progress = _progress if verbose or sys.stderr.isatty() else None
-    _finish(kbuild.build(order, out, site, progress=progress), out, as_json)
+    _finish(kbuild.build(BuildOrder.from_json(order), out, site, progress=progress), out, as_json)
 
 
 @main.command(epilog=BOOT_EXAMPLE)
@@ -143,17 +143,17 @@ def boot(order_file: Path | None, out: Path, image: Path | None, as_json: bool) 
     """Boot one kernel once on a testbox and run its unit jobs; the logs, results.tar and outcome.json come into --out."""
     if order_file is None:
         _wrong("give --order FILE")
-    order = _read_order(order_file, "boot")
+    document = _read_order(order_file, "boot")
     if image is not None:
-        order["kernel"] = {
-            "build_key": order["kernel"]["build_key"],
+        document["kernel"] = {
+            "build_key": document["kernel"]["build_key"],
             "image": str(image.absolute()),
         }
-    site = _site()
+    order, site = BootOrder.from_json(document), _site()
     testbox = importlib.import_module("swingbot_worker.testbox")
     outcome: Outcome = testbox.boot(order, out, site)
     if not as_json:
-        click.echo(testbox.sample_table(order, out, site, outcome.get("facts")))
+        click.echo(testbox.sample_table(order.unit_jobs, out, site, outcome.get("facts")))
     _finish(outcome, out, as_json)
 
 
@@ -164,7 +164,7 @@ def _site() -> Site:
         _wrong(str(error))
 
 
-def _read_order(path: Path, kind: str) -> Order:
+def _read_order(path: Path, kind: str) -> Document:
     try:
         order = check_order(yaml.safe_load(path.read_text()))  # JSON is YAML
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ContractError) as error:

@@ -12,9 +12,10 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from swingbot_jobs.testbox.box import Testbox
 from swingbot_worker import InfraError
 
 # Longer than any one build or boot; after it something is wedged and a person should look.
@@ -54,107 +55,88 @@ def exclusive(
 def _host(cache: Path, how: int, why: str, tell: Tell, patience: float) -> Iterator[int]:
     # Whoever waits for the lease holds the gate: without it, builds that overlap would keep a boot out for ever.
     with contextlib.ExitStack() as stack:
-        with _held(cache / "host.gate", fcntl.LOCK_EX, why, tell, patience):
-            fd = stack.enter_context(_held(cache / "host.lease", how, why, tell, patience))
+        with _held([cache / "host.gate"], fcntl.LOCK_EX, lambda _: why, tell, patience):
+            [fd] = stack.enter_context(
+                _held([cache / "host.lease"], how, lambda _: why, tell, patience)
+            )
         yield fd
 
 
 @contextlib.contextmanager
-def one_boot(
-    cache: Path, name: str, *, tell: Tell = _say_nothing, patience: float = PATIENCE_SECONDS
-) -> Iterator[int]:
-    """Have testbox `name` alone, for one boot."""
-    with _held(
-        _box(cache, name),
-        fcntl.LOCK_EX,
-        f"testbox {name} is busy with another boot",
-        tell,
-        patience,
-    ) as fd:
-        yield fd
-
-
-@contextlib.contextmanager
-def together(
+def boxes(
     cache: Path,
-    names: Sequence[str],
+    names: Iterable[str],
     *,
     tell: Tell = _say_nothing,
     patience: float = PATIENCE_SECONDS,
 ) -> Iterator[list[int]]:
-    """Have all testboxes of `names` alone, for one boot of all of them: all at once or none, so that nobody holds one while he waits for another."""
+    """Have the testboxes of `names` alone, for one boot of all of them: all at once or none, so that nobody holds one while he waits for another."""
     names = sorted(set(names))
-    give_up, told = time.monotonic() + patience, False
-    while True:
-        with contextlib.ExitStack() as stack:
-            held, busy = _all_or_busy(stack, cache, names)
-            if busy is None:
-                yield held
-                return
-        why = f"{' and '.join(names)} are needed together, and testbox {busy} is busy with another boot"
-        if time.monotonic() > give_up:
-            raise InfraError(
-                f"Gave up after {patience:.0f} s: {why}; see who holds {_box(cache, busy)} (fuser {_box(cache, busy)})."
-            )
-        if not told:
-            tell(f"Waiting: {why}.")
-            told = True
-        time.sleep(_POLL_SECONDS)
+
+    def why(busy: Path) -> str:
+        sentence = f"testbox {busy.stem} is busy with another boot"
+        return (
+            f"{' and '.join(names)} are needed together, and {sentence}" if names[1:] else sentence
+        )
+
+    paths = [cache / "testboxes" / f"{name}.lease" for name in names]
+    with _held(paths, fcntl.LOCK_EX, why, tell, patience) as fds:
+        yield fds
 
 
-def _all_or_busy(
-    stack: contextlib.ExitStack, cache: Path, names: Sequence[str]
-) -> tuple[list[int], str | None]:
-    """The leases of all, or some of them and the first testbox that is busy."""
-    held: list[int] = []
-    for name in names:
-        try:
-            held.append(stack.enter_context(one_boot(cache, name, patience=-1.0)))
-        except InfraError:
-            return held, name
-    return held, None
-
-
-def _box(cache: Path, name: str) -> Path:
-    return cache / "testboxes" / f"{name}.lease"
+@contextlib.contextmanager
+def for_boot(box: Testbox, cache: Path, *, tell: Tell, patience: float) -> Iterator[list[int]]:
+    """Have all that a boot of `box` needs alone: the testbox, or both of a cluster, and then the host if it is what is measured."""
+    with contextlib.ExitStack() as stack:
+        names = box.nodes or (box.name,)
+        fds = stack.enter_context(boxes(cache, names, tell=tell, patience=patience))
+        if box.virtual and not box.repeatable:
+            fds.append(stack.enter_context(exclusive(cache, tell=tell, patience=patience)))
+        yield fds
 
 
 @contextlib.contextmanager
 def cache_entry(path: Path, *, patience: float = 600.0) -> Iterator[int]:
     """Be the only one who makes the cache entry `path`."""
-    with _held(
-        path.with_name(path.name + ".lock"),
-        fcntl.LOCK_EX,
-        f"another process is making {path}",
-        _say_nothing,
-        patience,
-    ) as fd:
+    lock, why = path.with_name(path.name + ".lock"), f"another process is making {path}"
+    with _held([lock], fcntl.LOCK_EX, lambda _: why, _say_nothing, patience) as [fd]:
         yield fd
 
 
 @contextlib.contextmanager
-def _held(path: Path, how: int, why: str, tell: Tell, patience: float) -> Iterator[int]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        _take(fd, how, path, why, tell, patience)
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _take(fd: int, how: int, path: Path, why: str, tell: Tell, patience: float) -> None:
+def _held(
+    paths: Sequence[Path], how: int, why: Callable[[Path], str], tell: Tell, patience: float
+) -> Iterator[list[int]]:
+    """Hold the locks of all `paths` at once. Who waits holds none; he says once `why` the first busy one is, and gives up with InfraError."""
     give_up, told = time.monotonic() + patience, False
     while True:
+        with contextlib.ExitStack() as stack:
+            fds, busy = _all_or_busy(stack, paths, how)
+            if busy is None:
+                yield fds
+                return
+        if not told:
+            tell(f"Waiting: {why(busy)}.")
+            told = True
+        if time.monotonic() > give_up:
+            raise InfraError(
+                f"Gave up after {patience:.0f} s: {why(busy)}; see who holds {busy} (fuser {busy})."
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _all_or_busy(
+    stack: contextlib.ExitStack, paths: Sequence[Path], how: int
+) -> tuple[list[int], Path | None]:
+    """The locks of all paths, or some of them and the first path that somebody else holds; `stack` lets go of them."""
+    fds: list[int] = []
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        stack.callback(os.close, fd)
         try:
             fcntl.flock(fd, how | fcntl.LOCK_NB)
-            return
         except BlockingIOError:
-            if not told:
-                tell(f"Waiting: {why}.")
-                told = True
-            if time.monotonic() > give_up:
-                raise InfraError(
-                    f"Gave up after {patience:.0f} s: {why}; see who holds {path} (fuser {path})."
-                ) from None
-            time.sleep(_POLL_SECONDS)
+            return fds, path
+        fds.append(fd)
+    return fds, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -18,9 +17,12 @@ import click
 from swingbot_jobs.contract.orders import check_outcome
 from swingbot_jobs.testbox import likeness
 from swingbot_worker import InfraError, rootfs
+from swingbot_worker.digest import sha256
 from swingbot_worker.executor import images
 from swingbot_worker.executor.client import PATIENCE_SECONDS, Away, Exchange, Refused, patiently
-from swingbot_worker.executor.place import Document, Place, infra, write, write_outcome
+from swingbot_worker.executor.place import Place, write, write_outcome
+from swingbot_worker.order import BootOrder, BuildOrder, Document, Order, order_of
+from swingbot_worker.outcome import Outcome, died
 from swingbot_worker.site import Site, from_environment
 
 DEFAULT_DEADLINE_SECONDS: Final = 3600.0
@@ -34,21 +36,31 @@ def say(line: str) -> None:
 
 
 def main(place: Place) -> int:
-    order: Document = json.loads(place.order.read_text())
-    exchange = Exchange(**order["exchange"]) if "exchange" in order else None
+    document = json.loads(place.order.read_text())
+    order = order_of(document)
+    exchange = Exchange(**document["exchange"]) if "exchange" in document else None
     if not place.outcome.exists():
-        write_outcome(place, _work(place, order, exchange))
+        write_outcome(place, _work(place, document, order, exchange))
     return _deliver(place, order, exchange)
 
 
-def _work(place: Place, order: Document, exchange: Exchange | None) -> Document:
+def _work(
+    place: Place, document: Document, order: BuildOrder | BootOrder, exchange: Exchange | None
+) -> Outcome:
     """Do what the order says; whatever goes wrong on our side becomes an outcome `infra`."""
     started = time.monotonic()
     try:
         _take_testbox(order, exchange)
         _Watch(place, order, exchange).start()
-        outcome = check_outcome(_build_or_boot(place, order, exchange, from_environment()))
-        _check_files(place, outcome)
+        site = from_environment()
+        place.out.mkdir(exist_ok=True)
+        if other := likeness.difference(document, site.jobs, site.workers):
+            raise InfraError(f"Nothing was done: {other}")
+        if isinstance(order, BuildOrder):
+            outcome = _build(order, place.out, site)
+        else:
+            outcome = _boot(order, place.out, site, exchange)
+        _check_files(place, check_outcome(outcome))
         return outcome
     except (InfraError, Away) as error:
         reason = str(error)
@@ -58,74 +70,65 @@ def _work(place: Place, order: Document, exchange: Exchange | None) -> Document:
         traceback.print_exc()
         reason = f"The worker failed: {type(error).__name__}: {error}; its log has more."
     say(reason)
-    return infra(order, reason, time.monotonic() - started)
+    return died(order, reason, time.monotonic() - started)
 
 
-def _take_testbox(order: Document, exchange: Exchange | None) -> None:
-    """Wait until no other controller drives the order's testbox; raises InfraError after the order's deadline, or when nobody waits for it any more."""
-    if exchange is None or order["kind"] != "boot":
+def _take_testbox(order: Order, exchange: Exchange | None) -> None:
+    """Wait until no other controller drives the testbox of a boot order; raises InfraError after its deadline, or when nobody waits for it any more."""
+    if exchange is None or not isinstance(order, BootOrder):
         return
     give_up, told = time.monotonic() + _deadline(order), False
-    while why := exchange.refused(order["attempt"]):
+    while why := exchange.refused(order.attempt):
         if not told:
             say(f"Waiting: {why}")
             told = True
         if time.monotonic() > give_up:
             raise InfraError(f"Nothing was booted: {why}.")
         time.sleep(ASK_SECONDS)
-    if told and not exchange.wanted(order["attempt"]):
+    if told and not exchange.wanted(order.attempt):
         raise InfraError("Nothing was booted: nobody waits for this attempt any more.")
 
 
-def _build_or_boot(
-    place: Place, order: Document, exchange: Exchange | None, site: Site
-) -> Document:
-    place.out.mkdir(exist_ok=True)
-    if other := likeness.difference(order, site.jobs, site.workers):
-        raise InfraError(f"Nothing was done: {other}")
-    if order["kind"] == "build":
-        from swingbot_worker import kbuild
+def _build(order: BuildOrder, out: Path, site: Site) -> Outcome:
+    from swingbot_worker import kbuild
 
-        return kbuild.build(order, place.out, site, progress=say)
-    kernel = order["kernel"]
-    if "image" not in kernel and exchange is not None:
-        image = images.fetch(site.cache, kernel["image_sha256"], exchange, say, _deadline(order))
-        order = order | {"kernel": kernel | {"image": str(image)}}
+    return kbuild.build(order, out, site, progress=say)
+
+
+def _boot(order: BootOrder, out: Path, site: Site, exchange: Exchange | None) -> Outcome:
     from swingbot_worker import testbox
 
-    tell_phase = (
-        testbox.tell_nobody if exchange is None else partial(exchange.tell_phase, order["attempt"])
-    )
-    return testbox.boot(order, place.out, site, tell_phase)
+    if exchange is None:
+        return testbox.boot(order, out, site)
+    if order.kernel.image is None and order.kernel.image_sha256 is not None:
+        wanted = order.kernel.image_sha256
+        image = images.fetch(site.cache, wanted, exchange, say, _deadline(order))
+        order = order.with_image(image)
+    return testbox.boot(order, out, site, partial(exchange.tell_phase, order.attempt))
 
 
-def _check_files(place: Place, outcome: Document) -> None:
+def _check_files(place: Place, outcome: Outcome) -> None:
     """Raise InfraError if a file that the outcome names is not what it says: better found here than at the service."""
     for name, told in outcome["files"].items():
         file = place.out / name
         if (
             not file.is_file()
             or file.stat().st_size != told["size"]
-            or _sha256(file) != told["sha256"]
+            or sha256(file) != told["sha256"]
         ):
             raise InfraError(
                 f"The result file {name} is missing or not the one that was made; check the worker's disk."
             )
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
-
-
-def _deadline(order: Document) -> float:
-    return float(order.get("deadline_seconds", DEFAULT_DEADLINE_SECONDS))
+def _deadline(order: Order) -> float:
+    return DEFAULT_DEADLINE_SECONDS if order.deadline is None else order.deadline
 
 
 class _Watch(threading.Thread):
     """Ends this process, and with it all that it started, when the deadline is long over or nobody wants the work any more."""
 
-    def __init__(self, place: Place, order: Document, exchange: Exchange | None) -> None:
+    def __init__(self, place: Place, order: Order, exchange: Exchange | None) -> None:
         super().__init__(daemon=True)
         self._place, self._order, self._exchange = place, order, exchange
 
@@ -139,27 +142,29 @@ class _Watch(threading.Thread):
                     f"The work had not ended after {seconds:.0f} s, long after its deadline, and was ended.",
                     seconds,
                 )
-            if self._exchange is not None and not self._exchange.wanted(self._order["attempt"]):
+            if self._exchange is not None and not self._exchange.wanted(self._order.attempt):
                 self._end("Nobody waits for this attempt any more; it was ended.", seconds)
 
     def _end(self, reason: str, seconds: float) -> None:
         if self._place.outcome.exists():
             return  # it ended by itself in this very moment
         say(reason)
-        write_outcome(self._place, infra(self._order, reason, seconds))
+        write_outcome(self._place, died(self._order, reason, seconds))
         os._exit(
             1
         )  # children have us as parent-death signal; whoever attaches next delivers the outcome
 
 
-def _deliver(place: Place, order: Document, exchange: Exchange | None) -> int:
+def _deliver(place: Place, order: Order, exchange: Exchange | None) -> int:
     """Bring files and outcome to the service. 0: it has them."""
     if exchange is None:
         write(place.delivered, "by hand\n")
         return 0
     word: str | None
     try:
-        word = patiently(lambda: _deliver_once(place, order, exchange), say, PATIENCE_SECONDS)
+        word = patiently(
+            lambda: _deliver_once(place, order.attempt, exchange), say, PATIENCE_SECONDS
+        )
     except Refused as error:
         word = _deliver_refusal(place, order, exchange, str(error))
     except Away as error:
@@ -174,19 +179,19 @@ def _deliver(place: Place, order: Document, exchange: Exchange | None) -> int:
     return 0
 
 
-def _deliver_once(place: Place, order: Document, exchange: Exchange) -> str:
+def _deliver_once(place: Place, attempt: str, exchange: Exchange) -> str:
     text = place.outcome.read_text()
     for name, told in sorted(json.loads(text)["files"].items()):
         if exchange.put_file(place.out / name, told["sha256"]):
             say(f"uploaded {name}, {told['size'] / 1e6:.2f} MB")
     _bring_rootfs(place, json.loads(text), exchange)
-    word = exchange.put_outcome(order["attempt"], text)
+    word = exchange.put_outcome(attempt, text)
     if word == "missing":
         raise Away("a file that was there is gone; bringing it again")
     return word
 
 
-def _bring_rootfs(place: Place, outcome: Document, exchange: Exchange) -> None:
+def _bring_rootfs(place: Place, outcome: Outcome, exchange: Exchange) -> None:
     """The root file system of a boot, kept by its sha256 once for all boots. A boot counts without it too; it only cannot be repeated elsewhere."""
     if rootfs.RECORD not in outcome["files"]:
         return
@@ -199,15 +204,13 @@ def _bring_rootfs(place: Place, outcome: Document, exchange: Exchange) -> None:
         say(f"the root file system was not taken: {error}")
 
 
-def _deliver_refusal(place: Place, order: Document, exchange: Exchange, reason: str) -> str | None:
+def _deliver_refusal(place: Place, order: Order, exchange: Exchange, reason: str) -> str | None:
     """The service will not take these results: say so to it in an outcome without files, if it takes that."""
     say(f"the service refused: {reason}")
     seconds = json.loads(place.outcome.read_text())["seconds"]
-    text = json.dumps(infra(order, f"The service refused the results: {reason}", seconds))
+    text = json.dumps(died(order, f"The service refused the results: {reason}", seconds))
     try:
-        return patiently(
-            lambda: exchange.put_outcome(order["attempt"], text), say, PATIENCE_SECONDS
-        )
+        return patiently(lambda: exchange.put_outcome(order.attempt, text), say, PATIENCE_SECONDS)
     except (Refused, Away) as error:
         say(f"and it does not take that either: {error}")
         return None

@@ -22,9 +22,8 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-Document = dict[str, Any]
+from swingbot_worker.outcome import Outcome
 
 KEEP_DELIVERED_SECONDS = 24 * 3600.0
 KEEP_UNDELIVERED_SECONDS = 7 * 24 * 3600.0  # whoever wanted it has long made another attempt
@@ -101,23 +100,7 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
         raise
 
 
-def infra(order: Document, reason: str, seconds: float) -> Document:
-    """The outcome that says that our lab failed, not the kernel."""
-    kind = {
-        "version": 1,
-        "kind": order["kind"],
-        "order": order["order"],
-        "attempt": order["attempt"],
-    }
-    return kind | {
-        "status": "infra",
-        "reason": reason[:2000] or "unknown",
-        "seconds": round(seconds, 3),
-        "files": {},
-    }
-
-
-def write_outcome(place: Place, outcome: Document) -> None:
+def write_outcome(place: Place, outcome: Outcome) -> None:
     write(place.outcome, json.dumps(outcome, indent=2, sort_keys=True) + "\n")
 
 

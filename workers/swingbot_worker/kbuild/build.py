@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from typing import Any
 
 from swingbot_jobs import kernel_diff
 from swingbot_jobs.contract.build_key import build_key
-from swingbot_jobs.contract.trust import key_at, trust_of
+from swingbot_jobs.contract.trust import key_at
 from swingbot_worker import InfraError, lease
+from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild import (
     configure,
     functions,
@@ -31,47 +31,48 @@ from swingbot_worker.kbuild.lock import locked
 from swingbot_worker.kbuild.make import BuildFailed, Make, Progress
 from swingbot_worker.kbuild.walled import Walled, walls_for
 from swingbot_worker.kbuild.worktree import WorkTree
+from swingbot_worker.order import BuildOrder, Spec
+from swingbot_worker.outcome import Outcome, outcome
 from swingbot_worker.site import Site
 from swingbot_worker.walls import sandbox
 from swingbot_worker.walls.probe import WALLS
 from swingbot_worker.walls.sandbox import Sandbox
 
 DEADLINE_SECONDS = 3600.0
-REASON_LENGTH = 2000
 
 
-def build(
-    order: dict[str, Any], out: Path, site: Site, *, progress: Progress | None = None
-) -> dict[str, Any]:
-    """Build the kernel that `order` (order-1 schema) asks for; returns the outcome (outcome-1 schema).
+def build(order: BuildOrder, out: Path, site: Site, *, progress: Progress | None = None) -> Outcome:
+    """Build the kernel that `order` asks for; returns the outcome (outcome-1 schema).
 
     Result files come into `out`: bzImage, config, System.map, build.log, objects.json, functions.json.gz, as far as they exist.
     A commit that does not build, and even one that is not there, is a `failed` outcome; a fault of ours is an `infra` one.
     """
     started = time.monotonic()
+
+    def ended(status: str, reason: str | None) -> Outcome:
+        files = [out / name for name in FILES]
+        return outcome(order, status, reason, time.monotonic() - started, files)
+
     try:
         _empty(out)
-        result, cached = _build(order, out, site, progress, started)
+        allowed = DEADLINE_SECONDS if order.deadline is None else order.deadline
+        result, cached = _build(order.spec, out, site, progress, allowed)
     except InfraError as error:
-        return _outcome(order, out, started, "infra", str(error))
+        return ended("infra", str(error))
     except OSError as error:
-        return _outcome(
-            order,
-            out,
-            started,
+        return ended(
             "infra",
             f"The worker's disk failed or is full ({error}); see to {site.cache} and {out}.",
         )
-    outcome = _outcome(order, out, started, result.status, result.reason)
-    outcome["kernel_build"] = _kernel_build(order, result, cached)
-    return outcome
+    about = _kernel_build(order, result, cached)
+    return ended(result.status, result.reason) | {"kernel_build": about}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Build:
     """Everything one build needs, looked up and checked."""
 
-    spec: recipe.Spec
+    spec: Spec
     commit: source.Source
     kconfig: configure.Configuration
     compiler_version: str
@@ -88,16 +89,15 @@ class _Build:
 
 
 def _build(
-    order: dict[str, Any], out: Path, site: Site, progress: Progress | None, started: float
+    spec: Spec, out: Path, site: Site, progress: Progress | None, allowed: float
 ) -> tuple[Result, bool]:
-    spec = recipe.Spec.from_order(order)
+    """The result, and whether it was kept from before. `allowed`: seconds."""
     kconfig = configure.configuration_of(site, spec.kconfig)
     version = toolchain.compiler_version(spec.compiler)
     try:
         commit = source.find(spec.repo, spec.commit, site.cache)
     except source.NotAKernel as error:
         return _failed(out, version, BuildFailed(str(error), []), []), False
-    allowed = float(order.get("deadline_seconds", DEADLINE_SECONDS))
     fence = walls_for(spec.trust)
     one = _Build(
         spec=spec,
@@ -110,10 +110,10 @@ def _build(
         progress=progress,
         sandbox=fence,
     )
-    return _kept_or_made(one, started)
+    return _kept_or_made(one)
 
 
-def _kept_or_made(one: _Build, started: float) -> tuple[Result, bool]:
+def _kept_or_made(one: _Build) -> tuple[Result, bool]:
     # The key is computed here and not taken from the order: whatever an order claims, no other kernel can come out.
     key = key_at(
         build_key(
@@ -305,7 +305,7 @@ def _last_count(tree: WorkTree) -> int | None:
 
 
 def _digests(out: Path) -> dict[str, str]:
-    return {name: objects.sha256(out / name) for name in FILES if (out / name).exists()}
+    return {name: sha256(out / name) for name in FILES if (out / name).exists()}
 
 
 def _empty(out: Path) -> None:
@@ -315,35 +315,14 @@ def _empty(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-def _outcome(
-    order: dict[str, Any], out: Path, started: float, status: str, reason: str | None
-) -> dict[str, Any]:
-    files = {
-        name: {"sha256": digest, "size": (out / name).stat().st_size}
-        for name, digest in _digests(out).items()
-    }
-    return {
-        "version": 1,
-        "kind": "build",
-        "order": order["order"],
-        "attempt": order["attempt"],
-        "status": status,
-        "reason": reason[:REASON_LENGTH] if reason is not None else None,
-        "seconds": round(time.monotonic() - started, 3),
-        "origin": order.get("origin", "measured"),
-        "worker": socket.gethostname(),
-        "files": files,
-    }
-
-
-def _kernel_build(order: dict[str, Any], result: Result, cached: bool) -> dict[str, Any]:
+def _kernel_build(order: BuildOrder, result: Result, cached: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "build_key": order["kernel"]["build_key"],
+        "build_key": order.build_key,
         "compiler_version": result.compiler_version,
         "cached": cached,
         "sizes": result.sizes,
         "errors": result.errors,
-        "trust": trust_of(order["kernel"].get("trust")),
+        "trust": order.spec.trust,
         "walls": result.walls,
     }
     if result.status == "built":

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from swingbot_jobs.kernel_diff import VERSION, object_row, symbol_table, write_record
+from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.archive import members
 from swingbot_worker.kbuild.elf import NotAnObject, read_elf
 from swingbot_worker.kbuild.normal_form import normal_parts
-from swingbot_worker.kbuild.objects import compiled_objects, sha256
+from swingbot_worker.kbuild.objects import compiled_objects
 
 _MEMORY = ".swingbot-functions.json"
 # A full build takes some seconds here; what takes minutes was made to.

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from swingbot_worker.kbuild.objects import sha256
+from swingbot_worker.digest import sha256
 
 FILES = ("bzImage", "config", "System.map", "build.log", "objects.json", "functions.json.gz")
 RESULT = "result.json"

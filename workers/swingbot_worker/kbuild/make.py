@@ -11,6 +11,7 @@ from pathlib import Path
 from swingbot_worker import InfraError, process
 from swingbot_worker.kbuild import log, recipe
 from swingbot_worker.kbuild.walled import Walled
+from swingbot_worker.order import Spec
 from swingbot_worker.walls import OverLimit
 
 Progress = Callable[[str], None]
@@ -35,7 +36,7 @@ class BuildFailed(Exception):
 class Make:
     """make for one spec in one work tree. `deadline` is a time of `time.monotonic`; `allowed` the seconds the order gave; `walled` None: no walls."""
 
-    spec: recipe.Spec
+    spec: Spec
     source: Path
     environment: dict[str, str]
     log: Path

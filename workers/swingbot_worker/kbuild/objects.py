@@ -6,11 +6,11 @@ matter to a benchmark.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 
+from swingbot_worker.digest import sha256
 from swingbot_worker.kbuild.elf import read_elf
 
 # Code that is in the image but does not run once the kernel is up, or does not run in it at all.
@@ -23,11 +23,6 @@ NOT_BUILT_IN = (
     "certs",
     "usr",
 )
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sizes(vmlinux: Path) -> dict[str, int]:

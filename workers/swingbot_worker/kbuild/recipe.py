@@ -6,12 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 from swingbot_jobs import kernel_diff
-from swingbot_jobs.contract.trust import Trust, trust_of
+from swingbot_jobs.contract.trust import Trust
+from swingbot_worker.order import Spec
 
 # Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
 RECIPE = 1
@@ -36,29 +35,6 @@ ENVIRONMENT: Mapping[str, str] = {
     "LOCALVERSION": "",
 }
 CCACHE_SIZE = "5G"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """What goes into one kernel build."""
-
-    repo: str
-    commit: str
-    kconfig: str
-    compiler: str
-    layout: int
-    trust: Trust = "trusted"
-
-    @classmethod
-    def from_order(cls, order: Mapping[str, Any]) -> Self:
-        kernel = order["kernel"]
-        names = ("repo", "commit", "kconfig", "compiler", "layout")
-        return cls(**{name: kernel[name] for name in names}, trust=trust_of(kernel.get("trust")))
-
-    @property
-    def object_directory(self) -> str:
-        """Builds that share objects share this name. All layouts do: they differ in the last link only (see layout.py)."""
-        return f"o-{self.kconfig}-{self.compiler}-0"
 
 
 def kept_name(key: str, compiler_version: str, layout: int = 0) -> str:

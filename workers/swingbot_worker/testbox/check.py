@@ -7,29 +7,17 @@ import sys
 
 import click
 
-from swingbot_jobs.testbox import tuning
-from swingbot_jobs.testbox.box import ClusterDriver, CommandDriver, Testbox
-from swingbot_jobs.testbox.file import load_file
-from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.testbox.box import Testbox
 from swingbot_jobs.testbox.table import TestboxError
 from swingbot_jobs.testbox.tuning import Finding
-from swingbot_worker import InfraError, process
+from swingbot_worker import InfraError
 from swingbot_worker.site import from_environment
-from swingbot_worker.testbox import cluster, qemu, ssh
+from swingbot_worker.testbox import choose
 
 
 def check(box: Testbox) -> list[Finding]:
     """What was looked at; a virtual testbox needs little, one that an operator's program drives is known to that program alone."""
-    if isinstance(box.driver, ClusterDriver):
-        return cluster.check(box, check)
-    if isinstance(box.driver, SshDriver):
-        return ssh.check(box)
-    program = box.driver.argv[0] if isinstance(box.driver, CommandDriver) else qemu.PROGRAM
-    try:
-        process.tied_to_us([program])
-    except InfraError as error:
-        return [Finding(what=f"{program} is on this host", ok=False, found="no", do=str(error))]
-    return [Finding(what=f"{program} is on this host", ok=True, found="yes")]
+    return choose.driver_of(box).check()
 
 
 @click.command(
@@ -47,14 +35,7 @@ def check(box: Testbox) -> list[Finding]:
 def command(name: str, as_json: bool) -> None:
     """Look whether testbox BOX of this worker has all that it needs: reach, console, power, memory, tuning. Changes nothing on it and boots nothing."""
     try:
-        folder = from_environment().workers / "testboxes"
-        path = folder / f"{name}.yaml"
-        if path.parent != folder or not path.is_file():
-            known = ", ".join(sorted(entry.stem for entry in folder.glob("*.yaml"))) or "none"
-            raise InfraError(
-                f"The testbox {name} is not described on this worker: {folder} has {known}."
-            )
-        found = check(load_file(path))
+        found = check(choose.box_of(name, from_environment()))
     except (InfraError, TestboxError) as error:
         click.echo(str(error), err=True)
         sys.exit(2)
@@ -66,7 +47,7 @@ def command(name: str, as_json: bool) -> None:
     sys.exit(0 if all(finding.ok for finding in found) else 1)
 
 
-def as_text(found: list[tuning.Finding]) -> str:
+def as_text(found: list[Finding]) -> str:
     """One line for each finding, and below those that are not as they should be what to do."""
     width = max((len(finding.what) for finding in found), default=0)
     lines = []

@@ -1,4 +1,4 @@
-"""The `command` driver: a program of the operator boots the machine.
+"""The driver `command`: a program of the operator boots the machine.
 
 It is started with this environment: SWINGBOT_IMAGE (path of the kernel), SWINGBOT_K (number of the
 boot among those of its purpose), SWINGBOT_PURPOSE (what the boot is for), SWINGBOT_ORDER (path of the
@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
-from swingbot_jobs.testbox.box import CommandDriver
-from swingbot_worker import InfraError, lease, process
-from swingbot_worker.testbox import console
-from swingbot_worker.testbox.request import Boot, Request
+from swingbot_jobs.testbox.box import CommandDriver, Testbox
+from swingbot_jobs.testbox.tuning import Finding
+from swingbot_worker import InfraError, process
+from swingbot_worker.testbox import console, host, payload
+from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
 from swingbot_worker.testbox.verdict import BootStatus, Verdict
 from swingbot_worker.testbox.watch import tail
 
@@ -30,47 +32,51 @@ EXITS = {
 }
 
 
-def boot(request: Request) -> Boot:
-    """Let the operator's program boot the machine once. Raises InfraError if it says that the lab failed."""
-    assert isinstance(request.box.driver, CommandDriver)
-    log = request.out / "driver.log"
-    with (
-        lease.one_boot(
-            request.site.cache, request.box.name, tell=request.tell, patience=request.patience
-        ) as lock,
-        tempfile.TemporaryDirectory(prefix="swingbot-boot-") as work,
-    ):
-        env = os.environ | _environment(request, Path(work))
-        request.tell_phase("booting", "the operator's driver starts")
-        done = process.run(
-            request.box.driver.argv, timeout=request.limits.wall, log=log, env=env, pass_fds=[lock]
-        )
-    if done.timed_out:
-        return Boot(
-            verdict=Verdict(
-                status=BootStatus.TIMED_OUT, reason=f"not done after {request.limits.wall:.0f} s"
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Boots `box`; only the operator's program knows what else there is to look at."""
+
+    box: Testbox
+    how: CommandDriver
+
+    def payload(self, job: Job) -> Payload:
+        return payload.beside_others(self.box, job)
+
+    def boot(self, request: Request) -> Boot:
+        log = request.out / "driver.log"
+        with (
+            request.lease() as locks,
+            tempfile.TemporaryDirectory(prefix="swingbot-boot-") as work,
+        ):
+            env = os.environ | _environment(request, Path(work))
+            request.tell_phase("booting", "the operator's driver starts")
+            done = process.run(
+                self.how.argv, timeout=request.limits.wall, log=log, env=env, pass_fds=locks
             )
-        )
-    if done.rc not in EXITS:
-        said = console.last_line(tail(log)) or "it said nothing"
-        raise InfraError(
-            f"The driver of testbox {request.box.name} ended with status {done.rc} ({said}); see {log}."
-        )
-    return Boot(verdict=_verdict(EXITS[done.rc], request))
+        if done.timed_out:
+            late = f"not done after {request.limits.wall:.0f} s"
+            return Boot(verdict=Verdict(status=BootStatus.TIMED_OUT, reason=late))
+        if done.rc not in EXITS:
+            said = console.last_line(tail(log)) or "it said nothing"
+            raise InfraError(
+                f"The driver of testbox {self.box.name} ended with status {done.rc} ({said}); see {log}."
+            )
+        return Boot(verdict=_verdict(EXITS[done.rc], self.box.name, request))
+
+    def check(self) -> list[Finding]:
+        return [host.has_program(self.how.argv[0])]
 
 
 def _environment(request: Request, work: Path) -> dict[str, str]:
     order = work / "order.json"
-    order.write_text(
-        json.dumps({key: value for key, value in request.order.items() if key != "exchange"})
-    )  # the token is not for it
-    for entry in request.job_entries(alone=False):
+    order.write_text(json.dumps(request.document))
+    for entry in request.payload.entries:
         path = work / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.content)
         path.chmod(entry.mode & 0o777)
     return {
-        "SWINGBOT_IMAGE": str(request.image),
+        "SWINGBOT_IMAGE": str(request.kernel.image),
         "SWINGBOT_K": str(request.k),
         "SWINGBOT_PURPOSE": request.purpose,
         "SWINGBOT_ORDER": str(order),
@@ -79,11 +85,11 @@ def _environment(request: Request, work: Path) -> dict[str, str]:
     }
 
 
-def _verdict(status: BootStatus, request: Request) -> Verdict:
+def _verdict(status: BootStatus, name: str, request: Request) -> Verdict:
     if status is BootStatus.UP:
         if not request.results.is_file():
             raise InfraError(
-                f"The driver of testbox {request.box.name} said that the boot is up but left no results.tar in SWINGBOT_OUT."
+                f"The driver of testbox {name} said that the boot is up but left no results.tar in SWINGBOT_OUT."
             )
         return Verdict(status=status)
     text = request.console.read_text(errors="replace") if request.console.is_file() else ""

@@ -1,4 +1,4 @@
-"""Facts of the host that drives a testbox: of a virtual one it is the machine underneath."""
+"""The host that drives a testbox: its facts, for it is the machine underneath a virtual one, and the programs that it needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swingbot_jobs.contract import fact_sheet as sheet
-from swingbot_worker.testbox.request import Fact
+from swingbot_jobs.testbox.tuning import Finding
+from swingbot_worker import InfraError, process
+from swingbot_worker.testbox.driver import Fact
 
 _CPU, _STAT = Path("/proc/cpuinfo"), Path("/proc/stat")
 
@@ -28,6 +30,16 @@ def facts(stolen_before: int | None) -> Mapping[str, Fact]:
         if now is not None and stolen_before is not None
         else None,
     }
+
+
+def has_program(name: str) -> Finding:
+    """Whether a program that a driver starts is installed."""
+    what = f"{name} is on this host"
+    try:
+        process.tied_to_us([name])
+    except InfraError as error:
+        return Finding(what=what, ok=False, found="no", do=str(error))
+    return Finding(what=what, ok=True, found="yes")
 
 
 def _read(path: Path) -> Mapping[str, Fact]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +12,8 @@ from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import Finding
 from swingbot_jobs.testbox.wire import ROLES
 from swingbot_worker import InfraError, process
-from swingbot_worker.testbox import qemu
+from swingbot_worker.testbox.driver import Driver
+from swingbot_worker.testbox.qemu import argv
 from swingbot_worker.testbox.ssh.link import Link
 
 # The first that has sockets of the file system for a wire (-netdev stream, addr.type=unix).
@@ -21,15 +22,13 @@ QEMU_NEEDED: Final = (7, 2)
 _CARDS: Final = 'for d in /sys/class/net/*; do echo "${d##*/} $(cat $d/address) $(cat $d/carrier 2>/dev/null)"; done'
 
 
-def check(box: Testbox, of_node: Callable[[Testbox], list[Finding]]) -> list[Finding]:
-    """What `of_node` finds of each box, with its role and name before it, and the wire; boxes that are one description are looked at once."""
-    driver = box.driver
-    assert isinstance(driver, ClusterDriver)
+def check(driver: ClusterDriver, nodes: Mapping[str, Driver]) -> list[Finding]:
+    """What the driver of each box finds, with its role and name before it, and the wire; boxes that are one description are looked at once."""
     found: list[Finding] = []
     for name in driver.boxes:
         roles = [role for role in ROLES if driver.nodes[role].name == name]
         node = driver.nodes[roles[0]]
-        inner = of_node(node)
+        inner = nodes[roles[0]].check()
         if isinstance(node.driver, SshDriver) and all(
             finding.ok for finding in inner if finding.what.startswith("SSH")
         ):
@@ -84,7 +83,7 @@ def card_in(what: str, card: str, cards: str) -> Finding:
 
 def _qemu() -> Finding:
     try:
-        said = process.output([qemu.PROGRAM, "--version"], timeout=60).text.partition("\n")[0]
+        said = process.output([argv.PROGRAM, "--version"], timeout=60).text.partition("\n")[0]
     except InfraError as error:
         return Finding(what="QEMU can make the wire", ok=False, found="no", do=str(error))
     match = re.search(r"version (\d+)\.(\d+)", said)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.testbox.box import ClusterDriver
 from swingbot_jobs.testbox.wire import CLIENT, ROLES, SERVER
 from swingbot_worker import InfraError
-from swingbot_worker.rootfs.cpio import Entry
-from swingbot_worker.testbox import ssh, virtual
 from swingbot_worker.testbox.cluster.judge import Ending
 from swingbot_worker.testbox.cluster.script import TROUBLE
-from swingbot_worker.testbox.request import Boot, Fact, Node, Request, TellPhase
+from swingbot_worker.testbox.driver import Boot, Driver, Fact, Request, TellPhase
 
 # A server that the client said farewell to is off within this.
 LATE_SECONDS = 60.0
@@ -41,10 +39,13 @@ def together(phases: Mapping[str, str]) -> str | None:
 
 
 class Pair:
-    """Both nodes of one order."""
+    """Both nodes of one order. `tell_phase` is told what both do as one testbox."""
 
-    def __init__(self, request: Request, driver: ClusterDriver) -> None:
-        self._request, self._driver = request, driver
+    def __init__(
+        self, cluster: ClusterDriver, drivers: Mapping[str, Driver], tell_phase: TellPhase
+    ) -> None:
+        self._names = {role: cluster.nodes[role].name for role in ROLES}
+        self._drivers, self._tell_phase = drivers, tell_phase
         self._barrier = threading.Barrier(len(ROLES))
         self._lock = threading.Lock()
         self._phases: dict[str, str] = {}
@@ -75,7 +76,7 @@ class Pair:
         made: Boot | None = None
         fault: InfraError | None = None
         try:
-            made = virtual.boot(request) if request.box.virtual else ssh.boot(request)
+            made = self._drivers[role].boot(request)
         except InfraError as error:
             fault = error
         except Exception as error:
@@ -85,13 +86,12 @@ class Pair:
             if request.results.is_file()
             else ""
         )
-        name, given_up = request.box.name, role in self._given_up
         ending = Ending(
             role=role,
-            box=name,
+            box=self._names[role],
             verdict=made.verdict if made else None,
             fault=fault,
-            given_up=given_up,
+            given_up=role in self._given_up,
             trouble=told.strip(),
         )
         with self._lock:
@@ -100,35 +100,18 @@ class Pair:
         if fault is not None:
             self._barrier.abort()
 
-    def node(
-        self,
-        role: str,
-        *,
-        entries: Sequence[Entry],
-        locks: Sequence[int],
-        devices: Sequence[str],
-        ready: Callable[[], None],
-    ) -> Node:
-        return Node(
-            entries=entries,
-            locks=locks,
-            devices=devices,
-            ready=ready,
-            given_up=lambda: self._why_give_up(role),
-        )
-
     def ready(self, role: str) -> None:
         """Wait until the other one is ready too. Raises InfraError if it will not be."""
         try:
             self._barrier.wait(READY_SECONDS)
         except threading.BrokenBarrierError:
-            other = self._driver.nodes[_other(role)].name
+            other = self._names[_other(role)]
             self._given_up.add(role)
             raise InfraError(
                 f"Nothing was booted on it, because its {_other(role)} {other} could not begin."
             ) from None
 
-    def _why_give_up(self, role: str) -> str | None:
+    def why_give_up(self, role: str) -> str | None:
         """Why nobody waits for this one any more: the other one is through, and has not come to a good end, or long ago."""
         if self._stopped:
             return "it was ended"
@@ -141,7 +124,7 @@ class Pair:
             return None
         self._given_up.add(role)
         if played.ending.well:
-            return f"{role} {self._driver.nodes[role].name}: not done {LATE_SECONDS:.0f} s after the client was"
+            return f"{role} {self._names[role]}: not done {LATE_SECONDS:.0f} s after the client was"
         return f"ended, because its {_other(role)} had ended"
 
     def phase(self, role: str) -> TellPhase:
@@ -152,8 +135,8 @@ class Pair:
                 if now is None or now == self._told:
                     return
                 self._told = now
-            name = self._driver.nodes[role].name
-            self._request.tell_phase(now, f"{role} {name}: {why}"[:2000])
+            name = self._names[role]
+            self._tell_phase(now, f"{role} {name}: {why}"[:2000])
 
         return tell
 

@@ -20,7 +20,7 @@ from swingbot_worker.rootfs import cpio
 from swingbot_worker.runner.facts import held
 
 PORT: Final = 1001
-# A link of iron negotiates for some seconds.
+# A real link negotiates for some seconds.
 CARRIER_SECONDS: Final = 30
 # A server that was reached before is back after a run within this.
 AGAIN_SECONDS: Final = 60

@@ -1,4 +1,4 @@
-"""The wire of two virtual machines: a socket of this host's file system between two network cards. Of iron it is a cable, and nothing is to do."""
+"""The wire of two virtual machines: a socket of this host's file system between two network cards. Between bare-metal testboxes it is a cable, and nothing is to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from swingbot_jobs.testbox.box import ClusterDriver
 from swingbot_jobs.testbox.wire import SERVER
 from swingbot_worker import InfraError
-from swingbot_worker.testbox import qemu
+from swingbot_worker.testbox.qemu.argv import escaped
 
 # QEMU binds its end in its first tenth of a second.
 SOCKET_SECONDS = 60.0
@@ -38,7 +38,7 @@ def devices(driver: ClusterDriver, role: str, folder: Path) -> Devices:
     if not driver.virtual:
         return Devices()
     socket = folder / "wire"
-    end = f"stream,id=wire,server={'on' if role == SERVER else 'off'},addr.type=unix,addr.path={qemu.escaped(socket)}"
+    end = f"stream,id=wire,server={'on' if role == SERVER else 'off'},addr.type=unix,addr.path={escaped(socket)}"
     # No ROM: nobody boots from this card.
     card = f"virtio-net-pci,netdev=wire,mac={driver.cards[role]},romfile="
     return Devices(

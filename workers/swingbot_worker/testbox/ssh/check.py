@@ -1,4 +1,4 @@
-"""Has a box of iron all that it needs? Asked before its first order, and whenever something is odd; nothing on it is changed."""
+"""Has a bare-metal testbox all that it needs? Asked before its first order, and whenever something is odd; nothing on it is changed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ MARKER_SECONDS = 20.0
 MEMORY_SHARE = 0.85
 
 
-def check(box: Testbox) -> list[Finding]:
+def check(box: Testbox, driver: SshDriver) -> list[Finding]:
     """What was looked at, in the order of dependence: if SSH does not work, what needs it is not looked at."""
-    driver = box.driver
-    assert isinstance(driver, SshDriver)
     found = [*_power(driver)]
     link = Link(box.name, driver)
     try:

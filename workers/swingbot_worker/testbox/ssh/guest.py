@@ -1,4 +1,4 @@
-"""What the kernel under test starts: PID 1 of a box of iron, and the words on the kernel's command line. Pure.
+"""What the kernel under test starts: PID 1 of a bare-metal testbox, and the words on the kernel's command line. Pure.
 
 It does what the virtual machine's does (workers/rootfs/init), but has neither a port for results nor anyone who ends it: results wait in
 memory until the job is over and go out then, and the box reboots itself. While the job runs nothing of ours does but a line on the console now
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from swingbot_jobs.testbox.box import Testbox
 from swingbot_worker.rootfs import cpio
 
-INIT = "iron/init"
+INIT = "ssh/init"
 WORD = "swingbot"
 # Seconds between two signs of life on the console.
 BEAT_SECONDS = 15
@@ -47,7 +47,7 @@ def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int) -> str:
 def entries(
     token: str, secret: str, results: str, card: Card | None, port: int
 ) -> Sequence[cpio.Entry]:
-    """The files that a box of iron gets beside the job: its init, and what this boot needs to know, which the command line need not show."""
+    """The files that a bare-metal testbox gets beside the job: its init, and what this boot needs to know, which the command line need not show."""
     known = {"token": token, "secret": secret, "results": results, "port": str(port)}
     if card is not None:
         known |= {"mac": card.mac, "address": card.address, "gateway": card.gateway}
@@ -60,15 +60,15 @@ def entries(
     filled = filled.replace("@ROUNDS@", " ".join(str(number) for number in range(ROUNDS)))
     made = [
         cpio.file(INIT, filled.encode(), executable=True),
-        cpio.file("iron/boot", told.encode()),
-        cpio.file("iron/serve", _SERVE.encode(), executable=True),
+        cpio.file("ssh/boot", told.encode()),
+        cpio.file("ssh/serve", _SERVE.encode(), executable=True),
     ]
-    return [*made, cpio.file("iron/lease", _LEASE.encode(), executable=True)]
+    return [*made, cpio.file("ssh/lease", _LEASE.encode(), executable=True)]
 
 
 _INIT = r"""#!/bin/busybox sh
 # shellcheck shell=dash
-# PID 1 of a box of iron under test: mounts, loopback, the order's delay, the job, the results, reboot.
+# PID 1 of a bare-metal testbox under test: mounts, loopback, the order's delay, the job, the results, reboot.
 export PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LC_ALL=C
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -82,7 +82,7 @@ mkdir -p /out
 mount -t tmpfs -o size=300m out /out
 
 # shellcheck disable=SC1091 # made for this boot
-. /iron/boot
+. /ssh/boot
 say() {
 	echo "<2>swingbot: $token $*" >/dev/kmsg
 }
@@ -97,8 +97,8 @@ for word in $(cat /proc/cmdline); do
 done
 [ -z "$delay" ] || usleep "$delay"
 
-mkfifo /iron/never
-exec 4<>/iron/never # nobody writes: reading it with a limit is a pause that starts no process
+mkfifo /ssh/never
+exec 4<>/ssh/never # nobody writes: reading it with a limit is a pause that starts no process
 : >/out/results.tar
 say up
 if [ ! -e /job/run.sh ]; then
@@ -144,13 +144,13 @@ over_network() {
 	}
 	ip link set "$card" up
 	if [ "$address" = dhcp ]; then
-		udhcpc -i "$card" -n -q -t 10 -s /iron/lease >/dev/null 2>&1 || say "no lease $card"
+		udhcpc -i "$card" -n -q -t 10 -s /ssh/lease >/dev/null 2>&1 || say "no lease $card"
 	else
 		ip addr add "$address" dev "$card"
 		[ -z "$gateway" ] || ip route add default via "$gateway"
 	fi
 	say "serving $card"
-	nc -ll -p "$port" -e /iron/serve 2>/dev/null &
+	nc -ll -p "$port" -e /ssh/serve 2>/dev/null &
 	waited=0
 	while [ ! -e /out/taken ] && [ "$waited" -lt @SERVE@ ]; do
 		sleep 1
@@ -169,7 +169,7 @@ reboot -f
 
 _SERVE = r"""#!/bin/busybox sh
 # One connection: results for whoever knows this boot's secret.
-. /iron/boot
+. /ssh/boot
 read -r -t 20 word || exit 1
 [ "$word" = "$secret" ] || exit 1
 echo "swingbot $token $(stat -c %s /out/results.tar)"

@@ -1,4 +1,4 @@
-"""What a boot on iron came to, from what its console said and whether its results came. Pure; the words are the qemu driver's."""
+"""What a boot of a bare-metal testbox came to, from what its console said and whether its results came. Pure; the words are the qemu driver's."""
 
 from __future__ import annotations
 

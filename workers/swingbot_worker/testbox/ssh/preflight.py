@@ -10,9 +10,9 @@ from pathlib import Path
 
 from swingbot_jobs.testbox import tuning
 from swingbot_jobs.testbox.ssh import SshDriver
+from swingbot_jobs.testbox.tuning import Tuning
 from swingbot_worker import InfraError, OrderError, process
-from swingbot_worker.testbox.request import Request
-from swingbot_worker.testbox.ssh import kconfig
+from swingbot_worker.testbox.kernel import Kernel, machine_of
 from swingbot_worker.testbox.ssh.guest import Card
 from swingbot_worker.testbox.ssh.idle import Idle, space_needed
 
@@ -20,22 +20,18 @@ from swingbot_worker.testbox.ssh.idle import Idle, space_needed
 CLOCK_SECONDS = 24 * 3600
 
 
-def check(request: Request, driver: SshDriver, home: Idle) -> None:
+def check(name: str, kernel: Kernel, driver: SshDriver, home: Idle) -> None:
     """Raise InfraError, with what to do, if this order cannot leave this idle system; OrderError if no kernel like this one can, on this box."""
-    name = request.box.name
     for why in problems(name, driver, home, time.time()):
         raise InfraError(why)
     if why := other_machine(name, home, os.uname().machine):
         raise InfraError(why)
-    image = request.image.read_bytes()
-    machine = kconfig.machine_of(image)
+    machine = machine_of(kernel.image.read_bytes())
     if machine is not None and home["machine"] and machine != home["machine"]:
         raise OrderError(
             f"The kernel was built for {machine}, testbox {name} is a machine of {home['machine']}; place the order on another testbox."
         )
-    config = kconfig.found(request, image)
-    missing = kconfig.missing(driver.kconfig_needed, config) if config is not None else []
-    if missing:
+    if missing := kernel.lacks(driver.kconfig_needed):
         lines = ", ".join(f"CONFIG_{option}=y" for option in missing)
         raise OrderError(
             f"The kernel lacks what testbox {name} needs: {lines}; add them to the kernel configuration of the tree."
@@ -103,15 +99,14 @@ def check_space(name: str, home: Idle, kernel: int, initrd: int, driver: SshDriv
             )
 
 
-def check_tuning(request: Request, printed: str) -> None:
+def check_tuning(name: str, wanted: Tuning, printed: str) -> None:
     """Raise InfraError if the box's own system is not kept quiet as its file demands; `printed`: what the probe printed."""
-    assert request.box.tuning is not None
-    wrong = [finding for finding in tuning.findings(request.box.tuning, printed) if not finding.ok]
+    wrong = [finding for finding in tuning.findings(wanted, printed) if not finding.ok]
     if wrong:
         told = "; ".join(f"{finding.what}: {finding.found}" for finding in wrong[:3])
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise InfraError(
-            f"The idle system of testbox {request.box.name} is not tuned as {request.box.tuning.name} says: {told}{more}; {wrong[0].do}."
+            f"The idle system of testbox {name} is not tuned as {wanted.name} says: {told}{more}; {wrong[0].do}."
         )
 
 

@@ -1,8 +1,8 @@
-"""A box of iron that is only played: as a program it is its SSH client, its power switch and its kernels, all in one folder of small files.
+"""A bare-metal testbox that is only played: as a program it is its SSH client, its power switch and its kernels, all in one folder of small files.
 
-played_iron.py ssh FOLDER ...SCRIPT     what the box answers to a script, or what ssh says when nobody answers
-played_iron.py power FOLDER on|off|cycle|status|lie
-played_iron.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
+played_box.py ssh FOLDER ...SCRIPT     what the box answers to a script, or what ssh says when nobody answers
+played_box.py power FOLDER on|off|cycle|status|lie
+played_box.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
 """
 
 from __future__ import annotations

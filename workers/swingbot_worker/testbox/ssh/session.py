@@ -1,18 +1,19 @@
-"""Driving a box through one order: does what the way (way.py) says next, and tells it what happened."""
+"""One order on one box: does what the way (way.py) says next, and tells it what happened."""
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from swingbot_jobs.testbox import tuning
+from swingbot_jobs.testbox.box import Testbox
 from swingbot_jobs.testbox.ssh import SshDriver
-from swingbot_worker import InfraError
+from swingbot_worker import InfraError, rootfs
 from swingbot_worker.testbox import console
-from swingbot_worker.testbox.request import Fact, Request
+from swingbot_worker.testbox.driver import Fact, Request
 from swingbot_worker.testbox.ssh import enter, fetch, guest, heard, idle, judge, preflight, switch
 from swingbot_worker.testbox.ssh.link import Link, Refused, Unreachable
 from swingbot_worker.testbox.ssh.way import Act, Event, State, Times, Way, deadline, leased, step
@@ -35,18 +36,17 @@ class _StillThere(InfraError):
     """The box answers, and has not gone anywhere."""
 
 
-@dataclass
-class Drive:
-    """One order on one box. `raw` grows with whatever the console prints; `initrd_of` makes the archive once the box's card is known."""
+@dataclass(kw_only=True)
+class Session:
+    """One order on one box. `raw` grows with whatever the console prints."""
 
-    request: Request
+    box: Testbox
     driver: SshDriver
     link: Link
+    request: Request
     raw: Path
-    token: str
-    secret: str
-    initrd_of: Callable[[idle.Idle], bytes]
-    log: Callable[[str], None]
+    token: str = field(init=False)  # tells this boot from any other
+    secret: str = field(default_factory=lambda: secrets.token_hex(16))
     verdict: Verdict | None = None
     trouble: str | None = None  # a fault of the lab that counts more than any verdict
     home: idle.Idle | None = None  # the idle system that we left
@@ -57,6 +57,17 @@ class Drive:
     _changed: float = 0.0
     _size: int = 0
     _last: Exception | None = None  # why nobody answered
+
+    def __post_init__(self) -> None:
+        self.token = f"{self.request.order}-{self.request.attempt}-{secrets.token_hex(4)}"
+
+    @property
+    def log_file(self) -> Path:
+        return self.request.out / "driver.log"
+
+    def log(self, line: str) -> None:
+        with self.log_file.open("a") as file:
+            file.write(line + "\n")
 
     def run(self) -> Way:
         """To the end of the way. Raises InfraError if the order could not begin; the box is in its idle system then, or was never out of it."""
@@ -88,7 +99,7 @@ class Drive:
         why = (
             self.trouble
             or (self.verdict.reason if self.verdict else None)
-            or f"order {self.request.order.get('order')}"
+            or f"order {self.request.order}"
         )
         if way.state is State.LOST:
             why = self.why_lost
@@ -138,13 +149,11 @@ class Drive:
             return None
         if why := idle.strange(found, self.driver):
             self.log(f"strange kernel: {why}")
-            self._last = InfraError(
-                f"Testbox {self.request.box.name} is not in its idle system: {why}."
-            )
+            self._last = InfraError(f"Testbox {self.box.name} is not in its idle system: {why}.")
             return Event.FOUND_STRANGE
         if self._left and self.home is not None and found["boot_id"] == self.home["boot_id"]:
             self._last = _StillThere(
-                f"Testbox {self.request.box.name} is still in the idle system that it was told to leave."
+                f"Testbox {self.box.name} is still in the idle system that it was told to leave."
             )
             return None
         self.home = found
@@ -154,23 +163,23 @@ class Drive:
 
     def _enter(self) -> Event:
         assert self.home is not None
-        box = self.request.box
-        preflight.check(self.request, self.driver, self.home)
+        box, kernel = self.box, self.request.kernel
+        preflight.check(box.name, kernel, self.driver, self.home)
         if box.tuning is not None:
-            preflight.check_tuning(self.request, self.link.run(tuning.probe(box.tuning)))
+            preflight.check_tuning(box.name, box.tuning, self.link.run(tuning.probe(box.tuning)))
         self._check_console()
-        initrd, kernel = self.initrd_of(self.home), self.request.image.read_bytes()
-        preflight.check_space(box.name, self.home, len(kernel), len(initrd), self.driver)
-        cmdline = guest.cmdline(box, self.token, self.driver.panic_seconds, self.request.delay_us)
+        initrd, image = self._initrd(self.home), kernel.image.read_bytes()
+        preflight.check_space(box.name, self.home, len(image), len(initrd), self.driver)
+        delay = box.perturbation(self.request.k, self.request.purpose)
+        cmdline = guest.cmdline(box, self.token, self.driver.panic_seconds, delay)
         began = time.monotonic()
-        self._stage(kernel, initrd, cmdline)
+        self._stage(image, initrd, cmdline)
         self.facts |= {
             "sending_seconds": round(time.monotonic() - began, 1),
             "entered_by": self.driver.enter,
             "idle_release": self.home["release"],
         }
-        if self.request.node is not None:
-            self.request.node.ready()
+        self.request.node.ready()
         self._from, self._left = self._changed_size(), True
         with contextlib.suppress(Unreachable):  # it may be gone before SSH has said good-bye
             self.link.run(
@@ -180,12 +189,20 @@ class Drive:
             )
         return Event.ENTERED
 
+    def _initrd(self, home: idle.Idle) -> bytes:
+        """Root file system, job and what this boot needs to know; its SSH server listens where the way in leads, through whatever stands between."""
+        card, port = preflight.card(self.driver, home), home.number("port") or self.driver.port
+        known = guest.entries(self.token, self.secret, self.driver.results, card, port)
+        target, payload = self.raw.with_name("initrd.made"), self.request.payload
+        rootfs.with_job(payload.system, [*payload.entries, *known], target)
+        return target.read_bytes()
+
     def _stage(self, kernel: bytes, initrd: bytes, cmdline: str) -> None:
         if self.driver.enter == "reboot" and self.driver.reboot_where == "controller":
             target = self.raw.with_name("initrd")
             target.write_bytes(initrd)
             preflight.run_here(
-                enter.once(self.driver, str(self.request.image), str(target), cmdline)
+                enter.once(self.driver, str(self.request.kernel.image), str(target), cmdline)
             )
             return
         at = (f"{self.driver.workspace}/kernel", f"{self.driver.workspace}/initrd")
@@ -208,7 +225,7 @@ class Drive:
         while f"marker {self.token}" not in self._text(before):
             if time.monotonic() > give_up:
                 raise InfraError(
-                    preflight.dead_console(self.request.box.name, self.raw.with_suffix(".err"))
+                    preflight.dead_console(self.box.name, self.raw.with_suffix(".err"))
                 )
             time.sleep(LOOK_SECONDS)
 
@@ -231,11 +248,7 @@ class Drive:
                 knocked = now
                 if (found := self._home_without_a_word(way)) is not None:
                     return found
-            if (
-                self.driver.power is not None
-                and self.request.node is not None
-                and (why := self.request.node.given_up())
-            ):
+            if self.driver.power is not None and (why := self.request.node.given_up()):
                 self.verdict = Verdict(status=BootStatus.TIMED_OUT, reason=why)
                 return Event.DEADLINE
             if now > deadline(way, self._times()):
@@ -287,7 +300,7 @@ class Drive:
         """Whether SSH answers although no kernel under test was ever heard of."""
         found = self._knock()
         if found is not None:
-            self.verdict, self.trouble = judge.never_began(self.request.box.name, self.driver)
+            self.verdict, self.trouble = judge.never_began(self.box.name, self.driver)
             return found
         if time.monotonic() - (way.entered or 0.0) > LEAVE_SECONDS:
             self._still_there()
@@ -317,12 +330,12 @@ class Drive:
             self.log(str(error))
             return
         if state == "off":
-            self.trouble = f"Testbox {self.request.box.name} lost its power while the order ran; somebody, or a fuse, has switched it off."
+            self.trouble = f"Testbox {self.box.name} lost its power while the order ran; somebody, or a fuse, has switched it off."
 
     def _cycle(self) -> Event:
         if self.driver.power is None:
             self._last = InfraError(
-                f"Testbox {self.request.box.name} does not come back, and no power switch is set up for it; see to it by hand."
+                f"Testbox {self.box.name} does not come back, and no power switch is set up for it; see to it by hand."
             )
             return Event.NO_POWER
         try:

@@ -10,21 +10,20 @@ from pathlib import Path
 
 from swingbot_jobs.testbox.box import QemuDriver, Testbox
 from swingbot_worker import InfraError, process
-from swingbot_worker.site import Site
-from swingbot_worker.testbox import qemu
+from swingbot_worker.testbox.qemu import argv
 from swingbot_worker.testbox.watch import tail
 
 # Without a root file system a kernel panics and QEMU ends; that takes a second or two, under TCG too.
 PROBE_SECONDS = 30.0
 
 
-def check(box: Testbox, image: Path, site: Site) -> None:
+def check(box: Testbox, image: Path, cache: Path) -> None:
     """Raise InfraError unless a kernel was seen to run under KVM on `box` since this host was booted.
 
     The kernel may be a bad one: when `image` does not get anywhere without KVM either, nothing is learnt of KVM.
     """
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    known = site.cache / "kvm" / boot_id / box.name
+    known = cache / "kvm" / boot_id / box.name
     if not known.exists():
         if not (works := runs("kvm", box, image)) and not runs("tcg", box, image):
             return
@@ -47,7 +46,7 @@ def runs(accel: str, box: Testbox, image: Path) -> bool:
 def probe_argv(accel: str, box: Testbox, image: Path, console: Path) -> list[str]:
     assert isinstance(box.driver, QemuDriver)
     return [
-        qemu.PROGRAM,
+        argv.PROGRAM,
         *(
             "-machine",
             "q35",
@@ -69,13 +68,13 @@ def probe_argv(accel: str, box: Testbox, image: Path, console: Path) -> list[str
             "-monitor",
             "none",
             "-sandbox",
-            qemu.SANDBOX,
+            argv.SANDBOX,
         ),
         *(
             "-chardev",
-            f"file,id=console,path={qemu.escaped(console)}",
+            f"file,id=console,path={argv.escaped(console)}",
             "-serial",
             "chardev:console",
         ),
-        *("-kernel", str(image), "-append", qemu.kernel_cmdline(box, 0)),
+        *("-kernel", str(image), "-append", argv.kernel_cmdline(box, 0)),
     ]

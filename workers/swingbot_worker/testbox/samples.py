@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,12 @@ from swingbot_worker.site import Site
 
 
 def sample_table(
-    order: dict[str, Any], out: Path, site: Site, facts: Mapping[str, Any] | None = None
+    jobs: Sequence[UnitJob], out: Path, site: Site, facts: Mapping[str, Any] | None = None
 ) -> str:
     """One line for each unit job and metric with the value of each run; a run without a result shows `-`, and why below. `facts`: the outcome's."""
     results = out / "results.tar"
     if not results.is_file():
         return ""
-    jobs = [UnitJob.from_json(job) for job in order["unit_jobs"]]
     runs = parse_results(results, jobs, load_programs(site.jobs / "programs"), facts)
     rows = [
         row for job in jobs for row in _rows(job, [run for run in runs if run.unit_job == job.name])

@@ -1,0 +1,50 @@
+"""An outcome as a worker writes it (outcome-1 schema): what became of an order, with the result files that it left."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from swingbot_worker.digest import sha256
+from swingbot_worker.order import Order
+
+Outcome = dict[str, Any]
+REASON_LENGTH = 2000
+
+
+def outcome(
+    order: Order, status: str, reason: str | None, seconds: float, files: Iterable[Path]
+) -> Outcome:
+    """What became of `order` after `seconds` of wall clock. Those of `files` that are there are listed by name, sha256 and size."""
+    return {
+        "version": 1,
+        "kind": order.kind,
+        "order": order.order,
+        "attempt": order.attempt,
+        "status": status,
+        "reason": reason[:REASON_LENGTH] if reason is not None else None,
+        "seconds": round(seconds, 3),
+        "origin": order.origin,
+        "worker": socket.gethostname(),
+        "files": {
+            path.name: {"sha256": sha256(path), "size": path.stat().st_size}
+            for path in files
+            if path.is_file()
+        },
+    }
+
+
+def died(order: Order, reason: str, seconds: float) -> Outcome:
+    """The outcome of an attempt that brought none itself: our lab failed, not the kernel."""
+    return {
+        "version": 1,
+        "kind": order.kind,
+        "order": order.order,
+        "attempt": order.attempt,
+        "status": "infra",
+        "reason": reason[:REASON_LENGTH] or "unknown",
+        "seconds": round(seconds, 3),
+        "files": {},
+    }

@@ -1,0 +1,115 @@
+"""The kernel of a boot: where its image is, and what that tells before it boots: the machine that it is for and, where it was built in, its configuration.
+
+Formats: Documentation/x86/boot.rst ("HdrS" at 0x202, setup_sects at 0x1f1, payload_offset and payload_length at 0x248), Documentation/arm64/booting.rst
+("ARM\\x64" at 56), kernel/configs.c (a gzip stream between IKCFG_ST and IKCFG_ED).
+"""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swingbot_worker import InfraError
+from swingbot_worker.digest import sha256
+from swingbot_worker.order import BootKernel
+
+# Bytes of kernel that are unpacked to look for its configuration.
+MOST = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One image on this host, and the key of the build that it came from."""
+
+    image: Path
+    build_key: str
+    cache: Path
+
+    def config(self) -> str | None:
+        """Its configuration: what its build left in the cache, beside the image, or in it. None if it is nowhere."""
+        kept = (
+            sorted((self.cache / "kernels").glob(f"{self.build_key}*/config"))
+            if self.build_key.strip("0")
+            else []
+        )
+        for path in (*kept, self.image.with_name("config"), self.image.with_suffix(".config")):
+            if path.is_file():
+                return path.read_text(errors="replace")
+        return embedded(self.image.read_bytes())
+
+    def lacks(self, needed: Sequence[str]) -> list[str]:
+        """Of the options that a testbox needs those that are not built in (=y); none where nothing tells its configuration."""
+        config = self.config()
+        return missing(needed, config) if config is not None else []
+
+
+def find(ordered: BootKernel, out: Path, cache: Path) -> Kernel:
+    """The image by its path, or by its sha256 in `out` or in the cache. Raises InfraError if it is not there, or another than the order says."""
+    return Kernel(image=_image(ordered, out, cache), build_key=ordered.build_key, cache=cache)
+
+
+def _image(ordered: BootKernel, out: Path, cache: Path) -> Path:
+    path, wanted = ordered.image, ordered.image_sha256
+    if path is not None:
+        if not path.is_file():
+            raise InfraError(
+                f"The kernel image {path} is not there; build it first, or give another path."
+            )
+        if wanted and sha256(path) != wanted:
+            raise InfraError(
+                f"The kernel image {path} has another sha256 than the order says; build it again."
+            )
+        return path
+    for path in (out / "bzImage", cache / "images" / str(wanted)):
+        if path.is_file() and sha256(path) == wanted:
+            return path
+    raise InfraError(
+        f"The kernel image {wanted} is neither in {out} nor in {cache / 'images'}; fetch it, or build it again."
+    )
+
+
+def machine_of(image: bytes) -> str | None:
+    """`uname -m` of the machines that can boot the image; None if it does not tell."""
+    if image[0x202:0x206] == b"HdrS":
+        return "x86_64"
+    return "aarch64" if image[56:60] == b"ARM\x64" else None
+
+
+def missing(needed: Sequence[str], config: str) -> list[str]:
+    """Of the options that a box needs those that are not built in (=y)."""
+    there = set(config.splitlines())
+    return [option for option in needed if f"CONFIG_{option}=y" not in there]
+
+
+def embedded(image: bytes) -> str | None:
+    """The configuration inside an x86 bzImage that has IKCONFIG; None if it has none, or is packed in a way that Python 3.11 cannot unpack."""
+    if machine_of(image) != "x86_64" or len(image) < 0x260:
+        return None
+    sectors = image[0x1F1] or 4
+    offset, length = struct.unpack_from("<II", image, 0x248)
+    start = (sectors + 1) * 512 + offset
+    body = _unpacked(image[start : start + length])
+    begin = body.find(b"IKCFG_ST")
+    if begin < 0:
+        return None
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        config = stream.decompress(body[begin + 8 :], 8 << 20)
+    except zlib.error:
+        return None
+    return config.decode(errors="replace") if stream.eof else None
+
+
+def _unpacked(payload: bytes) -> bytes:
+    try:
+        if payload[:2] == b"\x1f\x8b":
+            return zlib.decompressobj(wbits=31).decompress(payload, MOST)
+        if payload[:6] == b"\xfd7zXZ\0":
+            return lzma.LZMADecompressor().decompress(payload, MOST)
+    except (zlib.error, lzma.LZMAError):
+        return b""
+    return payload if payload[:4] == b"\x7fELF" else b""

@@ -1,0 +1,1 @@
+"""Driver `qemu`: a virtual testbox on this host."""

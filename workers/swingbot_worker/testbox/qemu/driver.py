@@ -1,0 +1,98 @@
+"""The driver `qemu`: one boot of a virtual testbox on this host."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from swingbot_jobs.testbox.box import QemuDriver, Testbox
+from swingbot_jobs.testbox.tuning import Finding
+from swingbot_worker import process
+from swingbot_worker.rootfs import with_job
+from swingbot_worker.testbox import host, payload
+from swingbot_worker.testbox.driver import Boot, Job, Payload, Request
+from swingbot_worker.testbox.qemu import argv, kvm
+from swingbot_worker.testbox.qemu.machine import Machine, check_disk
+
+# Leftovers of killed boots older than this are removed.
+SCRATCH_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Qemu:
+    """Boots the virtual testbox `box` on this host."""
+
+    box: Testbox
+    how: QemuDriver
+
+    def payload(self, job: Job) -> Payload:
+        return payload.in_guest(self.box, job)
+
+    def boot(self, request: Request) -> Boot:
+        check_disk(request.out, request.cache)
+        rootfs, version = request.payload.system, _version()
+        delay = self.box.perturbation(request.k, request.purpose)
+        repeatable = self._argv(request, _NAMES, delay)
+        (request.out / "qemu.json").write_text(json.dumps(repeatable, indent=1) + "\n")
+        payload.keep(request.payload, request.out)
+        with tempfile.TemporaryDirectory(dir=_scratch(request.cache), prefix="boot-") as work:
+            files = argv.Files(
+                image=request.kernel.image,
+                initrd=Path(work, "initrd"),
+                console=request.console,
+                results=request.results,
+            )
+            with_job(rootfs, request.payload.entries, files.initrd)
+            with request.lease() as locks:
+                if self.how.accel == "kvm":
+                    kvm.check(self.box, request.kernel.image, request.cache)
+                request.node.ready()
+                # And no other phase: while the guest runs, its host is left alone.
+                request.tell_phase("booting", "QEMU starts")
+                verdict, spoilt = Machine(
+                    box=self.box.name,
+                    argv=self._argv(request, files, delay),
+                    locks=locks,
+                    request=request,
+                ).sound_run()
+        facts = {
+            **rootfs.facts,
+            **argv.facts(self.box, delay, version),
+            "rootfs": rootfs.key,
+            "boots_spoilt_by_qemu": spoilt,
+        }
+        return Boot(verdict=verdict, facts=facts)
+
+    def check(self) -> list[Finding]:
+        return [host.has_program(argv.PROGRAM)]
+
+    def _argv(self, request: Request, files: argv.Files, delay: int) -> list[str]:
+        return [*argv.qemu_argv(self.box, files, delay), *request.node.devices]
+
+
+# Files by name alone, for arguments that are to be repeated elsewhere.
+_NAMES = argv.Files(
+    image=Path("bzImage"),
+    initrd=Path("initrd"),
+    console=Path("console.log"),
+    results=Path("results.tar"),
+)
+
+
+def _scratch(cache: Path) -> Path:
+    folder = cache / "boots"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > SCRATCH_SECONDS:
+                shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def _version() -> str:
+    return process.output([argv.PROGRAM, "--version"], timeout=60).text.partition("\n")[0]

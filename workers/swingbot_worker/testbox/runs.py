@@ -1,0 +1,58 @@
+"""What a boot says of each of its runs: whether it came, and how its program ended. Only the master judges its numbers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from swingbot_jobs.contract.fact_sheet import FACT_LENGTH, not_as_demanded
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.printable import printable
+from swingbot_jobs.reading.result import Results
+from swingbot_worker.outcome import REASON_LENGTH
+from swingbot_worker.testbox.driver import Fact
+
+
+def runs_of(
+    unit_jobs: Iterable[UnitJob], results: Results, facts: Mapping[str, Fact]
+) -> list[dict[str, Any]]:
+    """The `runs` of an outcome, in the order in which they were asked for; `facts`: those of the boot."""
+    return [_run(job, number, results, facts) for job in unit_jobs for number in job.numbers]
+
+
+def _run(job: UnitJob, number: int, results: Results, facts: Mapping[str, Fact]) -> dict[str, Any]:
+    said: dict[str, Any] = {"unit_job": job.name, "number": number}
+    files = results.runs.get((job.name, number))
+    if files is None:
+        return said | {"status": "missing", "reason": "nothing came back from this run"}
+    status, why = _status(job, number, files, facts)
+    return said | {
+        "status": status,
+        **({"reason": why} if why is not None else {}),
+        "seconds": _seconds(files),
+    }
+
+
+def _status(
+    job: UnitJob, number: int, files: Mapping[str, str], facts: Mapping[str, Fact]
+) -> tuple[str, str | None]:
+    rc = files.get("rc", "").strip()
+    if rc != "0":
+        last = next(
+            (line for line in reversed(files.get("stderr", "").splitlines()) if line.strip()), ""
+        )
+        plain = printable(last[:FACT_LENGTH])
+        return "failed", f"{job.program} ended with status {rc[:10] or 'unknown'}: {plain}".rstrip(
+            ": "
+        )
+    if not files.get("stdout", "").strip():
+        return "failed", f"{job.program} printed nothing"
+    if why := not_as_demanded(job.demand, facts, files):
+        return "invalid", why[:REASON_LENGTH]
+    return "ok" if number >= job.warmup else "warmup", None
+
+
+def _seconds(files: Mapping[str, str]) -> float | None:
+    text = files.get("seconds", "").strip()
+    plain = len(text) < 20 and text.replace(".", "", 1).isdecimal() and text.isascii()
+    return float(text) if plain else None
