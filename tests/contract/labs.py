@@ -42,6 +42,7 @@ class Lab:
     image: Path
     out: Path
     phases: list[tuple[str, str]] = field(default_factory=list)  # told by the last boot, and why
+    who: str = ""  # before a reason that is about one testbox of several
 
     def order(self, unit_jobs: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
         return check_order(

@@ -2,141 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from swingbot_worker import lease
-from swingbot_worker.site import Site
-from swingbot_worker.testbox.ssh import session, switch
-from tests.contract.labs import ROOT, Lab, a_job
-from tests.fakes import played_box
-from tests.fakes.played_box import World
-
-PROGRAM = [sys.executable, played_box.__file__]
-OUT = ["booting", "running", "returning", "idle"]
-
-
-class Two:
-    """Played boxes `serving` and `asking`, and their cluster."""
-
-    def __init__(self, folder: Path, serving: str, asking: str, /, **more: dict[str, Any]) -> None:
-        self.folder = folder
-        boxes = folder / "workers" / "testboxes"
-        boxes.mkdir(parents=True)
-        (folder / "workers" / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
-        (folder / "image").write_bytes(b"a kernel")
-        (folder / "config").write_text("CONFIG_INET=y\n")
-        (folder / "key").touch(mode=0o600)
-        (folder / "known").touch()
-        self.worlds = {
-            name: self._play(name, behaves, more.get(name, {}))
-            for name, behaves in (("serving", serving), ("asking", asking))
-        }
-        self._shim()
-        cluster = {
-            "nodes": {"server": "serving", "client": "asking"},
-            "wire": {"cards": {"server": "eth1", "client": "eth1"}},
-            **more.get("cluster", {}),
-        }
-        about = {
-            "name": "two",
-            "tbox_group": "cs-two",
-            "driver": "cluster",
-            "model": "played",
-            "nr_cpu": 1,
-            "memory_mb": 64,
-            "cluster": cluster,
-        }
-        (boxes / "two.yaml").write_text(json.dumps(about))
-        program = folder / "jobs" / "programs" / "talks"
-        program.mkdir(parents=True)
-        for part in ("run", "serve", "client"):
-            (program / part).write_text("#!/bin/sh\necho 7\n")
-        self.site = Site(
-            cache=folder / "cache",
-            workers=folder / "workers",
-            jobs=folder / "jobs",
-            benchmarks=None,
-            make_jobs=1,
-        )
-        self.lab = Lab(site=self.site, box="two", image=folder / "image", out=folder / "out")
-
-    def _play(self, name: str, behaves: str, more: dict[str, Any]) -> World:
-        world = played_box.new(self.folder / name, behaves)
-        switches = {
-            what: [*PROGRAM, "power", str(world.folder), what]
-            for what in ("on", "off", "cycle", "status")
-        }
-        how = {
-            "host": name,
-            "key": f"{self.folder}/key",
-            "known_hosts": f"{self.folder}/known",
-            "enter": "kexec",
-            "power": switches,
-            "panic_seconds": 1,
-        }
-        how |= {
-            "console": {"command": ["tail", "-n", "+1", "-f", f"{world.folder}/console"]},
-            "return_seconds": 8,
-            "idle_release": "6.1.0-*",
-            **more,
-        }
-        box = {
-            "name": name,
-            "tbox_group": "g",
-            "driver": "ssh",
-            "model": "played",
-            "nr_cpu": 1,
-            "memory_mb": 64,
-            "ssh": how,
-        }
-        (self.folder / "workers" / "testboxes" / f"{name}.yaml").write_text(json.dumps(box))
-        return world
-
-    def _shim(self) -> None:
-        (self.folder / "bin").mkdir()
-        shim = self.folder / "bin" / "ssh"
-        shim.write_text(f"""#!/bin/sh
-            case " $* " in *" serving "*) world=serving ;; *) world=asking ;; esac
-            exec {PROGRAM[0]} {PROGRAM[1]} ssh {self.folder}/$world "$@"
-            """)
-        shim.chmod(0o755)
-
-    def boot(self) -> dict[str, Any]:
-        return self.lab.boot([a_job("talks", cluster="cs-two")], k=0)
-
-    @property
-    def phases(self) -> list[tuple[str, str]]:
-        return self.lab.phases
-
-    @property
-    def told(self) -> list[str]:
-        return [phase for phase, _ in self.phases]
-
-    @property
-    def run(self) -> list[str]:
-        return [world["runs"] for world in self.worlds.values()]
-
-    def log(self, role: str = "") -> str:
-        return (self.folder / "out" / f"{role}driver.log").read_text()
+from tests.contract.played import OUT, Two, hasten
 
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes two boxes that behave as told; what takes minutes on a real one takes seconds here."""
-    monkeypatch.setenv("PATH", f"{tmp_path}/two/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-    for name, seconds in (
-        ("LOOK_SECONDS", 0.05),
-        ("KNOCK_SECONDS", 0.1),
-        ("QUIET_SECONDS", 6.0),
-        ("LEAVE_SECONDS", 2.0),
-    ):
-        monkeypatch.setattr(session, name, seconds)
-    monkeypatch.setattr(switch, "OFF_SECONDS", 0.0)
+    hasten(monkeypatch, tmp_path / "two", quiet_seconds=6.0)
     return lambda serving, asking, /, **more: Two(tmp_path / "two", serving, asking, **more)
 
 

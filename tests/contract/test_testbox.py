@@ -1,4 +1,7 @@
-"""What every way to drive a testbox promises. Here with a command that plays the machine; tests/boot repeats it in QEMU."""
+"""What every driver promises (swingbot_worker/testbox/driver.py).
+
+Here with machines that are only played: by a command, and by a bare-metal testbox alone and in a cluster. tests/boot repeats it in QEMU.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,18 @@ from typing import Any
 import pytest
 
 from swingbot_jobs.reading.parse import read_results
+from swingbot_worker import lease
+from swingbot_worker.testbox import choose
 from tests.contract.labs import JOBS, Lab, a_job, played_lab
+from tests.contract.played import cluster_lab, hasten, ssh_lab
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Lab:
-    return played_lab(tmp_path)
+@pytest.fixture(params=["command", "ssh", "cluster"])
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Lab:
+    if request.param == "command":
+        return played_lab(tmp_path)
+    hasten(monkeypatch, tmp_path, quiet_seconds=6.0)
+    return ssh_lab(tmp_path) if request.param == "ssh" else cluster_lab(tmp_path)
 
 
 # --- rules for every driver
@@ -62,7 +71,7 @@ def test_a_run_that_fails_or_says_nothing_spoils_no_other(lab: Lab) -> None:
 def test_a_panic_is_a_result_and_the_runs_before_it_are_kept(lab: Lab) -> None:
     outcome = lab.boot([a_job("prints", word="8"), a_job("panics")])
     assert outcome["status"] == "panicked"
-    assert outcome["reason"].startswith("Kernel panic - not syncing: Out of memory")
+    assert outcome["reason"].startswith(f"{lab.who}Kernel panic - not syncing: Out of memory")
     assert outcome["runs"][1]["status"] == "missing"
 
 
@@ -96,6 +105,31 @@ def test_a_second_attempt_shows_nothing_of_the_first(lab: Lab) -> None:
     assert lab.boot()["status"] == "up"
     outcome = lab.boot([a_job("nonsense")])
     assert outcome["files"] == {}
+
+
+def test_a_testbox_that_is_busy_is_waited_for_until_the_deadline_and_nothing_begins(
+    lab: Lab,
+) -> None:
+    box = choose.box_of(lab.box, lab.site)
+    with lease.boxes(lab.site.cache, box.nodes or [box.name]):
+        outcome = lab.boot(deadline_seconds=0.2)
+    assert outcome["status"] == "infra"
+    assert "busy with another boot" in outcome["reason"]
+    assert lab.phases == []
+    assert "console.log" not in outcome["files"]
+
+
+def test_after_a_boot_its_testbox_is_free_again(lab: Lab) -> None:
+    lab.boot()
+    box = choose.box_of(lab.box, lab.site)
+    with lease.boxes(lab.site.cache, box.nodes or [box.name], patience=-1):
+        pass
+
+
+def test_a_check_says_what_to_do_about_what_is_missing(lab: Lab) -> None:
+    findings = choose.driver_of(choose.box_of(lab.box, lab.site)).check()
+    assert findings
+    assert all(finding.do for finding in findings if not finding.ok)
 
 
 # --- rules of the command driver

@@ -2,99 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from swingbot_worker.site import Site
-from swingbot_worker.testbox.ssh import session, switch
-from tests.contract.labs import ROOT, Lab, a_job, programs_in
-from tests.fakes import played_box
-from tests.fakes.played_box import World
-
-PROGRAM = [sys.executable, played_box.__file__]
-
-
-class Box:
-    """A played box and the site of its controller."""
-
-    def __init__(self, folder: Path, behaves: str, **ssh: Any) -> None:
-        self.world: World = played_box.new(folder / "world", behaves)
-        (folder / "workers" / "testboxes").mkdir(parents=True)
-        (folder / "workers" / "rootfs").symlink_to(ROOT / "workers" / "rootfs")
-        (folder / "image").write_bytes(b"a kernel")
-        (folder / "key").touch(mode=0o600)
-        (folder / "known").touch()
-        (folder / "bin").mkdir()
-        shim = folder / "bin" / "ssh"
-        shim.write_text(f'#!/bin/sh\nexec {PROGRAM[0]} {PROGRAM[1]} ssh {self.world.folder} "$@"\n')
-        shim.chmod(0o755)
-        switches = {
-            name: [*PROGRAM, "power", str(self.world.folder), name]
-            for name in ("on", "off", "cycle", "status")
-        }
-        how = {
-            "host": "played",
-            "key": f"{folder}/key",
-            "known_hosts": f"{folder}/known",
-            "enter": "kexec",
-            "power": switches,
-            "panic_seconds": 1,
-        }
-        how |= {
-            "console": {"command": ["tail", "-n", "+1", "-f", f"{self.world.folder}/console"]},
-            "return_seconds": 8,
-            "idle_release": "6.1.0-*",
-            **ssh,
-        }
-        box = {
-            "name": "played",
-            "tbox_group": "g",
-            "driver": "ssh",
-            "model": "played",
-            "nr_cpu": 1,
-            "memory_mb": 64,
-            "ssh": how,
-        }
-        (folder / "workers" / "testboxes" / "played.yaml").write_text(json.dumps(box))
-        self.folder = folder
-        site = Site(
-            cache=folder / "cache",
-            workers=folder / "workers",
-            jobs=programs_in(folder / "jobs"),
-            benchmarks=None,
-            make_jobs=1,
-        )
-        self.lab = Lab(site=site, box="played", image=folder / "image", out=folder / "out")
-
-    def boot(self) -> dict[str, Any]:
-        return self.lab.boot([a_job("prints", word="7")], k=0)
-
-    @property
-    def phases(self) -> list[str]:
-        return [phase for phase, _ in self.lab.phases]
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "out" / "driver.log").read_text()
+from tests.contract.played import OUT, PROGRAM, Box, hasten
 
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a box that behaves as told; what takes minutes on a real one takes seconds here."""
-    monkeypatch.setenv("PATH", f"{tmp_path}/box/bin:{Path('/usr/bin')}:/bin:/usr/sbin:/sbin")
-    monkeypatch.setattr(session, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(session, "KNOCK_SECONDS", 0.1)
-    monkeypatch.setattr(session, "QUIET_SECONDS", 3.0)
-    monkeypatch.setattr(session, "LEAVE_SECONDS", 2.0)
-    monkeypatch.setattr(switch, "OFF_SECONDS", 0.0)
+    hasten(monkeypatch, tmp_path / "box", quiet_seconds=3.0)
     return lambda behaves, **ssh: Box(tmp_path / "box", behaves, **ssh)
-
-
-OUT = ["booting", "running", "returning", "idle"]
 
 
 def test_an_order_comes_up_and_the_box_goes_home(played: Any) -> None:

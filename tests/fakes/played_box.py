@@ -3,6 +3,8 @@
 played_box.py ssh FOLDER ...SCRIPT     what the box answers to a script, or what ssh says when nobody answers
 played_box.py power FOLDER on|off|cycle|status|lie
 played_box.py kernel FOLDER test|idle  a kernel begins, prints and ends as the file `behaves` says
+
+A kernel that `works` also runs the programs of the job that came with its initramfs, as this host's user; the generated script it only reads.
 """
 
 from __future__ import annotations
@@ -12,12 +14,16 @@ import gzip
 import hashlib
 import io
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 IDLE, STRANGE = "6.1.0-56-amd64", "6.12.0"
 BANNER = "[    0.000000] Linux version {release} (who@where) #1\r\n[    0.000000] Command line: {cmdline}\r\n"
@@ -90,7 +96,9 @@ def ssh(world: World, script: str) -> int:
         }
         print("\n".join(f"{name}={value}" for name, value in said.items()))
     elif "gzip -dc" in script:
-        print(hashlib.sha256(gzip.decompress(sys.stdin.buffer.read())).hexdigest(), "-")
+        content = gzip.decompress(sys.stdin.buffer.read())
+        (world.folder / Path(re.findall(r"gzip -dc >(\S+)", script)[0]).name).write_bytes(content)
+        print(hashlib.sha256(content).hexdigest(), "-")
     elif "--command-line=" in script:
         world["cmdline"] = re.findall(r"swingbot=\S+[^']*", script)[0]
     elif "kexec -e" in script and world["behaves"] != "stays":
@@ -139,17 +147,69 @@ def kernel(world: World, what: str) -> int:
         world.prints("[    7.0] Kernel panic - not syncing: sysrq triggered crash\r\n")
         if "dead" in behaves:
             return 0
+    elif behaves == "works":
+        members, panicked = worked(world)
+        if panicked:
+            world.prints("[    9.0] Kernel panic - not syncing: Out of memory\r\n")
+        else:
+            world.prints(f"[    9.0] swingbot: {token} done 4711\r\n" + frames(results(members)))
     elif behaves != "resets":
         world.prints(f"[    8.0] swingbot: {token} done 4711\r\n" + frames(results()))
     world.begins("idle")
     return 0
 
 
-def results() -> bytes:
-    """What the runner sends of a job of which nothing ran: the facts, and its last word."""
+def worked(world: World) -> tuple[dict[str, bytes], bool]:
+    """The members of the results of a job that ran, and whether a run of the program `panics` ended it."""
+    files = unpacked((world.folder / "initrd").read_bytes())
+    members = {
+        "facts/kernel_release": b"6.1.192\n",
+        "facts/nr_cpu": b"1\n",
+        "facts/memory_kb": b"65536\n",
+    }
+    for line in files["job/run.sh"].decode().splitlines():
+        if not line.startswith("one_run "):
+            continue
+        _, name, number, _, _, program, *params = shlex.split(line)
+        if program == "panics":
+            return members, True
+        for file, content in one_run(files[f"job/programs/{program}/run"], params).items():
+            members[f"{name}/{number}/{file}"] = content
+    return members, False
+
+
+def one_run(program: bytes, params: Sequence[str]) -> dict[str, bytes]:
+    """What is left of one run of a program in an environment of its own."""
+    env = dict(param.split("=", 1) for param in params) | {"PATH": "/usr/bin:/bin"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run")
+        path.write_bytes(program)
+        done = subprocess.run(["sh", path], env=env, capture_output=True, check=False, timeout=30)
+    rc = f"{done.returncode}\n".encode()
+    return {"rc": rc, "stdout": done.stdout, "stderr": done.stderr, "seconds": b"0.10\n"}
+
+
+def unpacked(archives: bytes) -> dict[str, bytes]:
+    """Paths and contents of the plain files of `newc` archives behind each other; of equal paths the last counts."""
+    files: dict[str, bytes] = {}
+    at = 0
+    while (at := archives.find(b"070701", at)) >= 0:
+        fields = [int(archives[at + 6 + 8 * k : at + 14 + 8 * k], 16) for k in range(13)]
+        size, name_size = fields[6], fields[11]
+        name = archives[at + 110 : at + 110 + name_size - 1].decode()
+        start = at + 110 + name_size
+        start += -start % 4
+        files[name] = archives[start : start + size]
+        at = start + size
+    return files
+
+
+def results(more: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    """What the runner sends: the facts, `more` members, and its last word."""
+    first, last = {"facts/ready_seconds": b"1.5\n"}, {"facts/ended": b"2.5\n"}
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
-        for name, content in (("facts/ready_seconds", b"1.5\n"), ("facts/ended", b"2.5\n")):
+        for name, content in {**first, **more, **last}.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))

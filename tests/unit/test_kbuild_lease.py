@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from swingbot_worker import kbuild, lease
+from swingbot_worker.order import BuildOrder
 from swingbot_worker.site import Site
 from tests.fakelinux import make_fakelinux
 
@@ -31,7 +32,9 @@ def test_a_build_waits_for_a_boot_that_has_the_host_to_itself(tmp_path: Path) ->
         compiler="gcc",
         layout=0,
     )
-    built = threading.Thread(target=kbuild.build, args=(order, tmp_path / "out", site))
+    built = threading.Thread(
+        target=kbuild.build, args=(BuildOrder.from_json(order), tmp_path / "out", site)
+    )
     with lease.exclusive(site.cache):
         built.start()
         built.join(2)
