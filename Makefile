@@ -16,9 +16,10 @@ setup: ## Debian packages and .venv; then .venv/bin/swingbot works
 
 lint: setup ## formatting, types, imports, shell and YAML
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
-	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests
+	@$(BIN)/mypy --no-error-summary jobs/swingbot_jobs master/swingbot workers/swingbot_worker db/swingbot_db tests benchmarks dashboards
+	@.ci/parsers
 	@$(BIN)/lint-imports --no-logo >build-lint.log 2>&1 || { cat build-lint.log; rm -f build-lint.log; exit 1; }; rm -f build-lint.log
-	@$(BIN)/shellcheck .ci/setup .ci/run .ci/stage .ci/browser docker/prepare tests/lab/compose/postgres/start .ci/lab jobs/programs/*/run jobs/programs/*/serve jobs/programs/*/client
+	@$(BIN)/shellcheck .ci/setup .ci/parsers .ci/run .ci/stage .ci/browser docker/prepare tests/lab/compose/postgres/start .ci/lab jobs/programs/*/run jobs/programs/*/serve jobs/programs/*/client
 	@$(BIN)/yamllint --strict -c .yamllint.yaml docker-compose.yml tests/lab/compose jobs workers dashboards
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 

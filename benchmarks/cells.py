@@ -29,15 +29,30 @@ class Cell:
     policy: Policy = PATIENT
 
 
-def plain(effect: float, *, commits: int = 100, **noise: float) -> Make:
+def plain(
+    effect: float,
+    *,
+    commits: int = 100,
+    run_noise: float = 0.0,
+    boot_noise: float = 0.0,
+    heavy_runs: float = 0.0,
+    bimodal: float = 0.0,
+) -> Make:
     """One culprit anywhere; `effect` is the log ratio (-0.05), as the bound has it, one run a boot."""
 
     def make(seed: int) -> SimulatedBench:
         rng = np.random.default_rng([seed, 90])
-        culprit = int(rng.integers(1, commits + 1))
         return SimulatedBench(
-            commits=commits, culprit=culprit, effect=math.expm1(effect), runs=1, seed=seed, **noise
-        )  # type: ignore[arg-type]
+            commits=commits,
+            culprit=int(rng.integers(1, commits + 1)),
+            effect=math.expm1(effect),
+            runs=1,
+            seed=seed,
+            run_noise=run_noise,
+            boot_noise=boot_noise,
+            heavy_runs=heavy_runs,
+            bimodal=bimodal,
+        )
 
     return make
 

@@ -36,6 +36,7 @@ import sqlalchemy as sa
 
 from swingbot.app.settings import load
 from swingbot.app.wiring import make_lab
+from swingbot.service.faults import Faults
 from swingbot.service.ports import Lab
 from swingbot.service.result.ingest import ingest_outcomes
 from swingbot_db import read
@@ -237,7 +238,9 @@ def parsed_part(world: World) -> tuple[Timed, dict[str, list[float]]]:
             file = {"sha256": sha256, "size": len(content)}
             world.next_boot(conn, partial(an_outcome, results=file))
     clock = Clock(world.engine)
-    ingest_outcomes(world.lab)
+    faults = Faults(world.lab)
+    ingest_outcomes(world.lab, faults)
+    faults.tell()
     with world.engine.connect() as conn:
         timing = clock.facts(conn.execute(sa.text("SELECT count(*) FROM sample")).scalar_one())
         bad = conn.execute(
