@@ -44,36 +44,36 @@ class Output(Completed):
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a command is started with. `env` replaces the environment (None: inherit it)."""
+
+    cwd: Path | None = None
+    env: Mapping[str, str] | None = None
+    stdin: bytes | None = None
+    pass_fds: Sequence[int] = ()
+
+
+_PLAIN = Start()
+
+
 def run(
     argv: Sequence[str | Path],
     *,
     timeout: float,
     log: Path | None = None,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: bytes | None = None,
-    pass_fds: Sequence[int] = (),
+    start: Start = _PLAIN,
     watch: Callable[[float], None] | None = None,
     watch_seconds: float = 1.0,
 ) -> Completed:
     """Run `argv` for at most `timeout` seconds; stdout and stderr are appended to `log` (None: dropped).
 
-    `env` replaces the environment (None: inherit it). `watch` is called with the elapsed seconds about
+    `watch` is called with the elapsed seconds about
     every `watch_seconds`. When the command ends, is timed out or an exception passes through here, its
     whole process group is ended. Raises InfraError if the program is not there.
     """
     with open(log or os.devnull, "ab") as sink:
-        return _run(
-            argv,
-            sink,
-            timeout=timeout,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            pass_fds=pass_fds,
-            watch=watch,
-            watch_seconds=watch_seconds,
-        )
+        return _run(argv, sink, timeout, start, watch, watch_seconds)
 
 
 def output(
@@ -86,17 +86,7 @@ def output(
 ) -> Output:
     """Run a command whose answer is short, and return what it printed (stderr included, bad UTF-8 replaced)."""
     with tempfile.TemporaryFile() as sink:
-        done = _run(
-            argv,
-            sink,
-            timeout=timeout,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            pass_fds=(),
-            watch=None,
-            watch_seconds=1.0,
-        )
+        done = _run(argv, sink, timeout, Start(cwd=cwd, env=env, stdin=stdin), None, 1.0)
         sink.seek(0)
         text = sink.read(OUTPUT_LIMIT).decode(errors="replace")
     return Output(rc=done.rc, seconds=done.seconds, timed_out=done.timed_out, text=text)
@@ -105,25 +95,21 @@ def output(
 def _run(
     argv: Sequence[str | Path],
     sink: IO[bytes],
-    *,
     timeout: float,
-    cwd: Path | None,
-    env: Mapping[str, str] | None,
-    stdin: bytes | None,
-    pass_fds: Sequence[int],
+    start: Start,
     watch: Callable[[float], None] | None,
     watch_seconds: float,
 ) -> Completed:
     started = time.monotonic()
-    with _stdin(stdin) as source:
+    with _stdin(start.stdin) as source:
         child = subprocess.Popen(
-            tied_to_us([str(part) for part in argv], env),
+            tied_to_us([str(part) for part in argv], start.env),
             stdin=source,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=env,
-            pass_fds=tuple(pass_fds),
+            cwd=start.cwd,
+            env=start.env,
+            pass_fds=tuple(start.pass_fds),
             start_new_session=True,
         )
     timed_out = True

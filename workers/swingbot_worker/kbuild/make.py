@@ -77,14 +77,12 @@ class Make:
 
     def _started(self, argv: list[str], left: float, watch: _Watch | None) -> process.Completed:
         if self.walled is None:
-            passed = (self.lock,)
+            start = process.Start(cwd=self.source, env=self.environment, pass_fds=(self.lock,))
             return process.run(
                 argv,
                 timeout=left,
                 log=self.log,
-                cwd=self.source,
-                env=self.environment,
-                pass_fds=passed,
+                start=start,
                 watch=watch,
                 watch_seconds=PROGRESS_SECONDS,
             )

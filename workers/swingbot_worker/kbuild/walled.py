@@ -76,16 +76,10 @@ class Walled:
         progress: Callable[[float], None] | None,
     ) -> process.Completed:
         """Run one command; then nothing of it runs any more, and its objects hold only what can be read by name. Raises OverLimit or InfraError."""
-        done = self.sandbox.run(
-            argv,
-            view=self.view,
-            timeout=timeout,
-            env=env,
-            log=log,
-            measured=self.objects,
-            keep=lock,
-            progress=progress,
+        command = sandbox.Command(
+            argv=argv, view=self.view, env=env, log=log, measured=self.objects, keep=lock
         )
+        done = self.sandbox.run(command, timeout=timeout, progress=progress)
         walls.clean(self.objects, self.sandbox.limits)
         if self.view.trust == "untrusted":
             for name in MEMORIES:

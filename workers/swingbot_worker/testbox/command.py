@@ -48,11 +48,11 @@ class Command:
             request.lease() as locks,
             tempfile.TemporaryDirectory(prefix="swingbot-boot-") as work,
         ):
-            env = os.environ | _environment(request, Path(work))
-            request.tell_phase("booting", "the operator's driver starts")
-            done = process.run(
-                self.how.argv, timeout=request.limits.wall, log=log, env=env, pass_fds=locks
+            start = process.Start(
+                env=os.environ | _environment(request, Path(work)), pass_fds=locks
             )
+            request.tell_phase("booting", "the operator's driver starts")
+            done = process.run(self.how.argv, timeout=request.limits.wall, log=log, start=start)
         if done.timed_out:
             late = f"not done after {request.limits.wall:.0f} s"
             return Boot(verdict=Verdict(status=BootStatus.TIMED_OUT, reason=late))

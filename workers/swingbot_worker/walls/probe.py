@@ -15,7 +15,7 @@ from swingbot_worker import InfraError
 from swingbot_worker.walls import seccomp
 from swingbot_worker.walls.argv import USERS, View, Way
 from swingbot_worker.walls.limits import Limits, limits_of
-from swingbot_worker.walls.sandbox import Sandbox, owned
+from swingbot_worker.walls.sandbox import Command, Sandbox, owned
 
 SWITCH = "SWINGBOT_BUILD_WALLS"
 _SECONDS = 30.0
@@ -148,14 +148,14 @@ def _seen(sandbox: Sandbox, way: Way, trust: Trust) -> dict[str, str]:
             str(sandbox.limits.memory),
             str(sandbox.limits.tmp),
         ]
-        done = sandbox.run(
-            ["bash", "-c", _LOOK, "bash", *told],
+        command = Command(
+            argv=["bash", "-c", _LOOK, "bash", *told],
             view=view,
-            timeout=_SECONDS,
             env=_ENVIRONMENT,
             log=log,
             measured=objects,
         )
+        done = sandbox.run(command, timeout=_SECONDS)
         lines = [line.partition(" ")[::2] for line in log.read_text(errors="replace").splitlines()]
     if done.rc != 0 or ("end", "") not in lines:
         raise InfraError(f"The look around behind the walls ended with {done.rc}.")

@@ -28,6 +28,18 @@ _READY = 'echo ready >&"$0"; eval "exec $0>&-"; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command to run behind walls. `measured` is the directory whose room is limited; `keep` a descriptor held meanwhile."""
+
+    argv: Sequence[str]
+    view: View
+    env: Mapping[str, str]
+    log: Path | None
+    measured: Path | None = None
+    keep: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """Runs commands behind all walls of this host, which it is said to have (`probe`)."""
 
@@ -36,25 +48,20 @@ class Sandbox:
 
     def run(
         self,
-        argv: Sequence[str],
+        command: Command,
         *,
-        view: View,
         timeout: float,
-        env: Mapping[str, str],
-        log: Path | None,
-        measured: Path | None = None,
-        keep: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> process.Completed:
-        """Run `argv` and wait until nothing of it is left. `measured` is the directory whose room is limited; `keep` a descriptor held meanwhile.
-
-        Raises OverLimit, and InfraError if a wall cannot be built.
-        """
+        """Run `command` and wait until nothing of it is left. Raises OverLimit, and InfraError if a wall cannot be built."""
+        log, keep = command.log, command.keep
         with _pipe() as (info, info_in), _pipe() as (ready, ready_in), _filter() as rules:
             descriptors = Descriptors(seccomp=rules, info=info_in, keep=keep)
-            said = ["bash", "-c", _READY, str(ready_in), *argv]
-            words = command_line.behind(self.way, view, self.limits, timeout, descriptors, said)
-            guard = Guard(self.limits, measured, log, info, progress)
+            said = ["bash", "-c", _READY, str(ready_in), *command.argv]
+            words = command_line.behind(
+                self.way, command.view, self.limits, timeout, descriptors, said
+            )
+            guard = Guard(self.limits, command.measured, log, info, progress)
             passed = [rules, info_in, ready_in, *([] if keep is None else [keep])]
             begin = log.stat().st_size if log is not None and log.exists() else 0
             try:
@@ -62,9 +69,7 @@ class Sandbox:
                     words,
                     timeout=timeout,
                     log=log,
-                    env=env,
-                    cwd=Path("/"),
-                    pass_fds=passed,
+                    start=process.Start(cwd=Path("/"), env=command.env, pass_fds=passed),
                     watch=guard,
                     watch_seconds=WATCH_SECONDS,
                 )
@@ -79,8 +84,8 @@ class Sandbox:
                 raise InfraError(
                     f"The walls around the build could not be built ({_last_line(log, begin)}); `swingbot-worker walls` says more."
                 )
-        if measured is not None:
-            guard.look_at_objects(measured)
+        if command.measured is not None:
+            guard.look_at_objects(command.measured)
         return done
 
 

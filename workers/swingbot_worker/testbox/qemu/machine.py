@@ -62,7 +62,7 @@ class Machine:
                 self.argv,
                 timeout=request.limits.wall,
                 log=self._log,
-                pass_fds=self.locks,
+                start=process.Start(pass_fds=self.locks),
                 watch=look,
                 watch_seconds=LOOK_SECONDS,
             )
