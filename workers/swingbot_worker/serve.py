@@ -13,9 +13,10 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from swingbot_jobs.contract import worker_secret
+
 KEEPALIVE_SECONDS: Final = 30
 LONGEST_PAUSE_SECONDS: Final = 5.0  # between two tries to reach the master
-SHORTEST_SECRET: Final = 16  # characters
 _CERTIFICATE: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL
 )
@@ -63,17 +64,15 @@ def _quoted(text: str) -> str:
 def read_secret(file: Path) -> str:
     """The first line of `file`. Raises CannotServe."""
     try:
-        lines = file.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        return worker_secret.read(file)
+    except worker_secret.Unreadable as error:
         raise CannotServe(
-            f"--secret-file {file}: {error.strerror if isinstance(error, OSError) else 'not text'}; bring it from the master's host"
+            f"--secret-file {file}: {error}; bring it from the master's host"
         ) from None
-    secret = lines[0].strip() if lines else ""
-    if len(secret) < SHORTEST_SECRET:
+    except worker_secret.TooShort as error:
         raise CannotServe(
-            f"--secret-file {file}: {len(secret)} characters are no secret; `swingbot worker secret NAME` on the master's host makes one"
-        )
-    return secret
+            f"--secret-file {file}: {error.length} characters are no secret; `swingbot worker secret NAME` on the master's host makes one"
+        ) from None
 
 
 def trust(ca: Path, state: Path) -> Path:

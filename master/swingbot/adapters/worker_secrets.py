@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Final
 
 from swingbot.adapters import private_file
-
-SHORTEST: Final = 16  # characters; ours have 64
+from swingbot_jobs.contract import worker_secret
 
 
 class SecretError(Exception):
@@ -18,17 +16,13 @@ class SecretError(Exception):
 def read(file: Path) -> str:
     """The secret in `file`. Raises SecretError."""
     try:
-        lines = file.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        return worker_secret.read(file)
+    except worker_secret.Unreadable as error:
+        raise SecretError(f"{file}: {error}; it has to hold the worker's secret") from None
+    except worker_secret.TooShort as error:
         raise SecretError(
-            f"{file}: {error.strerror if isinstance(error, OSError) else 'not text'}; it has to hold the worker's secret"
+            f"{file}: a secret of {error.length} characters; it has to have {worker_secret.SHORTEST} at least"
         ) from None
-    secret = lines[0].strip() if lines else ""
-    if len(secret) < SHORTEST:
-        raise SecretError(
-            f"{file}: a secret of {len(secret)} characters; it has to have {SHORTEST} at least"
-        )
-    return secret
 
 
 def make(file: Path) -> bool:

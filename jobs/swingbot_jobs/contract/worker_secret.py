@@ -1,0 +1,33 @@
+"""The secret by which a worker logs in: the first line of a file that both the master's host and the worker's have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+SHORTEST: Final = 16  # characters; ours have 64
+
+
+class Unreadable(Exception):
+    """The file cannot be read; the message says why, in a word or two."""
+
+
+class TooShort(Exception):
+    """The file holds no secret, or one that could be guessed."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"{length} characters")
+        self.length = length
+
+
+def read(file: Path) -> str:
+    """The secret in `file`. Raises Unreadable or TooShort; what to do about it depends on the side."""
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not text"
+        raise Unreadable(why) from None
+    secret = lines[0].strip() if lines else ""
+    if len(secret) < SHORTEST:
+        raise TooShort(len(secret))
+    return secret
