@@ -9,6 +9,11 @@ import sqlalchemy as sa
 
 from swingbot.service.checkpoint import checkpoint
 
+# What those need of SQLAlchemy who hand connections on and read nothing themselves.
+Connection = sa.Connection
+Engine = sa.Engine
+DatabaseAway = sa.exc.OperationalError  # the server does not answer, or cuts a query off
+
 
 def make_engine(url: str) -> sa.Engine:
     """Open a pool on `url` (any spelling of a PostgreSQL URL; the driver is always psycopg2).

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from swingbot.adapters.job_files import read_job
 from swingbot.app.settings import Settings
 from swingbot.core.access import quota
@@ -21,12 +19,13 @@ from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.ports import Lab, RequestError
 from swingbot.web.compare import Asked, OverQuota
 from swingbot_db import access, read
+from swingbot_db.engine import Engine
 
 
 class DatabaseAsker:
     """`swingbot.web.compare.Asker`. `lab` is made at the first wish."""
 
-    def __init__(self, settings: Settings, engine: sa.Engine, lab: Callable[[], Lab]) -> None:
+    def __init__(self, settings: Settings, engine: Engine, lab: Callable[[], Lab]) -> None:
         self._jobs, self._engine, self._lab = Path(settings.paths.jobs), engine, lab
         self._quota = Quota(
             open_requests=settings.web.open_requests, box_seconds=60.0 * settings.web.box_minutes

@@ -9,8 +9,6 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-import sqlalchemy as sa
-
 from swingbot.adapters import artifacts, worker_secrets
 from swingbot.app.database import database_url
 from swingbot.app.settings import Settings, SettingsError
@@ -19,7 +17,7 @@ from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import Terms, order_document
 from swingbot.core.plan.queue import KERNEL_BUILDER
 from swingbot_db import access, attempts
-from swingbot_db.engine import make_engine
+from swingbot_db.engine import Connection, Engine, make_engine
 from swingbot_jobs.testbox import likeness
 from swingbot_jobs.testbox.box import Testbox
 from swingbot_jobs.testbox.file import load_all
@@ -137,7 +135,7 @@ def terms(settings: Settings) -> Terms:
     )
 
 
-def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str, Any] | None:
+def order_of(settings: Settings, conn: Connection, attempt: int) -> dict[str, Any] | None:
     """The order document of `attempt`; None if there is no such attempt or it is over. It holds the attempt's token: never log it."""
     facts = attempts.order_facts(conn, attempt)
     if facts is None or facts.attempt_state != "running":
@@ -150,7 +148,7 @@ def order_of(settings: Settings, conn: sa.Connection, attempt: int) -> dict[str,
     return document
 
 
-def operator_of(engine: sa.Engine, token: str) -> str | None:
+def operator_of(engine: Engine, token: str) -> str | None:
     """Whose token this is, if it is good and an operator's."""
     if not tokens.looks_like_one(token):
         return None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
 
-from swingbot.app.process import answer
+from swingbot.app.process import TimedOut, answer
 
 PROGRAM: Final = "swingbot-worker"
 SECONDS: Final = 900.0  # a check may boot the machine by its power switch and by kexec
@@ -38,7 +37,7 @@ def check(name: str, driver: str | None) -> list[Finding]:
         )
     try:
         status, said, complained = answer([program, "check", name, "--json"], timeout=SECONDS)
-    except subprocess.TimeoutExpired:
+    except TimedOut:
         raise CannotCheck(
             f"`{command}` had not ended after {SECONDS:.0f} s; type it yourself to see where it stands"
         ) from None

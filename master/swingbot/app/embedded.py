@@ -19,7 +19,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -211,7 +210,7 @@ def prepare_directories(settings: Settings) -> None:
 
 def _start_supervisor(
     settings: Settings, wanted: list[Program], env: Mapping[str, str]
-) -> tuple[subprocess.Popen[bytes], Supervisor]:
+) -> tuple[process.Child, Supervisor]:
     for program in wanted:
         program.directory.mkdir(parents=True, exist_ok=True)
     file = settings.state / "run" / "supervisord.conf"
@@ -276,7 +275,7 @@ def _master_listens(settings: Settings) -> bool:
     return True
 
 
-def _wait_until_healthy(settings: Settings, child: subprocess.Popen[bytes]) -> None:
+def _wait_until_healthy(settings: Settings, child: process.Child) -> None:
     _wait("the web pages", lambda: web_answers(settings), settings, child, "web")
     _wait("the Buildbot master", lambda: _master_listens(settings), settings, child, MASTER)
     if settings.buildbot.pages != "open":
@@ -299,7 +298,7 @@ def _wait(
     what: str,
     ready: Callable[[], bool],
     settings: Settings,
-    child: subprocess.Popen[bytes],
+    child: process.Child,
     log: str,
 ) -> None:
     end = time.monotonic() + START_SECONDS
@@ -356,7 +355,7 @@ def _watch(
     settings: Settings,
     wanted: list[Program],
     env: Mapping[str, str],
-    child: subprocess.Popen[bytes],
+    child: process.Child,
     supervisor: Supervisor,
     announce: Announce,
     started: dict[str, int],
@@ -386,7 +385,7 @@ def _watch(
 
 def _start_again(
     settings: Settings, wanted: list[Program], env: Mapping[str, str]
-) -> tuple[subprocess.Popen[bytes], Supervisor]:
+) -> tuple[process.Child, Supervisor]:
     process.stop_members(settings.state, STOP_SECONDS)
     if settings.db.url == postgres.url(settings.state):
         postgres.prepare(settings.state)

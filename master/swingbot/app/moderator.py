@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from swingbot.core.model import ids
 from swingbot.core.model.statuses import ReportAct
 from swingbot_db import moderation, reports
+from swingbot_db.engine import Engine
 
 
 class DatabaseModerator:
     """`swingbot.web.moderation.Moderator`."""
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def decide(self, report: str, act: ReportAct, *, who: str, why: str) -> None:

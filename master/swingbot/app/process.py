@@ -18,10 +18,11 @@ import psutil
 INSTANCE_VARIABLE: Final = "SWINGBOT_INSTANCE"
 _PR_SET_PDEATHSIG: Final = 1
 
+Child = subprocess.Popen[bytes]
+TimedOut = subprocess.TimeoutExpired
 
-def start(
-    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
-) -> subprocess.Popen[bytes]:
+
+def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> Child:
     """Start a process in a session of its own that gets SIGTERM when we die, even by SIGKILL."""
     libc = ctypes.CDLL(None)
 
@@ -42,7 +43,7 @@ def start(
 
 
 def answer(argv: Sequence[str], *, timeout: float) -> tuple[int, str, str]:
-    """Run a program of ours to its end: (status, what it printed, what it complained). Raises OSError, and subprocess.TimeoutExpired after `timeout` s."""
+    """Run a program of ours to its end: (status, what it printed, what it complained). Raises OSError, and TimedOut after `timeout` s."""
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
     )

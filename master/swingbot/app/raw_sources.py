@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-import sqlalchemy as sa
-
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.artifact import Gone as Pruned
 from swingbot.service.ports import RequestError
 from swingbot_db import read
+from swingbot_db.engine import Engine
 
 Row = dict[str, Any]
 _CHUNK: Final = 1 << 20
@@ -56,7 +55,7 @@ class Here:
 
     name = "this machine"
 
-    def __init__(self, engine: sa.Engine, artifacts: Artifacts, id: str) -> None:
+    def __init__(self, engine: Engine, artifacts: Artifacts, id: str) -> None:
         self._engine, self._artifacts, self._id = engine, artifacts, id
 
     def manifest(self) -> Row:

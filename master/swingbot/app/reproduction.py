@@ -15,8 +15,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-import sqlalchemy as sa
-
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.git import Mirror
 from swingbot.app.settings import Settings
@@ -26,6 +24,7 @@ from swingbot.core.reproduce import Artifact, Kit, Member, members
 from swingbot.service.ports import GitError
 from swingbot.service.report.pack_reproduction import pack
 from swingbot_db import read
+from swingbot_db.engine import Connection, Engine
 
 NAME: Final = "reproduce.tar.gz"
 KEPT: Final = 20  # tarballs that the web service keeps made; each is about 15 MB
@@ -49,7 +48,7 @@ class Incomplete(Exception):
 class Here:
     """`swingbot.service.report.pack_reproduction.Sources` over this machine's database, artifact store, mirror and programs."""
 
-    def __init__(self, conn: sa.Connection, artifacts: Artifacts, settings: Settings) -> None:
+    def __init__(self, conn: Connection, artifacts: Artifacts, settings: Settings) -> None:
         self._conn, self._artifacts, self._settings = conn, artifacts, settings
         self._mirror = Mirror(settings.mirror)
 
@@ -98,7 +97,7 @@ class Here:
 class Reproductions:
     """Tarballs of reports, made when they are asked for and kept a while."""
 
-    def __init__(self, engine: sa.Engine, artifacts: Artifacts, settings: Settings) -> None:
+    def __init__(self, engine: Engine, artifacts: Artifacts, settings: Settings) -> None:
         self._engine, self._artifacts, self._settings = engine, artifacts, settings
         self._one_at_a_time = threading.Lock()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-import sqlalchemy as sa
 import uvicorn
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
@@ -40,10 +39,11 @@ from swingbot.web.walls import FORM_BYTES, Walls, rate_of
 from swingbot_db import read
 from swingbot_db.access import Access
 from swingbot_db.attempts import Attempts
+from swingbot_db.engine import Engine
 from swingbot_jobs.language.program import load_programs
 
 
-def serve(settings: Settings, engine: sa.Engine) -> None:
+def serve(settings: Settings, engine: Engine) -> None:
     """Serve until SIGTERM."""
     web = settings.web
     config = server.config(
@@ -56,7 +56,7 @@ def serve(settings: Settings, engine: sa.Engine) -> None:
     uvicorn.Server(config).run()
 
 
-def service(settings: Settings, engine: sa.Engine) -> ASGIApp:
+def service(settings: Settings, engine: Engine) -> ASGIApp:
     """The application with all its pages, behind its gate and walls."""
     store = Artifacts(settings.artifacts)
     store.sweep()

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from swingbot.adapters.artifacts import Artifacts
 from swingbot.adapters.git import Mirror
 from swingbot.adapters.list_archive import find_posted
@@ -30,7 +28,7 @@ from swingbot.core.proof.gates import names as gate_names
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.ports import Lab, Policies, Transaction
 from swingbot.service.report.send import Archive
-from swingbot_db.engine import make_engine, transaction
+from swingbot_db.engine import DatabaseAway, Engine, make_engine, transaction
 from swingbot_db.reports import PostgresOutbox
 from swingbot_db.store import PgTransaction
 from swingbot_jobs.contract.kconfig import load_kconfigs
@@ -42,13 +40,13 @@ class NotRunning(Exception):
     """The service that a command needs is not there; the message says how to start it."""
 
 
-def connect(settings: Settings, url: str | None = None) -> sa.Engine:
+def connect(settings: Settings, url: str | None = None) -> Engine:
     """An engine whose server answers, at `url` or else as the service. Raises NotRunning."""
     engine = make_engine(url or database_url(settings))
     try:
         with engine.connect():
             return engine
-    except sa.exc.OperationalError as error:
+    except DatabaseAway as error:
         what = str(error.orig).strip().splitlines()[0] if error.orig else str(error)
         where = "" if settings.db.url else f" on {settings.state}"
         raise NotRunning(
@@ -56,7 +54,7 @@ def connect(settings: Settings, url: str | None = None) -> sa.Engine:
         ) from None
 
 
-def make_lab(settings: Settings, engine: sa.Engine) -> Lab:
+def make_lab(settings: Settings, engine: Engine) -> Lab:
     """Everything a use case may reach. Raises for testbox, program or settings files that are wrong."""
 
     @contextmanager
@@ -135,7 +133,7 @@ def sync_testboxes(lab: Lab) -> None:
         tx.testboxes.sync((box, box.to_json()) for box in lab.testboxes.present.values())
 
 
-def make_outbox(settings: Settings, engine: sa.Engine) -> PostgresOutbox:
+def make_outbox(settings: Settings, engine: Engine) -> PostgresOutbox:
     return PostgresOutbox(engine, leave_rules(settings.mail))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
-import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -28,7 +27,7 @@ from . import reproduction
 from .failure import failure
 from .mail import MailPages
 from .pages import Pages
-from .ports import OpenArtifact, ReadModels, Settings
+from .ports import DatabaseAway, DatabaseError, Engine, OpenArtifact, ReadModels, Settings
 from .raw import RawPages
 from .render import Renderer
 from .reproduction import Kits
@@ -64,7 +63,7 @@ class SafeHeaders:
 
 def make_app(
     settings: Settings,
-    engine: sa.Engine,
+    engine: Engine,
     read: ReadModels,
     artifact: OpenArtifact,
     extra_routes: Sequence[BaseRoute] = (),
@@ -104,7 +103,7 @@ def make_app(
     handlers = {
         NotFound: _failure(renderer, HTTPStatus.NOT_FOUND),
         BadId: _failure(renderer, HTTPStatus.BAD_REQUEST),
-        sa.exc.OperationalError: _failure(
+        DatabaseAway: _failure(
             renderer,
             HTTPStatus.SERVICE_UNAVAILABLE,
             "The database cannot be reached just now; try again in a moment.",
@@ -150,7 +149,7 @@ def _healthz(source: Source) -> Callable[[Request], Response]:
         try:
             with source.reading() as conn:
                 return JSONResponse({"status": "ok", **source.read.reachable(conn)})
-        except sa.exc.SQLAlchemyError as error:
+        except DatabaseError as error:
             reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
             return JSONResponse(
                 {"status": "failed", "reason": f"the database does not answer: {reason}"},

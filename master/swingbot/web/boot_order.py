@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from .ports import Connection, Engine
 
-def routes(engine: sa.Engine, load: Callable[[sa.Connection, str], dict[str, Any]]) -> list[Route]:
+
+def routes(engine: Engine, load: Callable[[Connection, str], dict[str, Any]]) -> list[Route]:
     """The one route; `load` is `swingbot_db.read.boot_order`."""
 
     def answer(request: Request) -> Response:

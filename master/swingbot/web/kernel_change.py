@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from swingbot.service.kernel.compare import compare_kernels
 from swingbot_jobs.kernel_diff import headline
 
-from .ports import OpenArtifact, ReadModels, Row
+from .ports import Connection, OpenArtifact, ReadModels, Row
 
 
 def of_comparison(
-    read: ReadModels, open_artifact: OpenArtifact, conn: sa.Connection, comparison: Row
+    read: ReadModels, open_artifact: OpenArtifact, conn: Connection, comparison: Row
 ) -> Row:
     """The facts of `compare_kernels` for base and head, with a `headline` where they were compared."""
     keys = [comparison[f"{side}_variant"]["build_key"] for side in ("base", "head")]

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-import sqlalchemy as sa
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
+
+from .ports import Connection, DatabaseError, Engine
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -245,7 +246,7 @@ class Metrics:
     """The endpoint. Without a database it says what it can, and `swingbot_database_up 0`."""
 
     def __init__(
-        self, engine: sa.Engine, figures: Callable[[sa.Connection], Rows], here: Callable[[], Here]
+        self, engine: Engine, figures: Callable[[Connection], Rows], here: Callable[[], Here]
     ) -> None:
         self._engine, self._figures, self._here = engine, figures, here
         self._made, self._text = float("-inf"), ""
@@ -263,7 +264,7 @@ class Metrics:
             with self._engine.connect() as conn:
                 families += of_database(self._figures(conn))
             up = 1
-        except sa.exc.SQLAlchemyError:
+        except DatabaseError:
             up = 0
         families.append(_one("swingbot_database_up", "1 if the database answers.", up))
         families.append(

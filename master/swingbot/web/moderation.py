@@ -9,7 +9,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,7 +18,7 @@ from starlette.routing import Route
 from swingbot.core.model.statuses import ReportAct
 
 from .forms import FORM_HEADERS, Forms
-from .ports import Row
+from .ports import Connection, Engine, Row
 from .render import Renderer, is_json
 
 ACTS: Final[tuple[ReportAct, ...]] = ("release", "drop", "hold")
@@ -28,8 +27,8 @@ ACTS: Final[tuple[ReportAct, ...]] = ("release", "drop", "hold")
 class Queue(Protocol):
     """`swingbot_db.read`, the module."""
 
-    def waiting(self, conn: sa.Connection) -> Row: ...
-    def outgoing(self, conn: sa.Connection) -> Row: ...
+    def waiting(self, conn: Connection) -> Row: ...
+    def outgoing(self, conn: Connection) -> Row: ...
 
 
 class Moderator(Protocol):
@@ -53,7 +52,7 @@ class MailSettings(Protocol):
 class ModerationPages:
     def __init__(
         self,
-        engine: sa.Engine,
+        engine: Engine,
         queue: Queue,
         renderer: Renderer,
         forms: Forms,
@@ -70,7 +69,7 @@ class ModerationPages:
         return self._page(request, self._queue.outgoing, "outbox.html", "")
 
     def _page(
-        self, request: Request, read: Callable[[sa.Connection], Row], template: str, problem: str
+        self, request: Request, read: Callable[[Connection], Row], template: str, problem: str
     ) -> Response:
         with self._engine.connect() as conn:
             found = read(conn)

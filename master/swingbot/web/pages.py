@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import sqlalchemy as sa
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -18,7 +17,7 @@ from swingbot.core.model.lookup import NotFound
 from . import incident, kernel_change, plot
 from . import report as report_page
 from .plotted import is_of, plotted, program_of, programs_of
-from .ports import OpenArtifact, Row
+from .ports import Connection, OpenArtifact, Row
 from .render import Renderer, is_json
 from .reproduction import Kits
 from .source import Source
@@ -49,7 +48,7 @@ class Pages:
     ) -> None:
         self._source, self._renderer, self._artifact, self._kits = source, renderer, artifact, kits
         read = source.read
-        self._kinds: Mapping[str, Callable[[sa.Connection, str], Row]] = {
+        self._kinds: Mapping[str, Callable[[Connection, str], Row]] = {
             "comparison": read.comparison,
             "bisection": read.bisection,
             "incident": read.incident,
@@ -61,7 +60,7 @@ class Pages:
             "kernel": read.kernel,
             "variant": read.variant,
         }
-        self._extra: Mapping[str, Callable[[sa.Connection, Row], Row]] = {
+        self._extra: Mapping[str, Callable[[Connection, Row], Row]] = {
             "comparison": self._comparison,
             "incident": lambda conn, found: incident.shown(found),
             "report": self._report,
@@ -131,7 +130,7 @@ class Pages:
             return JSONResponse(found)
         return self._renderer.page(f"list_{plural}.html", rows=found, filters=filters, limit=limit)
 
-    def _comparison(self, conn: sa.Connection, found: Row) -> Row:
+    def _comparison(self, conn: Connection, found: Row) -> Row:
         samples = self._source.read.samples_of_comparison(conn, found["id"])
         shown = plotted(found, samples)
         return {"plots": [_title(key) for key in shown[:_PLOTS]], "values": _values(found, samples)}
@@ -154,7 +153,7 @@ class Pages:
             found = self._source.read.bisection(conn, request.path_params["id"])
         return _svg(plot.bisection_plot(found))
 
-    def _report(self, conn: sa.Connection, found: Row) -> Row:
+    def _report(self, conn: Connection, found: Row) -> Row:
         return report_page.of_report(self._source.read, conn, found) | {
             "kit": report_page.kit_of(self._kits, found["id"])
         }
@@ -164,7 +163,7 @@ class Pages:
             found = self._source.read.report(conn, request.path_params["id"])
             return _svg(report_page.history_plot(self._source.read, conn, found))
 
-    def _order(self, conn: sa.Connection, found: Row) -> Row:
+    def _order(self, conn: Connection, found: Row) -> Row:
         name = "build.log" if found["kind"] == "build" else "console.log"
         return {
             "tails": {
@@ -172,7 +171,7 @@ class Pages:
             }
         }
 
-    def _boot(self, conn: sa.Connection, found: Row) -> Row:
+    def _boot(self, conn: Connection, found: Row) -> Row:
         own = {
             metric
             for run in found["runs"]
@@ -187,7 +186,7 @@ class Pages:
             "tail": self._tail(found["files"], "console.log"),
         }
 
-    def _kernel(self, conn: sa.Connection, found: Row) -> Row:
+    def _kernel(self, conn: Connection, found: Row) -> Row:
         return {
             "tail": self._tail(found["files"], "build.log") if found["status"] == "failed" else None
         }

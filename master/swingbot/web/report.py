@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from swingbot.core.model.comparison_row import key_of
 from swingbot.core.model.lookup import NotFound
 from swingbot.core.reproduce import Kit
 
 from . import plot
 from .plotted import plotted
-from .ports import ReadModels, Row
+from .ports import Connection, ReadModels, Row
 from .reproduction import Kits
 
 
-def of_report(read: ReadModels, conn: sa.Connection, report: Row) -> Row:
+def of_report(read: ReadModels, conn: Connection, report: Row) -> Row:
     """What the page shows beside the report itself: its incident, the gates with their boots, the headline's comparison and plots."""
     incident = read.incident(conn, report["incident"])
     comparison = read.comparison(conn, incident["comparison"]) if incident["comparison"] else None
@@ -41,7 +39,7 @@ def _row(comparison: Row | None, headline: Row | None) -> Row | None:
 
 
 def _plot_number(
-    read: ReadModels, conn: sa.Connection, comparison: Row | None, headline: Row | None
+    read: ReadModels, conn: Connection, comparison: Row | None, headline: Row | None
 ) -> int | None:
     """Which plot of the comparison is the headline's."""
     if comparison is None or headline is None:
@@ -76,7 +74,7 @@ def kit_of(kits: Kits | None, id: str) -> Kit | None:
         return None
 
 
-def history_plot(read: ReadModels, conn: sa.Connection, report: Row) -> str:
+def history_plot(read: ReadModels, conn: Connection, report: Row) -> str:
     """The headline's metric over the tips of the branch, with the culprit and its parent. Raises NotFound."""
     incident = read.incident(conn, report["incident"])
     if not incident["bisection_list"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import sqlalchemy as sa
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -12,11 +11,13 @@ from starlette.routing import Route
 
 from swingbot.service.ports import RequestError
 
+from .ports import Connection, Engine
+
 KINDS = ("comparison", "bisection", "incident", "report")
 
 
 def routes(
-    engine: sa.Engine, printed: Callable[[sa.Connection, str, str], str], forms: Collection[str]
+    engine: Engine, printed: Callable[[Connection, str, str], str], forms: Collection[str]
 ) -> list[Route]:
     """The one route. `printed` gives the text of an id in one of `forms`; it raises RequestError for what has no numbers."""
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import queue
 import re
-import subprocess
 import threading
 import time
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ _MOST_OUTPUT: Final = 64 << 20  # bytes of either output; more is a mistake, and
 class _Boot:
     asked: Asked
     slot: int
-    child: subprocess.Popen[bytes]
+    child: process.Child
     out: Path
     err: Path
     at: float
@@ -108,7 +107,7 @@ class Lab:
             if tree.exists():
                 self.repository.remove(tree)
 
-    def _wait(self, slot: int, child: subprocess.Popen[bytes]) -> None:
+    def _wait(self, slot: int, child: process.Child) -> None:
         child.wait()
         process.end(child)
         self._ended.put(slot)

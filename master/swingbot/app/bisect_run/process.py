@@ -18,10 +18,12 @@ import psutil
 MARK: Final = "SWINGBOT_BISECT_RUN"  # in CMD's environment: the state directory of the bisection that started it
 _PR_SET_PDEATHSIG: Final = 1
 
+Child = subprocess.Popen[bytes]
+
 
 def start(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, out: Path, err: Path
-) -> subprocess.Popen[bytes]:
+) -> Child:
     """Start CMD; it gets SIGKILL when we die, even by SIGKILL. A script without `#!` is given to sh, as a shell would. Raises OSError."""
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -29,7 +31,7 @@ def start(
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
-    def begin(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    def begin(words: Sequence[str]) -> Child:
         with out.open("wb") as to_out, err.open("wb") as to_err:
             return subprocess.Popen(
                 words,
@@ -50,7 +52,7 @@ def start(
         return begin(["/bin/sh", *argv])
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
+def end(child: Child) -> None:
     """Kill what is left of CMD's process group: what goes on in the background would disturb the next boot."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
-import sqlalchemy as sa
 
 from swingbot.adapters.job_files import read_job
 from swingbot.adapters.worker_secrets import SecretError
@@ -26,7 +25,7 @@ from swingbot.core.model.lookup import NotFound
 from swingbot.core.model.records import JobFile
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot_db import migrate
-from swingbot_db.engine import snapshot
+from swingbot_db.engine import Connection, DatabaseAway, Engine, snapshot
 from swingbot_db.migrate import SchemaError
 from swingbot_db.reports import ReportError
 from swingbot_jobs.lines import LineError
@@ -55,7 +54,7 @@ _OURS = (
     SecretError,
     GitError,
     ArtifactError,
-    sa.exc.OperationalError,
+    DatabaseAway,
     OSError,
 )
 
@@ -67,7 +66,7 @@ class Session:
         self.settings = settings
 
     @functools.cached_property
-    def engine(self) -> sa.Engine:
+    def engine(self) -> Engine:
         """A pool on the database, whose schema is the one that this program knows. Raises NotRunning, SchemaError."""
         engine = connect(self.settings)
         with engine.connect() as conn:
@@ -79,7 +78,7 @@ class Session:
         return make_lab(self.settings, self.engine)
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """A read-only transaction in which every query sees the same state."""
         with snapshot(self.engine) as conn:
             yield conn

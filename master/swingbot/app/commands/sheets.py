@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from swingbot.core.model import ids
 from swingbot.core.report.formats.forms import FORMS, NothingToShow
 from swingbot.core.report.formats.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
 from swingbot.service.ports import RequestError
 from swingbot_db import read
+from swingbot_db.engine import Connection
 
 
-def printed(conn: sa.Connection, id_: str, form: str) -> str:
+def printed(conn: Connection, id_: str, form: str) -> str:
     """The numbers of `id_` as `form`, one of FORMS. Raises RequestError."""
     try:
         return FORMS[form](sheet_of(conn, id_))
@@ -19,7 +18,7 @@ def printed(conn: sa.Connection, id_: str, form: str) -> str:
         raise RequestError(str(error)) from None
 
 
-def sheet_of(conn: sa.Connection, id_: str) -> Sheet:
+def sheet_of(conn: Connection, id_: str) -> Sheet:
     """A report and an incident are shown by the comparison of culprit and parent, a bisection by its own boots until there is one.
 
     Raises RequestError for a kind without numbers and for a bisection that has named no commit.
@@ -40,7 +39,7 @@ def sheet_of(conn: sa.Connection, id_: str) -> Sheet:
     return _of_comparison(conn, id_, id_)
 
 
-def _of_bisection(conn: sa.Connection, id_: str) -> Sheet:
+def _of_bisection(conn: Connection, id_: str) -> Sheet:
     found = read.bisection(conn, id_)
     comparison = (
         read.incident(conn, found["incident"])["comparison"] if found.get("incident") else None
@@ -55,7 +54,7 @@ def _of_bisection(conn: sa.Connection, id_: str) -> Sheet:
     return sheet
 
 
-def _of_comparison(conn: sa.Connection, id_: str, comparison: str) -> Sheet:
+def _of_comparison(conn: Connection, id_: str, comparison: str) -> Sheet:
     return sheet_of_comparison(
         id_, read.comparison(conn, comparison), read.samples_of_comparison(conn, comparison)
     )

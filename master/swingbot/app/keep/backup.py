@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-import sqlalchemy as sa
-
 from swingbot.adapters import artifacts, maildir, process
 from swingbot.adapters.zstd_file import ZstdWriter
 from swingbot.app.keep.place import Backup, copy_whole, write_json
@@ -34,7 +32,7 @@ from swingbot.core.keep.generation import (
     too_many,
 )
 from swingbot_db import dump, migrate
-from swingbot_db.engine import snapshot
+from swingbot_db.engine import Connection, Engine, snapshot
 
 Announce = Callable[[str], None]
 _GIT_SECONDS: Final = 6 * 3600.0
@@ -59,7 +57,7 @@ def alone(settings: Settings) -> Iterator[None]:
 
 def backup(
     settings: Settings,
-    engine: sa.Engine,
+    engine: Engine,
     directory: Path,
     announce: Announce,
     *,
@@ -98,7 +96,7 @@ def backup(
 # -- the database ---------------------------------------------------------------------------------------------------
 
 
-def _database(settings: Settings, engine: sa.Engine, folder: Path, announce: Announce) -> Manifest:
+def _database(settings: Settings, engine: Engine, folder: Path, announce: Announce) -> Manifest:
     with snapshot(engine) as conn:
         migrate.check(conn)
         found = dump.tables(conn)
@@ -142,7 +140,7 @@ class _Hashing:
         return int(self._file.write(chunk))
 
 
-def _table(conn: sa.Connection, table: dump.Table, target: Path) -> TableFile:
+def _table(conn: Connection, table: dump.Table, target: Path) -> TableFile:
     with target.open("xb") as file:
         hashing = _Hashing(file)
         writer = ZstdWriter(hashing)  # type: ignore[arg-type]  # it writes and does nothing else

@@ -7,13 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import sqlalchemy as sa
-
 from swingbot.adapters.heartbeat import last_beat
 from swingbot.app.settings import Settings
 from swingbot.core.keep.condition import no_room, problems
 from swingbot.web.ports import ReadModels
 from swingbot_db import read
+from swingbot_db.engine import Connection
 
 
 def beat_file(settings: Settings) -> Path:
@@ -51,7 +50,7 @@ def problems_here(settings: Settings) -> list[dict[str, Any]]:
 def read_here(settings: Settings) -> ReadModels:
     """The read models, with this machine's problems before the others of `status`."""
 
-    def status(conn: sa.Connection) -> dict[str, Any]:
+    def status(conn: Connection) -> dict[str, Any]:
         found = read.status(conn)
         return found | {"problems": problems_here(settings) + found["problems"]}
 

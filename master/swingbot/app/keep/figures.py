@@ -6,14 +6,13 @@ import threading
 import time
 from typing import Final
 
-import sqlalchemy as sa
-
 from swingbot.adapters.artifacts import GONE, Artifacts
 from swingbot.adapters.heartbeat import last_beat
 from swingbot.app.keep.condition import beat_file, free_bytes
 from swingbot.app.settings import Settings
 from swingbot.core.keep.condition import MIB
 from swingbot.web.metrics import Here, Metrics
+from swingbot_db.engine import Engine
 from swingbot_db.read.metrics import figures
 
 _LOOK_SECONDS: Final = 600.0
@@ -41,7 +40,7 @@ class _Store:
         self._found = len(sizes), sum(sizes)
 
 
-def metrics(settings: Settings, engine: sa.Engine) -> Metrics:
+def metrics(settings: Settings, engine: Engine) -> Metrics:
     store = _Store(Artifacts(settings.artifacts))
 
     def here() -> Here:

@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import sqlalchemy as sa
-
 from swingbot.adapters.zstd_file import ZstdReader
 from swingbot.app import database, postgres
 from swingbot.app.keep import process
@@ -25,7 +23,7 @@ from swingbot.app.keep.verify import checked_path, verify
 from swingbot.app.settings import Settings
 from swingbot.core.keep.generation import BadBackup, Manifest
 from swingbot_db import dump, migrate
-from swingbot_db.engine import make_engine
+from swingbot_db.engine import Engine, make_engine
 
 Announce = Callable[[str], None]
 _START_SECONDS: Final = 60.0
@@ -76,7 +74,7 @@ def _fits(manifest: Manifest) -> None:
 
 
 @contextmanager
-def _server(settings: Settings) -> Iterator[sa.Engine]:
+def _server(settings: Settings) -> Iterator[Engine]:
     """An engine on the empty database that is to be filled; the embedded server runs for as long. Raises KeepError, PostgresError."""
     with ExitStack() as stack:
         if not settings.db.url:
@@ -106,7 +104,7 @@ def _server(settings: Settings) -> Iterator[sa.Engine]:
 
 
 def _database(
-    engine: sa.Engine, place: Backup, name: str, manifest: Manifest, announce: Announce
+    engine: Engine, place: Backup, name: str, manifest: Manifest, announce: Announce
 ) -> Mapping[str, int]:
     progress = Progress(
         "database",

@@ -9,14 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-import sqlalchemy as sa
-
 from swingbot.adapters.artifacts import GONE, Artifacts
 from swingbot.app.keep.backup import alone
 from swingbot.app.keep.place import write_json
 from swingbot.app.settings import Settings
 from swingbot.core.keep.retention import Named, There, Total, Verdict, gone, judge, merged, totals
 from swingbot.core.model.artifact import ArtifactError
+from swingbot_db.engine import Engine
 from swingbot_db.keep import named_artifacts
 
 EVERY: Final = timedelta(days=1)
@@ -46,7 +45,7 @@ def days_of(settings: Settings) -> dict[str, float]:
     }
 
 
-def retain(settings: Settings, engine: sa.Engine, now: datetime, *, really: bool) -> Retained:
+def retain(settings: Settings, engine: Engine, now: datetime, *, really: bool) -> Retained:
     """Judge every file, and with `really` prune those that may go. Raises KeepError while a backup is made, OSError."""
     with alone(settings):
         store = Artifacts(settings.artifacts)
@@ -93,7 +92,7 @@ def _there(store: Artifacts) -> tuple[list[There], int]:
     return found, notes
 
 
-def _named(engine: sa.Engine, store: Artifacts) -> dict[str, list[Named]]:
+def _named(engine: Engine, store: Artifacts) -> dict[str, list[Named]]:
     """All namings; a root file system is named by the record of it that its boots brought."""
     with engine.connect() as conn:
         named = list(named_artifacts(conn))
