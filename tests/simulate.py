@@ -18,14 +18,13 @@ from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
     Conclusion,
-    InFlight,
     Measure,
     NoisePrior,
-    Observation,
     PointState,
     Policy,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.plan.ahead import likely_next
 from tests.worlds import DAY, Costs, SimulatedBench
 
@@ -145,10 +144,10 @@ class Laboratory:
     ready: dict[tuple[int, int], float] = field(
         default_factory=dict
     )  # (kernel, layout) -> when it is built
-    waiting: dict[int, list[InFlight]] = field(
+    waiting: dict[int, list[WantedBoot]] = field(
         default_factory=dict
     )  # testbox -> what it shall boot, in the order of asking
-    coming: list[tuple[float, int, InFlight, float]] = field(
+    coming: list[tuple[float, int, WantedBoot, float]] = field(
         default_factory=list
     )  # heap: (when, order of starting, what, when it started)
     asked: set[tuple[int, int]] = field(default_factory=set)
@@ -165,10 +164,7 @@ class Laboratory:
         return sum(layout == 0 for _, layout in self.ready) - self.given
 
     def place(self, action: Measure) -> None:
-        new = tuple(
-            InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box)
-            for r in action.requests
-        )
+        new = action.requests
         for f in new:
             assert (f.idx, f.k) not in self.asked, (
                 f"boot {f.k} of point {f.idx} was asked for twice"
@@ -182,7 +178,7 @@ class Laboratory:
                 self.waiting.setdefault(f.box, []).append(f)
         self.state = replace(self.state, in_flight=self.state.in_flight + new)
 
-    def _start(self, f: InFlight, begin: float, seconds: float) -> None:
+    def _start(self, f: WantedBoot, begin: float, seconds: float) -> None:
         self.started += 1
         heapq.heappush(self.coming, (begin + seconds, self.started, f, begin))
 
@@ -230,7 +226,7 @@ class Laboratory:
         """When this testbox starts the next of what it shall boot."""
         return max(self.now, self.free.get(box, 0.0), min(map(self._able, self.waiting[box])))
 
-    def _able(self, f: InFlight) -> float:
+    def _able(self, f: WantedBoot) -> float:
         return self._built(self.bench.root(f.idx), f.layout)
 
 
@@ -282,7 +278,7 @@ def arrived(bench: SimulatedBench, state: BisectionState) -> BisectionState:
 
 
 def _with_outcome(
-    bench: SimulatedBench, state: BisectionState, f: InFlight, at: float
+    bench: SimulatedBench, state: BisectionState, f: WantedBoot, at: float
 ) -> BisectionState:
     """As the service records one boot: an unbuildable point is skipped, and equal images are known."""
     values, skip = bench.boot(f.idx, f.k, f.layout, f.box, at)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.app.wiring import sync_testboxes
 from swingbot.core.bisect.state import BisectionState
+from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.advance import boot_key, state_of
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
@@ -63,7 +64,7 @@ def test_a_boot_of_another_layout_is_of_another_kernel_and_says_so(brain: Brain)
     with brain.lab.transaction("ask") as tx:
         bisection, good = tx.bisections.get(number), tx.bisections.points(number)[0][0]
         assert bisection is not None
-        tx.bisections.add_want(number, 0, 900, "confirm", layout=2)
+        tx.bisections.add_want(number, WantedBoot(0, 900, "confirm", layout=2))
         laid_out = in_layout(brain.lab, tx, good, 2)
         assert (
             laid_out == in_layout(brain.lab, tx, good, 2)

@@ -10,10 +10,10 @@ import pytest
 
 from swingbot.core.bisect.case import Case, look
 from swingbot.core.bisect.choice import choose, information
-from swingbot.core.bisect.evidence import Pending
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses
-from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, PointState, Policy
+from swingbot.core.bisect.state import BisectionState, NoisePrior, PointState, Policy
+from swingbot.core.model.bisection import Observation, WantedBoot
 
 POLICY = Policy()
 
@@ -185,7 +185,7 @@ def test_boots_under_way_in_another_part_of_the_range_keep_their_testboxes_busy(
     case = seen((0, 100.0, 0), (16, 80.0, 0), (0, 100.4, 1), (16, 80.2, 1))
     assert case.post is not None
     policy = replace(POLICY, parallel=2, worth=0.0)
-    elsewhere = [Pending(40, 0, "search", box=0)]
+    elsewhere = [WantedBoot(40, 0, "search", box=0)]
     (choice,) = choose(case.ev, case.post, policy, 2, elsewhere).chosen
     assert choice.box == 1
     assert not choose(case.ev, case.post, replace(policy, parallel=1), 2, elsewhere).chosen

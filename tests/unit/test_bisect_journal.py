@@ -18,15 +18,14 @@ from swingbot.core.bisect.picture import Line, picture
 from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
-    InFlight,
     Measure,
     NoisePrior,
-    Observation,
     PointState,
     Policy,
 )
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.tell import told
+from swingbot.core.model.bisection import Observation, WantedBoot
 
 POLICY = Policy()
 LEVELS = (1000.0, 880.0)
@@ -138,7 +137,7 @@ def test_what_varies_in_time_is_given_back_exactly() -> None:
         points[3], weight=0.0, same_as=2, built=True, build_cost_seconds=0.1
     )
     points[4] = dataclasses.replace(points[4], skipped="a person said so", weight=20.0)
-    flying = (InFlight(idx=8, k=0, phase="ends"),)
+    flying = (WantedBoot(8, 0, "ends"),)
     later = dataclasses.replace(
         state,
         points=tuple(points),

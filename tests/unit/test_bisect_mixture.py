@@ -14,7 +14,8 @@ from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import FLOOR, Posterior
-from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, Policy
+from swingbot.core.bisect.state import BisectionState, NoisePrior, Policy
+from swingbot.core.model.bisection import Observation
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy()
@@ -73,12 +74,12 @@ def written_out(state: BisectionState) -> Floats:
     total: Floats = np.zeros(ev.last + 1)
     for theta in mixture._thetas(columns, state.noise):
         at_point = {p: np.ones(len(levels)) for p in range(ev.last + 1)}
-        for kernel in {(b.position, b.layout) for b in ev.boots}:
+        for kernel in {(ev.where(b), b.layout) for b in ev.boots}:
             here = np.zeros(len(levels))
             for z, share in zip(nodes, shares / shares.sum(), strict=True):
                 likely = np.ones(len(levels))
                 for b in ev.boots:
-                    if (b.position, b.layout) == kernel:
+                    if (ev.where(b), b.layout) == kernel:
                         off = math.log(b.values[0]) - levels - z * theta.layout
                         clean = norm.pdf(off, scale=theta.spread)
                         likely = likely * (
@@ -112,7 +113,7 @@ def test_the_mixture_is_the_one_of_the_model_written_out(layout: float, wild: fl
 
 def test_a_wild_boot_is_told_from_a_step() -> None:
     ev, seen = believed(a_searched_state(wild=0.3))
-    (odd,) = [i for i, b in enumerate(ev.boots) if b.position == 3]
+    (odd,) = [i for i, b in enumerate(ev.boots) if ev.where(b) == 3]
     assert seen.wild[odd] > 0.99
     assert max(p for i, p in enumerate(seen.wild) if i != odd) < 0.5
     assert seen.commit[4:6].sum() > 0.5  # and not commit 3

@@ -14,7 +14,8 @@ from swingbot.core.bisect.choice import information
 from swingbot.core.bisect.evidence import gather
 from swingbot.core.bisect.gaussian import _layouts, _pooled_noise, posterior, summarise
 from swingbot.core.bisect.posterior import FLOOR, Posterior
-from swingbot.core.bisect.state import BisectionState, NoisePrior, Observation, Policy
+from swingbot.core.bisect.state import BisectionState, NoisePrior, Policy
+from swingbot.core.model.bisection import Observation
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy(prior_two=0.0)
@@ -56,7 +57,7 @@ def written_out(
     point, k, y = (
         np.array(x)
         for x in zip(
-            *[(b.position, b.k, math.log(float(np.mean(b.values)))) for b in ev.boots], strict=True
+            *[(*ev.key(b), math.log(float(np.mean(b.values)))) for b in ev.boots], strict=True
         )
     )
     same_point, same_k = (np.equal.outer(x, x).astype(float) for x in (point, k))

@@ -12,16 +12,15 @@ from swingbot.core.bisect.state import (
     EMULATED,
     BisectionState,
     Conclude,
-    InFlight,
     Measure,
     NoisePrior,
-    Observation,
-    Phase,
     PointState,
     Policy,
     Wait,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.model.bisection import Observation
+from swingbot.core.model.statuses import Phase
 from tests.simulate import (
     Costs,
     Ended,
@@ -65,8 +64,7 @@ def asked(state: BisectionState) -> BisectionState:
     assert isinstance(action, Measure), action
     return replace(
         state,
-        in_flight=state.in_flight
-        + tuple(InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests),
+        in_flight=state.in_flight + action.requests,
     )
 
 
@@ -273,7 +271,7 @@ def test_an_answer_that_comes_early_asks_for_nothing_that_is_under_way(steps: in
     state = replace(arrived(bench, replace(state, in_flight=(first,))), in_flight=tuple(rest))
     action = step(state, POLICY)
     if isinstance(action, Measure):
-        assert not {r[:2] for r in action.requests} & {(f.idx, f.k) for f in rest}
+        assert not {r.key for r in action.requests} & {f.key for f in rest}
 
 
 def test_no_culprit_without_confirmation_boots() -> None:
@@ -319,9 +317,7 @@ def test_confirmation_boots_that_deny_the_step_name_nobody() -> None:
             now,
             replace(
                 state,
-                in_flight=tuple(
-                    InFlight(idx=i, k=k, phase=action.phase) for i, k, *_ in action.requests
-                ),
+                in_flight=action.requests,
             ),
         )
     assert isinstance(action, Conclude)
@@ -359,8 +355,10 @@ def test_a_metric_with_zeros_is_bisected_by_difference() -> None:
             break
         assert isinstance(action, Measure)
         new = tuple(
-            Observation(idx=i, k=k, values=(0.0 if i < 4 else 5.0 + 0.01 * k,), phase=action.phase)
-            for i, k, *_ in action.requests
+            Observation(
+                idx=r.idx, k=r.k, values=(0.0 if r.idx < 4 else 5.0 + 0.01 * r.k,), phase=r.phase
+            )
+            for r in action.requests
         )
         state = replace(state, observations=state.observations + new)
     assert isinstance(action, Conclude)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swingbot.core.bisect.state import Belief, BisectionState, CandidateBelief, InFlight, PointState
+from swingbot.core.bisect.state import Belief, BisectionState, CandidateBelief, PointState
+from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.plan.ahead import builds_ahead, likely_next
 
 
@@ -38,7 +39,7 @@ def a_state(
     made = [PointState(idx=i, build_cost_seconds=cost, built=i in built) for i in range(n + 1)]
     return BisectionState(
         points=tuple(made),
-        in_flight=tuple(InFlight(idx=i, k=0, phase="search") for i in flights),
+        in_flight=tuple(WantedBoot(i, 0, "search") for i in flights),
         boot_cost_seconds=boot,
     )
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.peers import METHODS, Probe, bound
-from swingbot.core.bisect.state import BisectionState, Measure, NoisePrior, Request
+from swingbot.core.bisect.state import BisectionState, Measure, NoisePrior
+from swingbot.core.model.bisection import WantedBoot
 from tests.calibration.score import too_sure, wilson
 from tests.simulate import Laboratory, a_state, known_noise, with_history
 from tests.worlds import DAY, Costs, SimulatedBench
@@ -69,15 +70,17 @@ def test_steps_add_up_in_order_of_the_commits() -> None:
     assert [round(float(np.exp(bench.truth[i])), 6) for i in (3, 4, 8, 9)] == [1.0, 0.9, 0.9, 1.08]
 
 
-def placed(bench: SimulatedBench, *requests: Request, boxes: int = 1) -> Laboratory:
+def placed(bench: SimulatedBench, *requests: WantedBoot, boxes: int = 1) -> Laboratory:
     lab = Laboratory(bench, a_state(bench, boxes=boxes), Costs(build=300, boot=60, run=60))
-    lab.place(Measure(requests=requests, phase="search", why=""))
+    lab.place(Measure(requests=requests, why=""))
     return lab
 
 
 def test_a_testbox_does_one_boot_at_a_time_and_outcomes_come_one_by_one() -> None:
     bench = SimulatedBench(runs=1)
-    lab = placed(bench, Request(0, 0), Request(0, 1), Request(5, 0))
+    lab = placed(
+        bench, WantedBoot(0, 0, "search"), WantedBoot(0, 1, "search"), WantedBoot(5, 0, "search")
+    )
     seen: list[tuple[float, int]] = []
     while lab.state.in_flight:
         lab.wait()
@@ -92,7 +95,9 @@ def test_a_testbox_does_one_boot_at_a_time_and_outcomes_come_one_by_one() -> Non
 
 
 def test_testboxes_of_a_group_work_side_by_side() -> None:
-    lab = placed(SimulatedBench(runs=1), *(Request(0, k, 0, k) for k in range(4)), boxes=4)
+    lab = placed(
+        SimulatedBench(runs=1), *(WantedBoot(0, k, "search", 0, k) for k in range(4)), boxes=4
+    )
     while lab.state.in_flight:
         lab.wait()
     assert lab.now == 420.0
@@ -109,7 +114,7 @@ def test_a_boot_that_waits_for_its_kernel_lets_another_go_first() -> None:
         ),
         Costs(build=300, boot=60, run=60),
     )
-    lab.place(Measure(requests=(Request(5, 0), Request(0, 0)), phase="search", why=""))
+    lab.place(Measure(requests=(WantedBoot(5, 0, "search"), WantedBoot(0, 0, "search")), why=""))
     lab.wait()
     assert (lab.now, lab.state.observations[-1].idx) == (120.0, 0)
     lab.wait()
@@ -117,7 +122,7 @@ def test_a_boot_that_waits_for_its_kernel_lets_another_go_first() -> None:
 
 
 def test_a_kernel_that_does_not_build_occupies_no_testbox() -> None:
-    lab = placed(SimulatedBench(runs=1, unbuildable=(5,)), Request(5, 0))
+    lab = placed(SimulatedBench(runs=1, unbuildable=(5,)), WantedBoot(5, 0, "search"))
     lab.wait()
     assert lab.now == 300.0
     assert lab.state.points[5].skipped
@@ -125,7 +130,11 @@ def test_a_kernel_that_does_not_build_occupies_no_testbox() -> None:
 
 
 def test_another_layout_is_another_link_of_the_same_objects() -> None:
-    lab = placed(SimulatedBench(runs=1, layout_noise=0.01), Request(5, 0), Request(5, 1, 1))
+    lab = placed(
+        SimulatedBench(runs=1, layout_noise=0.01),
+        WantedBoot(5, 0, "search"),
+        WantedBoot(5, 1, "search", 1),
+    )
     lab.wait()
     lab.wait()
     assert [o.at for o in lab.state.observations] == [300.0, 420.0]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
+from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.records import (
     Bisection,
     NewBisection,
-    Seen,
     Variant,
-    Want,
 )
+from swingbot.core.model.statuses import BisectionEnd
 from swingbot_db.store.rows import Rows, iso_time
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
@@ -92,42 +93,36 @@ class Bisections(Rows):
             for row in rows
         ]
 
-    def wants(self, bisection: int) -> list[Want]:
+    def wants(self, bisection: int) -> list[WantedBoot]:
         rows = self.select(
             "SELECT idx, k, phase, layout, box FROM bisection_want WHERE bisection = :b ORDER BY asked_at, idx, k",
             b=bisection,
         )
-        return [Want(**row._mapping) for row in rows]
+        return [WantedBoot(**row._mapping) for row in rows]
 
-    def add_want(
-        self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0
-    ) -> None:
+    def add_want(self, bisection: int, wanted: WantedBoot) -> None:
         self.execute(
             "INSERT INTO bisection_want (bisection, idx, k, phase, layout, box) VALUES (:b, :idx, :k, :phase, :layout, :box) ON CONFLICT DO NOTHING",
             b=bisection,
-            idx=idx,
-            k=k,
-            phase=phase,
-            layout=layout,
-            box=box,
+            **asdict(wanted),
         )
 
-    def observations(self, bisection: int) -> list[Seen]:
+    def observations(self, bisection: int) -> list[Observation]:
         rows = self.select(
             'SELECT o.idx, o.k, o."values" AS vals, o.skip, w.phase, w.layout, w.box, extract(epoch FROM x.booted_at) AS at'
             " FROM observation o JOIN bisection_want w USING (bisection, idx, k) LEFT JOIN boot x ON x.id = o.boot WHERE o.bisection = :b ORDER BY o.idx, o.k",
             b=bisection,
         )
         return [
-            Seen(
-                r.idx,
-                r.k,
-                tuple(r.vals),
-                r.skip,
-                r.phase,
-                r.layout,
-                r.box,
-                None if r.at is None else float(r.at),
+            Observation(
+                idx=r.idx,
+                k=r.k,
+                values=tuple(r.vals),
+                skip=r.skip,
+                phase=r.phase,
+                layout=r.layout,
+                box=r.box,
+                at=None if r.at is None else float(r.at),
             )
             for r in rows
         ]
@@ -159,7 +154,11 @@ class Bisections(Rows):
         )
 
     def conclude(
-        self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None
+        self,
+        bisection: int,
+        status: BisectionEnd,
+        conclusion: Mapping[str, Any],
+        reason: str | None,
     ) -> None:
         self.execute(
             "UPDATE bisection SET status = :status, conclusion = CAST(:conclusion AS jsonb), reason = :reason, ended_at = clock_timestamp()"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swingbot.core.model.records import Bisection, Seen, Want
+from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.records import Bisection
 from tests.contract.store.world import (
     BOX,
     METRIC,
@@ -77,17 +78,17 @@ def test_points_come_good_end_first_with_hints_and_skips(store: Store, lab: Lab)
 def test_a_boot_is_wanted_once(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_bisection(tx, lab)
-        tx.bisections.add_want(number, 2, 0, "search", layout=1, box=1)
-        tx.bisections.add_want(number, 0, 1, "ends")
-        tx.bisections.add_want(number, 0, 0, "ends")
-        tx.bisections.add_want(number, 2, 0, "confirm")
+        tx.bisections.add_want(number, WantedBoot(2, 0, "search", layout=1, box=1))
+        tx.bisections.add_want(number, WantedBoot(0, 1, "ends"))
+        tx.bisections.add_want(number, WantedBoot(0, 0, "ends"))
+        tx.bisections.add_want(number, WantedBoot(2, 0, "confirm"))
         assert tx.bisections.wants(number) == [
-            Want(0, 0, "ends", 0, 0),
-            Want(0, 1, "ends", 0, 0),
-            Want(2, 0, "search", 1, 1),
+            WantedBoot(0, 0, "ends", 0, 0),
+            WantedBoot(0, 1, "ends", 0, 0),
+            WantedBoot(2, 0, "search", 1, 1),
         ]
     with pytest.raises(REFUSED), store.transaction() as tx:
-        tx.bisections.add_want(number, 9, 0, "search")
+        tx.bisections.add_want(number, WantedBoot(9, 0, "search"))
 
 
 def test_what_came_of_a_boot_counts_once(store: Store, lab: Lab) -> None:
@@ -96,13 +97,18 @@ def test_what_came_of_a_boot_counts_once(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         number = a_bisection(tx, lab)
         for idx in (1, 0):
-            tx.bisections.add_want(number, idx, 0, "ends")
+            tx.bisections.add_want(number, WantedBoot(idx, 0, "ends"))
         tx.bisections.add_observation(number, 1, 0, None, (), "does not build")
         tx.bisections.add_observation(number, 0, 0, boot, (100.0, 102.0), None)
         tx.bisections.add_observation(number, 0, 0, None, (), "lost")
         first, second = tx.bisections.observations(number)
-        assert first.at is not None and first[:-1] == (0, 0, (100.0, 102.0), None, "ends", 0, 0)
-        assert second == Seen(1, 0, (), "does not build", "ends", 0, 0, None)
+        assert first.at is not None
+        assert first == Observation(
+            idx=0, k=0, values=(100.0, 102.0), phase="ends", layout=0, box=0, at=first.at
+        )
+        assert second == Observation(
+            idx=1, k=0, values=(), skip="does not build", phase="ends", layout=0, box=0, at=None
+        )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,7 @@ def test_an_observation_was_asked_for_and_says_something(
 ) -> None:
     with store.transaction() as tx:
         number = a_bisection(tx, lab)
-        tx.bisections.add_want(number, 0, 0, "ends")
+        tx.bisections.add_want(number, WantedBoot(0, 0, "ends"))
     with pytest.raises(REFUSED), store.transaction() as tx:
         tx.bisections.add_observation(number, idx, 0, None, values, skip)
 

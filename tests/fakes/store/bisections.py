@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from swingbot.core.model.records import Bisection, NewBisection, Seen, Variant, Want
+from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.records import Bisection, NewBisection, Variant
+from swingbot.core.model.statuses import BisectionEnd
 from swingbot_db.store.bisections import HINT_FLOOR
 from tests.fakes.store.tables import (
     BisectionRow,
@@ -65,34 +67,31 @@ class Bisections(Noun):
             for row in rows
         ]
 
-    def wants(self, bisection: int) -> list[Want]:
+    def wants(self, bisection: int) -> list[WantedBoot]:
         rows = [row for key, row in self.db.bisection_wants.items() if key[0] == bisection]
         return [
             row.want
             for row in sorted(rows, key=lambda row: (row.asked_at, row.want.idx, row.want.k))
         ]
 
-    def add_want(
-        self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0
-    ) -> None:
-        if (bisection, idx) not in self.db.points:
-            raise Refused(f"bisection {bisection} has no point {idx}")
+    def add_want(self, bisection: int, wanted: WantedBoot) -> None:
+        if (bisection, wanted.idx) not in self.db.points:
+            raise Refused(f"bisection {bisection} has no point {wanted.idx}")
         self.db.bisection_wants.setdefault(
-            (bisection, idx, k),
-            WantRow(want=Want(idx, k, phase, layout, box), asked_at=self.db.begun),
+            (bisection, *wanted.key), WantRow(want=wanted, asked_at=self.db.begun)
         )
 
-    def observations(self, bisection: int) -> list[Seen]:
+    def observations(self, bisection: int) -> list[Observation]:
         return [
             self._seen(key, row)
             for key, row in sorted(self.db.observations.items(), key=lambda item: item[0])
             if key[0] == bisection
         ]
 
-    def _seen(self, key: tuple[int, int, int], row: ObservationRow) -> Seen:
+    def _seen(self, key: tuple[int, int, int], row: ObservationRow) -> Observation:
         want = self.db.bisection_wants[key].want
         at = None if row.boot is None else self.db.boots[row.boot].booted_at.timestamp()
-        return Seen(want.idx, want.k, row.values, row.skip, want.phase, want.layout, want.box, at)
+        return Observation(**asdict(want), values=row.values, skip=row.skip, at=at)
 
     def add_observation(
         self,
@@ -116,7 +115,11 @@ class Bisections(Noun):
         self._put(bisection, belief=dict(belief))
 
     def conclude(
-        self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None
+        self,
+        bisection: int,
+        status: BisectionEnd,
+        conclusion: Mapping[str, Any],
+        reason: str | None,
     ) -> None:
         known = self.db.bisections[bisection].bisection
         if known.status == "running":

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from swingbot.core.incident.model import Incident
+from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.box import Box, BoxState
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.noise import NoiseRecord
@@ -22,7 +23,6 @@ from swingbot.core.model.records import (
     Swing,
     Tree,
     Variant,
-    Want,
 )
 from swingbot.core.model.statuses import AttemptState, DispatchState, ReportState, TestboxState
 from swingbot.core.moderation.ruling import ReportClass
@@ -154,7 +154,7 @@ class PointRow:
 
 @dataclass(frozen=True, kw_only=True)
 class WantRow:
-    want: Want
+    want: WantedBoot
     asked_at: datetime
 
 

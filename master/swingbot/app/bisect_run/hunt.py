@@ -21,15 +21,14 @@ from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
     Conclusion,
-    InFlight,
     Measure,
     NoisePrior,
-    Observation,
     PointState,
     Policy,
     Wait,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.model.bisection import Observation, WantedBoot
 
 _SLACK: Final = 10.0  # a boot may take so many times the longest one so far
 _LEAST_LIMIT: Final = 60.0  # seconds, below which that is never set
@@ -217,8 +216,7 @@ class Hunt:
                 for b in mine
             ),
             in_flight=tuple(
-                InFlight(idx=index[a.sha], k=a.k, phase=a.phase)
-                for a in self.journal.unanswered(part.name)
+                WantedBoot(index[a.sha], a.k, a.phase) for a in self.journal.unanswered(part.name)
             ),
             better=None,
             min_effect_pct=self.wanted.min_effect_pct,

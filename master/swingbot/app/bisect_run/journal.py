@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, cast, get_args
 
 from swingbot.app.bisect_run.trouble import Misuse, Trouble
-from swingbot.core.bisect.state import Phase
+from swingbot.core.model.statuses import Phase
 
 FORMAT: Final = 1
 _HEAD: Final = "# journal of `swingbot bisect run`; the same command goes on from here, --restart begins anew\n"

@@ -12,10 +12,10 @@ from swingbot.core.bisect.state import (
     Belief,
     BisectionState,
     CandidateBelief,
-    Phase,
     PointBelief,
     Policy,
 )
+from swingbot.core.model.statuses import Phase
 
 
 def belief(state: BisectionState, policy: Policy | None = None) -> Belief:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swingbot.core.bisect import gaussian, mixture
-from swingbot.core.bisect.evidence import Boot, Evidence, Pending, gather
+from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import Posterior, wild_boots
-from swingbot.core.bisect.state import BisectionState, Phase, Policy
+from swingbot.core.bisect.state import BisectionState, Policy
+from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.statuses import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,9 @@ class Case:
         return self.whole.ev.used
 
     @property
-    def elsewhere(self) -> tuple[Pending, ...]:
-        """Boots under way of the rest of the range: they keep testboxes busy. Their positions are those of the whole."""
-        here, whole = set(self.ev.points), self.whole.ev
-        return tuple(p for p in whole.pending if whole.points[p.position] not in here)
+    def elsewhere(self) -> tuple[WantedBoot, ...]:
+        """Boots under way of the rest of the range: they keep testboxes busy."""
+        return tuple(p for p in self.whole.ev.pending if p not in self.ev.pending)
 
     def part(self, low: int, high: int, none: float | None = None) -> Case:
         """A stretch of the range as a bisection of its own; its ends have been measured. `none`: prior that there is no step in it."""
@@ -77,14 +78,12 @@ class Case:
         ]
         return means[1] - means[0]
 
-    def end_boots(self) -> tuple[list[Boot], list[Boot]]:
+    def end_boots(self) -> tuple[list[Observation], list[Observation]]:
         """Boots of the good and of the bad end outside confirmation, those left out that look wild; on a paired testbox those with a partner."""
         ev = self.ev
         wild = wild_boots(ev, self.post) if self.post else set()
         good, bad = ([b for b in ev.at(p) if b.phase != "confirm"] for p in (0, ev.last))
-        good, bad = (
-            [b for b in end if (b.position, b.k) not in wild] or end for end in (good, bad)
-        )
+        good, bad = ([b for b in end if ev.key(b) not in wild] or end for end in (good, bad))
         common = {b.k for b in good} & {b.k for b in bad}
         if not self.state.paired or not common:
             return good, bad

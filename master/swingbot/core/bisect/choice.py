@@ -12,10 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from swingbot.core.bisect.evidence import Evidence, Floats, Indices, Pending
+from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
 from swingbot.core.bisect.state import Policy
+from swingbot.core.model.bisection import WantedBoot
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
 _PARTS: Final = 16  # places looked at closely that the rule likes best, and as many that part where the step may be
@@ -101,14 +102,14 @@ def choose(
     post: Posterior,
     policy: Policy,
     boxes: int = 1,
-    elsewhere: Sequence[Pending] = (),
+    elsewhere: Sequence[WantedBoot] = (),
 ) -> Plan:
     """Greedy: add boots to those under way while each tells at least `worth` of what the best one would alone, per second.
 
     Boots under way count as if they had been chosen here, so asking again after recording the answer adds nothing.
     `elsewhere`: boots under way of other parts of the range; they tell nothing here, and keep testboxes busy.
     """
-    kernels = _Kernels(Counter((b.position, b.layout, b.box) for b in ev.boots), boxes > 1)
+    kernels = _Kernels(Counter((ev.where(b), b.layout, b.box) for b in ev.boots), boxes > 1)
     busy = Counter(p.box for p in (*ev.pending, *elsewhere))
     done = Counter(b.box for b in ev.boots)
 
@@ -119,7 +120,7 @@ def choose(
     best = _pick(by_rule, _rate(by_rule, cost, policy), kernels, first)
     alone = look.bits([], first)
     most = float(_rate(alone, cost, policy).max())
-    under_way = [(p.position, p.layout, p.box) for p in ev.pending if p.phase == "search"]
+    under_way = [(ev.where(p), p.layout, p.box) for p in ev.pending if p.phase == "search"]
     others = sum(p.phase == "search" for p in elsewhere)
     chosen: list[Choice] = []
     while len(under_way) + others + len(chosen) < policy.parallel:
@@ -218,7 +219,7 @@ class _Look:
         rate = np.where(np.array(ev.measurable), rule / _costs(ev), 0.0)[0]
         likely = np.flatnonzero(self.post.commit > _LIKELY * upto[-1])
         share = upto / max(float(upto[-1]), 1e-300)
-        seen = [p for p in {b.position for b in ev.boots} if _SETTLED < share[p] < 1.0 - _SETTLED]
+        seen = [p for p in set(ev.places) if _SETTLED < share[p] < 1.0 - _SETTLED]
         quantiles = np.searchsorted(upto, upto[-1] * np.arange(1, _PARTS) / _PARTS)
         wanted = {
             0,

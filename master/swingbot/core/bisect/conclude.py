@@ -11,10 +11,11 @@ from swingbot.core.bisect.case import Case, why_not
 from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.fresh import Fresh
 from swingbot.core.bisect.posterior import Posterior
-from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Kind, Wait
+from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Wait
+from swingbot.core.model.statuses import ConclusionKind
 
 
-def conclude(case: Case, kind: Kind, reason: str) -> Conclude:
+def conclude(case: Case, kind: ConclusionKind, reason: str) -> Conclude:
     """End without a commit to name."""
     return concluded(case, Conclusion(kind=kind, reason=reason))
 

@@ -10,7 +10,8 @@ from swingbot.core.bisect.ask import ask
 from swingbot.core.bisect.case import Case
 from swingbot.core.bisect.conclude import conclude, out_of_boots, share
 from swingbot.core.bisect.fresh import Fresh, fresh, missing_boots
-from swingbot.core.bisect.state import Action, Request, Wait
+from swingbot.core.bisect.state import Action, Wait
+from swingbot.core.model.bisection import WantedBoot
 
 _WARY: Final = 0.2  # P(the testbox wanders) from which a claim needs more fresh pairs
 
@@ -43,7 +44,7 @@ def confirm(
     if not sure and share(post, left, right) < case.policy.confidence * float(post.commit.sum()):
         return _beside_the_search(case, seen, more)
     if case.used < case.policy.max_boots and not _denied(case, seen):
-        return ask(case, more, "confirm", "the confirmation boots do not agree with the search yet")
+        return ask(case, more, "the confirmation boots do not agree with the search yet")
     return conclude(
         case,
         "inconclusive",
@@ -57,13 +58,13 @@ def _pairs(case: Case) -> int:
     return case.policy.confirm_boots + (case.policy.wary_boots if wary else 0)
 
 
-def _missing(case: Case, seen: Fresh, pairs: int) -> tuple[Request, ...]:
+def _missing(case: Case, seen: Fresh, pairs: int) -> tuple[WantedBoot, ...]:
     return missing_boots(
         case.ev, seen.left, seen.right, pairs + seen.odd, layouts=case.layout_matters
     )
 
 
-def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[Request]) -> Action:
+def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[WantedBoot]) -> Action:
     """Ask for them, within the budget, which the first pairs may exceed."""
     policy, commit = case.policy, case.name(seen.right)
     if seen.failed >= policy.boot_tries + policy.max_confirm:
@@ -74,7 +75,6 @@ def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[Request]) -> Action:
     return ask(
         case,
         missing,
-        "confirm",
         f"commit {commit} is the suspect (P = {p:.3f}): fresh boots of it and of its parent",
     )
 
@@ -85,7 +85,7 @@ def _agrees(case: Case, seen: Fresh) -> bool:
     return seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
 
 
-def _beside_the_search(case: Case, seen: Fresh, more: Sequence[Request]) -> Action | None:
+def _beside_the_search(case: Case, seen: Fresh, more: Sequence[WantedBoot]) -> Action | None:
     """The search has other suspects again; in a group of testboxes one more pair does no harm."""
     if (
         case.state.boxes > 1
@@ -96,7 +96,6 @@ def _beside_the_search(case: Case, seen: Fresh, more: Sequence[Request]) -> Acti
         return ask(
             case,
             more,
-            "confirm",
             "the suspect and its parent once more, while the other testboxes go on with the search",
         )
     return None

@@ -10,7 +10,8 @@ from swingbot.core.bisect.ask import ask
 from swingbot.core.bisect.case import Case, phases
 from swingbot.core.bisect.conclude import conclude
 from swingbot.core.bisect.evidence import Evidence
-from swingbot.core.bisect.state import Action, Request
+from swingbot.core.bisect.state import Action
+from swingbot.core.model.bisection import WantedBoot
 
 
 def ends(case: Case) -> Action | None:
@@ -49,18 +50,20 @@ def _end_pairs(ev: Evidence) -> int:
 
 def _ask_ends(case: Case, pairs: int, why: str) -> Action:
     ev = case.ev
-    there = {(b.position, b.k) for b in ev.boots} | {(p.position, p.k) for p in ev.pending}
+    there = {ev.key(b) for b in ev.asked}
     broken = {k for p, k in ev.failed if p in (0, ev.last)}
-    requests: list[Request] = []
+    requests: list[WantedBoot] = []
     have, k, same_build = 0, 0, case.policy.boots_per_end
     while have < pairs:
         if k not in broken:
             order = (0, ev.last) if k % 2 == 0 else (ev.last, 0)
             layout = have if have >= same_build and case.layout_matters else 0
-            requests += [Request(p, k, layout) for p in order if (p, k) not in there]
+            requests += [
+                WantedBoot(ev.points[p], k, "ends", layout) for p in order if (p, k) not in there
+            ]
             have += 1
         k += 1
-    return ask(case, requests, "ends", why)
+    return ask(case, requests, why)
 
 
 def _ends_alike(case: Case) -> float:

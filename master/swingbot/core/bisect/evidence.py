@@ -8,40 +8,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swingbot.core.bisect.state import BisectionState, Phase, Policy
+from swingbot.core.bisect.state import BisectionState, Policy
+from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.statuses import Phase
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Boot:
-    position: int
-    k: int
-    values: tuple[float, ...]
-    phase: Phase
-    layout: int = 0
-    box: int = 0
-    at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    position: int
-    k: int
-    phase: Phase
-    layout: int = 0
-    box: int = 0
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
+    """A range, or a part of one, by position."""
+
     points: tuple[
         int, ...
     ]  # position -> the point that is asked for when it is measured, also the commit that leads to it
@@ -52,11 +37,12 @@ class Evidence:
     layout_cost: (
         float | None
     )  # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
-    boots: tuple[Boot, ...]  # that gave values, ordered by position, layout and k
-    pending: tuple[Pending, ...]
+    boots: tuple[Observation, ...]  # that gave values, ordered by position, layout and k
+    pending: tuple[WantedBoot, ...]
     failed: tuple[tuple[int, int], ...]  # (position, k) of boots that told nothing
     ratio: bool  # effects are log ratios; else differences in `unit`
     unit: float
+    first: int = 0  # position in the whole range of what is position 0 here
 
     @property
     def last(self) -> int:
@@ -79,14 +65,40 @@ class Evidence:
     def threshold(self, pct: float) -> float:
         return math.log1p(pct / 100.0) if self.ratio else pct / 100.0
 
-    def at(self, position: int, phase: Phase | None = None) -> list[Boot]:
-        return [b for b in self.boots if b.position == position and phase in (None, b.phase)]
+    def where(self, boot: Observation | WantedBoot) -> int:
+        """The position of a boot of this range."""
+        return self.position[boot.idx] - self.first
+
+    def key(self, boot: Observation | WantedBoot) -> tuple[int, int]:
+        """Its position and k: boots of equal images with equal k are one."""
+        return self.position[boot.idx] - self.first, boot.k
+
+    @property
+    def asked(self) -> list[Observation | WantedBoot]:
+        """Boots that gave values, then those under way."""
+        return [*self.boots, *self.pending]
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The positions of `boots`."""
+        return tuple(self.where(b) for b in self.boots)
+
+    @cached_property
+    def _by_position(self) -> Mapping[int, Sequence[Observation]]:
+        found: dict[int, list[Observation]] = {}
+        for place, boot in zip(self.places, self.boots, strict=True):
+            found.setdefault(place, []).append(boot)
+        return found
+
+    def at(self, position: int, phase: Phase | None = None) -> list[Observation]:
+        """Its boots by layout and k, of one phase or of all."""
+        return [b for b in self._by_position.get(position, ()) if phase in (None, b.phase)]
 
     def between(self, low: int, high: int) -> Evidence:
         """The part of the range from position `low` to `high`, which become its ends."""
 
-        def inside(position: int) -> bool:
-            return low <= position <= high
+        def inside(boot: Observation | WantedBoot) -> bool:
+            return low <= self.where(boot) <= high
 
         mass = self.mass[low : high + 1].copy()
         mass[0] = 0.0
@@ -96,13 +108,10 @@ class Evidence:
             mass=mass / mass.sum() if mass.sum() > 0 else mass,
             measurable=self.measurable[low : high + 1],
             cost=self.cost[low : high + 1],
-            boots=tuple(
-                replace(b, position=b.position - low) for b in self.boots if inside(b.position)
-            ),
-            pending=tuple(
-                replace(p, position=p.position - low) for p in self.pending if inside(p.position)
-            ),
-            failed=tuple((p - low, k) for p, k in self.failed if inside(p)),
+            boots=tuple(b for b in self.boots if inside(b)),
+            pending=tuple(p for p in self.pending if inside(p)),
+            failed=tuple((p - low, k) for p, k in self.failed if low <= p <= high),
+            first=self.first + low,
         )
 
     def next_k(self) -> int:
@@ -123,7 +132,8 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     points = tuple(i for i, yes in enumerate([True, *alive[1:]]) if yes)
     counted = {i: position[i] for i in range(len(canon)) if canon[i] == canon[points[position[i]]]}
     boots, failed = _observed(state, counted)
-    done = {(b.position, b.k) for b in boots} | set(failed)
+    places = [position[b.idx] for b in boots]
+    done = {(place, b.k) for place, b in zip(places, boots, strict=True)} | set(failed)
     pending = {
         (counted[f.idx], f.k): f
         for f in sorted(state.in_flight, key=lambda f: (f.idx, f.k))
@@ -132,7 +142,7 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
     members: dict[int, list[int]] = {}
     for i, p in counted.items():
         members.setdefault(p, []).append(i)
-    fails, seen = Counter(p for p, _ in failed), Counter(b.position for b in boots)
+    fails, seen = Counter(p for p, _ in failed), Counter(places)
     values = [v for b in boots for v in b.values]
     ratio = all(v > 0 for v in values)
     return Evidence(
@@ -153,14 +163,10 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
         if state.layouts
         else None,
         boots=boots,
-        pending=tuple(
-            Pending(p, k, pending[p, k].phase, pending[p, k].layout, pending[p, k].box)
-            for p, k in sorted(pending)
-            if (p, k) not in done
-        ),
+        pending=tuple(pending[key] for key in sorted(pending) if key not in done),
         failed=failed,
         ratio=ratio,
-        unit=1.0 if ratio else _unit(boots, len(points) - 1),
+        unit=1.0 if ratio else _unit(boots, places, len(points) - 1),
     )
 
 
@@ -192,8 +198,9 @@ def _alive(canon: list[int]) -> list[bool]:
 
 def _observed(
     state: BisectionState, counted: dict[int, int]
-) -> tuple[tuple[Boot, ...], tuple[tuple[int, int], ...]]:
-    boots: dict[tuple[int, int], Boot] = {}
+) -> tuple[tuple[Observation, ...], tuple[tuple[int, int], ...]]:
+    """Boots that gave values, without those that are no number, by position, layout and k; and (position, k) of those that gave none."""
+    boots: dict[tuple[int, int], Observation] = {}
     failed: set[tuple[int, int]] = set()
     for o in sorted(state.observations, key=lambda o: (o.idx, o.k)):
         if o.idx not in counted:
@@ -201,12 +208,11 @@ def _observed(
         key = counted[o.idx], o.k
         values = tuple(v for v in o.values if math.isfinite(v))
         if values and not o.skip:
-            boots.setdefault(key, Boot(*key, values, o.phase, o.layout, o.box, o.at))
+            boots.setdefault(key, o if len(values) == len(o.values) else replace(o, values=values))
         else:
             failed.add(key)
-    return tuple(sorted(boots.values(), key=lambda b: (b.position, b.layout, b.k))), tuple(
-        sorted(failed - boots.keys())
-    )
+    order = sorted(boots, key=lambda key: (key[0], boots[key].layout, key[1]))
+    return tuple(boots[key] for key in order), tuple(sorted(failed - boots.keys()))
 
 
 def _mass(state: BisectionState, points: tuple[int, ...]) -> Floats:
@@ -225,13 +231,10 @@ def _cost(state: BisectionState, members: list[int]) -> float:
     return max(state.boot_cost_seconds, 1e-3) + build
 
 
-def _unit(boots: tuple[Boot, ...], last: int) -> float:
+def _unit(boots: Sequence[Observation], places: Sequence[int], last: int) -> float:
     """Difference form: the larger mean magnitude of the two ends, or of anything seen, or 1."""
-    means = [
-        abs(
-            sum(v for b in boots if b.position == end for v in b.values)
-            / max(1, sum(len(b.values) for b in boots if b.position == end))
-        )
-        for end in (0, last)
-    ]
+    means = []
+    for end in (0, last):
+        of = [b.values for place, b in zip(places, boots, strict=True) if place == end]
+        means.append(abs(sum(v for vs in of for v in vs) / max(1, sum(map(len, of)))))
     return max(means) or max((abs(v) for b in boots for v in b.values), default=0.0) or 1.0

@@ -24,12 +24,11 @@ from swingbot.core.bisect.state import (
     Belief,
     BisectionState,
     Conclude,
-    InFlight,
     Measure,
-    Observation,
     Policy,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.model.bisection import Observation
 
 Like = Literal["good", "bad"]
 _MOST_LOOKS: Final = 60  # beliefs to compute for `influences`; more boots are taken together
@@ -284,15 +283,8 @@ def _played(
         action = step(state, policy)
         if not isinstance(action, Measure):
             break
-        state = dataclasses.replace(state, in_flight=_asked(action))
+        state = dataclasses.replace(state, in_flight=action.requests)
     return boots, builds, seconds
-
-
-def _asked(action: Measure) -> tuple[InFlight, ...]:
-    return tuple(
-        InFlight(idx=r.idx, k=r.k, phase=action.phase, layout=r.layout, box=r.box)
-        for r in action.requests
-    )
 
 
 def _even(idx: int, k: int) -> float:

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
-from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
+from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
+from swingbot.core.model.bisection import Observation
 
 _NEGLIGIBLE: Final = 1e-5  # hypotheses that are less likely tell nothing
 _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
@@ -61,10 +62,10 @@ def on_testbox(ev: Evidence, post: Posterior, box: int, prior_effect: float) -> 
     Given where the step is, its size follows from all testboxes (each weighs n m / (n + m), n boots before the step against m behind it), and the
     level of `box` from its own boots.
     """
-    at = np.array(sorted({b.position for b in ev.boots}), np.intp)
+    at = np.array(sorted(set(ev.places)), np.intp)
     upto = np.cumsum(post.commit)[at]
     weight = np.append(np.diff(upto), post.none)
-    place = np.searchsorted(at, [b.position for b in ev.boots])
+    place = np.searchsorted(at, ev.places)
     value = np.array([np.mean([ev.of(v) for v in b.values]) for b in ev.boots])
     boxes = np.array([b.box for b in ev.boots])
     before, total = _running(place, boxes, np.ones(len(value)), len(at))
@@ -171,7 +172,7 @@ def _sides(told: Hypotheses, mass: Floats, positions: Indices) -> tuple[Floats, 
 
 
 def _of_this_build(
-    ev: Evidence, boots: list[Boot], mean: Floats, var: Floats, layout: float, boot: float
+    ev: Evidence, boots: list[Observation], mean: Floats, var: Floats, layout: float, boot: float
 ) -> tuple[Floats, Floats]:
     """What the next boot of a build gives whose layout its earlier boots have shown in part."""
     n = len(boots)

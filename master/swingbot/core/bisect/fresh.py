@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 
 from swingbot.core.bisect.case import Case
-from swingbot.core.bisect.evidence import Boot, Evidence, Pending
+from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import wild_boots
-from swingbot.core.bisect.state import Request
+from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import BootRuns, Rule, compare
 
@@ -68,13 +68,12 @@ def fresh(case: Case, left: int, right: int) -> Fresh:
 
 def missing_boots(
     ev: Evidence, left: int, right: int, pairs: int, *, layouts: bool
-) -> tuple[Request, ...]:
-    """Boots (of positions) still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or
+) -> tuple[WantedBoot, ...]:
+    """Boots still missing for `pairs` pairs, alternating so that drift hits both sides alike; () if all are there or
     under way. With `layouts` each pair is of another build of the same two commits."""
-    asked: list[Boot | Pending] = [*ev.boots, *ev.pending]
-    known = {(b.position, b.k): b.layout for b in asked if b.phase == "confirm"}
+    known = {ev.key(b): b.layout for b in ev.asked if b.phase == "confirm"}
     broken = {k for p, k in ev.failed if p in (left, right)}
-    taken = {(b.position, b.k) for b in asked}
+    taken = {ev.key(b) for b in ev.asked}
     begun = sorted(
         {k for p, k in known if p in (left, right)} - broken
     )  # some with another neighbour, when that was the suspect
@@ -93,7 +92,7 @@ def missing_boots(
             (known[p, k] for p in (left, right) if (p, k) in known), turn if layouts else 0
         )
         wanted += [
-            Request(p, k, layout)
+            WantedBoot(ev.points[p], k, "confirm", layout)
             for p in ((left, right) if turn % 2 == 0 else (right, left))
             if (p, k) not in known
         ]

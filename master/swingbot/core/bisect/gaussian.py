@@ -48,7 +48,7 @@ class Sums:
 
 def summarise(ev: Evidence) -> Sums:
     """A boot is one number: runs within an emulated boot differ by habit (the first is always fastest), not by chance."""
-    kernels = sorted({(b.position, b.layout) for b in ev.boots})
+    kernels = sorted({(place, b.layout) for place, b in zip(ev.places, ev.boots, strict=True)})
     index, ks = (
         {key: i for i, key in enumerate(kernels)},
         {k: i for i, k in enumerate(sorted({b.k for b in ev.boots}))},
@@ -57,7 +57,9 @@ def summarise(ev: Evidence) -> Sums:
     centre = float(level.mean()) if len(level) else 0.0
     return Sums(
         at=np.array([p for p, _ in kernels], np.intp),
-        point=np.array([index[b.position, b.layout] for b in ev.boots], np.intp),
+        point=np.array(
+            [index[place, b.layout] for place, b in zip(ev.places, ev.boots, strict=True)], np.intp
+        ),
         block=np.array([ks[b.k] for b in ev.boots], np.intp),
         weight=np.ones(len(level)),
         level=level - centre,

@@ -265,7 +265,12 @@ def _with_runs(column: list[Any], runs: Iterable[Sequence[Any]]) -> list[Any]:
 def decision(action: Action) -> Facts:
     """An action as plain JSON. Of a conclusion's many candidates it holds the digest: enough to tell whether they are the same."""
     if isinstance(action, Measure):
-        return {"do": "measure", **plain(action)}
+        return {
+            "do": "measure",
+            "phase": action.phase,
+            "requests": [boot.to_json() for boot in action.requests],
+            "why": action.why,
+        }
     if isinstance(action, Conclude):
         told = plain(action.conclusion)
         told["candidates_sha256"] = hashlib.sha256(

@@ -19,7 +19,7 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.special import expit, logsumexp, ndtr
 
 from swingbot.core.bisect import gaussian
-from swingbot.core.bisect.evidence import Boot, Evidence, Floats, Indices
+from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior import (
     FLOOR,
     MOST_GAPS,
@@ -30,6 +30,7 @@ from swingbot.core.bisect.posterior import (
     per_commit,
 )
 from swingbot.core.bisect.state import NoisePrior, Policy
+from swingbot.core.model.bisection import Observation
 
 # What is not Gaussian: (share of wild boots, their spread and the distance of their middle from the level, both in sd, prior). Summed over; the
 # data decide. The last four are testboxes whose boots fall into two modes.
@@ -185,11 +186,12 @@ def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...
 
 def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
     boots = ev.boots
-    nodes = sorted({(b.position, b.layout) for b in boots})
+    of = [(place, b.layout) for place, b in zip(ev.places, boots, strict=True)]
+    nodes = sorted(set(of))
     index = {key: i for i, key in enumerate(nodes)}
     at = sorted({position for position, _ in nodes})
     where = {position: i for i, position in enumerate(at)}
-    node = np.array([index[b.position, b.layout] for b in boots], dtype=np.intp)
+    node = np.array([index[key] for key in of], dtype=np.intp)
     x = np.array([_level(ev, b) for b in boots])
     runs = sum(len(b.values) for b in boots) / len(boots)
     prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), FLOOR)
@@ -206,7 +208,7 @@ def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
     )
 
 
-def _level(ev: Evidence, boot: Boot) -> float:
+def _level(ev: Evidence, boot: Observation) -> float:
     """Of one boot: the mean of its runs, from three on without what is far outside the others."""
     values = np.array([ev.of(v) for v in boot.values])
     if len(values) >= 3:

@@ -60,7 +60,7 @@ class Posterior:
 
 def wild_boots(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
     """(position, k) of boots that are rather wild than not; none where the model has no wild boots."""
-    return {(b.position, b.k) for b, p in zip(ev.boots, post.wild, strict=False) if p > 0.5}
+    return {ev.key(b) for b, p in zip(ev.boots, post.wild, strict=False) if p > 0.5}
 
 
 def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:

@@ -12,9 +12,10 @@ from swingbot.core.bisect.case import Case
 from swingbot.core.bisect.choice import Plan, choose, weak_end
 from swingbot.core.bisect.conclude import conclude, found, hull, out_of_boots
 from swingbot.core.bisect.confirm import Confirmed, confirm
-from swingbot.core.bisect.evidence import Evidence, Pending
+from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import Posterior, entropy
-from swingbot.core.bisect.state import Action, Request, Wait
+from swingbot.core.bisect.state import Action, Wait
+from swingbot.core.model.bisection import WantedBoot
 
 
 def search(case: Case) -> Action | Confirmed:
@@ -40,14 +41,14 @@ def search(case: Case) -> Action | Confirmed:
     return _next_boots(case, plan, references)
 
 
-def _next_boots(case: Case, plan: Plan, references: Sequence[Pending]) -> Action:
+def _next_boots(case: Case, plan: Plan, references: Sequence[WantedBoot]) -> Action:
     if not plan.chosen and not references:
         return Wait(why="what is in flight tells more than anything else would")
-    requests = [Request(r.position, r.k, box=r.box) for r in references]
+    requests = list(references)
     for choice in plan.chosen:
         requests += boot_of(case, choice, requests)
     bits = ", ".join(f"point {case.name(c.position)}: {c.bits:.2f} bits" for c in plan.chosen)
-    return ask(case, requests, "search", f"tells most about the step for its cost ({bits})")
+    return ask(case, requests, f"tells most about the step for its cost ({bits})")
 
 
 def _nothing_tells(case: Case) -> Action:

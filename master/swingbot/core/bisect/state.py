@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
-Phase = Literal[
-    "history", "ends", "search", "confirm"
-]  # history: boots that were there before the bisection began; they cost it nothing
-Kind = Literal["culprit", "credible_set", "not_reproduced", "inconclusive", "several"]
+from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.statuses import ConclusionKind, Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,42 +23,6 @@ class PointState:
     same_as: int | None = (
         None  # image-identical to that point: boots of the one are boots of the other
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """What one boot told: a value per run, or why it told nothing. Boot `k` of a point happens once."""
-
-    idx: int
-    k: int
-    values: tuple[float, ...]  # the metric's unit; empty: this boot says nothing about the metric
-    skip: str | None = None  # panicked, hung, no result: an outcome, never a vote
-    phase: Phase
-    layout: int = 0  # which build of this commit was booted: 0 the default, others lay the same code out differently
-    box: int = 0  # which testbox of the group booted it
-    at: float | None = (
-        None  # when it was booted, in seconds of any one clock; None: not known, no drift is looked for
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InFlight:
-    """Asked for and not yet answered."""
-
-    idx: int
-    k: int
-    phase: Phase
-    layout: int = 0
-    box: int = 0
-
-
-class Request(NamedTuple):
-    """Boot `k` of point `idx`, which happens once: of the kernel built with this layout, on this testbox of the group."""
-
-    idx: int
-    k: int
-    layout: int = 0
-    box: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +51,7 @@ NOISY = NoisePrior(sd_run=0.05, sd_boot=0.03, sd_layout=0.005, certainty=0.75)
 class BisectionState:
     points: tuple[PointState, ...]  # points[0] is good, the last is bad; points[i].idx == i
     observations: tuple[Observation, ...] = ()
-    in_flight: tuple[InFlight, ...] = ()
+    in_flight: tuple[WantedBoot, ...] = ()
     paired: bool = False  # boot k shifts all kernels of this testbox alike
     better: Literal["higher", "lower"] | None = (
         None  # only for words; the model takes both directions
@@ -146,11 +108,14 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Ask for these boots. All in this order, so base and head alternate."""
+    """Ask for these boots, at least one, all of one phase. All in this order, so base and head alternate."""
 
-    requests: tuple[Request, ...]
-    phase: Phase
+    requests: tuple[WantedBoot, ...]
     why: str
+
+    @property
+    def phase(self) -> Phase:
+        return self.requests[0].phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +149,7 @@ class CandidateBelief:
 class Conclusion:
     """How it ended. Effect and interval come from confirmation boots only; None where there were none."""
 
-    kind: Kind
+    kind: ConclusionKind
     reason: str
     culprits: tuple[Culprit, ...] = ()  # one; or each established one (several); or none
     members: tuple[

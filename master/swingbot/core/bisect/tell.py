@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from swingbot.core.bisect.explain import Explanation, Influence, WhatIf
-from swingbot.core.bisect.state import BisectionState, Conclude, Measure, Observation
+from swingbot.core.bisect.state import BisectionState, Conclude, Measure
+from swingbot.core.model.bisection import Observation
 
 Duration = Callable[[float], str]
 Commits = Sequence[tuple[str, str]]  # (commit, subject) by point

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from swingbot.core.model.statuses import (
     AttemptState,
+    BisectionStatus,
     ChangeKind,
     ComparisonKind,
     ComparisonStatus,
@@ -179,7 +180,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootRecord:
-    """A boot that happened, with the runs of it: {(unit job, metric): values of its good runs}."""
+    """A boot that happened. What its runs measured is asked for by its `id`."""
 
     id: int
     k: int
@@ -284,7 +285,7 @@ class Bisection:
     unit_job: str
     metric: str
     policy: Mapping[str, Any]
-    status: str
+    status: BisectionStatus
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -326,29 +327,6 @@ class Steer:
     why: str | None
     who: str
     at: str
-
-
-class Want(NamedTuple):
-    """A boot that a bisection asked for: boot `k` of point `idx`, which happens once."""
-
-    idx: int
-    k: int
-    phase: str
-    layout: int
-    box: int
-
-
-class Seen(NamedTuple):
-    """What came of such a boot."""
-
-    idx: int
-    k: int
-    values: tuple[float, ...]
-    skip: str | None
-    phase: str
-    layout: int
-    box: int
-    at: float | None  # seconds since 1970 when its results came; None: it was never booted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

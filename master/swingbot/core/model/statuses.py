@@ -1,6 +1,6 @@
 """States, statuses, kinds and outcomes as the database and the JSON documents spell them, one definition each.
 
-Those of a bisection's engine stand in `core.bisect`, verdicts in `comparison_row`, what an order can come to in
+Verdicts stand in `comparison_row`, what an order can come to in
 `swingbot_jobs.contract.orders`.
 """
 
@@ -14,13 +14,21 @@ OrderState = Literal["waiting", "ready", "running", "done", "failed", "cancelled
 AttemptState = Literal["running", "ended", "dead"]
 DispatchState = Literal["wanted", "placed", "over"]
 
+# How the engine concludes a bisection.
+ConclusionKind = Literal["culprit", "credible_set", "not_reproduced", "inconclusive", "several"]
+
 # What is asked, and where it comes from.
 ChangeKind = Literal["first", "advance", "rebase"]
 VariantOrigin = Literal["branch", "request", "patch"]  # patch: applied by us
 RequestOrigin = Literal["asked", "watch"]  # of a bisection
 ComparisonKind = Literal["asked", "watch", "attribute", "prove", "anchor", "gate"]
 ComparisonStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
+BisectionEnd = ConclusionKind | Literal["failed", "cancelled"]
+BisectionStatus = Literal["running"] | BisectionEnd
 SteerAct = Literal["skip", "unskip", "hint", "resume"]
+
+# Boots of a bisection. history: that were there before it began; they cost it nothing.
+Phase = Literal["history", "ends", "search", "confirm"]
 
 # What was seen.
 Direction = Literal["worse", "better", "changed"]

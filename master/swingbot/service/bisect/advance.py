@@ -19,14 +19,13 @@ from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
     Conclusion,
-    InFlight,
     Measure,
     NoisePrior,
-    Observation,
     PointState,
     Policy,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.records import (
     UNBUILT,
     Bisection,
@@ -34,9 +33,9 @@ from swingbot.core.model.records import (
     BootNumbers,
     BootRecord,
     KernelBuild,
-    Seen,
     Variant,
 )
+from swingbot.core.model.statuses import BisectionEnd
 from swingbot.core.plan.noise import noise_prior
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.rules import metric_of
@@ -89,9 +88,7 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
         _end(lab, tx, bisection, points, conclusion.kind, conclusion, conclusion.reason)
     elif isinstance(action, Measure):
         for request in action.requests:
-            tx.bisections.add_want(
-                bisection.id, request.idx, request.k, action.phase, request.layout, request.box
-            )
+            tx.bisections.add_want(bisection.id, request)
             variant = in_layout(lab, tx, variants[request.idx], request.layout)
             want_boot(
                 lab,
@@ -141,46 +138,47 @@ def _observe(
     builds: Mapping[str, KernelBuild],
 ) -> str | None:
     """Turn what has come back into observations. Returns why the lab failed us, if it did."""
-    seen = {o[:2] for o in tx.bisections.observations(bisection.id)}
+    seen = {o.key for o in tx.bisections.observations(bisection.id)}
     orders = {order.key: order for order in tx.orders.wanted(bisection=bisection.id)}
-    for idx, k, _, layout, box in tx.bisections.wants(bisection.id):
-        if (idx, k) in seen:
+    for wanted in tx.bisections.wants(bisection.id):
+        if wanted.key in seen:
             continue
-        variant = in_layout(lab, tx, variants[idx], layout)
-        build = (tx.builds.by_key([variant.build_key]) if layout else builds).get(variant.build_key)
+        variant = in_layout(lab, tx, variants[wanted.idx], wanted.layout)
+        build = (tx.builds.by_key([variant.build_key]) if wanted.layout else builds).get(
+            variant.build_key
+        )
         if build is not None and build.image_sha256 is None:
-            tx.bisections.add_observation(bisection.id, idx, k, None, (), build.trouble)
+            tx.bisections.add_observation(bisection.id, *wanted.key, None, (), build.trouble)
             continue
         boots = (
             tx.boots.find(
                 build.image_sha256,
-                bisection.testboxes[box],
+                bisection.testboxes[wanted.box],
                 bisection.spec,
                 bisection.series,
-                BootNumbers([k]),
+                BootNumbers([wanted.k]),
             )
             if build and build.image_sha256
             else []
         )
         if boots:
-            _learn(tx, bisection, idx, k, boots[0])
+            _learn(tx, bisection, wanted, boots[0])
             continue
-        order = orders.get(str(boot_key(bisection, variant, k, box)))
+        order = orders.get(str(boot_key(bisection, variant, wanted.k, wanted.box)))
         if order is not None and order.state == "failed":
             return order.reason or "an order was given up"
     return None
 
 
-def _learn(tx: Transaction, bisection: Bisection, idx: int, k: int, boot: BootRecord) -> None:
+def _learn(tx: Transaction, bisection: Bisection, wanted: WantedBoot, boot: BootRecord) -> None:
     if boot.outcome != "up":
-        tx.bisections.add_observation(bisection.id, idx, k, boot.id, (), boot.trouble)
+        tx.bisections.add_observation(bisection.id, *wanted.key, boot.id, (), boot.trouble)
         return
     values = tx.boots.values(boot.id).get((bisection.unit_job, bisection.metric), [])
     problems = tx.boots.problems(boot.id, bisection.unit_job)
     tx.bisections.add_observation(
         bisection.id,
-        idx,
-        k,
+        *wanted.key,
         boot.id,
         values,
         None if values else (problems[0] if problems else f"no run gave {bisection.metric}"),
@@ -199,7 +197,7 @@ def state_of(
     metric = metric_of(lab.programs, bisection.metric)
     job = tx.specs.get(bisection.spec)[0]
     observed = tx.bisections.observations(bisection.id)
-    seen = {o[:2] for o in observed}
+    seen = {o.key for o in observed}
     _, boot_seconds = tx.boots.usual_seconds()
     return BisectionState(
         points=tuple(
@@ -209,11 +207,9 @@ def state_of(
                 weigh_points(lab, tx, [(variant, weight) for variant, weight, _ in points]),
             )
         ),
-        observations=tuple(Observation(**o._asdict()) for o in observed),
+        observations=tuple(observed),
         in_flight=tuple(
-            InFlight(**want._asdict())
-            for want in tx.bisections.wants(bisection.id)
-            if (want.idx, want.k) not in seen
+            wanted for wanted in tx.bisections.wants(bisection.id) if wanted.key not in seen
         ),
         boxes=len(bisection.testboxes),
         layouts=True,  # the same worker builds them all
@@ -272,7 +268,7 @@ def _remember_belief(
             "p_none": round(known.p_none, 6),
             "phase": known.phase,
             "why": action.conclusion.reason if isinstance(action, Conclude) else action.why,
-            "next": [list(request) for request in action.requests]
+            "next": [boot.to_json() for boot in action.requests]
             if isinstance(action, Measure)
             else [],
             "change_pct": known.change_pct,
@@ -290,13 +286,13 @@ def _end(
     tx: Transaction,
     bisection: Bisection,
     points: Sequence[tuple[Variant, float, str | None]],
-    status: str,
+    status: BisectionEnd,
     conclusion: Conclusion | None,
     reason: str,
 ) -> None:
     """Record how it ended, in the words of DESIGN section 8, and what follows for swings and incidents."""
     observed = tx.bisections.observations(bisection.id)
-    builds = tx.builds.by_key([points[idx][0].build_key for idx in {idx for idx, *_ in observed}])
+    builds = tx.builds.by_key([points[idx][0].build_key for idx in {o.idx for o in observed}])
     tx.bisections.conclude(
         bisection.id,
         status,
@@ -318,9 +314,9 @@ def _end(
 def _words(
     bisection: Bisection,
     points: Sequence[tuple[Variant, float, str | None]],
-    status: str,
+    status: BisectionEnd,
     conclusion: Conclusion | None,
-    observed: Sequence[Seen],
+    observed: Sequence[Observation],
     builds: Mapping[str, KernelBuild],
 ) -> dict[str, Any]:
     def named(idx: int) -> dict[str, str]:
@@ -355,7 +351,7 @@ def _words(
                 if not (o.skip or "").startswith(UNBUILT)
             }
         ),
-        "kernels": len({idx for idx, *_ in observed}),
+        "kernels": len({o.idx for o in observed}),
         "builds": sum(not build.cached for build in builds.values()),
         "build_seconds": sum(build.seconds for build in builds.values()),
         "candidates": [

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, JobFile, NewBisection, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
@@ -248,4 +249,4 @@ def _bisect(
         last = len(tx.bisections.points(number)) - 1
         for k in proof.numbers.ks:
             for idx in (0, last):
-                tx.bisections.add_want(number, idx, k, "history")
+                tx.bisections.add_want(number, WantedBoot(idx, k, "history"))

@@ -103,10 +103,10 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
 
 def _ask_again(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
     """Orders for what was wanted and never answered: they were called off or given up when the bisection ended."""
-    seen = {(idx, k) for idx, k, *_ in tx.bisections.observations(bisection.id)}
+    seen = {o.key for o in tx.bisections.observations(bisection.id)}
     points = tx.bisections.points(bisection.id)
     for want in tx.bisections.wants(bisection.id):
-        if (want.idx, want.k) not in seen:
+        if want.key not in seen:
             variant = in_layout(lab, tx, points[want.idx][0], want.layout)
             want_boot(
                 lab,

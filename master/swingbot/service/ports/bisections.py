@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.records import (
     Bisection,
     NewBisection,
-    Seen,
     Variant,
-    Want,
 )
+from swingbot.core.model.statuses import BisectionEnd
 
 
 class Bisections(Protocol):
@@ -32,15 +32,13 @@ class Bisections(Protocol):
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         """(variant, prior weight with the hints of people, why a person said to skip it) by index. A hint lowers a weight to a tenth of the mean at least."""
 
-    def wants(self, bisection: int) -> list[Want]:
+    def wants(self, bisection: int) -> list[WantedBoot]:
         """Boots that a bisection asked for, in the order in which it asked, then by index and k."""
 
-    def add_want(
-        self, bisection: int, idx: int, k: int, phase: str, layout: int = 0, box: int = 0
-    ) -> None:
-        """Ask for boot `k` of point `idx`. A second call changes nothing, not even the phase."""
+    def add_want(self, bisection: int, wanted: WantedBoot) -> None:
+        """Ask for a boot. A second call for the same `key` changes nothing, not even the phase."""
 
-    def observations(self, bisection: int) -> list[Seen]:
+    def observations(self, bisection: int) -> list[Observation]:
         """What came of the boots that it asked for, by index and k."""
 
     def add_observation(
@@ -58,7 +56,11 @@ class Bisections(Protocol):
         """Store the belief for pages; it decides nothing."""
 
     def conclude(
-        self, bisection: int, status: str, conclusion: Mapping[str, Any], reason: str | None
+        self,
+        bisection: int,
+        status: BisectionEnd,
+        conclusion: Mapping[str, Any],
+        reason: str | None,
     ) -> None:
         """End a running bisection. One that has ended stays as it is."""
 
