@@ -19,12 +19,12 @@ from swingbot.core.bisect.state import (
     Conclude,
     Conclusion,
     Measure,
-    NoisePrior,
     PointState,
     Policy,
 )
 from swingbot.core.bisect.step import step
 from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.noise import NoisePrior
 from swingbot.core.plan.ahead import likely_next
 from tests.worlds import DAY, Costs, SimulatedBench
 

@@ -19,13 +19,13 @@ from swingbot.core.bisect.state import (
     BisectionState,
     Conclude,
     Measure,
-    NoisePrior,
     PointState,
     Policy,
 )
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.tell import told
 from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.noise import NoisePrior
 
 POLICY = Policy()
 LEVELS = (1000.0, 880.0)

@@ -29,8 +29,10 @@ from swingbot.app.bisect_run.lab import Lab as RunLab
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.app.commands.bisect_run import run
 from swingbot.core.bisect import journal, logbook
+from swingbot.core.bisect.belief import belief, belief_json
 from swingbot.core.bisect.state import Measure
 from swingbot.core.bisect.step import step
+from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.model.records import Bisection
 from swingbot.core.plan.noise import noise_prior
@@ -144,6 +146,15 @@ def test_a_recorded_journal_can_be_explained(path: Path) -> None:
     assert set(order) == set(state.observations)
 
 
+@pytest.mark.parametrize("path", sorted(RECORDED.glob("service/*.log")), ids=lambda path: path.stem)
+def test_the_belief_of_the_last_step_is_stored_as_it_was(path: Path) -> None:
+    *_, (_, shot) = journal.states(steps_of(path))
+    state, policy = journal.restored(shot)
+    stored = documents(f"service/{path.stem}.json")["belief"]
+    now = belief_json(belief(state, policy), state, policy, step(state, policy))
+    assert same(stored, json.loads(json.dumps(now)))
+
+
 @pytest.mark.parametrize(
     "given", documents("terms.json"), ids=lambda given: ",".join(sorted(given["stored"])) or "none"
 )
@@ -154,6 +165,10 @@ def test_the_stored_terms_of_a_bisection_mean_what_they_did(given: dict[str, Any
     for paired, noise in zip((False, True), given["noise"], strict=True):
         assert dataclasses.asdict(noise_of(bisection, paired)) == noise
     assert list(bisection.testboxes) == given["testboxes"]
+    assert (bisection.terms.unit or "") == given["unit"]
+    if {"unit", "better"} <= given["stored"].keys():  # older ones are read only
+        noise = {"noise": given["noise"][0]} if "noise" in given["stored"] else {}
+        assert bisection.terms.to_json() == given["stored"] | noise
 
 
 def a_bisection(terms: dict[str, Any]) -> Bisection:
@@ -168,7 +183,7 @@ def a_bisection(terms: dict[str, Any]) -> Bisection:
         series="",
         unit_job="j",
         metric="m",
-        policy=terms,
+        terms=BisectionTerms.from_json(terms),
         status="running",
     )
 

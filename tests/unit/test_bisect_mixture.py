@@ -14,8 +14,12 @@ from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import FLOOR, Posterior
-from swingbot.core.bisect.state import BisectionState, NoisePrior, Policy
+from swingbot.core.bisect.state import (
+    BisectionState,
+    Policy,
+)
 from swingbot.core.model.bisection import Observation
+from swingbot.core.model.noise import NoisePrior
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy()

@@ -14,8 +14,12 @@ from swingbot.core.bisect.choice import information
 from swingbot.core.bisect.evidence import gather
 from swingbot.core.bisect.gaussian import _layouts, _pooled_noise, posterior, summarise
 from swingbot.core.bisect.posterior import FLOOR, Posterior
-from swingbot.core.bisect.state import BisectionState, NoisePrior, Policy
+from swingbot.core.bisect.state import (
+    BisectionState,
+    Policy,
+)
 from swingbot.core.model.bisection import Observation
+from swingbot.core.model.noise import NoisePrior
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy(prior_two=0.0)

@@ -9,17 +9,16 @@ import pytest
 
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.state import (
-    EMULATED,
     BisectionState,
     Conclude,
     Measure,
-    NoisePrior,
     PointState,
     Policy,
     Wait,
 )
 from swingbot.core.bisect.step import step
 from swingbot.core.model.bisection import Observation
+from swingbot.core.model.noise import EMULATED, NoisePrior
 from swingbot.core.model.statuses import Phase
 from tests.simulate import (
     Costs,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swingbot.core.bisect.state import EMULATED, NOISY
-from swingbot.core.model.noise import MeasuredBoot, NoiseRecord, Spread
+from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoiseRecord, Spread
 from swingbot.core.plan.noise import estimate, noise_prior, pair_prior
 from swingbot.core.stats.evidence import UNKNOWN
 

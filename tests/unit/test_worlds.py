@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from benchmarks.peers import METHODS, Probe, bound
-from swingbot.core.bisect.state import BisectionState, Measure, NoisePrior
+from swingbot.core.bisect.state import (
+    BisectionState,
+    Measure,
+)
 from swingbot.core.model.bisection import WantedBoot
+from swingbot.core.model.noise import NoisePrior
 from tests.calibration.score import too_sure, wilson
 from tests.simulate import Laboratory, a_state, known_noise, with_history
 from tests.worlds import DAY, Costs, SimulatedBench

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
 from swingbot.core.model.records import (
     Bisection,
     NewBisection,
@@ -33,7 +33,7 @@ class Bisections(Rows):
             spec=new.spec,
             job=new.unit_job,
             metric=new.metric,
-            policy=json.dumps(new.policy),
+            policy=json.dumps(new.terms.to_json()),
             key=new.request_key,
         )
         if number is None:
@@ -60,15 +60,11 @@ class Bisections(Rows):
 
     def get(self, number: int) -> Bisection | None:
         row = self.select_one(f"SELECT {BISECTION} FROM bisection WHERE id = :id", id=number)
-        return Bisection(**row._mapping) if row else None
+        return _bisection(dict(row._mapping)) if row else None
 
-    def running(self) -> list[Bisection]:
-        return [
-            Bisection(**row._mapping)
-            for row in self.select(
-                f"SELECT {BISECTION} FROM bisection WHERE status = 'running' ORDER BY id"
-            )
-        ]
+    def running(self) -> list[int]:
+        rows = self.select("SELECT id FROM bisection WHERE status = 'running' ORDER BY id")
+        return [row.id for row in rows]
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         rows = self.select(
@@ -199,7 +195,7 @@ class Bisections(Rows):
             f"SELECT {BISECTION}, merged FROM bisection WHERE parent = :b ORDER BY id", b=bisection
         )
         return [
-            (Bisection(**{k: v for k, v in row._mapping.items() if k != "merged"}), row.merged)
+            (_bisection({k: v for k, v in row._mapping.items() if k != "merged"}), row.merged)
             for row in rows
         ]
 
@@ -211,3 +207,9 @@ class Bisections(Rows):
 
 def _hinted(weight: float, factor: float, floor: float) -> float:
     return max(weight * factor, min(weight, floor))
+
+
+def _bisection(row: Mapping[str, Any]) -> Bisection:
+    """A row of `BISECTION`, whose column `policy` holds its terms."""
+    fields = {name: value for name, value in row.items() if name != "policy"}
+    return Bisection(**fields, terms=BisectionTerms.from_json(row["policy"]))

@@ -97,10 +97,10 @@ class Steering(Rows):
             factor=factor,
         )
 
-    def reopen(self, bisection: int, policy: Mapping[str, Any]) -> None:
+    def reopen(self, bisection: int, *, max_boots: int, max_end_boots: int) -> None:
         self.execute(
             "UPDATE bisection SET status = 'running', ended_at = NULL, conclusion = NULL, reason = NULL, policy = policy || CAST(:policy AS jsonb)"
             " WHERE id = :b",
             b=bisection,
-            policy=journal.text(policy),
+            policy=journal.text({"max_boots": max_boots, "max_end_boots": max_end_boots}),
         )

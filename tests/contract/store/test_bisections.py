@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
 from swingbot.core.model.records import Bisection
 from tests.contract.store.world import (
     BOX,
@@ -43,7 +43,7 @@ def test_a_new_bisection_runs_in_a_series_of_its_own(store: Store, lab: Lab) -> 
             series=f"b{number}",
             unit_job=UNIT_JOB,
             metric=METRIC,
-            policy={"max_boots": 40},
+            terms=BisectionTerms(unit="ops/s", better="higher", max_boots=40),
             status="running",
         )
         assert tx.bisections.get(number + 1) is None
@@ -57,7 +57,7 @@ def test_the_same_request_is_the_same_bisection(store: Store, lab: Lab) -> None:
         assert a_bisection(tx, lab, metric="other") == number
         assert len(tx.bisections.points(number)) == 5
         other = a_bisection(tx, lab, request_key="c")
-        assert [b.id for b in tx.bisections.running()] == [number, other]
+        assert tx.bisections.running() == [number, other]
 
 
 def test_points_come_good_end_first_with_hints_and_skips(store: Store, lab: Lab) -> None:
@@ -159,10 +159,12 @@ def test_a_resumed_bisection_runs_with_a_wider_policy(store: Store, lab: Lab) ->
     with store.transaction() as tx:
         number = a_bisection(tx, lab)
         tx.bisections.conclude(number, "inconclusive", {"x": 1}, "the budget is spent")
-        tx.steering.reopen(number, {"max_boots": 80, "max_end_boots": 40})
+        tx.steering.reopen(number, max_boots=80, max_end_boots=40)
         known = tx.bisections.get(number)
         assert known is not None and known.status == "running"
-        assert known.policy == {"max_boots": 80, "max_end_boots": 40}
+        assert known.terms == BisectionTerms(
+            unit="ops/s", better="higher", max_boots=80, max_end_boots=40
+        )
         assert tx.bisections.life_of(number)[1:] == (None, None)
         tx.bisections.conclude(number, "culprit", {"x": 2}, None)
         assert tx.bisections.conclusion(number) == {"x": 2}

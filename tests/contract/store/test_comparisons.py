@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.records import Comparison, Swing
 from swingbot.core.model.statuses import SwingState
 from swingbot.service.ports import Transaction
@@ -292,8 +293,8 @@ def test_the_kernel_of_an_anchor_is_that_of_the_last_one(store: Store, lab: Lab)
 def test_a_new_testbox_is_screened_with_what_is_asked_of_it(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         assert tx.anchors.asked_kernel(BOX) is None
-        policy = {"testboxes": [BOX, "other"]}
-        a_bisection(tx, lab, policy=policy, points=[(kernel, 1.0) for kernel in lab.kernels[1:]])
+        terms = BisectionTerms(testboxes=(BOX, "other"))
+        a_bisection(tx, lab, terms=terms, points=[(kernel, 1.0) for kernel in lab.kernels[1:]])
         assert tx.anchors.asked_kernel("other") == (lab.tree.id, lab.kernels[1].id, lab.spec)
         number = a_comparison(tx, lab)
         assert tx.anchors.asked_kernel(BOX) == (lab.tree.id, lab.kernels[0].id, lab.spec)

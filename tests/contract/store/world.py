@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from sqlalchemy.exc import IntegrityError
 
+from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.model.records import (
     BootKey,
@@ -194,7 +195,7 @@ def a_bisection(tx: Transaction, lab: Lab, **more: Any) -> int:
         "series": None,
         "unit_job": UNIT_JOB,
         "metric": METRIC,
-        "policy": {"max_boots": 40},
+        "terms": BisectionTerms(unit="ops/s", better="higher", max_boots=40),
         "points": [(variant, 1.0) for variant in lab.kernels],
         "request_key": "b",
     }

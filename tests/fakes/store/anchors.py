@@ -48,4 +48,4 @@ def _spec_on(comparison: Comparison, testbox: str) -> str:
 
 
 def _is_on(bisection: Bisection, testbox: str) -> bool:
-    return testbox == bisection.testbox or testbox in bisection.policy.get("testboxes", ())
+    return testbox == bisection.testbox or testbox in bisection.terms.testboxes

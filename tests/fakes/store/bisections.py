@@ -38,7 +38,7 @@ class Bisections(Noun):
             series=f"b{number}" if new.series is None else new.series,
             unit_job=new.unit_job,
             metric=new.metric,
-            policy=dict(new.policy),
+            terms=new.terms,
             status="running",
         )
         self.db.bisections[number] = BisectionRow(
@@ -51,9 +51,9 @@ class Bisections(Noun):
     def get(self, number: int) -> Bisection | None:
         return self.db.bisections[number].bisection if number in self.db.bisections else None
 
-    def running(self) -> list[Bisection]:
-        found = (row.bisection for _, row in sorted(self.db.bisections.items()))
-        return [bisection for bisection in found if bisection.status == "running"]
+    def running(self) -> list[int]:
+        found = sorted(self.db.bisections.items())
+        return [number for number, row in found if row.bisection.status == "running"]
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         rows = [row for key, row in sorted(self.db.points.items()) if key[0] == bisection]

@@ -90,9 +90,10 @@ class Steering(Noun):
     def set_hint(self, bisection: int, points: Sequence[int], factor: float) -> None:
         self._put(bisection, points, hint=factor)
 
-    def reopen(self, bisection: int, policy: Mapping[str, Any]) -> None:
+    def reopen(self, bisection: int, *, max_boots: int, max_end_boots: int) -> None:
         row = self.db.bisections[bisection]
-        again = replace(row.bisection, status="running", policy={**row.bisection.policy, **policy})
+        terms = replace(row.bisection.terms, max_boots=max_boots, max_end_boots=max_end_boots)
+        again = replace(row.bisection, status="running", terms=terms)
         self.db.bisections[bisection] = replace(
             row, bisection=again, ended_at=None, conclusion=None, reason=None
         )

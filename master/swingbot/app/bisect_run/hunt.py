@@ -22,13 +22,13 @@ from swingbot.core.bisect.state import (
     Conclude,
     Conclusion,
     Measure,
-    NoisePrior,
     PointState,
     Policy,
     Wait,
 )
 from swingbot.core.bisect.step import step
 from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.noise import NoisePrior
 
 _SLACK: Final = 10.0  # a boot may take so many times the longest one so far
 _LEAST_LIMIT: Final = 60.0  # seconds, below which that is never set

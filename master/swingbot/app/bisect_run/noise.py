@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from swingbot.core.bisect.state import NoisePrior
+from swingbot.core.model.noise import NoisePrior
 from swingbot.core.stats.moments import mean
 
 USUAL: Final = 0.02  # a benchmark on a machine in use

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from swingbot.core.bisect.state import Belief, NoisePrior, Policy
+from swingbot.core.bisect.state import (
+    Belief,
+    Policy,
+)
+from swingbot.core.model.noise import NoisePrior
 
 _SLACK: Final = 1.25  # what bisections of unknown noise take beyond the bound: makes the median of the estimates right
 _LEAST_D: Final = 0.2  # a smaller effect is not told from none: the estimate ends there

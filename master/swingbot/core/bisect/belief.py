@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import asdict
+from typing import Any, Literal
 
 import numpy as np
 
 from swingbot.core.bisect.case import Case, look, phases, why_not
 from swingbot.core.bisect.evidence import Evidence, Floats
 from swingbot.core.bisect.state import (
+    Action,
     Belief,
     BisectionState,
     CandidateBelief,
+    Conclude,
+    Measure,
     PointBelief,
     Policy,
 )
@@ -33,6 +37,27 @@ def belief(state: BisectionState, policy: Policy | None = None) -> Belief:
         bad_level=ev.level(post.low + post.effect) if post else None,
         phase=phase,
     )
+
+
+def belief_json(
+    known: Belief, state: BisectionState, policy: Policy, action: Action
+) -> dict[str, Any]:
+    """As it is stored for pages, with what was decided on it. Probabilities to six digits, in the order of the commits."""
+    return {
+        "posterior": [
+            {"idx": c.idx, "probability": round(c.probability, 6), "state": c.state}
+            for c in known.candidates
+        ],
+        "p_none": round(known.p_none, 6),
+        "phase": known.phase,
+        "why": action.conclusion.reason if isinstance(action, Conclude) else action.why,
+        "next": [boot.to_json() for boot in action.requests] if isinstance(action, Measure) else [],
+        "change_pct": known.change_pct,
+        "levels": [known.good_level, known.bad_level],
+        "noise": asdict(state.noise),
+        "max_boots": policy.max_boots,
+        "points": [asdict(point) for point in known.points],
+    }
 
 
 def suspicion(case: Case) -> tuple[Floats, float]:

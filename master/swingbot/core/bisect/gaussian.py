@@ -19,7 +19,10 @@ from scipy.special import expit, logsumexp, stdtr
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Posterior, gap_prior, per_commit
-from swingbot.core.bisect.state import NoisePrior, Policy
+from swingbot.core.bisect.state import (
+    Policy,
+)
+from swingbot.core.model.noise import NoisePrior
 
 # Grid over the ratio of layout to boot: factors in sd and their weights.
 _LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))

@@ -29,8 +29,11 @@ from swingbot.core.bisect.posterior import (
     gap_prior,
     per_commit,
 )
-from swingbot.core.bisect.state import NoisePrior, Policy
+from swingbot.core.bisect.state import (
+    Policy,
+)
 from swingbot.core.model.bisection import Observation
+from swingbot.core.model.noise import NoisePrior
 
 # What is not Gaussian: (share of wild boots, their spread and the distance of their middle from the level, both in sd, prior). Summed over; the
 # data decide. The last four are testboxes whose boots fall into two modes.

@@ -1,4 +1,4 @@
-"""The noise record: how much a metric of a unit job moves on a testbox although nothing changed."""
+"""The noise record: how much a metric of a unit job moves on a testbox although nothing changed; and what a bisection expects of it."""
 
 from __future__ import annotations
 
@@ -63,3 +63,25 @@ class NoiseRecord:
             for key, value in given.items()
         }
         return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisePrior:
+    """Spreads to expect of this metric on this testbox, relative (0.01 is 1 %), before any boot of the bisection."""
+
+    sd_run: float = 0.02  # between runs of one boot
+    sd_boot: float = 0.02  # between boots of one kernel; on a paired testbox what is left after the shift that k gives all kernels
+    sd_layout: float = 0.002  # between kernels that differ in nothing that matters. 0 turns any shifted image into a culprit
+    certainty: float = 2.0  # how well sd_run (paired: sd_boot) is known: 1/(4 e^2) + 1/2 for a relative error e; 2: +-40 %
+    sd_day: float | None = (
+        None  # between days (unpaired): how far the box wanders. 0: seen to stand still; None: nobody has looked yet
+    )
+    drift_seconds: float = (
+        0.0  # over which it wanders by about sd_day; 0: not known, several are tried
+    )
+
+
+# One vCPU under an instruction-count clock: boots repeat almost exactly, kernels shift each other by up to half a percent.
+EMULATED = NoisePrior(sd_run=0.003, sd_boot=0.002, sd_layout=0.003, certainty=0.75)
+# Threads on a wall clock, or a machine nobody has measured yet.
+NOISY = NoisePrior(sd_run=0.05, sd_boot=0.03, sd_layout=0.005, certainty=0.75)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from swingbot.core.model.bisection import BisectionTerms
 from swingbot.core.model.statuses import (
     AttemptState,
     BisectionStatus,
@@ -284,7 +285,7 @@ class Bisection:
     series: str
     unit_job: str
     metric: str
-    policy: Mapping[str, Any]
+    terms: BisectionTerms
     status: BisectionStatus
 
     @property
@@ -295,7 +296,7 @@ class Bisection:
     @property
     def testboxes(self) -> tuple[str, ...]:
         """Those that share its boots: the one, or all of a group; `box` of a boot is the index here."""
-        return tuple(self.policy.get("testboxes", ())) or (self.testbox,)
+        return self.terms.testboxes or (self.testbox,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +312,7 @@ class NewBisection:
     series: str | None  # None: its own, b<number>
     unit_job: str
     metric: str
-    policy: Mapping[str, Any]
+    terms: BisectionTerms
     points: Sequence[tuple[Variant, float]]  # with the weight of the prior, from `good` to `bad`
     request_key: str
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from swingbot.core.bisect.state import EMULATED, NOISY, NoisePrior
-from swingbot.core.model.noise import MeasuredBoot, NoiseRecord, Spread
+from swingbot.core.model.noise import EMULATED, NOISY, MeasuredBoot, NoisePrior, NoiseRecord, Spread
 from swingbot.core.stats.evidence import UNKNOWN, PairPrior
 from swingbot.core.thresholds import (
     DAYS_DF,

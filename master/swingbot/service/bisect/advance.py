@@ -6,12 +6,12 @@ at any line loses nothing and asks nothing twice. The belief is recomputed from 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from swingbot.core.bisect.belief import belief as believe
+from swingbot.core.bisect.belief import belief_json
 from swingbot.core.bisect.journal import canonical
 from swingbot.core.bisect.state import (
     Action,
@@ -20,12 +20,12 @@ from swingbot.core.bisect.state import (
     Conclude,
     Conclusion,
     Measure,
-    NoisePrior,
     PointState,
     Policy,
 )
 from swingbot.core.bisect.step import step
 from swingbot.core.model.bisection import Observation, WantedBoot
+from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.records import (
     UNBUILT,
     Bisection,
@@ -57,9 +57,11 @@ def advance_bisections(lab: Lab, faults: Faults) -> None:
     """One step of every running bisection, each in a transaction of its own."""
     with lab.transaction("find bisections") as tx:
         running = tx.bisections.running()
-    for bisection in running:
-        with faults.of(f"bisection b{bisection.id}"), lab.transaction("advance bisection") as tx:
-            advance_bisection(lab, tx, bisection)
+    for number in running:
+        with faults.of(f"bisection b{number}"), lab.transaction("advance bisection") as tx:
+            bisection = tx.bisections.get(number)
+            if bisection is not None and bisection.status == "running":
+                advance_bisection(lab, tx, bisection)
 
 
 def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
@@ -104,20 +106,17 @@ def advance_bisection(lab: Lab, tx: Transaction, bisection: Bisection) -> None:
 
 def policy_of(lab: Lab, bisection: Bisection) -> Policy:
     """The settings, and what a person allowed this bisection beyond them."""
-    own = {
-        name: int(bisection.policy[name])
-        for name in ("max_boots", "max_end_boots")
-        if name in bisection.policy
-    }
+    terms = bisection.terms
+    limits = {"max_boots": terms.max_boots, "max_end_boots": terms.max_end_boots}
     return replace(
-        Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots), **own
+        Policy(confidence=lab.policies.confidence, max_boots=lab.policies.max_boots),
+        **{name: boots for name, boots in limits.items() if boots is not None},
     )
 
 
 def noise_of(bisection: Bisection, paired: bool) -> NoisePrior:
-    """The noise that was expected when the bisection began; it stays, whatever the record learns meanwhile."""
-    given = bisection.policy.get("noise")
-    return NoisePrior(**given) if given else noise_prior(None, paired)
+    """The noise that was expected when the bisection began."""
+    return bisection.terms.noise or noise_prior(None, paired)
 
 
 def boot_key(bisection: Bisection, variant: Variant, k: int, box: int = 0) -> BootKey:
@@ -258,26 +257,7 @@ def _remember_belief(
     action: Action,
 ) -> Belief:
     known = believe(state, policy)
-    bisections.set_belief(
-        bisection.id,
-        {
-            "posterior": [
-                {"idx": c.idx, "probability": round(c.probability, 6), "state": c.state}
-                for c in known.candidates
-            ],
-            "p_none": round(known.p_none, 6),
-            "phase": known.phase,
-            "why": action.conclusion.reason if isinstance(action, Conclude) else action.why,
-            "next": [boot.to_json() for boot in action.requests]
-            if isinstance(action, Measure)
-            else [],
-            "change_pct": known.change_pct,
-            "levels": [known.good_level, known.bad_level],
-            "noise": dataclasses.asdict(state.noise),
-            "max_boots": policy.max_boots,
-            "points": [dataclasses.asdict(point) for point in known.points],
-        },
-    )
+    bisections.set_belief(bisection.id, belief_json(known, state, policy, action))
     return known
 
 

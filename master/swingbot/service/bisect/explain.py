@@ -37,7 +37,7 @@ def explain_bisection(lab: Lab, number: int) -> Explained:
         explanation=explain(state, policy, order),
         state=state,
         commits=tuple((variant.commit, variant.subject) for variant, _, _ in points),
-        unit=str(bisection.policy.get("unit") or ""),
+        unit=bisection.terms.unit or "",
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from swingbot.core.model.bisection import WantedBoot
+from swingbot.core.model.bisection import BisectionTerms, WantedBoot
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, JobFile, NewBisection, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
@@ -165,12 +164,12 @@ def open_bisection(lab: Lab, tx: Transaction, new: ResolvedBisection) -> int:
             series="" if repeatable else new.series,
             unit_job=new.job.name,
             metric=new.metric,
-            policy={
-                "unit": metric.unit,
-                "better": metric.better,
-                "noise": dataclasses.asdict(noise),
-                **({"testboxes": list(new.testboxes)} if len(new.testboxes) > 1 else {}),
-            },
+            terms=BisectionTerms(
+                unit=metric.unit,
+                better=metric.better,
+                noise=noise,
+                testboxes=tuple(new.testboxes) if len(new.testboxes) > 1 else (),
+            ),
             points=points,
             request_key=new.key,
         )

@@ -90,9 +90,7 @@ def resume(lab: Lab, number: int, boots: int, *, who: str, why: str | None) -> i
         spent = len(tx.bisections.observations(number))
         allowed = spent + boots
         usual = Policy().max_end_boots
-        tx.steering.reopen(
-            number, {"max_boots": allowed, "max_end_boots": max(usual, allowed // 2)}
-        )
+        tx.steering.reopen(number, max_boots=allowed, max_end_boots=max(usual, allowed // 2))
         tx.steering.add(number, "resume", (), who=who, why=_tidy(why), boots=allowed)
         _ask_again(lab, tx, bisection)
         for swing in tx.swings.of_bisection(number):

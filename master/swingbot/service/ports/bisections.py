@@ -26,8 +26,8 @@ class Bisections(Protocol):
     def get(self, number: int) -> Bisection | None:
         """A bisection by number; None if there is none."""
 
-    def running(self) -> list[Bisection]:
-        """Running bisections by number."""
+    def running(self) -> list[int]:
+        """The numbers of running bisections, ascending. Only `get` reads them: one that cannot be read is the trouble of nobody else."""
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         """(variant, prior weight with the hints of people, why a person said to skip it) by index. A hint lowers a weight to a tenth of the mean at least."""

@@ -54,5 +54,5 @@ class Steering(Protocol):
     def set_hint(self, bisection: int, points: Sequence[int], factor: float) -> None:
         """Set the factor of these points' prior weight; it replaces the hint before."""
 
-    def reopen(self, bisection: int, policy: Mapping[str, Any]) -> None:
-        """Back to running, without a conclusion and with further keys of its policy; what was observed stays."""
+    def reopen(self, bisection: int, *, max_boots: int, max_end_boots: int) -> None:
+        """Back to running, without a conclusion and with other limits; what was observed stays."""
