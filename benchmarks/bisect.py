@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-if (
-    not __package__
-):  # started as a file: this directory must not stand in for the standard library's bisect
+# started as a file: this directory must not stand in for the standard library's bisect
+if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 import argparse

@@ -93,10 +93,8 @@ def on_boxes(make: Make) -> Make:
 
 
 AHEAD = 15
-ONE_BOX, FOUR_BOXES = (
-    "1 testbox",
-    "4 testboxes",
-)  # the same worlds; on one testbox its level does not matter
+# the same worlds; on one testbox its level does not matter
+ONE_BOX, FOUR_BOXES = ("1 testbox", "4 testboxes")
 CELLS = [
     Cell(name="gauss -5 %", make=plain(-0.05, run_noise=0.02)),
     Cell(name="boot -5 %", make=plain(-0.05, run_noise=0.02, boot_noise=0.02)),

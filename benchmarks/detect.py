@@ -12,10 +12,8 @@ from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior, sequential
 
 NAME = "detection: -1 % at CV 0.5 %"
 CV, CHANGE, MOST = 0.005, -0.01, 20
-ERROR, COUNTS_FOR = (
-    0.15,
-    12.0,
-)  # a noise record known to +-15 % is worth as many observations as a bisection's certainty of 12
+# a noise record known to +-15 % is worth as many observations as a bisection's certainty of 12
+ERROR, COUNTS_FOR = (0.15, 12.0)
 
 
 def pairs_of(seed: int, change: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

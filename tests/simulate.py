@@ -141,15 +141,12 @@ class Laboratory:
     costs: Costs = field(default_factory=Costs)
     now: float = 0.0
     free: dict[int, float] = field(default_factory=dict)  # testbox -> when its last boot ends
-    ready: dict[tuple[int, int], float] = field(
-        default_factory=dict
-    )  # (kernel, layout) -> when it is built
-    waiting: dict[int, list[WantedBoot]] = field(
-        default_factory=dict
-    )  # testbox -> what it shall boot, in the order of asking
-    coming: list[tuple[float, int, WantedBoot, float]] = field(
-        default_factory=list
-    )  # heap: (when, order of starting, what, when it started)
+    # (kernel, layout) -> when it is built
+    ready: dict[tuple[int, int], float] = field(default_factory=dict)
+    # testbox -> what it shall boot, in the order of asking
+    waiting: dict[int, list[WantedBoot]] = field(default_factory=dict)
+    # heap: (when, order of starting, what, when it started)
+    coming: list[tuple[float, int, WantedBoot, float]] = field(default_factory=list)
     asked: set[tuple[int, int]] = field(default_factory=set)
     started: int = 0
 

@@ -76,9 +76,8 @@ class SimulatedBench:
     unbuildable: Sequence[int] = ()
     unbootable: Sequence[int] = ()
     boot_failure_rate: float = 0.0  # of each boot, whatever the kernel
-    identical: Mapping[int, int] = field(
-        default_factory=dict
-    )  # point -> earlier point with the same image
+    # point -> earlier point with the same image
+    identical: Mapping[int, int] = field(default_factory=dict)
     runs: int = 3
     level: float = 1000.0
     seed: int = 1
@@ -156,11 +155,12 @@ class SimulatedBench:
             boots, run, between = _residuals(tuple(tuple(b) for b in self.recorded))
             drawn = boots[int(rng.integers(len(boots)))]
             picked = np.array([drawn[int(rng.integers(len(drawn)))] for _ in range(self.runs)])
+            # smoothed: no value comes twice
             return (
                 picked
                 + float(rng.normal(0.0, between / 5))
                 + rng.normal(0.0, run / 5 + 1e-9, self.runs)
-            )  # smoothed: no value comes twice
+            )
         boot = float(rng.normal(0.0, self.boot_noise or 1e-300))
         if rng.random() < self.heavy:
             boot -= float(rng.exponential(6.0 * max(self.boot_noise, self.run_noise)))

@@ -122,9 +122,8 @@ def test_calls_of_real_functions_are_counted(
         for metric, values in counted.samples.items()
         if ".calls." in metric
     }
-    assert (
-        calls["handle_mm_fault"] >= 32768 and calls["free_unref_page_commit"] >= 32768
-    )  # a page is faulted in and freed each
+    # a page is faulted in and freed each
+    assert calls["handle_mm_fault"] >= 32768 and calls["free_unref_page_commit"] >= 32768
     assert calls["user_shm_lock"] == 0 and "no_such_function" not in calls
     assert {
         source_name(part.name)

@@ -135,9 +135,8 @@ def test_one_changed_file_is_one_file_compiled_and_a_known_kernel_none(
     assert built["status"] == "built" and not built["kernel_build"]["cached"]
     log = (tmp_path / "out" / "build.log").read_text()
     assert "  CC      mm/page_alloc.o" in log
-    assert (
-        log.count("  CC  ") < 100
-    )  # of more than a thousand; the kept work tree may have been at another commit
+    # of more than a thousand; the kept work tree may have been at another commit
+    assert log.count("  CC  ") < 100
     known = build(path, commit, tmp_path / "out", site)
     assert known["kernel_build"]["cached"]
 

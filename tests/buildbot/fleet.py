@@ -165,9 +165,8 @@ class Fleet:
 
     def stop(self) -> None:
         for part in ("git", "web", "loop", "master", "builder", BOX):
-            print(
-                f"== {part}", *self.log(part).splitlines()[-30:], sep="\n"
-            )  # pytest shows it if the test failed
+            # pytest shows it if the test failed
+            print(f"== {part}", *self.log(part).splitlines()[-30:], sep="\n")
         for part in list(self.processes):
             self.kill(part)
         for one in psutil.process_iter():

@@ -51,11 +51,8 @@ class Server:
     def start(self) -> None:
         postgres.prepare(self.state)
         with (self.state / "postgres.log").open("ab") as log:
-            argv = [
-                *postgres.argv(self.state),
-                "-c",
-                "fsync=off",
-            ]  # a killed server loses nothing by that, only a killed machine would
+            # a killed server loses nothing by that, only a killed machine would
+            argv = [*postgres.argv(self.state), "-c", "fsync=off"]
             self.process = subprocess.Popen(
                 argv, user=postgres.user(), stdout=log, stderr=log, cwd="/", start_new_session=True
             )
@@ -133,9 +130,8 @@ class Lab:
         self.start("buildbot-master")
         for name in self.worker_programs():
             self.start(name)
-        eventually(
-            "workers are attached", self.attached, 240
-        )  # a busy machine has been seen to need 50 s for the master alone
+        # a busy machine has been seen to need 50 s for the master alone
+        eventually("workers are attached", self.attached, 240)
 
     def worker_programs(self) -> list[str]:
         return [

@@ -33,9 +33,8 @@ class Verdict:
     stated: float | None  # of a claim: it named commits
     right: bool | None  # of a claim, or of "not reproduced"; None: nothing was claimed
     boots: int
-    intervals: tuple[
-        tuple[bool, bool], ...
-    ]  # each holds (what the booted images differ by, the commit's effect)
+    # each holds (what the booted images differ by, the commit's effect)
+    intervals: tuple[tuple[bool, bool], ...]
     error: str | None = None
     cpu: float = 0.0
 

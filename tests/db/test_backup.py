@@ -139,12 +139,13 @@ def test_mails_that_may_have_left_are_unknown_and_those_that_waited_are_held(
         }
         assert there.execute(sa.text("SELECT stopped FROM mail_switch")).scalar_one() is True
         last = max(reports.values())
+        # links in mails stay true
         assert (
             there.execute(
                 sa.text("SELECT nextval(pg_get_serial_sequence('swingbot.report', 'id'))")
             ).scalar_one()
             > last + 900
-        )  # links in mails stay true
+        )
     restored.dispose()
     assert {before: states[number] for before, number in reports.items()} == {
         "sending": "unknown",
@@ -207,9 +208,8 @@ def test_a_token_of_before_the_restore_opens_nothing_after_it(
         load(environ=brain_environment(tmp_path / "new", empty_url)), tmp_path / "kept", None, quiet
     )
     restored = make_engine(empty_url)
-    assert (
-        Attempts(restored).wanted(attempt) is False
-    )  # it is dead: what it still brings is late, never counted
+    # it is dead: what it still brings is late, never counted
+    assert Attempts(restored).wanted(attempt) is False
     assert value(restored, f"SELECT state FROM orders WHERE id = {order}") == "ready"
     assert value(restored, f"SELECT budget FROM orders WHERE id = {order}") == 4
     restored.dispose()

@@ -118,10 +118,8 @@ def test_a_controller_that_falls_silent_loses_its_box_which_works_on_with_one_ma
     assert alert["reason"].startswith("its controller lab1 was not heard of for 1")
     assert sent(brain) == ["testbox rack7 is lost"]
     ready_again(brain)
-    assert (state(brain), attempt_of(brain) > first) == (
-        "leased",
-        True,
-    )  # the next order brings it home
+    # the next order brings it home
+    assert (state(brain), attempt_of(brain) > first) == ("leased", True)
     Attempts(brain.engine).hold(attempt_of(brain), "lab1")
     lapse(brain)
     turn(brain)

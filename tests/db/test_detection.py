@@ -116,9 +116,8 @@ def test_a_testbox_that_moved_is_no_swing(brain: Brain) -> None:
     brain.poll()
     brain.run()
     comparison = brain.facts("c", 2)
-    assert [row["verdict"] for row in comparison["rows"] if row["headline"]] == [
-        "worse"
-    ]  # the base's shared boots are older than the move
+    # the base's shared boots are older than the move
+    assert [row["verdict"] for row in comparison["rows"] if row["headline"]] == ["worse"]
     assert (swing(brain)["state"], swing(brain)["evidence"]["answer"]) == ("refuted", "reject")
     assert brain.count("bisection") == 0
     assert brain.mails == []
@@ -319,12 +318,13 @@ def test_an_idle_testbox_boots_its_anchor_and_one_that_moved_is_quarantined_unti
     for _ in range(4):
         tick(brain.lab)
         brain.fake.work()
+    # they wait
     assert (
         rows(brain, "SELECT count(*) AS n FROM orders WHERE kind = 'boot' AND state = 'ready'")[0][
             "n"
         ]
         > 0
-    )  # they wait
+    )
     brain.fake.level = 1.0
     idle(brain)
     brain.run()

@@ -136,10 +136,8 @@ def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connect
     demanding = found.of(
         UnitJob(name="j", program="p", params={}, runs=1, demand={"thp_enabled": "always"})
     )
-    assert (demanding.must, demanding.told) == (
-        None,
-        None,
-    )  # it was so in the runs, whatever the boots began with
+    # it was so in the runs, whatever the boots began with
+    assert (demanding.must, demanding.told) == (None, None)
 
 
 def test_how_the_sheets_differ_is_the_first_that_is_shown(conn: sa.Connection) -> None:

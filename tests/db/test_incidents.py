@@ -373,9 +373,8 @@ def test_after_a_split_later_findings_go_where_their_commit_is(world: World) -> 
     world.merge(two, one)
     assert world.note(4, metric="page-fault.other") == one
     split(world.lab, two, who="otto@lab", reason=None)
-    assert (
-        world.note(4, metric="page-fault.third") == two or world.note(4) == one
-    )  # the oldest that has this very commit
+    # the oldest that has this very commit
+    assert world.note(4, metric="page-fault.third") == two or world.note(4) == one
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,8 @@ def test_the_figures_are_those_of_the_lab(
     assert found["swingbot_database_up"][""] == 1
     assert 0 <= found["swingbot_loop_last_round_seconds"][""] < 60
     assert found["swingbot_disk_free_bytes"][""] > 0
-    assert 'kind="build",state="waiting"' not in found.get(
-        "swingbot_order_oldest_seconds", {}
-    )  # there is none, so it has no age
+    # there is none, so it has no age
+    assert 'kind="build",state="waiting"' not in found.get("swingbot_order_oldest_seconds", {})
 
 
 def test_without_a_database_the_rest_is_still_told(tmp_path: Path) -> None:
@@ -123,9 +122,8 @@ def test_every_metric_of_the_alert_rules_is_one_of_ours(
     )
     settings = settings_at(tmp_path)
     Heartbeat(beat_file(settings)).beat()
-    ours = looked_at(settings, engine).keys() | {
-        "swingbot_mail_oldest_seconds"
-    }  # there is no mail on its way
+    # there is no mail on its way
+    ours = looked_at(settings, engine).keys() | {"swingbot_mail_oldest_seconds"}
     rules = [
         rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
     ]

@@ -259,10 +259,8 @@ def test_a_foreign_server_never_gets_a_mail_twice_and_doubt_waits_for_a_person(
         crash_at += 1
     not_taken_out, nothing_left, copy_kept = [("sent", 1)], [("unknown", 0)] * 4, [("sent", 1)] * 3
     handed_over = ends[5:7]
-    assert handed_over in (
-        [("unknown", 1), ("unknown", 1)],
-        [("unknown", 0), ("unknown", 1)],
-    )  # a server may do either with a client that died before its answer
+    # a server may do either with a client that died before its answer
+    assert handed_over in ([("unknown", 1), ("unknown", 1)], [("unknown", 0), ("unknown", 1)])
     assert ends == [*not_taken_out, *nothing_left, *handed_over, *copy_kept, ("sent", 1)]
 
 

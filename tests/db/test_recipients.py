@@ -100,9 +100,8 @@ def test_without_the_dry_run_the_author_of_the_culprit_gets_the_mail(brain: Brai
         and mail["Auto-Submitted"] == "auto-generated"
     )
     assert report["class"]["metric"] == METRIC
-    with (
-        brain.engine.begin() as conn
-    ):  # the same mail to the operator, as a dry run would have had it
+    # the same mail to the operator, as a dry run would have had it
+    with brain.engine.begin() as conn:
         case = reports.case_of(conn, 1)
         assert case is not None
         new = readdress(a_lab(brain), case)

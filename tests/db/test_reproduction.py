@@ -289,9 +289,8 @@ def test_a_file_that_was_changed_in_the_store_is_not_handed_on(
     )
     sha256 = image.sha256  # type: ignore[union-attr]  # an artifact
     gone(world, sha256)
-    (world.store / sha256[:2] / sha256[2:]).write_bytes(
-        b"PARENT image"
-    )  # of the same length, stored plainly
+    # of the same length, stored plainly
+    (world.store / sha256[:2] / sha256[2:]).write_bytes(b"PARENT image")
     with pytest.raises(ArtifactError, match=r"kernels/parent/bzImage .* damaged"):
         world.made.write(kit, tmp_path / "r1.tar.gz")
     assert not (tmp_path / "r1.tar.gz").exists()

@@ -60,10 +60,8 @@ def fate(*namings: Named, modified: float = 1000.0) -> tuple[str, bool]:
         ([named("bzImage", 31)], ("kernels", True)),
         ([named("bzImage", 900), named("bzImage", 29)], ("kernels", False)),  # its last use counts
         ([named("bzImage", 900), named("bzImage", 900, "b1 is under way")], ("kernels", False)),
-        (
-            [named("console.log", 900), named("results.tar", 900)],
-            ("results", False),
-        ),  # one naming that keeps it is enough
+        # one naming that keeps it is enough
+        ([named("console.log", 900), named("results.tar", 900)], ("results", False)),
         ([], ("orphans", True)),
     ],
 )
@@ -335,11 +333,12 @@ def a_brain(tmp_path: Path, settings: Settings, engine: sa.Engine) -> tuple[Brai
 def want_one_boot_more(brain: Brain) -> None:
     with brain.engine.begin() as conn:
         conn.execute(sa.text("UPDATE tree SET state = 'watched'"))
+        # no pause before another
         conn.execute(
             sa.text(
                 "UPDATE attempt SET created_at = created_at - interval '1 hour', ended_at = ended_at - interval '1 hour'"
             )
-        )  # no pause before another
+        )
         conn.execute(
             sa.text(
                 "INSERT INTO comparison (kind, tree, base, head, first_k, boots) SELECT 'asked', tree, base, head, first_k + 1000, 1 FROM comparison LIMIT 1"

@@ -168,9 +168,8 @@ def test_json_is_what_the_read_models_say(site: Site) -> None:
     for path, wanted in asked:
         answer = site.client.get(path).json()
         if path.startswith("/comparison/"):
-            assert (
-                answer.pop("kernel")["state"] == "not recorded"
-            )  # from the artifacts, not from the database
+            # from the artifacts, not from the database
+            assert answer.pop("kernel")["state"] == "not recorded"
         assert answer == json.loads(json.dumps(wanted(site.conn))), path
 
 

@@ -129,10 +129,8 @@ def main() -> int:
     """0 if the mail names the planted commit and no other (PLANT=none: if there is no mail)."""
     clock = Clock()
     service: Service | None = None
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # also where a shell started us with SIGINT ignored
+    # also where a shell started us with SIGINT ignored
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
         repo, series = make_inputs(clock)

@@ -195,10 +195,8 @@ def test_what_the_mail_says_to_reproduce_gives_the_same_numbers_where_nothing_of
         clean_root.make(tmp_path / "root"),
         from_environment().cache / "debian" / "netperf",
     )
-    binds = {
-        tmp_path / "swingbot-r1": "/kit",
-        netperf.resolve(): "/netperf",
-    }  # Debian's netperf is not free: who reproduces has to get it
+    # Debian's netperf is not free: who reproduces has to get it
+    binds = {tmp_path / "swingbot-r1": "/kit", netperf.resolve(): "/netperf"}
     done = clean_root.run(
         root,
         "cd /kit && ./reproduce.sh --boots 1 --programs /netperf --out /tmp/out",

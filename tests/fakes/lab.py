@@ -57,9 +57,8 @@ class FakeLab:
     compiled_by: str = ""  # stands in every image
     calls: bytes = b"calls\n32768 do_fault\nend\n"  # what function-profile sees
     facts: dict[str, Any] = field(default_factory=lambda: {"qemu_version": "7.2"})
-    done: list[tuple[str, str, int | None]] = field(
-        default_factory=list
-    )  # (kind, commit, k) of every execution
+    # (kind, commit, k) of every execution
+    done: list[tuple[str, str, int | None]] = field(default_factory=list)
 
     def work(self) -> int:
         """Carry out everything that is handed out; says how much that was."""
@@ -95,11 +94,12 @@ class FakeLab:
 
     def _state(self, commit: str) -> dict[str, Any]:
         """What a commit says of itself; a file `later` (JSON) adds to it and wins, so that commits can be made that revert without a conflict."""
+        # commits that swingbot made are there alone
         mirror = {
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(
                 self.artifacts.parent / "mirror.git" / "objects"
             )
-        }  # commits that swingbot made are there alone
+        }
 
         def show(name: str) -> bytes:
             return subprocess.run(

@@ -366,9 +366,8 @@ def _wait(lab: Lab, comparison: int) -> None:
 
 def test_a_kernel_is_built_on_one_server_and_booted_by_another(lab: Lab) -> None:
     """What the builder has never seen is fetched from the mirror, built behind walls, brought to the controller and from there to the testbox."""
-    warm = (
-        lab.hosts[BUILDER].folder / "root/var/cache/swingbot-worker/ccache"
-    )  # this host's, so that a kernel takes minutes
+    # this host's, so that a kernel takes minutes
+    warm = lab.hosts[BUILDER].folder / "root/var/cache/swingbot-worker/ccache"
     subprocess.run(["cp", "-a", from_environment().cache / "ccache", warm], check=True)
     lab.hosts[BUILDER].run("chown -R swingbot-worker: /var/cache/swingbot-worker")
     lab.swingbot(

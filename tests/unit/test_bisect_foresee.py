@@ -68,9 +68,8 @@ def test_with_levels_that_are_known_it_is_the_information_of_a_coin_and_a_shifte
 def test_a_kernel_inside_a_gap_parts_its_commits() -> None:
     case = seen((0, 100.0, 0), (16, 95.0, 0), (8, 97.0, 0))
     assert case.post is not None
-    all_before = two_levels(
-        1.0, 0.2
-    )  # the step is in 1..8, evenly; ten sd are as good as an answer
+    # the step is in 1..8, evenly; ten sd are as good as an answer
+    all_before = two_levels(1.0, 0.2)
     bits = foreseen(case.ev, case.post, all_before, np.array([0, 2, 4, 6, 8, 12]), new_layout=False)
     quarter = -(0.25 * math.log2(0.25) + 0.75 * math.log2(0.75))
     assert bits == pytest.approx([0.0, quarter, 1.0, quarter, 0.0, 0.0], abs=0.01)
@@ -107,10 +106,8 @@ def test_the_model_tells_what_each_hypothesis_says_of_the_levels() -> None:
     assert told is not None and list(told.at) == [0, 8, 16]
     assert told.weight.sum() == pytest.approx(1.0)
     assert told.weight[0] > told.weight[1]  # kernel 8 looks like the bad end
-    good, bad = (
-        math.log(100.5),
-        math.log(94.667),
-    )  # of the first hypothesis: boots of kernel 0, and of 8 and 16
+    # of the first hypothesis: boots of kernel 0, and of 8 and 16
+    good, bad = (math.log(100.5), math.log(94.667))
     third = 0.02 / 3  # of the spread: boots may fall into two modes, a little
     assert told.low[0] == pytest.approx(good, abs=third) and told.high[0] == pytest.approx(
         bad, abs=third

@@ -429,12 +429,8 @@ def test_silence_means_nothing_before_the_service_could_be_reached_for_a_while()
     clock = iter([0.0, 20.0, 40.0, 500.0, 501.0, 520.0])
     with socket.create_server(("127.0.0.1", 0)) as server:
         listening = Listening(f"http://127.0.0.1:{server.getsockname()[1]}", lambda: next(clock))
-        assert [listening() for _ in range(4)] == [
-            0.0,
-            20.0,
-            40.0,
-            0.0,
-        ]  # nobody looked for long: it may have been away
+        # nobody looked for long: it may have been away
+        assert [listening() for _ in range(4)] == [0.0, 20.0, 40.0, 0.0]
     assert [listening() for _ in range(2)] == [0.0, 0.0]
 
 

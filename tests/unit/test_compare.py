@@ -112,11 +112,8 @@ def test_the_order_of_boots_is_irrelevant(
 def test_a_kernel_does_not_differ_from_itself(side: list[BootRuns]) -> None:
     assume(len(side) > 2)
     assert compare(side, side, PAIRED).verdict == "same"
-    assert compare(side, side, HIGHER).verdict in (
-        "same",
-        "unclear",
-        "invalid",
-    )  # invalid: the boots drift
+    # invalid: the boots drift
+    assert compare(side, side, HIGHER).verdict in ("same", "unclear", "invalid")
 
 
 @settings(max_examples=40, deadline=None)

@@ -98,9 +98,8 @@ def test_a_worker_finds_each_commit_by_its_hash_and_brings_little_for_the_next(
                 if line.split()[0] in ("count:", "in-pack:")
             )
         )
-    assert (
-        brought[0] > 15 and brought[2] - brought[0] < brought[0] / 2
-    )  # no second copy of the tree
+    # no second copy of the tree
+    assert brought[0] > 15 and brought[2] - brought[0] < brought[0] / 2
 
 
 def test_nothing_but_the_mirror_is_served_and_nothing_is_taken(

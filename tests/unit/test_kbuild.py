@@ -550,9 +550,8 @@ def test_nothing_of_our_environment_reaches_make(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = make_fakelinux(tmp_path / "linux", 0)
-    monkeypatch.setenv(
-        "MAKEFLAGS", "n"
-    )  # what a calling make leaves behind; -n would build nothing
+    # what a calling make leaves behind; -n would build nothing
+    monkeypatch.setenv("MAKEFLAGS", "n")
     monkeypatch.setenv("KCFLAGS", "--no-such-flag")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     assert build(site, tmp_path / "linux", ids[0], tmp_path / "out")["status"] == "built"

@@ -31,25 +31,23 @@ GROUP = LkpGroup(
             (84.5, 90.0, 95.5),
             "    100.00           -10.0%      90.00 ±  4%",
         ),
+        # a mean is cut, not rounded
         (
             "x.ops",
             (12345.9, 12345.9),
             (12345.9, 12345.9),
             "     12345            +0.0%      12345      ",
-        ),  # a mean is cut, not rounded
-        (
-            "x.ops",
-            (123456789.0,),
-            (123456789.0,),
-            " 1.235e+08            +0.0%  1.235e+08      ",
-        ),  # above 1e8; one value has no deviation
+        ),
+        # above 1e8; one value has no deviation
+        ("x.ops", (123456789.0,), (123456789.0,), " 1.235e+08            +0.0%  1.235e+08      "),
         ("x.ops", (0.0, 0.0), (1.0, 1.0), "      0.00         +1e+102%       1.00      "),
+        # per cent are subtracted
         (
             "mpstat.cpu.all.idle%",
             (10.0, 10.0),
             (50.4, 50.4),
             "     10.00           +40.4       50.40      ",
-        ),  # per cent are subtracted
+        ),
         ("perf-profile.x", (1.0, 3.0), (2.5, 2.5), "      2.00 ± 50%      +0.5        2.50      "),
     ],
 )

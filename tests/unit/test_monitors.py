@@ -130,9 +130,8 @@ def test_an_interval_in_which_an_event_was_not_counted_has_none_rather_than_zero
         for at, count in ((1, "100"), (2, "<not counted>"), (3, "300"), (4, "5"))
     )
     found = samples(read_intervals(text))
-    assert found["i.page-faults"] == [
-        (100 + 300 / 2) / 2
-    ]  # nothing says that the second interval had ended
+    # nothing says that the second interval had ended
+    assert found["i.page-faults"] == [(100 + 300 / 2) / 2]
 
 
 def test_the_halves_of_a_hybrid_cpu_add_up_within_an_interval() -> None:

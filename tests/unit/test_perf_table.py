@@ -161,9 +161,8 @@ def test_rates_are_of_means_as_perfs_are() -> None:
     ]
     means = {event: mean.value for event, mean in means_of(runs).items()}
     assert derived(means)["task-clock"] == [("0.403", " CPUs utilized")]  # 420.233 / 1042.0
-    assert 1249 / means["task-clock"] == pytest.approx(
-        2.972, abs=0.001
-    )  # perf's own rate: the last count, but the mean clock
+    # perf's own rate: the last count, but the mean clock
+    assert 1249 / means["task-clock"] == pytest.approx(2.972, abs=0.001)
 
 
 def test_an_event_that_a_run_lacks_is_of_the_others_and_says_so() -> None:

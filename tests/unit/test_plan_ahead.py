@@ -86,9 +86,8 @@ def test_only_what_is_ready_before_the_answer_is_built_ahead() -> None:
     assert builds_ahead(a_state(16, flights=(8,), cost=8, boot=10), EVEN, 2) == [4]
     assert builds_ahead(a_state(16, flights=(8,), cost=5, boot=10), EVEN, 2) == [4, 12]
     assert builds_ahead(a_state(16, flights=(8,), cost=300, boot=10), EVEN, 2) == []
-    assert (
-        builds_ahead(a_state(16, cost=1), EVEN, 2) == []
-    )  # nothing in flight: the next step asks by itself
+    # nothing in flight: the next step asks by itself
+    assert builds_ahead(a_state(16, cost=1), EVEN, 2) == []
 
 
 @given(

@@ -111,9 +111,8 @@ def test_a_commit_costs_by_its_distance_from_where_the_work_tree_stands() -> Non
     steps = [["mm/a.c"], ["include/linux/mm.h"], ["mm/b.c"], ["mm/c.c"]]
     learnt = costs([])
     seconds = costs_of_points(learnt, steps, 3, None)
-    assert (
-        seconds[3] < seconds[2] == seconds[4] < seconds[1] <= seconds[0]
-    )  # the header lies between points 1 and 2
+    # the header lies between points 1 and 2
+    assert seconds[3] < seconds[2] == seconds[4] < seconds[1] <= seconds[0]
     away = costs_of_points(learnt, steps, None, ["mm/z.c"])
     assert away == sorted(away) and away[0] == pytest.approx(learnt.of(Change(sources=1)), rel=0.05)
     assert set(costs_of_points(learnt, steps, None, None)) == {FULL_SECONDS}

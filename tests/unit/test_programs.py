@@ -230,9 +230,10 @@ def test_instances_of_hackbench_have_numbers_of_their_own_and_none_may_be_silent
     )
     assert samples["hackbench.throughput.instance1"] == [390 / 0.5]
     assert samples["hackbench.throughput_worst.instance1"] == [390 / 1.0]
+    # of 80 tasks: 80 * 100 * 100 >> 10
     assert (
         samples["hackbench.throughput"] == samples["hackbench.throughput.instance2"] == [781 / 0.25]
-    )  # of 80 tasks: 80 * 100 * 100 >> 10
+    )
     assert samples["hackbench.throughput_worst"] == [781 / 1.0]
     with pytest.raises(
         ParseError, match=r"1 of 2 hackbench instances gave no time \(the first: 2\)"

@@ -127,18 +127,16 @@ def test_less_than_half_of_it_is_not() -> None:
 
 def test_the_other_direction_is_not() -> None:
     assert keeps(log(-17.3), log(17.3)) == "no"
-    assert (
-        keeps(log(-17.3), log(20.9), turned=True) == "yes"
-    )  # 1 / 0.827: what taking it away gives back
+    # 1 / 0.827: what taking it away gives back
+    assert keeps(log(-17.3), log(20.9), turned=True) == "yes"
     assert keeps(log(-17.3), log(-17.3), turned=True) == "no"
 
 
 def test_half_of_it_within_the_noise_is_unclear() -> None:
     half = 100 * math.expm1(math.log1p(-0.173) / 2)
     assert keeps(log(-17.3), log(half)) == "unclear"
-    assert (
-        keeps(log(-17.3, 0.15), log(-17.3, 0.15)) == "unclear"
-    )  # hypot(0.15, 0.075) is more than half of 0.19
+    # hypot(0.15, 0.075) is more than half of 0.19
+    assert keeps(log(-17.3, 0.15), log(-17.3, 0.15)) == "unclear"
     assert keeps(log(-17.3), Effect(log=-0.19, low=None, high=None)) == "unclear"
 
 

@@ -89,11 +89,8 @@ def test_a_testbox_does_one_boot_at_a_time_and_outcomes_come_one_by_one() -> Non
     while lab.state.in_flight:
         lab.wait()
         seen.append((lab.now, len(lab.state.in_flight)))
-    assert seen == [
-        (420.0, 2),
-        (540.0, 1),
-        (660.0, 0),
-    ]  # both kernels are built at once, while nothing can boot
+    # both kernels are built at once, while nothing can boot
+    assert seen == [(420.0, 2), (540.0, 1), (660.0, 0)]
     assert lab.builds == 2
     assert [o.at for o in lab.state.observations] == [300.0, 420.0, 540.0]
 

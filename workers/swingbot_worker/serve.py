@@ -121,9 +121,8 @@ def serve(name: str, endpoint: str, secret_file: Path, state: Path) -> NoReturn:
     log.startLogging(sys.stdout, setStdout=False)  # type: ignore[no-untyped-call]
     teller = _Teller()
     pb.clientFromString = teller.endpoint
-    pb.backoffPolicy = functools.partial(
-        backoffPolicy, maxDelay=LONGEST_PAUSE_SECONDS
-    )  # Buildbot 4.3.0 takes no other way; its own is 60 s
+    # Buildbot 4.3.0 takes no other way; its own is 60 s
+    pb.backoffPolicy = functools.partial(backoffPolicy, maxDelay=LONGEST_PAUSE_SECONDS)
     worker = pb.Worker(
         None,
         None,
@@ -152,11 +151,12 @@ class _Teller:
     def _tell(self, why: Any) -> Any:
         from twisted.python import log
 
+        # OpenSSL's errors are lists of tuples
         reason = (
             getattr(why.value, "args", None)
             and isinstance(why.value.args[0], list)
             and why.value.args[0]
-        )  # OpenSSL's errors are lists of tuples
+        )
         words = (
             "; ".join(str(one[-1]) for one in reason if one) if reason else why.getErrorMessage()
         )

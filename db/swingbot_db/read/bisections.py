@@ -159,9 +159,8 @@ def _join(points: list[Row], log: list[Row], belief: Row, conclusion: Row) -> No
     believed = {entry["idx"]: entry for entry in belief.get("posterior", [])}
     named = _named(conclusion)
     concluded = {entry["commit"]: entry for entry in conclusion.get("candidates", [])}
-    if (
-        conclusion.get("status") == "several"
-    ):  # each of several was established on its own; the posterior over one culprit halves them
+    # each of several was established on its own; the posterior over one culprit halves them
+    if conclusion.get("status") == "several":
         for entry in conclusion.get("culprits", []):
             concluded[entry["commit"]] = concluded.get(entry["commit"], {}) | {
                 "probability": entry["probability"]

@@ -80,14 +80,8 @@ LEFT JOIN comparison_row r ON r.comparison = c.id
 GROUP BY c.id, t.name, base.commit, base.subject, head.commit, head.subject
 ORDER BY c.id DESC LIMIT :limit
 """
-_VERDICTS = (
-    "worse",
-    "changed",
-    "invalid",
-    "unclear",
-    "better",
-    "same",
-)  # what a reader wants to see first
+# what a reader wants to see first
+_VERDICTS = ("worse", "changed", "invalid", "unclear", "better", "same")
 
 
 def _is_counter(detail: Row) -> bool:

@@ -128,9 +128,8 @@ def metrics(reading: Reading) -> dict[str, float | list[float]]:
     if unit == "tps":
         found["workload"] = both_total * reading.elapsed
     elif reading.message_bytes > 0:
-        found["workload"] = (
-            both_total * reading.elapsed * 1e6 / 8 / reading.message_bytes
-        )  # packets
+        # packets
+        found["workload"] = both_total * reading.elapsed * 1e6 / 8 / reading.message_bytes
     return found
 
 

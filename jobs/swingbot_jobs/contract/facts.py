@@ -43,9 +43,8 @@ class Fact:
     of: str = ""
     again: bool = False
     set: bool = False
-    values: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict
-    )  # file name -> our word -> what the file calls it
+    # file name -> our word -> what the file calls it
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     lkp: str = ""
 
     def words(self) -> tuple[str, ...]:

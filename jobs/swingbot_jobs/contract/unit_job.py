@@ -34,9 +34,8 @@ class UnitJob:
     runs: int
     monitors: tuple[str, ...] = ()
     warmup: int = 0  # runs before the others that warm up and are not counted
-    demand: Mapping[str, str] = field(
-        default_factory=dict
-    )  # facts of the boot that have to be so, or the runs are invalid
+    # facts of the boot that have to be so, or the runs are invalid
+    demand: Mapping[str, str] = field(default_factory=dict)
     compare_fact: tuple[
         str, ...
     ] = ()  # facts that are what is compared: a difference in them is no reason against a verdict

@@ -15,9 +15,8 @@ from swingbot_jobs.language.program import Parameter, Program
 from swingbot_jobs.lines import Value, suggest
 from swingbot_jobs.testbox.wire import LOCALHOST
 
-MAX_NUMBER: Final = (
-    10**15
-)  # of what a program is handed: larger ones are slips, and break shell arithmetic
+# of what a program is handed: larger ones are slips, and break shell arithmetic
+MAX_NUMBER: Final = 10**15
 
 SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

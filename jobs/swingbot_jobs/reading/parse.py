@@ -470,9 +470,8 @@ class _Reader:
     def _keep(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> bool:
         """Keep one file; False when there is nothing more to read."""
         source = archive.extractfile(member)
-        content = (
-            source.read() if source else b""
-        )  # a member that was cut raises, and ends the reading
+        # a member that was cut raises, and ends the reading
+        content = source.read() if source else b""
         self._total += len(content)
         if self._total > MAX_TOTAL_BYTES:
             self._note(f"more than {MAX_TOTAL_BYTES} bytes: the rest was not read")

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-Run = Mapping[
-    str, float
-]  # counts by event, as perf names it; task-clock in msec, duration_time in ns
+# counts by event, as perf names it; task-clock in msec, duration_time in ns
+Run = Mapping[str, float]
 
 ELAPSED: Final = "duration_time"
 CLOCKS: Final = ("task-clock", "cpu-clock")

@@ -169,9 +169,8 @@ class Testbox:
     )
     cmdline: str = ""  # added to the kernel command line
     accepts: Trust = "trusted"  # untrusted: boots anybody's kernel, because it is thrown away or cleaned afterwards
-    demand: Mapping[str, str] = field(
-        default_factory=dict
-    )  # facts that have to be so in each of its boots, whatever runs; the tuning list's are in it
+    # facts that have to be so in each of its boots, whatever runs; the tuning list's are in it
+    demand: Mapping[str, str] = field(default_factory=dict)
     tuning: Tuning | None = None  # how it is kept quiet
     lkp: LkpEngine | None = None  # set where the engine is lkp
 

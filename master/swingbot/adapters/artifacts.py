@@ -220,9 +220,8 @@ def _create_secret(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = private_file.aside(file, f"{secrets.token_hex(32)}\n".encode())
     try:
-        os.link(
-            temporary, file
-        )  # fails if another process was first: then its secret is the secret
+        # fails if another process was first: then its secret is the secret
+        os.link(temporary, file)
     except FileExistsError:
         pass
     finally:

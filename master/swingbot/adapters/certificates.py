@@ -19,9 +19,8 @@ from swingbot.adapters import private_file
 
 CA_DAYS: Final = 3650
 LOCAL: Final = ("localhost", "127.0.0.1")  # workers on the master's own host
-_SKEW: Final = datetime.timedelta(
-    hours=1
-)  # a worker whose clock is behind takes the certificate all the same
+# a worker whose clock is behind takes the certificate all the same
+_SKEW: Final = datetime.timedelta(hours=1)
 
 
 class CertificateError(Exception):

@@ -536,9 +536,8 @@ class Mirror:
 
 
 def _why(done: process.Completed, file_bytes: int | None) -> str:
-    killed = (
-        done.err.strip() == "fatal: fetch-pack: invalid index-pack output"
-    )  # by SIGXFSZ: whatever else stops it says so itself
+    # by SIGXFSZ: whatever else stops it says so itself
+    killed = done.err.strip() == "fatal: fetch-pack: invalid index-pack output"
     if file_bytes is not None and (
         killed or "signal 25" in done.err or "File too large" in done.err
     ):

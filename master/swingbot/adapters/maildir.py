@@ -25,11 +25,8 @@ class Letter:
 
 def deliver(maildir: Path, message: bytes) -> Path:
     """Put `message` into `maildir` (made if need be): whole or not at all, on disk when this returns. Raises OSError."""
-    for name in (
-        "tmp",
-        "new",
-        "cur",
-    ):  # each of them, always: `create=True` would trust a directory whose making was interrupted
+    # each of them, always: `create=True` would trust a directory whose making was interrupted
+    for name in ("tmp", "new", "cur"):
         (maildir / name).mkdir(parents=True, exist_ok=True)
     box = mailbox.Maildir(maildir, create=False)
     key = box.add(message.replace(b"\r\n", b"\n"))

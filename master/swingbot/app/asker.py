@@ -30,9 +30,8 @@ class DatabaseAsker:
         self._quota = Quota(
             open_requests=settings.web.open_requests, box_seconds=60.0 * settings.web.box_minutes
         )
-        self._one_at_a_time = (
-            threading.Lock()
-        )  # so that two requests at once do not both fit into what is left
+        # so that two requests at once do not both fit into what is left
+        self._one_at_a_time = threading.Lock()
 
     def choices(self) -> dict[str, list[str]]:
         """Trees that are watched, job files that are shipped, testboxes."""

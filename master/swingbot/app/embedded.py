@@ -109,9 +109,8 @@ def _run(settings: Settings, announce: Announce) -> None:
         if program.name != POSTGRES:
             supervisor.start(program.name)
     _wait_until_healthy(settings, child)
-    started = _starts(
-        supervisor
-    )  # before anyone hears that we are up: a part that dies from then on is told
+    # before anyone hears that we are up: a part that dies from then on is told
+    started = _starts(supervisor)
     _announce_addresses(settings, announce)
     _watch(settings, wanted, env, child, supervisor, announce, started)
 
@@ -240,9 +239,8 @@ def _migrate(settings: Settings) -> None:
 
 def _get(url: str) -> bytes | None:
     """What stands behind `url`; None if nobody answers, or not with success."""
-    opener = urllib.request.build_opener(
-        urllib.request.ProxyHandler({})
-    )  # never through a proxy: it is this host
+    # never through a proxy: it is this host
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=5) as answer:
             return bytes(answer.read())

@@ -69,9 +69,8 @@ def run(settings: Settings, announce: Callable[[str], None]) -> NoReturn:
         raise SettingsError(
             "git.host: name the one address that the mirror is served on; 0.0.0.0 is all of them"
         )
-    settings.state.mkdir(
-        parents=True, exist_ok=True
-    )  # a new lab: the mirror comes with its first tree
+    # a new lab: the mirror comes with its first tree
+    settings.state.mkdir(parents=True, exist_ok=True)
     announce(
         f"serving {settings.mirror} at git://{settings.git.host}:{settings.git.port}/{settings.mirror.name}"
     )

@@ -110,9 +110,8 @@ class Export:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
         try:
-            whole = self._fetch(file, part, progress) or self._fetch(
-                file, part, progress
-            )  # a part of something else is begun anew, once
+            # a part of something else is begun anew, once
+            whole = self._fetch(file, part, progress) or self._fetch(file, part, progress)
         except Gone as error:
             whole, reason = False, str(error)
         else:

@@ -125,9 +125,8 @@ class Reproductions:
         temporary = directory.with_name(f".{directory.name}.part")
         try:
             with tarfile.open(archive) as tar:
-                tar.extractall(
-                    temporary
-                )  # our own: `members` lets no name lead elsewhere; Debian 12 has no filters yet
+                # our own: `members` lets no name lead elsewhere; Debian 12 has no filters yet
+                tar.extractall(temporary)
             with suppress(FileNotFoundError):
                 directory.rmdir()
             (temporary / kit.directory).rename(directory)

@@ -415,9 +415,8 @@ class Settings:
     retention: Retention = field(default_factory=Retention)
     disk: Disk = field(default_factory=Disk)
     loop: Loop = field(default_factory=Loop)
-    sources: Mapping[str, str] = field(
-        default_factory=dict
-    )  # "section.key" -> where it came from, for `swingbot settings`
+    # "section.key" -> where it came from, for `swingbot settings`
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def state(self) -> Path:

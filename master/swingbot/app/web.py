@@ -113,9 +113,8 @@ def _cap(web: WebSettings) -> Cap:
 def _limit(patch_bytes: int, method: str, path: str) -> int:
     """Bytes that may be sent to an address."""
     if method == "POST" and path == "/compare":
-        return (
-            3 * patch_bytes + FORM_BYTES
-        )  # a file beside the one that was kept, or escaped in JSON
+        # a file beside the one that was kept, or escaped in JSON
+        return 3 * patch_bytes + FORM_BYTES
     if method == "PUT" and path.startswith("/artifacts/"):
         return LIMIT_BYTES
     if method == "PUT" and path.startswith("/attempts/"):

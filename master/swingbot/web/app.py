@@ -137,9 +137,8 @@ def _failure(
                 405: "Pages are for reading; use the command line to change something.",
             }.get(code, words)
         more = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-        return failure(
-            renderer, request, int(code), words, _HEADERS | more
-        )  # the answer to an unforeseen error is made outside of the middleware
+        # the answer to an unforeseen error is made outside of the middleware
+        return failure(renderer, request, int(code), words, _HEADERS | more)
 
     return handle
 

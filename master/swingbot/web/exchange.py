@@ -278,9 +278,8 @@ def _parse(body: bytes) -> object:
 
     text = body.decode("utf-8")
     document = json.loads(text, parse_constant=constant)
-    json.dumps(document, ensure_ascii=False, allow_nan=False).encode(
-        "utf-8"
-    )  # fails on lone surrogates and overflowed numbers
+    # fails on lone surrogates and overflowed numbers
+    json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")
     if re.search(r"(?<!\\)(\\\\)*\\u0000", text):
         raise ValueError("outcome: a NUL character cannot be stored")
     return document

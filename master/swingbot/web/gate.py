@@ -79,9 +79,8 @@ class Gate:
         await (refused or self._app)(scope, receive, send)
 
     async def _refused(self, request: HTTPConnection, method: str, path: str) -> Response | None:
-        page = path == "/metrics" and takes_page(
-            request.headers.get("accept", "")
-        )  # the list of what benchmarks measure
+        # the list of what benchmarks measure
+        page = path == "/metrics" and takes_page(request.headers.get("accept", ""))
         takes = self._reading.read if page else self._reading.of(method, path)
         if takes == "open" or (
             takes == "token" and path.startswith("/artifacts/") and self._worker(request)

@@ -68,9 +68,8 @@ def _read(file: Path) -> EmailMessage:
 def _header(message: EmailMessage, name: str) -> str | None:
     try:
         value = message[name]
-    except (
-        Exception
-    ):  # the header parser has many ways to fail on hostile input; what it cannot read is not shown
+    # the header parser has many ways to fail on hostile input; what it cannot read is not shown
+    except Exception:
         return "(unreadable)"
     return None if value is None else str(value)
 

@@ -23,9 +23,8 @@ from .reproduction import Kits
 from .source import Source
 
 _TAIL_BYTES, _TAIL_LINES = 16_384, 40
-_CONTROL = re.compile(
-    r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]"
-)  # colours and other controls of a console
+# colours and other controls of a console
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _LIMIT = 1000  # rows of a list at most
 PLURALS = (
     "comparisons",

@@ -291,9 +291,8 @@ def _bisection_legend(right: float) -> list[str]:
 
 
 def _observation(entry: Mapping[str, Any], x: svg.Scale, y: svg.Scale, floor: float) -> str:
-    at = x(entry["idx"]) + ((entry["k"] * 37 % 11) - 5) * 0.6 * min(
-        1.0, (x(1) - x(0)) / 24
-    )  # boots of a commit side by side, always in the same place
+    # boots of a commit side by side, always in the same place
+    at = x(entry["idx"]) + ((entry["k"] * 37 % 11) - 5) * 0.6 * min(1.0, (x(1) - x(0)) / 24)
     what = f"commit {entry['idx']}, k={entry['k']}, {entry['phase']}"
     if entry["mean"] is None:
         mark = svg.cross(at, floor - 8, 4.0)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from tests.lab.compose.engine import Engine, until
 
 ONCE: Final = ("keys", "migrate")  # they end
+# they stay
 PARTS: Final = (
     "postgres",
     "mail",
@@ -26,7 +27,7 @@ PARTS: Final = (
     "build-worker",
     "testbox-worker",
     "grafana",
-)  # they stay
+)
 JOB: Final = "vm-hackbench.yaml"
 WELL_SECONDS: Final = 400.0  # on two busy cores, where each Python takes seconds to start
 OVER_SECONDS: Final = 3600.0

@@ -106,9 +106,8 @@ def prepare(box: Testbox, engine: LkpEngine, unit_jobs: Sequence[UnitJob], site:
             binary.source,
             f"lkp/benchmarks/{_program_of(binary.target)}/bin/{Path(binary.target).name}",
         )
-    for entry in (
-        files
-    ):  # a library that a program brought is the file itself where the package has a link to it
+    # a library that a program brought is the file itself where the package has a link to it
+    for entry in files:
         tree.entries.setdefault(entry.path, entry)
     facts = {
         f"version.{name}": version for name, version in versions.items() if name.startswith("ruby")
@@ -195,9 +194,8 @@ def overhead_seconds(box: Testbox) -> float:
 
 
 def _run_of(job: UnitJob) -> Callable[[int], str]:
-    limit = runner.limit_of(job) + int(
-        5 * VIRTUAL_SECONDS
-    )  # far above the usual; a busy host makes a virtual machine slow
+    # far above the usual; a busy host makes a virtual machine slow
+    limit = runner.limit_of(job) + int(5 * VIRTUAL_SECONDS)
     return lambda number: " ".join(
         ("lkp_run", shlex.quote(job.name), str(number), str(limit), job.program)
     )
@@ -240,9 +238,8 @@ def _machine(box: Testbox, source: Path) -> list[cpio.Entry]:
         cpio.file(str(source / "hosts" / box.name).lstrip("/"), host.encode()),
         cpio.file("etc/hostname", f"{box.name}\n".encode()),
         cpio.directory("lkp/paths"),
-        cpio.file(
-            "usr/bin/gcc", b"#!/bin/sh\nexit 1\n", executable=True
-        ),  # LKP asks for its name, and ends where there is none
+        # LKP asks for its name, and ends where there is none
+        cpio.file("usr/bin/gcc", b"#!/bin/sh\nexit 1\n", executable=True),
     ]
 
 

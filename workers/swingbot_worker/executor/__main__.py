@@ -150,9 +150,8 @@ class _Watch(threading.Thread):
             return  # it ended by itself in this very moment
         say(reason)
         write_outcome(self._place, died(self._order, reason, seconds))
-        os._exit(
-            1
-        )  # children have us as parent-death signal; whoever attaches next delivers the outcome
+        # children have us as parent-death signal; whoever attaches next delivers the outcome
+        os._exit(1)
 
 
 def _deliver(place: Place, order: Order, exchange: Exchange | None) -> int:
@@ -217,7 +216,6 @@ def _deliver_refusal(place: Place, order: Order, exchange: Exchange, reason: str
 
 
 if __name__ == "__main__":
-    os.set_inheritable(
-        int(sys.argv[2]), False
-    )  # ours alone: a stray child must not look like a living executor
+    # ours alone: a stray child must not look like a living executor
+    os.set_inheritable(int(sys.argv[2]), False)
     sys.exit(main(Place(Path(sys.argv[1]))))

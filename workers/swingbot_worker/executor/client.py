@@ -17,9 +17,8 @@ import httpx
 from swingbot_jobs.contract.orders import CONTROLLER_HEADER
 from swingbot_worker import InfraError
 
-PATIENCE_SECONDS = (
-    6 * 3600.0
-)  # how long a result is offered before its executor gives up (the files stay)
+# how long a result is offered before its executor gives up (the files stay)
+PATIENCE_SECONDS = 6 * 3600.0
 TELL_SECONDS = 3.0  # a phase that cannot be told is forgotten: the boot must not wait for it, and the outcome says it all again
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 60.0
 _CHUNK = 1 << 18

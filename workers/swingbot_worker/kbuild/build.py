@@ -199,9 +199,8 @@ def _compile(one: _Build, tree: WorkTree, directory: Path, lock: int, deadline: 
     if one.spec.layout == 0:
         return _collect(one, tree, directory, hashes)
     with contextlib.suppress(NotAnObject):  # said when the record is written
-        functions.read_objects(
-            tree.source, directory
-        )  # what is remembered within the detour is lost
+        # what is remembered within the detour is lost
+        functions.read_objects(tree.source, directory)
     with tree.detour(directory, "vmlinux"):
         _write_layout(one, directory, hashes)
         make.run("bzImage", f"KBUILD_LDS={layout.SCRIPT}")

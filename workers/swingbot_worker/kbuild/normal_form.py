@@ -30,9 +30,8 @@ from swingbot_worker.kbuild.elf import (
 
 # Widths of what x86-64 relocations change, in bytes; 64 is 8 and so on. Those missing here are 4 bytes wide.
 _WIDTHS = {1: 8, 24: 8, 27: 8, 12: 2, 13: 2, 14: 1, 15: 1}
-_PC_RELATIVE = frozenset(
-    (2, 4, 9, 13, 15, 24, 41, 42)
-)  # PC32, PLT32, GOTPCREL, PC16, PC8, PC64, GOTPCRELX, REX_GOTPCRELX
+# PC32, PLT32, GOTPCREL, PC16, PC8, PC64, GOTPCRELX, REX_GOTPCRELX
+_PC_RELATIVE = frozenset((2, 4, 9, 13, 15, 24, 41, 42))
 
 # Numbers that compilers and macros of the kernel append: __key.7, __UNIQUE_ID_ddebug123, __initcall__kmod_slub__312_5043_init.
 _NUMBERS = re.compile(r"\.[0-9]+|(?<=__)[0-9]+_[0-9]+(?=_)")
@@ -78,13 +77,11 @@ _DISTANCE = re.compile(
 # mov of a 32-bit number to a register that carries an argument.
 _ARGUMENT = re.compile(rb"(?=([\xbe\xbf\xba\xb9]|\x41[\xb8\xb9])(.{4}))", re.DOTALL)
 _SOURCE_FILE = re.compile(rb"[\w./+-]+\.(?:c|h|S|rs)")
-_SOURCE_LINE = re.compile(
-    rb"([\w./+-]+\.(?:c|h|S|rs)):[0-9]+"
-)  # as lockdep names a timer: "mm/memcontrol.c:647"
+# as lockdep names a timer: "mm/memcontrol.c:647"
+_SOURCE_LINE = re.compile(rb"([\w./+-]+\.(?:c|h|S|rs)):[0-9]+")
 _LONGEST_NAME = 512  # of a file; also keeps the search in strings short
-_FILE_SYMBOLS = frozenset(
-    ("_acpi_module_name",)
-)  # variables that stand for the name of a source file
+# variables that stand for the name of a source file
+_FILE_SYMBOLS = frozenset(("_acpi_module_name",))
 _LINE_NEARBY = 24  # bytes between the name of a file and its line among the arguments of one call
 _LAST_LINE = 100_000
 # What gas fills gaps with, what linkers do, and what a processor must never reach.

@@ -59,9 +59,8 @@ def environment(work: Path, cache: Path, trust: Trust = "trusted") -> dict[str, 
         "CCACHE_MAXSIZE": CCACHE_SIZE,
     }
     if trust == "untrusted":
-        ccache = {
-            "CCACHE_DISABLE": "1"
-        }  # the command line stays the same: a changed one would compile everything again
+        # the command line stays the same: a changed one would compile everything again
+        ccache = {"CCACHE_DISABLE": "1"}
     return {**ENVIRONMENT, "HOME": str(work), **ccache}
 
 

@@ -63,17 +63,15 @@ class WorkTree:
         if not (git_dir / "HEAD").exists():
             shutil.rmtree(git_dir, ignore_errors=True)
             self._git("init", "-q")
-        (git_dir / "index.lock").unlink(
-            missing_ok=True
-        )  # we hold the lock, so whoever made it is dead
+        # we hold the lock, so whoever made it is dead
+        (git_dir / "index.lock").unlink(missing_ok=True)
         (git_dir / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (git_dir / "objects" / "info" / "alternates").write_text(f"{to.objects}\n")
         try:
             self._read_tree(to.commit)
         except InfraError:
-            (git_dir / "index").unlink(
-                missing_ok=True
-            )  # a damaged index: without one every file is written anew
+            # a damaged index: without one every file is written anew
+            (git_dir / "index").unlink(missing_ok=True)
             self._read_tree(to.commit)
         self._git("clean", "-ffdxq", "-e", "/o-*/")
 

@@ -117,12 +117,8 @@ def _files(view: View, limits: Limits) -> list[str]:
             words += ["--symlink", os.readlink(name), name]
         elif os.path.isdir(name):
             words += ["--ro-bind", name, name]
-    words += [
-        "--dir",
-        "/etc",
-        "--dir",
-        "/etc/ssl",
-    ]  # made without being asked, they would be for root alone
+    # made without being asked, they would be for root alone
+    words += ["--dir", "/etc", "--dir", "/etc/ssl"]
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     words += [

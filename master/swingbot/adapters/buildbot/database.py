@@ -33,9 +33,8 @@ def _patient_connect(parameters: dict[str, Any]) -> Any:
             if not told:
                 log.msg(f"swingbot: the database is away, trying on: {str(error).strip()}")
                 told = True
-            time.sleep(
-                _PAUSE_SECONDS
-            )  # in a thread of Buildbot's database pool, never in the reactor's
+            # in a thread of Buildbot's database pool, never in the reactor's
+            time.sleep(_PAUSE_SECONDS)
 
 
 @cache  # the same object at each reconfiguration, or Buildbot refuses to reconfigure

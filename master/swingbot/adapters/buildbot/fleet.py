@@ -91,9 +91,8 @@ class FleetMaster(BuildMaster):  # type: ignore[misc]
     async def _let_go(self) -> None:
         for dispatcher in self.pbmanager.dispatchers.values():
             if dispatcher.port is not None:
-                await defer.maybeDeferred(
-                    dispatcher.port.stopListening
-                )  # who comes back now would meet half a master
+                # who comes back now would meet half a master
+                await defer.maybeDeferred(dispatcher.port.stopListening)
         building = [
             build for builder in self.botmaster.builders.values() for build in builder.building
         ]

@@ -18,9 +18,8 @@ OPERATOR: Final = "operator"
 # A session outlives its token by so much at most: Buildbot looks at the token when one signs in, and never again.
 SESSION: Final = datetime.timedelta(hours=8)
 
-NameOfOperator = Callable[
-    [str], "str | None"
-]  # token -> whose it is, None unless an operator's; may block
+# token -> whose it is, None unless an operator's; may block
+NameOfOperator = Callable[[str], "str | None"]
 
 
 class OperatorAuth(CustomAuth):  # type: ignore[misc]  # Buildbot is not typed

@@ -67,9 +67,8 @@ def estimate(boots: Boots, ends: tuple[str, str], min_effect: float) -> NoisePri
     scaled, floor = _scaled(boots, ends)
     within, between, runs = _within(scaled), _between(scaled), _usual_runs(scaled)
     boot_mean = max(between.careful(), floor)
-    if (
-        not within.df
-    ):  # one run a boot: which of the two it is cannot be told, and makes no difference
+    # one run a boot: which of the two it is cannot be told, and makes no difference
+    if not within.df:
         share = boot_mean / math.sqrt(2.0)
         return NoisePrior(sd_run=share, sd_boot=share, sd_layout=layout, certainty=_CERTAINTY)
     run = max(within.mode(), floor)

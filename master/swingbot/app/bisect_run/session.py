@@ -26,15 +26,8 @@ from swingbot.app.bisect_run.trouble import Misuse, Trouble
 from swingbot.app.commands.context import say_json
 from swingbot.core.bisect.state import Policy
 
-_STRICT: Final = (
-    "format",
-    "good",
-    "bad",
-    "cmd",
-    "checkout",
-    "pattern",
-    "paths",
-)  # what makes old boots worthless if it differs
+# what makes old boots worthless if it differs
+_STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,10 +109,8 @@ def run(
     Example:
       swingbot bisect run v1.0..main --checkout -- sh -c 'make -s >&2 && ./bench --runs 3'
     """
-    from swingbot.app.bisect_run.session import (
-        Call,
-        call,
-    )  # scipy takes its time; other commands do not wait for it
+    # scipy takes its time; other commands do not wait for it
+    from swingbot.app.bisect_run.session import Call, call
 
     raise SystemExit(
         call(

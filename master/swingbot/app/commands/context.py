@@ -124,9 +124,8 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
     found = []
     for name in files:
         path = Path(name)
-        if path.name == name and not os.path.isfile(
-            path
-        ):  # the caller may be in a folder that is not theirs to look into: there is none then, too
+        # the caller may be in a folder that is not theirs to look into: there is none then, too
+        if path.name == name and not os.path.isfile(path):
             path = next(
                 (
                     p

@@ -152,9 +152,8 @@ def _from_one(boots: list[BootRuns]) -> list[BootRuns]:
 
 def _words(row: ComparisonRow) -> list[str]:
     """The row for a person: verdict and change, both sides, interval, how the level was made, why."""
-    means = levels(
-        row.base.mean, row.head.mean
-    )  # with the digits that the printed change can be recomputed from
+    # with the digits that the printed change can be recomputed from
+    means = levels(row.base.mean, row.head.mean)
     lines = [
         _headline(row),
         *(

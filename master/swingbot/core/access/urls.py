@@ -80,9 +80,10 @@ def _by_scheme(text: str, scheme: str, rest: str) -> Remote:
     authority, slash, path = rest.partition("/")
     match = _AUTHORITY.fullmatch(authority)
     if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
+        # not shown: may hold a password
         raise BadUrl(
             f"a repository at {scheme}:// needs a plain host name, as in {scheme}://git.example.org/linux.git"
-        )  # not shown: may hold a password
+        )
     if match["user"] is not None and (scheme != "ssh" or _USER.fullmatch(match["user"]) is None):
         raise BadUrl(
             f"the URL at host {match['host']} holds a user or password, which pages would show; keep it in git's credential helper or use ssh"

@@ -398,9 +398,8 @@ def information(p: Floats, d2: Floats) -> Floats:
     share = (1 - u) * ((1 - v) * table[i, j] + v * table[i, j + 1]) + u * (
         (1 - v) * table[i + 1, j] + v * table[i + 1, j + 1]
     )
-    share = share * np.minimum(
-        1.0, np.maximum(d2, 0.0) / math.exp(_LN_D2[0])
-    )  # below the table: in proportion
+    # below the table: in proportion
+    share = share * np.minimum(1.0, np.maximum(d2, 0.0) / math.exp(_LN_D2[0]))
     return np.where(q > 1e-9, entropy * share, 0.0)
 
 

@@ -27,16 +27,14 @@ Indices = NDArray[np.intp]
 class Evidence:
     """A range, or a part of one, by position."""
 
-    points: tuple[
-        int, ...
-    ]  # position -> the point that is asked for when it is measured, also the commit that leads to it
+    # position -> the point that is asked for when it is measured, also the commit that leads to it
+    points: tuple[int, ...]
     position: tuple[int, ...]  # point -> position in the whole range
     mass: Floats  # position -> prior mass of that commit, sum 1, mass[0] = 0
     measurable: tuple[bool, ...]
     cost: Floats  # position -> seconds of its next boot
-    layout_cost: (
-        float | None
-    )  # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
+    # seconds of a boot in a layout that is new for its commit; None: kernels can be built in one only
+    layout_cost: float | None
     boots: tuple[Observation, ...]  # that gave values, ordered by position, layout and k
     pending: tuple[WantedBoot, ...]
     failed: tuple[tuple[int, int], ...]  # (position, k) of boots that told nothing

@@ -34,10 +34,8 @@ Like = Literal["good", "bad"]
 _MOST_LOOKS: Final = 60  # beliefs to compute for `influences`; more boots are taken together
 _MOST_STEPS: Final = 120  # of one search that is played on
 _SURE: Final = 0.5  # a suspect below this is none any more
-_R2: Final = (
-    0.7548776662466927,
-    0.5698402909980532,
-)  # of the plane's low-discrepancy sequence (Roberts 2018): spread without chance
+# of the plane's low-discrepancy sequence (Roberts 2018): spread without chance
+_R2: Final = (0.7548776662466927, 0.5698402909980532)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +44,8 @@ class Influence:
 
     boots: tuple[Observation, ...]
     bits: float  # KL(belief after || belief before): how far the belief moved
-    before: (
-        tuple[int, float] | None
-    )  # the likeliest commit and its probability; None: no change is likelier
+    # the likeliest commit and its probability; None: no change is likelier
+    before: tuple[int, float] | None
     after: tuple[int, float] | None
 
 

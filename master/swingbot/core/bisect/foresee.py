@@ -16,10 +16,8 @@ from swingbot.core.model.bisection import Observation
 _NEGLIGIBLE: Final = 1e-5  # hypotheses that are less likely tell nothing
 _SPACING: Final = 0.3  # of the quadrature, in sd of the narrowest peak
 _REACH: Final = 5.0  # sd
-_PLACES: Final = (
-    64,
-    1500,
-)  # fewest and most; with more between the levels, one boot tells all there is
+# fewest and most; with more between the levels, one boot tells all there is
+_PLACES: Final = (64, 1500)
 _LITTLE_LAYOUT: Final = 0.05  # share of a boot's variance below which layout is no reason to remember what a kernel showed before
 _ANSWERS: Final = 12  # of boots under way that are gone through
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19)

@@ -74,9 +74,8 @@ def missing_boots(
     known = {ev.key(b): b.layout for b in ev.asked if b.phase == "confirm"}
     broken = {k for p, k in ev.failed if p in (left, right)}
     taken = {ev.key(b) for b in ev.asked}
-    begun = sorted(
-        {k for p, k in known if p in (left, right)} - broken
-    )  # some with another neighbour, when that was the suspect
+    # some with another neighbour, when that was the suspect
+    begun = sorted({k for p, k in known if p in (left, right)} - broken)
     whole = [k for k in begun if (left, k) in known and (right, k) in known]
     half = [
         k

@@ -28,10 +28,8 @@ from swingbot.core.model.noise import NoisePrior
 _LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
 _SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
 _OFFSET_SD: Final = 0.5  # between testboxes of a group: as good as nothing is known
-_WANDER_SD: Final = (
-    (0.7, 0.5),
-    (2.0, 0.5),
-)  # of a box that nobody has seen wander, in sd of one boot, and their prior
+# of a box that nobody has seen wander, in sd of one boot, and their prior
+_WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))
 _WANDER_BOOTS: Final = (6.0, 40.0)  # over how many boots it then moves
 WANDERS: Final = 0.1  # prior that it does
 _MOVED_SINCE: Final = 0.005  # the same of a box that was seen to stand still
@@ -80,9 +78,8 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
         for lam, w in _layouts(noise, sd)
     ]
     ln_prior = gap_prior(sums.at, ev.mass, policy)
-    ln = (
-        np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
-    )  # (grid, gaps + 1), the last column is "none"
+    # (grid, gaps + 1), the last column is "none"
+    ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     one = float(logsumexp(ln))
     return _collect(
         sums,
@@ -137,9 +134,8 @@ def wandering(
     ln = np.array([c.ln_weight + c.ln_likelihood for c in cells]) + ln_prior
     weights = np.exp(ln - float(logsumexp(ln)))
     wander = float(weights[~np.array(still)].sum())
-    moves = (
-        np.flatnonzero(~np.array(still)) if rows.box.max() == 0 else np.arange(len(still))
-    )  # a group is judged here alone
+    # a group is judged here alone
+    moves = np.flatnonzero(~np.array(still)) if rows.box.max() == 0 else np.arange(len(still))
     cells = [cells[i] for i in moves]
     one = float(logsumexp(ln[moves]))
     two = _two_steps(sums, cells, ln_prior, one, policy)
@@ -287,9 +283,8 @@ def _cell(
     # Sums over the points behind each gap: 1'G1, 1'Gh, h'Gh, 1'g, h'g with h = 1 behind the gap.
     columns = matrix.sum(axis=0)
     b11, b12 = float(columns.sum()), np.cumsum(columns[::-1])[::-1][1:]
-    corner = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1)[::-1, ::-1][
-        1:, 1:
-    ]  # h_i'G h_j
+    # h_i'G h_j
+    corner = np.cumsum(np.cumsum(matrix[::-1, ::-1], axis=0), axis=1)[::-1, ::-1][1:, 1:]
     b22 = corner.diagonal() + prior_d
     r1, r2 = float(g.sum()), np.cumsum(g[::-1])[::-1][1:]
     det = np.maximum(b11 * b22 - b12**2, 1e-300)

@@ -23,11 +23,8 @@ VERSION: Final = 1
 T = TypeVar("T")
 Facts = dict[str, Any]  # what is different from the step before; everything at the first
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-_APART: Final = (
-    "points",
-    "observations",
-    "in_flight",
-)  # of the state: encoded in ways of their own
+# of the state: encoded in ways of their own
+_APART: Final = ("points", "observations", "in_flight")
 
 
 class JournalError(ValueError):

@@ -46,17 +46,11 @@ _SHAPES: Final = (
     (0.4, 2.0, -5.5, 0.03),
     (0.4, 2.0, 5.5, 0.03),
 )
-_LAYOUTS: Final = (
-    (0.4, 0.25),
-    (1.0, 0.5),
-    (2.5, 0.25),
-)  # factors of the layout spread that is known, and their prior
+# factors of the layout spread that is known, and their prior
+_LAYOUTS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
-_EFFECTS: Final = (
-    (0.5, 0.7),
-    (3.0, 0.28),
-    (20.0, 0.02),
-)  # prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
+# prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
+_EFFECTS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 _SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
 _FINE: Final = 8  # places of a boot between two levels of the grid
 _MOST_LEVELS: Final = (
@@ -445,9 +439,8 @@ def _collect(
     small = ndtr((min_effect - effect) / sd) - ndtr((-min_effect - effect) / sd)
     mean = float((given * effect).sum())
     per_theta = weight.sum(axis=1)
-    spread2 = np.array(
-        [t.spread**2 / (1.0 - t.wild) for t in thetas]
-    )  # of one that tells as much of a level: wild boots tell next to nothing
+    # of one that tells as much of a level: wild boots tell next to nothing
+    spread2 = np.array([t.spread**2 / (1.0 - t.wild) for t in thetas])
     layout = math.sqrt(float((per_theta * np.array([t.layout**2 for t in thetas])).sum()))
     boot_var = float((per_theta * spread2).sum())
     return Posterior(

@@ -44,9 +44,8 @@ class Posterior:
     boot_var: float  # of a boot mean
     df: float  # degrees of freedom behind boot_var
     two: float  # P(two steps | data); all else here assumes at most one
-    middle: (
-        tuple[int, int] | None
-    )  # first and last measured position between the two likeliest steps
+    # first and last measured position between the two likeliest steps
+    middle: tuple[int, int] | None
     wander: float = 0.0  # P(the testbox itself moved meanwhile)
     told: Hypotheses | None = None  # where the model keeps them: unpaired boots of one testbox
     wild: tuple[

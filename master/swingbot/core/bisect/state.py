@@ -119,9 +119,8 @@ class Culprit:
 class CandidateBelief:
     idx: int
     probability: float
-    state: Literal[
-        "candidate", "measured", "skipped", "same"
-    ]  # of point idx; same: the commit does not change the image
+    # of point idx; same: the commit does not change the image
+    state: Literal["candidate", "measured", "skipped", "same"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

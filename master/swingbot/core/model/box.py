@@ -110,9 +110,8 @@ Event = HandedOut | Told | Ended | Failed | Silent | Withdrawn | Barred | Freed
 def after(box: Box, event: Event, *, barred: bool = False) -> Box:
     """The testbox after `event`. `barred`: it may not work, so that home is quarantine (an anchor is booted there all the same)."""
     home = BoxState.QUARANTINED if barred else BoxState.IDLE
-    back = (
-        box.state if box.state is BoxState.LOST else home
-    )  # an outcome does not make found what its driver called lost
+    # an outcome does not make found what its driver called lost
+    back = box.state if box.state is BoxState.LOST else home
     match event:
         case HandedOut(attempt):
             return replace(box, state=BoxState.LEASED, why="handed out", attempt=attempt)

@@ -124,11 +124,8 @@ def order_document(facts: OrderFacts, terms: Terms, secret: bytes) -> dict[str, 
             f"order o{facts.order} wants to boot kernel {facts.build_key[:12]}, which has no image"
         )
     document["deadline_seconds"] = terms.boot_deadline_seconds
-    named = {
-        "commit": facts.commit,
-        "kconfig": facts.kconfig,
-        "compiler": facts.compiler,
-    }  # what an engine or a driver may call it by
+    # what an engine or a driver may call it by
+    named = {"commit": facts.commit, "kconfig": facts.kconfig, "compiler": facts.compiler}
     document["kernel"] = {
         "build_key": facts.build_key,
         "image_sha256": facts.image_sha256,

@@ -37,12 +37,10 @@ class NoiseRecord:
 
     run: Spread = Spread()  # between runs of one boot
     boot: Spread = Spread()  # between boots of one kernel on one day
-    boot_mean: Spread = (
-        Spread()
-    )  # of the mean of a boot as it was usually made: `boot` and the runs in it together
-    pair: Spread = (
-        Spread()
-    )  # of a boot mean on a repeatable testbox, without the shift that k gives all kernels
+    # of the mean of a boot as it was usually made: `boot` and the runs in it together
+    boot_mean: Spread = Spread()
+    # of a boot mean on a repeatable testbox, without the shift that k gives all kernels
+    pair: Spread = Spread()
     day: Spread = Spread()  # between days
     layout: Spread = Spread()  # between builds of equal code with another layout
     boots: int = 0

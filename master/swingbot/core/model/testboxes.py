@@ -17,9 +17,8 @@ class KnownTestboxes:
     """
 
     present: Mapping[str, Testbox]  # has a file
-    remembered: Mapping[str, Testbox] = field(
-        default_factory=dict
-    )  # as the last file described it; nobody can boot it
+    # as the last file described it; nobody can boot it
+    remembered: Mapping[str, Testbox] = field(default_factory=dict)
 
     def known(self, name: str) -> Testbox:
         """A present testbox, else a remembered one. Raises KeyError."""

@@ -24,10 +24,8 @@ def likely_next(state: BisectionState, belief: Belief, most: int) -> list[int]:
     total = sum(mass)
     if total <= 0 or max(mass) >= SETTLED * total:
         return []
-    under = [
-        0.0,
-        *(share / total for share in accumulate(mass)),
-    ]  # P(the culprit is commit 1..i), given that there is one
+    # P(the culprit is commit 1..i), given that there is one
+    under = [0.0, *(share / total for share in accumulate(mass))]
     found = (
         min(range(1, len(under) - 1), key=lambda idx: (abs(under[idx] - quantile), idx), default=0)
         for quantile in (*QUANTILES, *(OF_GROUP if state.boxes > 1 else ()))

@@ -219,9 +219,8 @@ def noise_prior(record: NoiseRecord | None, paired: bool) -> NoisePrior:
     if record is None:
         return guess
     run, boot = record.run, record.pair if paired else record.boot
-    if (
-        not run.known and record.boot_mean.known
-    ):  # one run a boot: the two cannot be told apart, so each gets half
+    # one run a boot: the two cannot be told apart, so each gets half
+    if not run.known and record.boot_mean.known:
         run = boot = replace(record.boot_mean, sd=record.boot_mean.sd / math.sqrt(2.0))
     told = boot if paired else run
     return NoisePrior(

@@ -16,9 +16,8 @@ _NO_CODE: Final = (
     "MAINTAINERS",
     "CREDITS",
 )
-Objects = Mapping[
-    str, str
-]  # sha256 of each object compiled from a .c file, by path: a build's objects.json
+# sha256 of each object compiled from a .c file, by path: a build's objects.json
+Objects = Mapping[str, str]
 
 
 def weight(

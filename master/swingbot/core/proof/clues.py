@@ -16,9 +16,8 @@ from swingbot.core.thresholds import CLUE_FOLLOWS_SHARE, CLUE_LEAST_PCT
 
 MOST: Final = 5
 _OF_CODE: Final = 2  # of them sizes of functions that the commit changed
-_LEAST: Final = math.log1p(
-    CLUE_LEAST_PCT / 100.0
-)  # smaller changes of a counter are there in any two kernels
+# smaller changes of a counter are there in any two kernels
+_LEAST: Final = math.log1p(CLUE_LEAST_PCT / 100.0)
 _COUNTERS: Final = ("counter", "count", "time", "share", "profile")
 ClueKind = Literal["counter", "symbol", "size"]
 CLUE_KINDS: Final[tuple[ClueKind, ...]] = ("counter", "symbol", "size")

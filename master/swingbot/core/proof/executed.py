@@ -146,9 +146,8 @@ def _seen(
         before, now = base.calls.get(one.name), head.calls.get(one.name)
         if one.name not in asked:
             yield Function(name=one.name, object=one.object, seen="not asked")
-        elif (
-            max(names[one.name] for names in namesakes) > 1
-        ):  # one of them may have a hook and another none
+        # one of them may have a hook and another none
+        elif max(names[one.name] for names in namesakes) > 1:
             yield Function(name=one.name, object=one.object, seen="namesakes")
         elif not (before or now) and (before if one.kind == "gone" else now) is None:
             yield Function(

@@ -12,9 +12,8 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
 
 MAX_MEMBERS: Final = 100_000
-MAX_BYTES: Final = (
-    64 << 20
-)  # of one file, which is read into memory; a larger one is whole in results.tar
+# of one file, which is read into memory; a larger one is whole in results.tar
+MAX_BYTES: Final = 64 << 20
 FACTS: Final = "facts"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9+=:.%_@,]{0,254}")
 _MOST_PARTS: Final = 8
@@ -27,9 +26,8 @@ class Member(NamedTuple):
     run: int
     path: str
     size: int
-    read: Callable[
-        [], bytes
-    ]  # raises tarfile.ReadError when the archive is cut there; call it before the next member is asked for
+    # raises tarfile.ReadError when the archive is cut there; call it before the next member is asked for
+    read: Callable[[], bytes]
 
 
 def members(tar: BinaryIO, note: Callable[[str], None]) -> Iterator[Member]:

@@ -56,9 +56,8 @@ UNKNOWN: Final = PairPrior()
 class Gate:
     """When evidence suffices. Effects are on the scale of the differences (log ratios)."""
 
-    threshold: float = (
-        1.0 / FALSE_DISCOVERY_RATE
-    )  # Bayes factor to accept at; `threshold()` gives it for several metrics of one head
+    # Bayes factor to accept at; `threshold()` gives it for several metrics of one head
+    threshold: float = 1.0 / FALSE_DISCOVERY_RATE
     min_effect: float = 0.01  # smallest change that somebody cares about
     direction: Literal[-1, 0, 1] = 0  # of the change that raised the alarm; 0: either
     layout: float = (

@@ -18,12 +18,8 @@ Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k
 Kind = Literal["blocks", "compared", "told", "variant"]
 
-_KINDS: Final[tuple[Kind, ...]] = (
-    "blocks",
-    "compared",
-    "told",
-    "variant",
-)  # the order in which they are shown
+# the order in which they are shown
+_KINDS: Final[tuple[Kind, ...]] = ("blocks", "compared", "told", "variant")
 _NAMES: Final = {
     "cmdline": "the kernel command line",
     "cpu_model": "the CPU model",

@@ -70,9 +70,8 @@ def _most_extreme(
     i = int(np.argmax(size))
     if total <= 0.0:
         return None
-    left = max(
-        total - float(size[i]) ** 2, 0.0
-    )  # squares without i: its own share is off^2 / (1 - 1/n)
+    # squares without i: its own share is off^2 / (1 - 1/n)
+    left = max(total - float(size[i]) ** 2, 0.0)
     far = abs(float(off[i])) / float(room[i]) > least
     t = float(size[i]) / math.sqrt(left / df) if left > 1e-24 * total else math.inf
     p = 2.0 * float(stdtr(df, -t)) * int(alive.sum())

@@ -34,9 +34,8 @@ class Levels:
 
     units: tuple[list[float], list[float]]
     kept: tuple[tuple[int, ...], tuple[int, ...]]
-    runs: (
-        tuple[float, int] | None
-    )  # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or something wild
+    # (variance of one boot by its runs alone, degrees of freedom); None: none repeated, or something wild
+    runs: tuple[float, int] | None
     trimmed: bool
     medians: bool
     sides: tuple[Side, Side]

@@ -73,9 +73,8 @@ def _interval(value: float | None, bounds: tuple[float, float] | None, better: s
     if bounds is None:
         return "unknown"
     near, far = sorted(bounds, key=abs)  # the smaller change first, whatever its sign
-    digits = (
-        2 if abs(far - near) < 0.35 else 1
-    )  # a narrow interval must not collapse into one number
+    # a narrow interval must not collapse into one number
+    digits = 2 if abs(far - near) < 0.35 else 1
     if value is not None and (value > 0) == (near > 0) == (far > 0):
         return f"{percent(near, digits)} to {percent(far, digits)}"
     return f"{change(near, better, digits)} to {change(far, better, digits)}"

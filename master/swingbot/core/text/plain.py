@@ -11,15 +11,8 @@ import unicodedata
 WIDTH = (
     78  # columns of a mail; two quotations ("> > ") still fit an 80-column terminal nearly whole
 )
-_DROPPED = (
-    "Cc",
-    "Cf",
-    "Cs",
-    "Co",
-    "Cn",
-    "Zl",
-    "Zp",
-)  # control, format (bidi, zero width), surrogates, private, unassigned, separators
+# control, format (bidi, zero width), surrogates, private, unassigned, separators
+_DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def clean(text: str) -> str:

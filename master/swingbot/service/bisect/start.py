@@ -70,9 +70,8 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
             f"{request.good} and {request.bad} are not on one line of history: one must be an ancestor of the other"
         )
     with lab.transaction("start bisection") as tx:
-        trust = trust_in(
-            tx.variants, tree, lab.git.facts(ends[1]), vouched=request.trusted
-        )  # a commit made of a patch has only such ones after it
+        # a commit made of a patch has only such ones after it
+        trust = trust_in(tx.variants, tree, lab.git.facts(ends[1]), vouched=request.trusted)
         named = request.testbox
         boxes = pick_testboxes(
             lab, [named] if named else _first_for(lab, tree, trust), trust, asked=bool(named)

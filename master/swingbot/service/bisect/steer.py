@@ -18,10 +18,8 @@ from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot_jobs.printable import printable
 
-LEAST_FACTOR, MOST_FACTOR = (
-    0.001,
-    1000.0,
-)  # a hint moves the prior; it must never outweigh any number of boots
+# a hint moves the prior; it must never outweigh any number of boots
+LEAST_FACTOR, MOST_FACTOR = (0.001, 1000.0)
 MOST_BOOTS: Final = 10_000
 _RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
 _LONGEST_WHY: Final = 500

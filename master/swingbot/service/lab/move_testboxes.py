@@ -38,9 +38,8 @@ def outcome_came(
     _bar_if_due(lab, tx, box)
     most = _borne(lab, box.testbox)
     if most and box.down and box.down % most == 0:
-        order_anchor(
-            tx, box.testbox
-        )  # so many kernels in a row did not come up: is it them, or the testbox?
+        # so many kernels in a row did not come up: is it them, or the testbox?
+        order_anchor(tx, box.testbox)
 
 
 def gave_up(lab: Lab, tx: Transaction, order: Order, reason: str, *, silent: bool) -> None:

@@ -23,9 +23,8 @@ from swingbot_jobs.testbox.box import Testbox
 # A lease that lapsed while we could not be reached says nothing: workers are given so long to be heard once we can be. They ask every 5 s.
 SETTLE_SECONDS: Final = 30.0
 CHANGED: Final = "its hardware changed: "
-MOVABLE: Final = frozenset(
-    {"asked", "watch"}
-)  # comparisons that nothing else refers to by their testbox yet
+# comparisons that nothing else refers to by their testbox yet
+MOVABLE: Final = frozenset({"asked", "watch"})
 
 
 def watch_testboxes(lab: Lab, tx: Transaction) -> None:

@@ -62,9 +62,10 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
         elif ago >= patience(made):
             made_by[order.id] = made
             ready.append(order)
+    # a cluster is as fit as its nodes
     fit = {
         name for name in usable | quarantined if set(lab.testboxes.present[name].nodes) <= usable
-    }  # a cluster is as fit as its nodes
+    }
     nodes = {name: box.nodes for name, box in lab.testboxes.present.items() if box.nodes}
     for order in choose(
         ready,
@@ -81,9 +82,8 @@ def _hand_out(lab: Lab, tx: Transaction, order: Order, number: int) -> None:
     if order.testbox is not None:
         for testbox in (order.testbox, *lab.testboxes.present[order.testbox].nodes):
             if not tx.attempts.take_lease(testbox, attempt):
-                raise AssertionError(
-                    f"testbox {testbox} is leased twice"
-                )  # rolls this tick back; the next one sees the lease
+                # rolls this tick back; the next one sees the lease
+                raise AssertionError(f"testbox {testbox} is leased twice")
         hand_out(lab, tx.testboxes, order.testbox, attempt)
     tx.orders.set_state(order.id, "running")
     tx.attempts.add_dispatch(order.id, attempt, number, 1, builder_of(order))

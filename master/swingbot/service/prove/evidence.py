@@ -53,9 +53,8 @@ def clues_of(
     gates: Sequence[GateRow],
 ) -> tuple[Clue, ...]:
     """Counters and sizes that go with the change in every pair of kernels that was measured."""
-    known = [
-        gate for gate in gates if gate.status == "pass" and gate.gate != "executed"
-    ]  # hooks change every counter
+    # hooks change every counter
+    known = [gate for gate in gates if gate.status == "pass" and gate.gate != "executed"]
     pairs = [
         Pair(rows=comparisons.rows(gate.comparison), turned=gate.gate == "revert")
         for gate in known

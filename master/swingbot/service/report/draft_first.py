@@ -87,9 +87,8 @@ def _draft(lab: Lab, tx: Transaction, incident: int, comparison: Comparison) -> 
             unproven=unproven,
         ),
     )
-    revision = tx.reports.next_revision(
-        incident, "first"
-    )  # another one only where those before were taken back
+    # another one only where those before were taken back
+    revision = tx.reports.next_revision(incident, "first")
     store_mail(
         lab,
         tx,

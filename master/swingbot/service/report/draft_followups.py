@@ -29,10 +29,8 @@ from swingbot.service.report.moderate import DraftedMail, file_report
 from swingbot.service.result.boots import boots_of
 from swingbot.service.store_mail import WrittenMail, store_mail
 
-_OF = {
-    "retraction": "invalid",
-    "fixed": "fixed",
-}  # the status that an incident has for that mail; open for all others
+# the status that an incident has for that mail; open for all others
+_OF = {"retraction": "invalid", "fixed": "fixed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,14 +21,12 @@ from swingbot.service.checkpoint import checkpoint
 # How long a server may still be at work on a mail whose sender died. Shorter, and a mail could be looked up
 # before it is delivered, be missed, and be sent twice.
 SETTLE = timedelta(seconds=10)
-SETTLE_SLOW = timedelta(
-    seconds=60
-)  # the same for a server that let our own time-out pass: longer than that time-out
+# the same for a server that let our own time-out pass: longer than that time-out
+SETTLE_SLOW = timedelta(seconds=60)
 FIRST_RETRY, LAST_RETRY = timedelta(seconds=30), timedelta(hours=1)
 PATIENT_TRIES = 10  # so often (three hours) a mail waits for a recipient that is only put off; then it goes to the others
-LOOK_AGAIN = timedelta(
-    minutes=1
-)  # how often the archive is searched for a mail of which nobody knows whether it left
+# how often the archive is searched for a mail of which nobody knows whether it left
+LOOK_AGAIN = timedelta(minutes=1)
 
 
 class MailDelayed(Exception):

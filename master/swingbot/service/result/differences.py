@@ -17,9 +17,8 @@ from swingbot_jobs.testbox.box import Testbox
 class Differences:
     identical: bool  # one image, byte for byte
     facts: tuple[Difference, ...]  # how the fact sheets of the two sides differ
-    happened: tuple[
-        tuple[int, ...], tuple[int, ...]
-    ]  # k of the boots of base and head that took place, whatever came of them
+    # k of the boots of base and head that took place, whatever came of them
+    happened: tuple[tuple[int, ...], tuple[int, ...]]
 
     @property
     def must(self) -> str | None:

@@ -63,9 +63,8 @@ def _ingest(lab: Lab, tx: Transaction, attempt: Attempt) -> None:
         ):
             tx.builds.add(attempt.id, outcome)
         elif order.state == "running":
-            tx.orders.set_state(
-                order.id, "ready"
-            )  # not the kernel that was asked for: counts against the budget
+            # not the kernel that was asked for: counts against the budget
+            tx.orders.set_state(order.id, "ready")
             return
     elif not _ingest_boot(lab, tx, attempt, order, outcome):
         if order.state == "running":

@@ -49,9 +49,8 @@ class Reparsed:
     metrics: dict[str, Counter[str]] = field(default_factory=dict)  # metric -> added, gone, changed
     statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
     told: list[RunChange] = field(default_factory=list)  # the first MOST_TOLD
-    unreadable: list[tuple[int, str]] = field(
-        default_factory=list
-    )  # (boot, why); the first MOST_TOLD
+    # (boot, why); the first MOST_TOLD
+    unreadable: list[tuple[int, str]] = field(default_factory=list)
     lost: int = 0  # boots that cannot be read; they keep what they have
     comparisons: list[int] = field(default_factory=list)
     bisections: list[int] = field(default_factory=list)

@@ -54,9 +54,8 @@ def sheet_of_comparison(
     )
 
 
-_Runs = dict[
-    Part, dict[str, dict[str, dict[tuple[int, int], float]]]
-]  # part, side, metric, (k, run): value
+# part, side, metric, (k, run): value
+_Runs = dict[Part, dict[str, dict[str, dict[tuple[int, int], float]]]]
 
 
 def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:

@@ -84,9 +84,10 @@ def _cell(mean: float, values: Sequence[float]) -> str:
 def _heading(group: LkpGroup, width: int | None) -> list[str]:
     first, second = _VALUE + _ERROR, 1 + _CHANGE + _VALUE + _ERROR
     axes = sorted((clean(name), clean(value)) for name, value in group.axes)
+    # hex: one column a character
     base, head = (
         clean(sha).encode("ascii", "replace").decode() for sha in (group.base, group.head)
-    )  # hex: one column a character
+    )
     commits = [
         f'{sha[:10]} ("{clean(subject)}")' if subject else sha
         for sha, subject in ((base, group.base_subject), (head, group.head_subject))

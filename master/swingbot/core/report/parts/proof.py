@@ -10,11 +10,8 @@ from swingbot.core.text.plain import cut, wrap
 
 _MOST_GATES = 10
 _MOST_CLUES = 5
-_SUSPICIOUS = (
-    "code",
-    "executed",
-    "layout",
-)  # gates whose failure has the layout of the kernel or noise for the likeliest cause
+# gates whose failure has the layout of the kernel or noise for the likeliest cause
+_SUSPICIOUS = ("code", "executed", "layout")
 
 
 def gate_lines(gates: Sequence[Gate]) -> list[str]:
