@@ -31,7 +31,7 @@ from tests.fakes.brain import Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 from tests.half_way import COMMITS, CULPRIT, in_the_middle, value
 
-_TWICE = "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, k)) + count(*) - count(DISTINCT order_id) FROM boot"
+_TWICE = "SELECT count(*) - count(DISTINCT (image_sha256, testbox, spec, series, purpose, k)) + count(*) - count(DISTINCT order_id) FROM boot"
 
 
 def quiet(line: str) -> None:
