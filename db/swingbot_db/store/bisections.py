@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
 from swingbot.core.model.records import (
@@ -13,7 +13,7 @@ from swingbot.core.model.records import (
     NewBisection,
     Variant,
 )
-from swingbot.core.model.statuses import BisectionEnd
+from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot_db.store.rows import Rows, iso_time
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
@@ -61,6 +61,12 @@ class Bisections(Rows):
     def get(self, number: int) -> Bisection | None:
         row = self.select_one(f"SELECT {BISECTION} FROM bisection WHERE id = :id", id=number)
         return _bisection(dict(row._mapping)) if row else None
+
+    def status(self, number: int) -> BisectionStatus | None:
+        return cast(
+            BisectionStatus | None,
+            self.scalar("SELECT status FROM bisection WHERE id = :id", id=number),
+        )
 
     def running(self) -> list[int]:
         rows = self.select("SELECT id FROM bisection WHERE status = 'running' ORDER BY id")

@@ -133,7 +133,8 @@ def test_a_bisection_ends_once(store: Store, lab: Lab) -> None:
         tx.bisections.conclude(number, "culprit", {"culprits": []}, "it was found")
         tx.bisections.conclude(number, "cancelled", {}, "by a person")
         known = tx.bisections.get(number)
-        assert known is not None and known.status == "culprit"
+        assert known is not None and known.status == "culprit" == tx.bisections.status(number)
+        assert tx.bisections.status(number + 1) is None
         assert tx.bisections.conclusion(number) == {"culprits": []}
         asked, ended, reason = tx.bisections.life_of(number)
         assert ended is not None and ended > asked and reason == "it was found"

@@ -8,7 +8,7 @@ from typing import Any
 
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.records import Bisection, NewBisection, Variant
-from swingbot.core.model.statuses import BisectionEnd
+from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot_db.store.bisections import HINT_FLOOR
 from tests.fakes.store.tables import (
     BisectionRow,
@@ -50,6 +50,9 @@ class Bisections(Noun):
 
     def get(self, number: int) -> Bisection | None:
         return self.db.bisections[number].bisection if number in self.db.bisections else None
+
+    def status(self, number: int) -> BisectionStatus | None:
+        return self.db.bisections[number].bisection.status if number in self.db.bisections else None
 
     def running(self) -> list[int]:
         found = sorted(self.db.bisections.items())

@@ -9,8 +9,8 @@ from swingbot.service.ports import Lab, RequestError
 def cancel_bisection(lab: Lab, number: int) -> bool:
     """False if it was over already. Raises RequestError if there is none."""
     with lab.transaction("cancel bisection") as tx:
-        bisection = tx.bisections.get(number)
-        if bisection is None:
+        status = tx.bisections.status(number)
+        if status is None:
             raise RequestError(
                 f"there is no bisection b{number}; `swingbot list bisections` shows those there are"
             )
@@ -21,4 +21,4 @@ def cancel_bisection(lab: Lab, number: int) -> bool:
         for swing in tx.swings.of_bisection(number) if above is None else ():
             if swing.state == "bisecting":
                 tx.swings.set_state(swing.id, "noted")
-        return bisection.status == "running"
+        return status == "running"

@@ -76,8 +76,6 @@ def settle(lab: Lab, tx: Transaction, number: int) -> None:
 
 def is_open(tx: Transaction, number: int) -> bool:
     """Whether the bisection, or one of a branch below it, still runs."""
-    bisection = tx.bisections.get(number)
-    return bisection is not None and (
-        bisection.status == "running"
-        or any(is_open(tx, branch.id) for branch, _ in tx.bisections.branches_of(number))
+    return tx.bisections.status(number) == "running" or any(
+        is_open(tx, branch.id) for branch, _ in tx.bisections.branches_of(number)
     )

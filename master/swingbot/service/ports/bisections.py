@@ -11,7 +11,7 @@ from swingbot.core.model.records import (
     NewBisection,
     Variant,
 )
-from swingbot.core.model.statuses import BisectionEnd
+from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 
 
 class Bisections(Protocol):
@@ -26,8 +26,11 @@ class Bisections(Protocol):
     def get(self, number: int) -> Bisection | None:
         """A bisection by number; None if there is none."""
 
+    def status(self, number: int) -> BisectionStatus | None:
+        """How it stands, even of one whose terms `get` cannot read; None if there is none."""
+
     def running(self) -> list[int]:
-        """The numbers of running bisections, ascending. Only `get` reads them: one that cannot be read is the trouble of nobody else."""
+        """The numbers of running bisections, ascending, even of those that `get` cannot read."""
 
     def points(self, bisection: int) -> list[tuple[Variant, float, str | None]]:
         """(variant, prior weight with the hints of people, why a person said to skip it) by index. A hint lowers a weight to a tenth of the mean at least."""
