@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from swingbot.core.bisect.state import Policy
+from swingbot.core.bisect.thresholds import Policy
 from tests.worlds import SimulatedBench
 
 Make = Callable[[int], SimulatedBench]

@@ -27,7 +27,7 @@ from swingbot.app.bisect_run.lab import Command, Lab
 from swingbot.app.bisect_run.outlook import boots_left
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.core.bisect.belief import belief
-from swingbot.core.bisect.state import Policy
+from swingbot.core.bisect.thresholds import Policy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binom
 
-from swingbot.core.bisect.state import (
-    Policy,
-)
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.noise import NoisePrior
 from tests.calibration.families import Family
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise, with_history

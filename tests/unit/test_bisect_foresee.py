@@ -12,11 +12,8 @@ from swingbot.core.bisect.case import Case, look
 from swingbot.core.bisect.choice import choose, information
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses
-from swingbot.core.bisect.state import (
-    BisectionState,
-    PointState,
-    Policy,
-)
+from swingbot.core.bisect.state import BisectionState, PointState
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 

@@ -15,15 +15,10 @@ from swingbot.core.bisect import journal, logbook
 from swingbot.core.bisect.explain import explain, influences, leader
 from swingbot.core.bisect.journal import JournalError, Step
 from swingbot.core.bisect.picture import Line, picture
-from swingbot.core.bisect.state import (
-    BisectionState,
-    Conclude,
-    Measure,
-    PointState,
-    Policy,
-)
+from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.tell import told
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 

@@ -13,13 +13,12 @@ from scipy.stats import multivariate_t, norm
 from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.evidence import Evidence, gather
-from swingbot.core.bisect.posterior import FLOOR, Posterior
-from swingbot.core.bisect.state import (
-    BisectionState,
-    Policy,
-)
+from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
+from swingbot.core.thresholds import SPREAD_FLOOR
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy()
@@ -73,7 +72,7 @@ def written_out(state: BisectionState) -> Floats:
     levels = np.arange(-0.16, 0.10, 0.0008) + math.log(1000.0)
     nodes, shares = np.polynomial.hermite_e.hermegauss(31)
     effect = levels[None, :] - levels[:, None]
-    prior_d = sum(w * norm.pdf(effect, scale=f * POLICY.prior_effect) for f, w in mixture._EFFECTS)
+    prior_d = sum(w * norm.pdf(effect, scale=f * POLICY.prior_effect) for f, w in EFFECT_WIDTHS)
     step = float(levels[1] - levels[0])
     total: Floats = np.zeros(ev.last + 1)
     for theta in mixture._thetas(columns, state.noise):
@@ -150,7 +149,7 @@ def test_a_box_that_wanders_is_the_student_t_of_its_covariance() -> None:
             + size**2 * np.exp(-np.abs(times[:, None] - times[None, :]) / seconds)
             + 1e7
         )
-        shape = (columns.prior**2 * a + len(y) * FLOOR**2 / 2) / a
+        shape = (columns.prior**2 * a + len(y) * SPREAD_FLOOR**2 / 2) / a
         for tau in range(ev.last + 1):
             behind = (point >= tau).astype(float) if tau else np.zeros(len(y))
             prior = (

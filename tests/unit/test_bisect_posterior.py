@@ -13,13 +13,12 @@ from scipy.stats import multivariate_t
 from swingbot.core.bisect.choice import information
 from swingbot.core.bisect.evidence import gather
 from swingbot.core.bisect.gaussian import _layouts, _pooled_noise, posterior, summarise
-from swingbot.core.bisect.posterior import FLOOR, Posterior
-from swingbot.core.bisect.state import (
-    BisectionState,
-    Policy,
-)
+from swingbot.core.bisect.posterior import Posterior
+from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
+from swingbot.core.thresholds import SPREAD_FLOOR
 from tests.simulate import SimulatedBench, a_state
 
 POLICY = Policy(prior_two=0.0)
@@ -77,7 +76,7 @@ def written_out(
             + (0.05 / sd) ** 2 * same_k
             + 1e7
         )
-        scale = (a * noise.sd_boot**2 + len(y) * FLOOR**2 / 2) / a
+        scale = (a * noise.sd_boot**2 + len(y) * SPREAD_FLOOR**2 / 2) / a
         prior = POLICY.prior_no_change if tau == 0 else (1 - POLICY.prior_no_change) * ev.mass[tau]
         # A flat level costs half a degree of freedom of the inverse gamma's power.
         ln.setdefault(tau, []).append(

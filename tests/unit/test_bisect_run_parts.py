@@ -18,7 +18,7 @@ from swingbot.app.bisect_run.journal import Asked, Booted, Journal, open_journal
 from swingbot.app.bisect_run.outlook import capacity
 from swingbot.app.bisect_run.session import _zero
 from swingbot.app.bisect_run.trouble import Misuse, Trouble
-from swingbot.core.bisect.state import Policy
+from swingbot.core.bisect.thresholds import Policy
 from tests.bisect_run_worlds import World, a_wish, bisect, right
 
 # --- what CMD said ----------------------------------------------------------------------------------------------------------

@@ -8,15 +8,9 @@ from dataclasses import replace
 import pytest
 
 from swingbot.core.bisect.belief import belief
-from swingbot.core.bisect.state import (
-    BisectionState,
-    Conclude,
-    Measure,
-    PointState,
-    Policy,
-    Wait,
-)
+from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
 from swingbot.core.bisect.step import step
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import EMULATED, NoisePrior
 from swingbot.core.model.statuses import Phase

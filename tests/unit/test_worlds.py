@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers import METHODS, Probe, bound
-from swingbot.core.bisect.state import (
-    BisectionState,
-    Measure,
-)
+from swingbot.core.bisect.state import BisectionState, Measure
 from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.noise import NoisePrior
 from tests.calibration.score import too_sure, wilson

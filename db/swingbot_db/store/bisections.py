@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, cast
+from typing import Any, cast
 
+from swingbot.core.bisect.thresholds import HINT_FLOOR
 from swingbot.core.model.bisection import BisectionTerms, Observation, WantedBoot
 from swingbot.core.model.records import (
     Bisection,
@@ -17,7 +18,6 @@ from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
 from swingbot_db.store.rows import Rows, iso_time
 
 BISECTION = "id, tree, origin, good, bad, testbox, spec, series, unit_job, metric, policy, status"
-HINT_FLOOR: Final = 0.1  # of the mean weight: nobody's hint makes a commit all but impossible
 
 
 class Bisections(Rows):

@@ -1,7 +1,7 @@
 """The numbers that decide what is believed and what is reported, in the order in which a change meets them.
 
 Each says its unit, what it means, and what happens when it moves. Two more places belong to this list: how a search
-decides is `core.bisect.state.Policy`, and what an operator may set himself is in `app/settings.py`. Whatever only limits
+decides is in `core/bisect/thresholds.py`, and what an operator may set himself is in `app/settings.py`. Whatever only limits
 sizes or makes the arithmetic work stays where it is used.
 
 "Relative" is a share: 0.01 is 1 %. "P" is a probability of being wrong where nothing changed.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from swingbot.core.bisect.thresholds import HINT_FLOOR
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.records import Bisection, NewBisection, Variant
 from swingbot.core.model.statuses import BisectionEnd, BisectionStatus
-from swingbot_db.store.bisections import HINT_FLOOR
 from tests.fakes.store.tables import (
     BisectionRow,
     Noun,

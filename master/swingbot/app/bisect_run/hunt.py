@@ -23,10 +23,10 @@ from swingbot.core.bisect.state import (
     Conclusion,
     Measure,
     PointState,
-    Policy,
     Wait,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 

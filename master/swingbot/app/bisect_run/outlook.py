@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from swingbot.core.bisect.state import (
-    Belief,
-    Policy,
-)
+from swingbot.core.bisect.state import Belief
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.noise import NoisePrior
 
 _SLACK: Final = 1.25  # what bisections of unknown noise take beyond the bound: makes the median of the estimates right

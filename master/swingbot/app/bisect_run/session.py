@@ -24,7 +24,7 @@ from swingbot.app.bisect_run.lab import Command, Lab
 from swingbot.app.bisect_run.repository import Repository
 from swingbot.app.bisect_run.trouble import Misuse, Trouble
 from swingbot.app.commands.context import say_json
-from swingbot.core.bisect.state import Policy
+from swingbot.core.bisect.thresholds import Policy
 
 # what makes old boots worthless if it differs
 _STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")

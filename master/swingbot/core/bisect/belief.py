@@ -17,8 +17,8 @@ from swingbot.core.bisect.state import (
     Conclude,
     Measure,
     PointBelief,
-    Policy,
 )
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.statuses import Phase
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import Posterior, wild_boots
-from swingbot.core.bisect.state import BisectionState, Policy
+from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.thresholds import LAYOUT_SDS, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.statuses import Phase
 
@@ -68,7 +69,7 @@ class Case:
         """Whether two builds of equal code may differ by a good part of the step: then a claim needs other builds of both commits."""
         if self.post is None or self.ev.layout_cost is None:
             return False
-        return 8.0 * self.post.sd_layout > abs(self.post.effect)
+        return LAYOUT_SDS * self.post.sd_layout > abs(self.post.effect)
 
     def end_effect(self) -> float:
         """Effect between the ends, from the boots that tested them."""

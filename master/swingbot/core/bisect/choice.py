@@ -15,14 +15,13 @@ import numpy as np
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
-from swingbot.core.bisect.state import Policy
+from swingbot.core.bisect.thresholds import END_SHARE, Policy
 from swingbot.core.model.bisection import WantedBoot
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
 _PARTS: Final = 16  # places looked at closely that the rule likes best, and as many that part where the step may be
 _LIKELY: Final = 0.02  # P(commit) from which both sides of it are looked at closely
 _SETTLED: Final = 1e-3  # P(the step is on the other side) below which a kernel was looked at enough
-_END_SHARE: Final = 1 / 16  # of the boots; more: boots that a search which goes well does not need
 _LN_D2: Final = np.linspace(math.log(1e-3), math.log(150.0), 25)
 
 
@@ -270,7 +269,7 @@ def weak_end(ev: Evidence, post: Posterior, *, careful: bool) -> int | None:
     limit = min(new, max(post.effect**2 / 12, 0.02 * new)) if careful else new
     variances = {0: post.low_var, ev.last: post.high_var}
     seldom = min(variances, key=lambda p: (len(ev.at(p)), p))
-    if len(ev.at(seldom)) < _END_SHARE * ev.used:
+    if len(ev.at(seldom)) < END_SHARE * ev.used:
         return seldom
     end = max(variances, key=lambda p: (variances[p], -len(ev.at(p)), -p))
     floor = 1.25 * post.sd_layout**2  # layout stays whatever is booted

@@ -12,6 +12,7 @@ from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.fresh import Fresh
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Wait
+from swingbot.core.bisect.thresholds import EXPLAINED_SHARE, LISTED_P
 from swingbot.core.model.statuses import ConclusionKind
 
 
@@ -68,7 +69,7 @@ def _of_one(case: Case, seen: Fresh) -> str:
     text = f"confirmed by {seen.pairs} fresh pairs of boots"
     return (
         text
-        if 0.6 <= share <= 1.6
+        if EXPLAINED_SHARE[0] <= share <= EXPLAINED_SHARE[1]
         else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
     )
 
@@ -85,7 +86,7 @@ def out_of_boots(case: Case) -> Action:
     """The budget is spent: the end, or what is in flight first."""
     if case.ev.pending:
         return Wait(why="the last boots of the budget are in flight")
-    left, right = hull(case.ev, case.posterior, 0.9)
+    left, right = hull(case.ev, case.posterior, LISTED_P)
     members = tuple(
         case.ev.points[p] for p in range(left + 1, right + 1) if case.posterior.commit[p] > 0
     )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from swingbot.core.bisect.ask import ask
 from swingbot.core.bisect.case import Case
 from swingbot.core.bisect.conclude import conclude, out_of_boots, share
 from swingbot.core.bisect.fresh import Fresh, fresh, missing_boots
 from swingbot.core.bisect.state import Action, Wait
+from swingbot.core.bisect.thresholds import (
+    CONFIRMED_SHARE,
+    DENIED_ERRORS,
+    DENIED_SHARE,
+    WARY_OF_WANDERING,
+)
 from swingbot.core.model.bisection import WantedBoot
-
-_WARY: Final = 0.2  # P(the testbox wanders) from which a claim needs more fresh pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ def confirm(
 
 def _pairs(case: Case) -> int:
     """How many it takes: more where layout or a wandering testbox could feign the step."""
-    wary = case.layout_matters or case.posterior.wander > _WARY
+    wary = case.layout_matters or case.posterior.wander > WARY_OF_WANDERING
     return case.policy.confirm_boots + (case.policy.wary_boots if wary else 0)
 
 
@@ -81,7 +84,7 @@ def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[WantedBoot]) -> Action
 
 def _agrees(case: Case, seen: Fresh) -> bool:
     """Whether the fresh boots show a change in the same direction, of at least half the minimum."""
-    least = case.ev.threshold(case.state.min_effect_pct) / 2
+    least = CONFIRMED_SHARE * case.ev.threshold(case.state.min_effect_pct)
     return seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
 
 
@@ -108,4 +111,4 @@ def _denied(case: Case, seen: Fresh) -> bool:
     post = case.posterior
     error = seen.row.stderr if seen.row and seen.row.stderr is not None else 0.0
     along = seen.effect * (1.0 if post.effect > 0 else -1.0)
-    return along + 3.0 * error < abs(post.effect) / 2
+    return along + DENIED_ERRORS * error < DENIED_SHARE * abs(post.effect)

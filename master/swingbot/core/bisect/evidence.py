@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from swingbot.core.bisect.state import BisectionState, Policy
+from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.thresholds import FAILED_PER_GOOD, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.statuses import Phase
 
@@ -152,7 +153,7 @@ def gather(state: BisectionState, policy: Policy) -> Evidence:
             and (
                 fails[p] < policy.boot_tries
                 if not seen[p]
-                else fails[p] < policy.boot_tries + 2 * seen[p]
+                else fails[p] < policy.boot_tries + FAILED_PER_GOOD * seen[p]
             )
             for p in range(len(points))
         ),

@@ -19,21 +19,14 @@ from scipy.special import ndtri
 
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.posterior import entropy
-from swingbot.core.bisect.state import (
-    Action,
-    Belief,
-    BisectionState,
-    Conclude,
-    Measure,
-    Policy,
-)
+from swingbot.core.bisect.state import Action, Belief, BisectionState, Conclude, Measure
 from swingbot.core.bisect.step import step
+from swingbot.core.bisect.thresholds import CLEARED_P, Policy
 from swingbot.core.model.bisection import Observation
 
 Like = Literal["good", "bad"]
 _MOST_LOOKS: Final = 60  # beliefs to compute for `influences`; more boots are taken together
 _MOST_STEPS: Final = 120  # of one search that is played on
-_SURE: Final = 0.5  # a suspect below this is none any more
 # of the plane's low-discrepancy sequence (Roberts 2018): spread without chance
 _R2: Final = (0.7548776662466927, 0.5698402909980532)
 
@@ -195,7 +188,7 @@ def _clears(state: BisectionState, policy: Policy, known: Belief, idx: int) -> I
     """The fewest boots of the suspect that measure like the good end and take the suspicion from it; none: not even 12 would."""
     for boots in (1, 2, 3, 4, 6, 8, 12):
         found = what_if(state, policy, known, idx, "good", boots)
-        if found.own < _SURE:
+        if found.own < CLEARED_P:
             yield found
             return
 

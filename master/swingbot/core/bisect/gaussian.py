@@ -11,28 +11,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import expit, logsumexp, stdtr
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import FLOOR, MOST_GAPS, Posterior, gap_prior, per_commit
-from swingbot.core.bisect.state import (
+from swingbot.core.bisect.posterior import Posterior, gap_prior, per_commit
+from swingbot.core.bisect.thresholds import (
+    PAIRED_LAYOUT_FACTORS,
+    SHIFT_SD,
+    TESTBOX_SD,
+    TWO_STEPS_MOST_GAPS,
+    WANDER_BOOTS,
+    WANDER_FACTORS,
+    WANDER_SD,
+    WANDERS_NOT_SEEN,
+    WANDERS_SEEN,
+    WANDERS_UNKNOWN,
     Policy,
 )
 from swingbot.core.model.noise import NoisePrior
-
-# Grid over the ratio of layout to boot: factors in sd and their weights.
-_LAYOUT_GRID: Final = ((0.33, 0.25), (1.0, 0.5), (3.0, 0.25))
-_SHIFT_SD: Final = 0.05  # of what k does to all kernels; wide, so that in effect only differences at the same k count
-_OFFSET_SD: Final = 0.5  # between testboxes of a group: as good as nothing is known
-# of a box that nobody has seen wander, in sd of one boot, and their prior
-_WANDER_SD: Final = ((0.7, 0.5), (2.0, 0.5))
-_WANDER_BOOTS: Final = (6.0, 40.0)  # over how many boots it then moves
-WANDERS: Final = 0.1  # prior that it does
-_MOVED_SINCE: Final = 0.005  # the same of a box that was seen to stand still
+from swingbot.core.thresholds import SPREAD_FLOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: fl
     """Of paired boots: those of equal k share a shift. Needs boots of both ends."""
     sums = summarise(ev)
     sd, df = _pooled_noise(sums, noise)
-    shift = _Shift(sums, (_SHIFT_SD / sd) ** 2)
+    shift = _Shift(sums, (SHIFT_SD / sd) ** 2)
     cells = [
-        _cell(shift, lam, math.log(w), max(noise.sd_boot, FLOOR), noise, sd, policy)
+        _cell(shift, lam, math.log(w), max(noise.sd_boot, SPREAD_FLOOR), noise, sd, policy)
         for lam, w in _layouts(noise, sd)
     ]
     ln_prior = gap_prior(sums.at, ev.mass, policy)
@@ -158,13 +158,13 @@ def _wanders(times: Floats, noise: NoisePrior, sd: float) -> list[tuple[float, f
         seconds = (
             (noise.drift_seconds,)
             if noise.drift_seconds > 0
-            else tuple(b * usual for b in _WANDER_BOOTS)
+            else tuple(b * usual for b in WANDER_BOOTS)
         )
-        sizes = tuple((f * noise.sd_day / sd, w) for f, w in ((0.5, 0.3), (1.0, 0.5), (2.0, 0.2)))
-        moving = 0.9
+        sizes = tuple((f * noise.sd_day / sd, w) for f, w in WANDER_FACTORS)
+        moving = WANDERS_SEEN
     else:
-        seconds, sizes = tuple(b * usual for b in _WANDER_BOOTS), _WANDER_SD
-        moving = WANDERS if noise.sd_day is None else _MOVED_SINCE
+        seconds, sizes = tuple(b * usual for b in WANDER_BOOTS), WANDER_SD
+        moving = WANDERS_UNKNOWN if noise.sd_day is None else WANDERS_NOT_SEEN
     return [(0.0, 1.0, 1.0 - moving)] + [
         (size, t, moving * w / len(seconds)) for t in seconds for size, w in sizes
     ]
@@ -177,7 +177,7 @@ def _together(rows: Rows, kappa: float, seconds: float) -> Floats | None:
     if kappa == 0 and not group:
         return None
     apart = np.abs(rows.times[:, None] - rows.times[None, :]) / seconds
-    offset = (_OFFSET_SD / rows.spread) ** 2 if group else 0.0
+    offset = (TESTBOX_SD / rows.spread) ** 2 if group else 0.0
     return np.where(rows.box[:, None] == rows.box[None, :], offset + kappa * np.exp(-apart), 0.0)
 
 
@@ -221,7 +221,7 @@ class _Cell:
 def _layouts(noise: NoisePrior, sd: float) -> tuple[tuple[float, float], ...]:
     """(sl^2/sd^2, weight)."""
     return (
-        tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in _LAYOUT_GRID)
+        tuple(((f * noise.sd_layout / sd) ** 2, w) for f, w in PAIRED_LAYOUT_FACTORS)
         if noise.sd_layout > 0
         else ((0.0, 1.0),)
     )
@@ -235,7 +235,9 @@ def _pooled_noise(sums: Sums, noise: NoisePrior) -> tuple[float, float]:
     )
     df = max(len(sums.level) - len(np.unique(sums.block)) - (len(sums.at) - 1), 0)
     a2 = 2.0 * noise.certainty
-    return max(math.sqrt((a2 * max(noise.sd_boot, FLOOR) ** 2 + squares) / (a2 + df)), FLOOR), df
+    return max(
+        math.sqrt((a2 * max(noise.sd_boot, SPREAD_FLOOR) ** 2 + squares) / (a2 + df)), SPREAD_FLOOR
+    ), df
 
 
 def _information(sums: Sums, kappa: float) -> tuple[Floats, Floats, float, float]:
@@ -290,7 +292,7 @@ def _cell(
     det = np.maximum(b11 * b22 - b12**2, 1e-300)
     low, effect = (b22 * r1 - b12 * r2) / det, (b11 * r2 - b12 * r1) / det
     q = np.append(square - low * r1 - effect * r2, square - r1 * r1 / b11)
-    q = np.maximum(q, 0.0) + boots * FLOOR**2  # rounding: identical values are no proof
+    q = np.maximum(q, 0.0) + boots * SPREAD_FLOOR**2  # rounding: identical values are no proof
     a, b0 = noise.certainty + (boots - 1) / 2, noise.certainty * prior**2
     ln_dets = ln_det + np.append(np.log(det / prior_d), math.log(b11))
     return _Cell(
@@ -310,7 +312,7 @@ def _cell(
             r2,
             (square, ln_det, prior_d, boots, a, b0),
         )
-        if gaps <= MOST_GAPS
+        if gaps <= TWO_STEPS_MOST_GAPS
         else np.empty(0),
     )
 
@@ -338,7 +340,7 @@ def _two_in_cell(
     system[:, 1, 2] = system[:, 2, 1] = corner[i, j]
     right = np.column_stack([np.full(len(i), r1), r2[i], r2[j]])
     solved = np.linalg.solve(system, right[:, :, None])[:, :, 0] if len(i) else right
-    q = np.maximum(square - (solved * right).sum(axis=1), 0.0) + boots * FLOOR**2
+    q = np.maximum(square - (solved * right).sum(axis=1), 0.0) + boots * SPREAD_FLOOR**2
     ln_dets = ln_det + np.linalg.slogdet(system)[1] - 2.0 * math.log(prior_d)
     return np.asarray(-0.5 * ln_dets - a * np.log(b0 + q / 2))
 

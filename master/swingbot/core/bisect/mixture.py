@@ -20,37 +20,22 @@ from scipy.special import expit, logsumexp, ndtr
 
 from swingbot.core.bisect import gaussian
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.posterior import (
-    FLOOR,
-    MOST_GAPS,
-    Hypotheses,
-    Posterior,
-    blend,
-    gap_prior,
-    per_commit,
-)
-from swingbot.core.bisect.state import (
+from swingbot.core.bisect.posterior import Hypotheses, Posterior, blend, gap_prior, per_commit
+from swingbot.core.bisect.thresholds import (
+    EFFECT_WIDTHS,
+    LAYOUT_FACTORS,
+    SHAPES,
+    TWO_STEPS_MOST_GAPS,
+    WANDER_MOST_BOOTS,
+    WILD_P,
+    WILD_WEIGHT,
     Policy,
 )
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
+from swingbot.core.thresholds import SPREAD_FLOOR
 
-# What is not Gaussian: (share of wild boots, their spread and the distance of their middle from the level, both in sd, prior). Summed over; the
-# data decide. The last four are testboxes whose boots fall into two modes.
-_SHAPES: Final = (
-    (0.01, 8.0, 0.0, 0.65),
-    (0.1, 8.0, 0.0, 0.17),
-    (0.3, 4.0, 0.0, 0.06),
-    (0.4, 1.2, -3.0, 0.03),
-    (0.4, 1.2, 3.0, 0.03),
-    (0.4, 2.0, -5.5, 0.03),
-    (0.4, 2.0, 5.5, 0.03),
-)
-# factors of the layout spread that is known, and their prior
-_LAYOUTS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))
 _NODES: Final = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of ln(spread), in sd of what is known about it
-# prior of D: Gaussians of these multiples of Policy.prior_effect, and their weights
-_EFFECTS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
 _SPACING: Final = 0.7  # of the grid, in widths of the narrowest peak: sums over a Gaussian are exact to 1e-8 at 1.0
 _FINE: Final = 8  # places of a boot between two levels of the grid
 _MOST_LEVELS: Final = (
@@ -58,7 +43,6 @@ _MOST_LEVELS: Final = (
 )
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
 _FAR: Final = 60.0  # nats below the best: too unlikely to be looked at
-_MOST_WANDER: Final = 500  # boots; beyond, time is not looked at: the work grows with the cube
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +125,13 @@ def _moving(
     """With the possibility that the testbox wandered meanwhile; for a group of testboxes, with what they differ by."""
     boots = ev.boots
     group = any(b.box for b in boots)
-    if len(boots) > _MOST_WANDER or (any(b.at is None for b in boots) and not group):
+    if len(boots) > WANDER_MOST_BOOTS or (any(b.at is None for b in boots) and not group):
         return still
     rows = gaussian.Rows(
         at=columns.at[columns.point],
         kernel=columns.node,
         level=columns.x,
-        weight=np.array([1.0 if p < 0.5 or group else 1.0 / 64.0 for p in still.wild]),
+        weight=np.array([1.0 if p < WILD_P or group else WILD_WEIGHT for p in still.wild]),
         times=np.array(
             [i if b.at is None else b.at for i, b in enumerate(boots)], dtype=np.float64
         ),
@@ -191,7 +175,7 @@ def _columns(ev: Evidence, noise: NoisePrior) -> _Columns:
     node = np.array([index[key] for key in of], dtype=np.intp)
     x = np.array([_level(ev, b) for b in boots])
     runs = sum(len(b.values) for b in boots) / len(boots)
-    prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), FLOOR)
+    prior = max(math.sqrt(noise.sd_boot**2 + noise.sd_run**2 / runs), SPREAD_FLOOR)
     spread, error, df = _known_spread(x, node, prior, noise.certainty)
     return _Columns(
         np.array(at, np.intp),
@@ -233,7 +217,7 @@ def _known_spread(
             inside = off < 3.0 * spread / math.sqrt(correct)
             share = max(float(inside.sum()) / len(off), 1.0 / len(off))
             squares = float((off[inside] ** 2).sum()) / share
-            spread = max(math.sqrt((a2 * prior**2 + squares) / (a2 + df)), FLOOR)
+            spread = max(math.sqrt((a2 * prior**2 + squares) / (a2 + df)), SPREAD_FLOOR)
     return spread, 1.2 / math.sqrt(2.0 * (a2 + df)), df
 
 
@@ -241,13 +225,13 @@ def _thetas(columns: _Columns, noise: NoisePrior) -> list[_Theta]:
     """Nodes over what is not known exactly. Weights of the spread are those of its prior, in steps of equal ln(spread)."""
     prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
     layouts = (
-        tuple((f * noise.sd_layout, w) for f, w in _LAYOUTS)
+        tuple((f * noise.sd_layout, w) for f, w in LAYOUT_FACTORS)
         if noise.sd_layout > 0
         else ((0.0, 1.0),)
     )
     made = []
-    for z, (layout, w_layout), (wild, width, apart, w_shape) in product(_NODES, layouts, _SHAPES):
-        spread = max(columns.spread * math.exp(z * columns.error), FLOOR)
+    for z, (layout, w_layout), (wild, width, apart, w_shape) in product(_NODES, layouts, SHAPES):
+        spread = max(columns.spread * math.exp(z * columns.error), SPREAD_FLOOR)
         ln_prior = -0.5 * (math.log(spread / columns.prior) / prior_error) ** 2
         made.append(
             _Theta(spread, layout, wild, width, apart, ln_prior + math.log(w_layout * w_shape))
@@ -376,7 +360,7 @@ def _moments(weight: Floats, levels: Floats) -> tuple[Floats, Floats]:
 def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
     """The prior of D ties the two levels. It is smooth, so it is applied on a coarse grid: (level -> shares of its two coarse
     neighbours, coarse x coarse density)."""
-    narrow = min(f for f, _ in _EFFECTS) * policy.prior_effect
+    narrow = min(f for f, _ in EFFECT_WIDTHS) * policy.prior_effect
     cells = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
     coarse = np.linspace(float(levels[0]), float(levels[-1]), cells)
     place = (levels - coarse[0]) / (coarse[1] - coarse[0])
@@ -389,7 +373,7 @@ def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
 
 def _effect_density(effect: Floats, policy: Policy) -> Floats:
     density = np.zeros_like(effect)
-    for factor, weight in _EFFECTS:
+    for factor, weight in EFFECT_WIDTHS:
         sd = factor * policy.prior_effect
         density += weight / (sd * math.sqrt(2 * math.pi)) * np.exp(-0.5 * (effect / sd) ** 2)
     return density
@@ -400,7 +384,7 @@ def _two_steps(
 ) -> tuple[float, tuple[int, int] | None]:
     """P(two steps against one or none) at one theta, and the first and last measured position between them at the likeliest pair."""
     gaps = len(at) - 1
-    if gaps < 2 or gaps > MOST_GAPS or policy.prior_two <= 0:
+    if gaps < 2 or gaps > TWO_STEPS_MOST_GAPS or policy.prior_two <= 0:
         return 0.0, None
     before = np.cumsum(points, axis=0)
     left, left_top = _scaled(before[None, :-1])

@@ -12,6 +12,7 @@ from swingbot.core.bisect.confirm import Confirmed
 from swingbot.core.bisect.fresh import Fresh
 from swingbot.core.bisect.search import search
 from swingbot.core.bisect.state import Action, Conclude, Conclusion
+from swingbot.core.bisect.thresholds import ELSEWHERE_NONE
 
 
 def solve(case: Case) -> Action:
@@ -52,7 +53,7 @@ def _doubtful_part(case: Case, low: int, high: int) -> Case | None:
     if low >= high or not case.ev.at(low) or not case.ev.at(high):
         return None
     part = case.part(low, high, none=1.0 - 2.0 * case.policy.prior_two)
-    return part if part.posterior.none_or_small < 0.5 else None
+    return part if part.posterior.none_or_small < ELSEWHERE_NONE else None
 
 
 def _together(case: Case, ended: Sequence[Conclusion]) -> Conclude:

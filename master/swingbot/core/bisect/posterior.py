@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
-from swingbot.core.bisect.state import Policy
-
-FLOOR: Final = 1e-4  # spread of a boot: below, one digit would be proof
-MOST_GAPS: Final = (
-    64  # two steps are not looked for among more measured points: time grows with the square
-)
+from swingbot.core.bisect.thresholds import WILD_P, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ class Posterior:
 
 def wild_boots(ev: Evidence, post: Posterior) -> set[tuple[int, int]]:
     """(position, k) of boots that are rather wild than not; none where the model has no wild boots."""
-    return {ev.key(b) for b, p in zip(ev.boots, post.wild, strict=False) if p > 0.5}
+    return {ev.key(b) for b, p in zip(ev.boots, post.wild, strict=False) if p > WILD_P}
 
 
 def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:

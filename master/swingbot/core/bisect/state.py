@@ -56,36 +56,6 @@ class BisectionState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    confidence: float = 0.99  # lower: wrong commits are named; higher: a third more boots a nine
-    suspect: float = 0.75  # P(culprit) at which its confirmation begins; higher: boots that confirmation would have told as well; 0.9: 2 % more boots
-    max_boots: int = 200  # lower: small effects on noisy boxes end inconclusive; higher: a hopeless one holds the testbox for days
-    boots_per_end: int = 2  # 1: no idea of the spread; more: boots spent where one often needs none
-    max_end_boots: int = 30  # a side, before we admit that the ends cannot be told apart
-    no_change: float = 0.97  # P(no change that matters) at which the swing counts as not reproduced; lower: true small swings are dropped
-    no_change_at_last: float = 0.95  # the same once no more boots of the ends are allowed
-    reproduced: float = 0.75  # P(a change that matters) at which the search begins; higher: more end boots, lower: searches for nothing
-    prior_no_change: float = (
-        0.1  # somebody saw a swing before we started; 0 would make "not reproduced" impossible
-    )
-    prior_two: float = 0.05  # that two commits of the range changed the metric; 0: one is named and the other missed
-    two: float = 0.5  # P(two steps) at which both sides are searched on their own; the one without a step then ends by itself
-    prior_effect: float = (
-        0.1  # sd of the log effect; far too small hides large steps, far too large hides small ones
-    )
-    confirm_boots: int = 2  # pairs; 1 would let one odd boot confirm
-    wary_boots: int = 2  # more pairs where layout or a wandering testbox could feign the step
-    max_confirm: int = 6  # pairs, before boots that deny the step end the bisection
-    interval_alpha: float = 0.05  # of the printed interval
-    boot_tries: int = 2  # boots of one kernel that may fail before it counts as unbootable; 1: a flaky boot condemns
-    parallel: int = 1  # boots of the search in flight; 2: 8 % less time, 8 to 40 % more boots, a third more builds (benchmarks, -5 % on run CV 2 %)
-    worth: float = 0.55  # a further boot in flight must tell this share of the best one; 0: testbox always busy, twice the boots
-    decisive: float = 9.0  # d^2 from which a boot under way is planned with as if its answer were known; lower: testboxes of a group spread out
-    hopeless: float = 0.4  # share of what is not known yet that the rest of the budget must be able to tell; higher: gives up where patience wins
-    least_gain: float = 0.0002  # bits a boot; below, more boots cannot tell the rest apart
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """Ask for these boots, at least one, all of one phase. All in this order, so base and head alternate."""
 

@@ -12,7 +12,8 @@ from swingbot.core.bisect.case import look, why_not
 from swingbot.core.bisect.conclude import conclude
 from swingbot.core.bisect.ends import ends
 from swingbot.core.bisect.parts import solve
-from swingbot.core.bisect.state import Action, BisectionState, Policy
+from swingbot.core.bisect.state import Action, BisectionState
+from swingbot.core.bisect.thresholds import GROUP_BOOTS_PER_END, GROUP_DECISIVE, GROUP_WORTH, Policy
 
 
 def step(state: BisectionState, policy: Policy) -> Action:
@@ -40,7 +41,7 @@ def _in_group(policy: Policy, boxes: int) -> Policy:
     return replace(
         policy,
         parallel=max(policy.parallel, boxes),
-        boots_per_end=max(policy.boots_per_end, min(boxes, 4)),
-        decisive=min(policy.decisive, 4.0),
-        worth=min(policy.worth, 0.3),
+        boots_per_end=max(policy.boots_per_end, min(boxes, GROUP_BOOTS_PER_END)),
+        decisive=min(policy.decisive, GROUP_DECISIVE),
+        worth=min(policy.worth, GROUP_WORTH),
     )

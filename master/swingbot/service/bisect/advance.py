@@ -21,9 +21,9 @@ from swingbot.core.bisect.state import (
     Conclusion,
     Measure,
     PointState,
-    Policy,
 )
 from swingbot.core.bisect.step import step
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.model.records import (

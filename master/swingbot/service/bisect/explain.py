@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from swingbot.core.bisect import journal
 from swingbot.core.bisect.explain import Explanation, explain
-from swingbot.core.bisect.state import BisectionState, Policy
+from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.service.ports import Lab, RequestError
 

@@ -7,7 +7,8 @@ from functools import lru_cache
 from importlib import resources
 
 from swingbot.core.bisect import journal
-from swingbot.core.bisect.state import Action, BisectionState, Policy
+from swingbot.core.bisect.state import Action, BisectionState
+from swingbot.core.bisect.thresholds import Policy
 from swingbot.service.ports.steering import Steering
 
 
@@ -15,10 +16,12 @@ from swingbot.service.ports.steering import Steering
 def engine() -> str:
     """Which make of the engine this is: a digest of the sources that decide."""
     digest = hashlib.sha256()
+    files = [resources.files("swingbot.core") / "thresholds.py"]
     for package in ("swingbot.core.bisect", "swingbot.core.stats"):
-        for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
-            if file.name.endswith(".py"):
-                digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        files += sorted(resources.files(package).iterdir(), key=lambda file: file.name)
+    for file in files:
+        if file.name.endswith(".py"):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot.core.bisect.logbook import Logbook
-from swingbot.core.bisect.state import Policy
+from swingbot.core.bisect.thresholds import HINT_LEAST, HINT_MOST, Policy
 from swingbot.core.model import ids
 from swingbot.core.model.records import Bisection, Variant
 from swingbot.core.plan.queue import PRIORITY
@@ -18,8 +18,6 @@ from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.ports.bisections import Bisections
 from swingbot_jobs.printable import printable
 
-# a hint moves the prior; it must never outweigh any number of boots
-LEAST_FACTOR, MOST_FACTOR = (0.001, 1000.0)
 MOST_BOOTS: Final = 10_000
 _RESUMABLE: Final = ("inconclusive", "failed", "cancelled")
 _LONGEST_WHY: Final = 500
@@ -54,9 +52,9 @@ def hint(
     lab: Lab, number: int, commits: Sequence[str], factor: float, *, who: str, why: str | None
 ) -> list[str]:
     """Make these commits `factor` times as likely before any boot; return them in full. The last hint on a commit holds. Raises RequestError."""
-    if not (math.isfinite(factor) and LEAST_FACTOR <= factor <= MOST_FACTOR):
+    if not (math.isfinite(factor) and HINT_LEAST <= factor <= HINT_MOST):
         raise RequestError(
-            f"--factor {factor:g}: give a number from {LEAST_FACTOR:g} to {MOST_FACTOR:g}; to have a commit never looked at, use skip"
+            f"--factor {factor:g}: give a number from {HINT_LEAST:g} to {HINT_MOST:g}; to have a commit never looked at, use skip"
         )
     points = _named(lab, number, commits)
     with lab.transaction("steer bisection") as tx:
