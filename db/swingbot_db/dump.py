@@ -183,7 +183,8 @@ _RESET: Final[Sequence[tuple[str, str]]] = (
         "",
         "UPDATE testbox_now SET state = 'idle', why = :why, attempt = NULL, since = now() WHERE state IN ('leased', 'booting', 'running', 'returning')",
     ),
-    ("", "INSERT INTO unseen DEFAULT VALUES"),  # no trigger records what is changed here
+    # no trigger records what is changed here
+    ("", "INSERT INTO unseen DEFAULT VALUES ON CONFLICT DO NOTHING"),
     (
         "",
         "UPDATE mail_switch SET stopped = true, who = 'swingbot restore', why = :stop, at = now()",

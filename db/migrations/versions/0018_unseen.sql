@@ -1,7 +1,8 @@
 -- Whether the loop has seen every change: while it has not, or something is open, more work may follow (docs/decisions/0008-idle.md).
 
 CREATE TABLE unseen (                                                   -- one row per transaction that changed a table with the trigger wake()
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY                  -- deleted by the round that began after the commit, once it has completed
+    -- Deleted by the round that began after the commit, once it has completed.
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY
 );
 INSERT INTO unseen DEFAULT VALUES;                                      -- no round has vouched for what is there already
 
@@ -14,7 +15,10 @@ BEGIN
     END IF;
     PERFORM pg_notify('swingbot', TG_TABLE_NAME);
     IF COALESCE(current_setting('swingbot.unseen', true), '') = '' THEN
-        INSERT INTO swingbot.unseen DEFAULT VALUES;
+        LOOP                                                            -- after a crash the sequence may give a number again
+            INSERT INTO swingbot.unseen DEFAULT VALUES ON CONFLICT DO NOTHING;
+            EXIT WHEN FOUND;
+        END LOOP;
         PERFORM set_config('swingbot.unseen', 'recorded', true);        -- until the end of the transaction
     END IF;
     RETURN NULL;

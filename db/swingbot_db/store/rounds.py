@@ -12,7 +12,7 @@ class Rounds(Rows):
         return [row.id for row in self.select("SELECT id FROM unseen ORDER BY id")]
 
     def note_unseen(self) -> None:
-        self.execute("INSERT INTO unseen DEFAULT VALUES")
+        self.execute("INSERT INTO unseen DEFAULT VALUES ON CONFLICT DO NOTHING")
 
     def mark_seen(self, changes: Sequence[int]) -> None:
         # By id, not up to the largest: a transaction may commit after one that began later and has the larger id.
