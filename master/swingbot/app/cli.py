@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
-from swingbot.app.commands import (
-    access,
-    bisect_run,
-    facts,
-    fleet,
-    incidents,
-    jobs,
-    keep,
-    look,
-    proof,
-    raw,
-    recipients,
-    reports,
-    reproduce,
-    requests,
-    service,
-    stats,
-    testboxes,
-    trees,
-)
 from swingbot.app.commands.context import Session, sentence
+from swingbot.app.commands.lazy import lazily
 from swingbot.app.settings import SettingsError, load, with_place
 
+# command -> its place, imported when it is used: numbers, database and Buildbot take most of a second
+COMMANDS: Final = {
+    "up": "service:up",
+    "loop": "service:loop",
+    "web": "service:web",
+    "master": "fleet:master",
+    "worker": "fleet:worker",
+    "git": "fleet:git_",
+    "smtpd": "service:smtpd",
+    "db": "service:db",
+    "settings": "service:settings_",
+    "describe": "service:describe_",
+    "tree": "trees:tree",
+    "testbox": "testboxes:testbox",
+    "compare": "requests:compare",
+    "bisect": "bisect:bisect",
+    "wait": "requests:wait",
+    "cancel": "requests:cancel",
+    "status": "look:status",
+    "list": "look:list_",
+    "show": "look:show",
+    "raw": "raw:raw",
+    "reparse": "raw:reparse",
+    "reproduce": "reproduce:reproduce",
+    "parse": "look:parse_",
+    "facts": "facts:facts_",
+    "stats": "stats:stats",
+    "jobs": "jobs:jobs",
+    "incident": "incidents:incident",
+    "report": "reports:report",
+    "proof": "proof:proof",
+    "key": "reports:key",
+    "recipients": "recipients:recipients",
+    "token": "access:token",
+    "backup": "keep:backup",
+    "restore": "keep:restore",
+    "retention": "keep:retention",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+
+@click.group(
+    cls=lazily(COMMANDS),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -59,49 +83,6 @@ def main(context: click.Context, config: Path | None, state: Path | None, port: 
     except SettingsError as error:
         click.echo(f"swingbot: {sentence(error)}", err=True)
         raise SystemExit(2) from None
-
-
-for command in (
-    service.up,
-    service.loop,
-    service.web,
-    fleet.master,
-    fleet.worker,
-    fleet.git_,
-    service.smtpd,
-    service.db,
-    service.settings_,
-    service.describe_,
-    trees.tree,
-    testboxes.testbox,
-    requests.compare,
-    requests.bisect,
-    requests.wait,
-    requests.cancel,
-    look.status,
-    look.list_,
-    look.show,
-    raw.raw,
-    raw.reparse,
-    reproduce.reproduce,
-    look.parse_,
-    facts.facts_,
-    stats.stats,
-    jobs.jobs,
-    incidents.incident,
-    reports.report,
-    proof.proof,
-    reports.key,
-    recipients.recipients,
-    access.token,
-    keep.backup,
-    keep.restore,
-    keep.retention,
-):
-    main.add_command(command)
-
-requests.bisect.add_command(bisect_run.run)
-service.db.add_command(fleet.roles)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,11 @@ from swingbot.app.commands.context import as_json
     "--paths", multiple=True, metavar="GLOB", help="Only commits that touch these can be to blame."
 )
 @click.option(
+    "--layouts",
+    is_flag=True,
+    help="CMD builds a commit in the memory layout that SWINGBOT_LAYOUT (0, 1, ...) names; then each step is checked in others.",
+)
+@click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",

@@ -9,54 +9,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from swingbot.adapters.job_files import read_job
-from swingbot.adapters.worker_secrets import SecretError
-from swingbot.app.buildmaster import MasterError
-from swingbot.app.settings import Settings, SettingsError
-from swingbot.app.wiring import NotRunning, connect, make_lab
-from swingbot.core.mail.addresses import BadAddress
-from swingbot.core.model.artifact import ArtifactError
-from swingbot.core.model.ids import BadId
-from swingbot.core.model.lookup import NotFound
-from swingbot.core.model.records import JobFile
-from swingbot.service.ports import GitError, Lab, RequestError
-from swingbot_db import migrate
-from swingbot_db.engine import Connection, DatabaseAway, Engine, snapshot
-from swingbot_db.migrate import SchemaError
-from swingbot_db.reports import ReportError
-from swingbot_jobs.lines import LineError
-from swingbot_jobs.reading.result import ParseError
-from swingbot_jobs.testbox.table import TestboxError
+from swingbot.app.settings import Settings
+
+if TYPE_CHECKING:
+    from swingbot.core.model.records import JobFile
+    from swingbot.service.ports import Lab
+    from swingbot_db.engine import Connection, Engine
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# 2: what was asked for is wrong; 1: we could not do it.
-_USAGE = (
-    RequestError,
-    BadId,
-    NotFound,
-    SettingsError,
-    LineError,
-    ParseError,
-    TestboxError,
-    ReportError,
-    BadAddress,
-)
-_OURS = (
-    NotRunning,
-    SchemaError,
-    MasterError,
-    SecretError,
-    GitError,
-    ArtifactError,
-    DatabaseAway,
-    OSError,
-)
 
 
 class Session:
@@ -68,6 +33,9 @@ class Session:
     @functools.cached_property
     def engine(self) -> Engine:
         """A pool on the database, whose schema is the one that this program knows. Raises NotRunning, SchemaError."""
+        from swingbot.app.wiring import connect
+        from swingbot_db import migrate
+
         engine = connect(self.settings)
         with engine.connect() as conn:
             migrate.check(conn)
@@ -75,11 +43,15 @@ class Session:
 
     @functools.cached_property
     def lab(self) -> Lab:
+        from swingbot.app.wiring import make_lab
+
         return make_lab(self.settings, self.engine)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A read-only transaction in which every query sees the same state."""
+        from swingbot_db.engine import snapshot
+
         with snapshot(self.engine) as conn:
             yield conn
 
@@ -102,15 +74,17 @@ def guarded(run: Callable[P, R]) -> Callable[P, R]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return run(*args, **kwargs)
-        except _USAGE as error:
-            click.echo(f"swingbot: {sentence(error)}", err=True)
-            raise SystemExit(2) from None
         except BrokenPipeError:
             sys.stderr.close()  # the reader has what it wanted
             raise SystemExit(0) from None
-        except _OURS as error:
+        except Exception as error:
+            from swingbot.app.commands import errors
+
+            status = errors.status_of(error)
+            if status is None:
+                raise
             click.echo(f"swingbot: {sentence(error)}", err=True)
-            raise SystemExit(1) from None
+            raise SystemExit(status) from None
 
     return wrapper
 
@@ -121,6 +95,10 @@ def say_json(document: Any) -> None:
 
 def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
     """Job files as given: a path, or the name of one that is shipped. Raises RequestError."""
+    from swingbot.adapters.job_files import read_job
+    from swingbot.core.model.records import JobFile
+    from swingbot.service.ports import RequestError
+
     found = []
     for name in files:
         path = Path(name)
@@ -146,7 +124,9 @@ def read_jobs(files: Sequence[str], jobs_dir: str) -> list[JobFile]:
 
 
 def read_overrides(pairs: Sequence[str]) -> dict[str, str]:
-    """`KEY=VALUE` pairs of --set."""
+    """`KEY=VALUE` pairs of --set. Raises RequestError."""
+    from swingbot.service.ports import RequestError
+
     overrides = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")

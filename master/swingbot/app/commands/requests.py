@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from swingbot.app.commands import steer, text
+from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     Session,
     as_json,
@@ -141,16 +141,7 @@ def compare(
     )
 
 
-@click.group()
-def bisect() -> None:
-    """Find the commit behind a change of a metric."""
-
-
-for command in steer.COMMANDS:
-    bisect.add_command(command)
-
-
-@bisect.command()
+@click.command()
 @click.argument("range_", metavar="GOOD..BAD", required=False)
 @click.option("--good", help="One end; with --bad, in any order.")
 @click.option("--bad", help="The other end.")

@@ -250,6 +250,3 @@ def visualize(
             everything=everything,
         )
     )
-
-
-COMMANDS: Final = (log_, replay, skip, hint, resume, explain, visualize)
