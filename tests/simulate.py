@@ -77,7 +77,7 @@ def known_noise(
         sd_run=float(max(sd_run, 1e-4) * factors[0]),
         sd_boot=float(max(sd_boot, 1e-4) * factors[1]),
         sd_layout=float((bench.layout_noise if layout is None else layout) * factors[2]),
-        sd_day=float(math.hypot(bench.drift, bench.day_noise) * factors[3]) if wanders else None,
+        sd_day=float(math.hypot(*bench.by_time) * factors[3]) if wanders else None,
         certainty=certainty,
     )
 
@@ -114,11 +114,11 @@ def with_history(
 ) -> BisectionState:
     """Each end was booted before: the good one in a row three days ago, the bad one the day before yesterday. Both are built."""
     costs, ends = costs or Costs(), (0, bench.commits)
-    earlier = []
+    earlier: list[Observation] = []
     for end, days in zip(ends, (3.0, 2.0), strict=True):
         for k in range(boots):
             at = -days * DAY + k * costs.of_boot(bench.runs)
-            values, skip = bench.boot(end, k, at=at)
+            values, skip = bench.boot(end, k, at=at, order=len(earlier))
             earlier.append(
                 Observation(idx=end, k=k, values=values, skip=skip, phase="history", at=at)
             )
@@ -272,7 +272,8 @@ def _with_outcome(
     bench: SimulatedBench, state: BisectionState, f: WantedBoot, at: float
 ) -> BisectionState:
     """As the service records one boot: an unbuildable point is skipped, and equal images are known."""
-    values, skip = bench.boot(f.idx, f.k, f.layout, f.box, at)
+    order = sum(o.box == f.box for o in state.observations)
+    values, skip = bench.boot(f.idx, f.k, f.layout, f.box, at, order)
     seen = Observation(
         idx=f.idx, k=f.k, values=values, skip=skip, phase=f.phase, layout=f.layout, box=f.box, at=at
     )

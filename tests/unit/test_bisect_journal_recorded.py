@@ -161,7 +161,7 @@ def test_the_belief_of_the_last_step_is_stored_as_it_was(path: Path) -> None:
 def test_the_stored_terms_of_a_bisection_mean_what_they_did(given: dict[str, Any]) -> None:
     lab = cast(Lab, SimpleNamespace(policies=SimpleNamespace(confidence=0.98, max_boots=123)))
     bisection = a_bisection(given["stored"])
-    assert dataclasses.asdict(policy_of(lab, bisection)) == given["policy"]
+    assert dataclasses.asdict(policy_of(lab, bisection)).items() >= given["policy"].items()
     for paired, noise in zip((False, True), given["noise"], strict=True):
         assert dataclasses.asdict(noise_of(bisection, paired)) == noise
     assert list(bisection.testboxes) == given["testboxes"]
@@ -224,7 +224,8 @@ def test_a_recorded_journal_of_bisect_run_gives_its_answer_again(name: str, tmp_
     facts = answer.facts(found, kept.booted, "higher", "")
     kept.close()
     del facts["journal"]
-    assert same(given["answer"], json.loads(json.dumps(facts)))
+    recorded = given["answer"]
+    assert same(recorded, {key: json.loads(json.dumps(facts))[key] for key in recorded})
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -279,5 +280,6 @@ def test_a_recorded_journal_goes_through_a_merge_again_without_a_boot(
     assert "boot 1:" not in done.stderr and re.search(r"going on after \d+ boots", done.stderr)
     facts = json.loads(done.stdout)
     del facts["journal"]
-    assert same(given["answer"], facts)
+    assert facts["answered_before"]["boots"] == facts["boots"]
+    assert same(given["answer"], {key: facts[key] for key in given["answer"]})
     assert (tmp_path / "state" / "log").read_text() == journal_text

@@ -15,7 +15,7 @@ from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import BisectionState
-from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, Policy
+from swingbot.core.bisect.thresholds import EFFECT_WIDTHS, ODD_IMAGE_SD, Policy
 from swingbot.core.model.bisection import Observation
 from swingbot.core.model.noise import NoisePrior
 from swingbot.core.thresholds import SPREAD_FLOOR
@@ -65,45 +65,55 @@ def believed(state: BisectionState) -> tuple[Evidence, Posterior]:
     return ev, mixture.posterior(ev, state.noise, POLICY, min_effect=LEAST)
 
 
+def likelihoods(ev: Evidence, theta: mixture._Theta, levels: Floats) -> Floats:
+    """(position, level) -> likelihood of the boots there. What an image is off by, by quadrature: most by their layout, odd ones
+    by far more."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(31)
+    shares = shares / shares.sum()
+    kinds = [
+        (theta.layout * z, share * (1 - theta.odd)) for z, share in zip(nodes, shares, strict=True)
+    ] + [(ODD_IMAGE_SD * z, share * theta.odd) for z, share in zip(nodes, shares, strict=True)]
+    found = np.ones((ev.last + 1, len(levels)))
+    for kernel in {(ev.where(b), b.layout) for b in ev.boots}:
+        here = np.zeros(len(levels))
+        for image, share in kinds:
+            likely = np.ones(len(levels))
+            for b in ev.boots:
+                if share and (ev.where(b), b.layout) == kernel:
+                    off = math.log(b.values[0]) - levels - image
+                    clean = norm.pdf(off, scale=theta.spread)
+                    wild = norm.pdf(off, theta.apart * theta.spread, theta.width * theta.spread)
+                    likely = likely * ((1 - theta.wild) * clean + theta.wild * wild)
+            here += share * likely
+        found[kernel[0]] *= here
+    return found
+
+
 def written_out(state: BisectionState) -> Floats:
     """P(commit 1..n), then P(none). Two levels on one wide, fine grid; layouts by quadrature; the prior of the effect as it is."""
     ev = gather(state, POLICY)
     columns = mixture._columns(ev, state.noise)
     levels = np.arange(-0.16, 0.10, 0.0008) + math.log(1000.0)
-    nodes, shares = np.polynomial.hermite_e.hermegauss(31)
     effect = levels[None, :] - levels[:, None]
     prior_d = sum(w * norm.pdf(effect, scale=f * POLICY.prior_effect) for f, w in EFFECT_WIDTHS)
     step = float(levels[1] - levels[0])
     total: Floats = np.zeros(ev.last + 1)
-    for theta in mixture._thetas(columns, state.noise):
-        at_point = {p: np.ones(len(levels)) for p in range(ev.last + 1)}
-        for kernel in {(ev.where(b), b.layout) for b in ev.boots}:
-            here = np.zeros(len(levels))
-            for z, share in zip(nodes, shares / shares.sum(), strict=True):
-                likely = np.ones(len(levels))
-                for b in ev.boots:
-                    if (ev.where(b), b.layout) == kernel:
-                        off = math.log(b.values[0]) - levels - z * theta.layout
-                        clean = norm.pdf(off, scale=theta.spread)
-                        likely = likely * (
-                            (1 - theta.wild) * clean
-                            + theta.wild
-                            * norm.pdf(off, theta.apart * theta.spread, theta.width * theta.spread)
-                        )
-                here += share * likely
-            at_point[kernel[0]] = at_point[kernel[0]] * here
+    thetas, pairs = mixture._thetas(columns, state.noise, POLICY)
+    of_theta = [likelihoods(ev, theta, levels) for theta in thetas]
+    for pair in pairs:
+        before, behind = of_theta[pair.before], of_theta[pair.behind]
         for tau in range(1, ev.last + 1):
-            left = np.prod([at_point[p] for p in range(tau)], axis=0)
-            right = np.prod([at_point[p] for p in range(tau, ev.last + 1)], axis=0)
+            left, right = np.prod(before[:tau], axis=0), np.prod(behind[tau:], axis=0)
             total[tau - 1] += (
-                math.exp(theta.ln_prior)
+                math.exp(pair.ln_prior)
                 * (1 - POLICY.prior_no_change)
                 * ev.mass[tau]
                 * float(left @ prior_d @ right)
                 * step**2
             )
-        whole = np.prod([at_point[p] for p in range(ev.last + 1)], axis=0)
-        total[-1] += math.exp(theta.ln_prior) * POLICY.prior_no_change * float(whole.sum()) * step
+        if pair.equal:
+            whole = float(np.prod(before, axis=0).sum()) * step
+            total[-1] += math.exp(pair.ln_prior) * POLICY.prior_no_change * whole
     return np.asarray(total / total.sum())
 
 

@@ -452,7 +452,9 @@ def test_the_two_sides_of_a_range_share_one_budget() -> None:
         runs=2,
         seed=3,
     )
-    ended = bisect_to_the_end(bench, a_state(bench, noise=known_noise(bench)), Policy(max_boots=20))
+    ended = bisect_to_the_end(
+        bench, a_state(bench, noise=known_noise(bench)), Policy(max_boots=20, odd_images=0.0)
+    )
     assert ended.boots <= 20 + 2 * POLICY.confirm_boots
     # Of what lies between the ends of the whole range, not of the side.
     assert ended.named is not None

@@ -41,9 +41,9 @@ class Shifted(SimulatedBench):
     """Values around zero: bisected by difference."""
 
     def boot(
-        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0
+        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0, order: int = 0
     ) -> tuple[tuple[float, ...], str | None]:
-        values, skip = super().boot(idx, k, layout, box, at)
+        values, skip = super().boot(idx, k, layout, box, at, order)
         return tuple(value - self.level for value in values), skip
 
 
@@ -54,9 +54,9 @@ class Denied(SimulatedBench):
     fresh: set[tuple[int, int]] = field(default_factory=set)  # (kernel, k) of these boots
 
     def boot(
-        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0
+        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0, order: int = 0
     ) -> tuple[tuple[float, ...], str | None]:
-        return super().boot(0 if (idx, k) in self.fresh else idx, k, layout, box, at)
+        return super().boot(0 if (idx, k) in self.fresh else idx, k, layout, box, at, order)
 
 
 def skipped(idx: int, why: str | None) -> Steer:

@@ -71,6 +71,13 @@ class Case:
             return False
         return LAYOUT_SDS * self.post.sd_layout > abs(self.post.effect)
 
+    @property
+    def rebuilds(self) -> bool:
+        """Whether a step is believed only after both commits were built in another layout: wherever they can be."""
+        if self.policy.edition == 1:
+            return self.layout_matters
+        return self.ev.layout_cost is not None
+
     def end_effect(self) -> float:
         """Effect between the ends, from the boots that tested them."""
         means = [

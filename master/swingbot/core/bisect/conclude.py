@@ -12,7 +12,7 @@ from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.fresh import Fresh
 from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import Action, Conclude, Conclusion, Culprit, Wait
-from swingbot.core.bisect.thresholds import EXPLAINED_SHARE, LISTED_P
+from swingbot.core.bisect.thresholds import EXPLAINED_SHARE, LISTED_P, SPREAD_CHANGED_P
 from swingbot.core.model.statuses import ConclusionKind
 
 
@@ -67,11 +67,22 @@ def _of_one(case: Case, seen: Fresh) -> str:
     ends = case.whole.end_effect()
     share = seen.effect / ends if ends else 1.0
     text = f"confirmed by {seen.pairs} fresh pairs of boots"
+    if case.policy.edition > 1:
+        text += _layout_and_spread(case)
     return (
         text
         if EXPLAINED_SHARE[0] <= share <= EXPLAINED_SHARE[1]
         else f"{text}; it explains {ev.pct(seen.effect):+.1f} % of the {ev.pct(ends):+.1f} % between the ends"
     )
+
+
+def _layout_and_spread(case: Case) -> str:
+    """What a reader has to know of the images and of the noise, beside the change of the mean."""
+    said = "" if case.ev.layout_cost is not None else "; layout not checked: one build of each"
+    likely, factor = case.posterior.noisier
+    if likely >= SPREAD_CHANGED_P:
+        said += f"; boots behind it spread {factor:.2g} times as much"
+    return said
 
 
 def _of_set(case: Case, seen: Fresh, members: tuple[int, ...]) -> str:

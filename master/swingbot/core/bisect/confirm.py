@@ -14,6 +14,7 @@ from swingbot.core.bisect.thresholds import (
     CONFIRMED_SHARE,
     DENIED_ERRORS,
     DENIED_SHARE,
+    ODD_IMAGES_SEEN,
     WARY_OF_WANDERING,
 )
 from swingbot.core.model.bisection import WantedBoot
@@ -36,7 +37,7 @@ def confirm(
     missing = _missing(case, seen, pairs)
     if missing:
         return _ask_fresh(case, seen, missing)
-    sure = of_set or share(post, left, right) >= case.policy.confidence
+    sure = of_set or _sure(case, left, right)
     if seen.pairs < pairs:
         if case.state.boxes > 1 and not sure:
             return None  # the other testboxes go on
@@ -55,6 +56,19 @@ def confirm(
     )
 
 
+def _sure(case: Case, left: int, right: int) -> bool:
+    """Whether enough is believed of the step to name it. Where no commit can be built in another layout, that an image may be odd
+    stays possible whatever is booted; the probability that is stated allows for it."""
+    policy, post = case.policy, case.posterior
+    of_all = share(post, left, right)
+    if of_all >= policy.confidence:
+        return True
+    if policy.edition == 1 or case.rebuilds or post.odd_images > ODD_IMAGES_SEEN:
+        return False
+    if_even = float(post.if_images_are_even()[left + 1 : right + 1].sum())
+    return of_all >= policy.unchecked and if_even >= policy.confidence
+
+
 def _pairs(case: Case) -> int:
     """How many it takes: more where layout or a wandering testbox could feign the step."""
     wary = case.layout_matters or case.posterior.wander > WARY_OF_WANDERING
@@ -62,9 +76,7 @@ def _pairs(case: Case) -> int:
 
 
 def _missing(case: Case, seen: Fresh, pairs: int) -> tuple[WantedBoot, ...]:
-    return missing_boots(
-        case.ev, seen.left, seen.right, pairs + seen.odd, layouts=case.layout_matters
-    )
+    return missing_boots(case.ev, seen.left, seen.right, pairs + seen.odd, layouts=case.rebuilds)
 
 
 def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[WantedBoot]) -> Action:
@@ -83,9 +95,11 @@ def _ask_fresh(case: Case, seen: Fresh, missing: Sequence[WantedBoot]) -> Action
 
 
 def _agrees(case: Case, seen: Fresh) -> bool:
-    """Whether the fresh boots show a change in the same direction, of at least half the minimum."""
+    """Whether the fresh boots show a change in the same direction, of at least half the minimum, and by themselves exclude none."""
     least = CONFIRMED_SHARE * case.ev.threshold(case.state.min_effect_pct)
-    return seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
+    interval = seen.row.interval_pct if seen.row else None
+    shown = case.policy.edition == 1 or interval is None or not interval[0] <= 0.0 <= interval[1]
+    return shown and seen.effect * case.posterior.effect > 0 and abs(seen.effect) >= least
 
 
 def _beside_the_search(case: Case, seen: Fresh, more: Sequence[WantedBoot]) -> Action | None:

@@ -22,7 +22,7 @@ def ends(case: Case) -> Action | None:
         return _ask_ends(case, policy.boots_per_end, "both ends first: is there a change at all?")
     same = _ends_alike(case)
     alike = max(post.none_or_small, same)
-    most = policy.max_end_boots + sum(b.phase == "history" for b in ev.at(0))
+    most = _most_pairs(case)
     last = pairs >= most or ev.used + 2 > policy.max_boots
     if alike >= (policy.no_change_at_last if last else policy.no_change):
         return conclude(case, "not_reproduced", _no_change_reason(case, alike))
@@ -37,9 +37,23 @@ def ends(case: Case) -> Action | None:
             "inconclusive",
             f"after {pairs} boots of each end it is still not clear whether they differ by {case.state.min_effect_pct:g} %",
         )
-    return _ask_ends(
-        case, min(pairs + max(1, pairs // 4), most), "the ends do not differ clearly yet"
-    )
+    return _ask_ends(case, _more_pairs(pairs, most), "the ends do not differ clearly yet")
+
+
+def ends_again(case: Case) -> Action | None:
+    """More boots of both ends, where nothing else tells whether they differ; None if they had all that they may."""
+    pairs, most = _end_pairs(case.ev), _most_pairs(case)
+    if case.policy.edition == 1 or pairs >= most or case.used + 2 > case.policy.max_boots:
+        return None
+    return _ask_ends(case, _more_pairs(pairs, most), "the ends alone can tell whether they differ")
+
+
+def _most_pairs(case: Case) -> int:
+    return case.policy.max_end_boots + sum(b.phase == "history" for b in case.ev.at(0))
+
+
+def _more_pairs(pairs: int, most: int) -> int:
+    return min(pairs + max(1, pairs // 4), most)
 
 
 def _end_pairs(ev: Evidence) -> int:
@@ -51,7 +65,9 @@ def _end_pairs(ev: Evidence) -> int:
 def _ask_ends(case: Case, pairs: int, why: str) -> Action:
     ev = case.ev
     there = {ev.key(b) for b in ev.asked}
+    # a k that cannot make a pair: a boot of it told nothing, or confirms a step beside the end
     broken = {k for p, k in ev.failed if p in (0, ev.last)}
+    broken |= {b.k for b in ev.asked if b.phase == "confirm" and ev.where(b) in (0, ev.last)}
     requests: list[WantedBoot] = []
     have, k, same_build = 0, 0, case.policy.boots_per_end
     while have < pairs:

@@ -55,6 +55,7 @@ def fresh(case: Case, left: int, right: int) -> Fresh:
         prior_df=case.spread_df,
         layout=post.sd_layout / math.sqrt(max(layouts, 1)),
         form="ratio" if ev.ratio else "difference",
+        unimodal=True,  # modes are in the model that named these two
     )
     return Fresh(
         left,

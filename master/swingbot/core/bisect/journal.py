@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_orig
 
 from swingbot.core.bisect.state import Action, BisectionState, Conclude, Measure, PointState
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.bisect.thresholds import FIRST_EDITION, Policy
 
 VERSION: Final = 1
 T = TypeVar("T")
@@ -146,7 +146,9 @@ def canonical(state: BisectionState) -> BisectionState:
 def snapshot(state: BisectionState, policy: Policy) -> Snapshot:
     fields = [field.name for field in dataclasses.fields(PointState) if field.name != "idx"]
     return Snapshot(
-        policy=plain(policy),
+        policy={
+            name: value for name, value in plain(policy).items() if FIRST_EDITION.get(name) != value
+        },
         state={
             f.name: plain(getattr(state, f.name))
             for f in dataclasses.fields(state)
@@ -172,7 +174,7 @@ def restored(shot: Snapshot) -> tuple[BisectionState, Policy]:
             for name in ("observations", "in_flight")
         }
     )
-    return typed(BisectionState, state), typed(Policy, shot.policy)
+    return typed(BisectionState, state), typed(Policy, {**FIRST_EDITION, **shot.policy})
 
 
 def difference(before: Snapshot | None, now: Snapshot) -> Facts:

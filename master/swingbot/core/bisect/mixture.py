@@ -24,8 +24,13 @@ from swingbot.core.bisect.posterior import Hypotheses, Posterior, blend, gap_pri
 from swingbot.core.bisect.thresholds import (
     EFFECT_WIDTHS,
     LAYOUT_FACTORS,
+    ODD_IMAGE_SD,
+    ODD_IMAGES,
+    ODD_IMAGES_SEEN,
     SHAPES,
     TWO_STEPS_MOST_GAPS,
+    UNEQUAL_LN_SD,
+    UNEQUAL_SPREADS,
     WANDER_MOST_BOOTS,
     WILD_P,
     WILD_WEIGHT,
@@ -42,6 +47,9 @@ _MOST_LEVELS: Final = (
     400  # beyond, spreads get a floor: only where the step is a hundred times the noise
 )
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
+_END_NODES: Final = (-1.2, 0.0, 1.2)  # of ln(spread) of one end alone, in sd of what its boots say
+_END_CERTAINTY: Final = 0.75  # of the noise record, in the spread of one end alone
+_MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
 _FAR: Final = 60.0  # nats below the best: too unlikely to be looked at
 
 
@@ -66,12 +74,30 @@ class _Theta:
     wild: float  # share of wild boots
     width: float  # their spread, in units of `spread`
     apart: float  # how far their middle is from the level, in units of `spread`
+    odd: float = 0.0  # share of images that are off by far more than their layout
+
+    @property
+    def layout_var(self) -> float:
+        """Variance of what an image is off by."""
+        return self.layout**2 + self.odd * ODD_IMAGE_SD**2
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What the boots before the step are like and those behind it: mostly the same."""
+
+    before: int  # index of a theta
+    behind: int
     ln_prior: float
+
+    @property
+    def equal(self) -> bool:
+        return self.before == self.behind
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypotheses:
-    """Arrays over (theta, gap between neighbouring measured positions); the last gap is "no change"."""
+    """Arrays over (pair, gap between neighbouring measured positions); the last gap is "no change"."""
 
     ln: Floats
     low: Floats  # E[mu]
@@ -83,31 +109,33 @@ class _Hypotheses:
 def posterior(ev: Evidence, noise: NoisePrior, policy: Policy, *, min_effect: float) -> Posterior:
     """Needs boots of both ends."""
     columns = _columns(ev, noise)
-    thetas = _thetas(columns, noise)
+    thetas, pairs = _thetas(columns, noise, policy)
     levels = _levels(columns, thetas)
     thetas = [_floored(t, levels, columns) for t in thetas]
     points = _points(columns, thetas, levels)
     before = np.cumsum(points, axis=1)
-    kept = _possible(before, np.array([t.ln_prior for t in thetas]))
-    thetas = [thetas[i] for i in kept]
+    pairs = _possible(before, pairs)
     ln_prior = gap_prior(columns.at, ev.mass, policy)
-    found = _hypotheses(before[kept], levels, policy)
-    ln = found.ln + ln_prior + np.array([t.ln_prior for t in thetas])[:, None]
+    found = _hypotheses(before, pairs, levels, policy)
+    ln = found.ln + ln_prior + np.array([p.ln_prior for p in pairs])[:, None]
     one = float(logsumexp(ln))
-    best = int(np.argmax(logsumexp(ln, axis=1)))
+    of_pairs = np.where([p.equal for p in pairs], logsumexp(ln, axis=1), -np.inf)
+    best = int(np.argmax(of_pairs))
+    theta = pairs[best].before
     two = _two_steps(
-        points[kept[best]],
+        points[theta],
         levels,
         policy,
         ln_prior,
-        float(logsumexp(ln[best] - thetas[best].ln_prior)),
+        float(of_pairs[best]) - pairs[best].ln_prior,
         columns.at,
     )
-    still = _collect(columns, thetas, found, np.exp(ln - one), ev.mass, min_effect, two)
+    told = [(thetas[p.before], thetas[p.behind]) for p in pairs]
+    still = _collect(columns, told, found, np.exp(ln - one), ev.mass, min_effect, two)
     return _moving(
         ev,
         columns,
-        replace(still, wild=_wild(columns, thetas[best], still)),
+        replace(still, wild=_wild(columns, thetas[theta], still)),
         noise,
         policy,
         min_effect,
@@ -148,7 +176,7 @@ def _moving(
 def _wild(columns: _Columns, theta: _Theta, post: Posterior) -> tuple[float, ...]:
     """Boot -> P(wild), from both levels by how likely each is for it."""
     behind = post.behind()[columns.at[columns.point][columns.node]]
-    off = math.sqrt(theta.spread**2 + theta.layout**2)
+    off = math.sqrt(theta.spread**2 + theta.layout_var)
     clean, wild = np.zeros(len(columns.x)), np.zeros(len(columns.x))
     for level, share in ((post.low, 1.0 - behind), (post.low + post.effect, behind)):
         z = (columns.x - level) / off
@@ -221,7 +249,9 @@ def _known_spread(
     return spread, 1.2 / math.sqrt(2.0 * (a2 + df)), df
 
 
-def _thetas(columns: _Columns, noise: NoisePrior) -> list[_Theta]:
+def _thetas(
+    columns: _Columns, noise: NoisePrior, policy: Policy
+) -> tuple[list[_Theta], list[_Pair]]:
     """Nodes over what is not known exactly. Weights of the spread are those of its prior, in steps of equal ln(spread)."""
     prior_error = 1.0 / (2.0 * math.sqrt(max(noise.certainty - 0.5, 0.05)))
     layouts = (
@@ -229,14 +259,67 @@ def _thetas(columns: _Columns, noise: NoisePrior) -> list[_Theta]:
         if noise.sd_layout > 0
         else ((0.0, 1.0),)
     )
-    made = []
-    for z, (layout, w_layout), (wild, width, apart, w_shape) in product(_NODES, layouts, SHAPES):
+    images = [(layout, 0.0, w * (1.0 - policy.odd_images)) for layout, w in layouts]
+    odd_images = [
+        (noise.sd_layout, share, w * policy.odd_images)
+        for share, w in ODD_IMAGES
+        if policy.odd_images > 0
+    ]
+    made: list[_Theta] = []
+    pairs: list[_Pair] = []
+    for z, (layout, odd, w_images), (wild, width, apart, w_shape) in product(
+        _NODES, images + odd_images, SHAPES
+    ):
+        if odd and apart:
+            continue  # odd images and two modes of boots at once are not looked for
         spread = max(columns.spread * math.exp(z * columns.error), SPREAD_FLOOR)
         ln_prior = -0.5 * (math.log(spread / columns.prior) / prior_error) ** 2
-        made.append(
-            _Theta(spread, layout, wild, width, apart, ln_prior + math.log(w_layout * w_shape))
-        )
-    return made
+        pairs.append(_Pair(len(made), len(made), ln_prior + math.log(w_images * w_shape)))
+        made.append(_Theta(spread, layout, wild, width, apart, odd))
+    if policy.edition > 1:
+        _add_unequal(made, pairs, columns, noise.sd_layout, prior_error)
+    return made, pairs
+
+
+def _add_unequal(
+    made: list[_Theta],
+    pairs: list[_Pair],
+    columns: _Columns,
+    layout: float,
+    prior_error: float,
+) -> None:
+    """The commit changes the spread of the boots as well. The spread of either side is what the boots of that end say; that of the
+    good side has the prior of the noise record."""
+    sides = []
+    for end in (0, len(columns.at) - 1):
+        own = columns.point[columns.node] == end
+        x, node = columns.x[own], columns.node[own]
+        spread, error, df = _known_spread(x, node - node.min(), columns.prior, _END_CERTAINTY)
+        if not df:
+            return
+        sides.append([(spread * math.exp(z * error), error) for z in _END_NODES])
+    for wild, width, apart, w_shape in SHAPES:
+        if apart != 0.0:
+            continue
+        at = [len(made) + i for i in range(2 * len(_END_NODES))]
+        made += [
+            _Theta(max(spread, SPREAD_FLOOR), layout, wild, width, apart)
+            for side in sides
+            for spread, _ in side
+        ]
+        for (i, (good, error)), (j, (bad, bad_error)) in product(
+            enumerate(sides[0]), enumerate(sides[1])
+        ):
+            ratio = math.log(bad / good)
+            ln_prior = (
+                -0.5 * (math.log(good / columns.prior) / prior_error) ** 2
+                - 0.5 * (ratio / UNEQUAL_LN_SD) ** 2
+                - math.log(UNEQUAL_LN_SD * math.sqrt(2.0 * math.pi))
+                # the nodes stand for cells of (ln spread, ln ratio), the others for cells of ln spread
+                + math.log(error * bad_error / columns.error)
+                + math.log(UNEQUAL_SPREADS * w_shape)
+            )
+            pairs.append(_Pair(at[i], at[len(_END_NODES) + j], ln_prior))
 
 
 def _levels(columns: _Columns, thetas: list[_Theta]) -> Floats:
@@ -245,17 +328,22 @@ def _levels(columns: _Columns, thetas: list[_Theta]) -> Floats:
     narrow = min(t.spread for t in thetas) / math.sqrt(most)
     wide = max(t.spread for t in thetas)
     smear = max(t.layout for t in thetas)
+    odd = 3.0 * ODD_IMAGE_SD
     first, last = columns.node == 0, columns.node == columns.node[-1]
     low, high = math.inf, -math.inf
     for boots in (first, last, np.ones(most, bool)):
         reach = 6.0 * wide / math.sqrt(float(boots.sum())) + 4.0 * smear
         middle = float(np.median(x[boots]))
         low, high = min(low, middle - reach), max(high, middle + reach)
-    inner = [
-        float(np.median(x[columns.node == i]))
-        for i in range(len(columns.point))
-        if (columns.node == i).sum() > 1
-    ]
+    any_odd = any(t.odd for t in thetas)
+    inner = []
+    for i in range(len(columns.point)):
+        of_image = x[columns.node == i]
+        middle = float(np.median(of_image))
+        if len(of_image) > 1:
+            inner.append(middle)
+        elif any_odd:  # a single boot may be wild: not too far out
+            inner.append(min(max(middle, low - odd), high + odd))
     if inner:
         low, high = min(low, *inner, high), max(high, *inner, low)
     step = max(_SPACING * narrow, (high - low) / _MOST_LEVELS)
@@ -272,17 +360,28 @@ def _points(columns: _Columns, thetas: list[_Theta], levels: Floats) -> Floats:
     step, many = float(levels[1] - levels[0]), len(levels)
     where = np.rint((columns.x - levels[0]) / step * _FINE).astype(np.intp)
     starts = np.flatnonzero(np.diff(columns.node, prepend=-1))
-    reach = 3 * many * _FINE
+    off = where[:, None] - _FINE * np.arange(many)[None, :]
+    reach = min(3 * many * _FINE, int(np.abs(off).max(initial=1)))
     distance: Floats = np.arange(-reach, reach + 1, dtype=np.float64) * (step / _FINE)
-    pick = np.clip(where[:, None] - _FINE * np.arange(many)[None, :], -reach, reach) + reach
+    pick = np.clip(off, -reach, reach) + reach
     merge = np.flatnonzero(np.diff(columns.point, prepend=-1))
+    apart = np.subtract.outer(levels, levels) / ODD_IMAGE_SD
+    wide = np.exp(-0.5 * apart**2) * (step / (ODD_IMAGE_SD * math.sqrt(2.0 * math.pi)))
     tables = np.empty((len(thetas), len(columns.at), many))
     cache: dict[tuple[float, float, float, float], Floats] = {}
+    far: dict[tuple[float, float, float, float], Floats] = {}
     for i, theta in enumerate(thetas):
         key = (theta.spread, theta.wild, theta.width, theta.apart)
         if key not in cache:
             cache[key] = np.add.reduceat(_ln_boot(distance, theta)[pick], starts, axis=0)
-        tables[i] = np.add.reduceat(_smeared(cache[key], theta.layout / step), merge, axis=0)
+        of_images = _smeared(cache[key], theta.layout / step)
+        if theta.odd:
+            if key not in far:
+                far[key] = _smeared_by(cache[key], wide)
+            of_images = np.logaddexp(
+                of_images + math.log1p(-theta.odd), far[key] + math.log(theta.odd)
+            )
+        tables[i] = np.add.reduceat(of_images, merge, axis=0)
     return tables
 
 
@@ -303,20 +402,32 @@ def _smeared(ln: Floats, sigma: float) -> Floats:
     return np.asarray(np.log(np.maximum(spread, 1e-300)) + top)
 
 
+def _smeared_by(ln: Floats, kernel: Floats) -> Floats:
+    """The same for a Gaussian that is as wide as the grid: by one product of matrices."""
+    top = ln.max(axis=1, keepdims=True)
+    return np.asarray(np.log(np.maximum(np.exp(ln - top) @ kernel, 1e-300)) + top)
+
+
 # --- hypotheses -------------------------------------------------------------------------------------------------------------
 
 
-def _possible(before: Floats, ln_prior: Floats) -> Indices:
-    """The thetas that can matter. What a theta fits best, over all gaps and both levels, is a bound of what it can weigh; what the best
+def _possible(before: Floats, pairs: list[_Pair]) -> list[_Pair]:
+    """The pairs that can matter. What a pair fits best, over all gaps and both levels, is a bound of what it can weigh; what the best
     one weighs is less than that by logarithms of the number of gaps, of pairs of levels and of priors, together less than 40."""
-    fits = (before[:, :-1].max(axis=2) + (before[:, -1:] - before[:, :-1]).max(axis=2)).max(
+    left = before[:, :-1].max(axis=2)
+    right = (before[:, -1:] - before[:, :-1]).max(axis=2)
+    fits = (left[[p.before for p in pairs]] + right[[p.behind for p in pairs]]).max(
         axis=1
-    ) + ln_prior
-    return np.flatnonzero(fits >= fits.max() - _FAR)
+    ) + np.array([p.ln_prior for p in pairs])
+    return [pairs[i] for i in np.flatnonzero(fits >= fits.max() - _FAR)]
 
 
-def _hypotheses(before: Floats, levels: Floats, policy: Policy) -> _Hypotheses:
+def _hypotheses(before: Floats, pairs: list[_Pair], levels: Floats, policy: Policy) -> _Hypotheses:
     """`before`: running sums of the measured positions' ln likelihoods, (theta, measured position, level)."""
+    used = sorted({i for p in pairs for i in (p.before, p.behind)})
+    place = {theta: i for i, theta in enumerate(used)}
+    i, j = [place[p.before] for p in pairs], [place[p.behind] for p in pairs]
+    before = before[used]
     whole = before[:, -1:, :]
     left, left_top = _scaled(before[:, :-1])
     right, right_top = _scaled(whole - before[:, :-1])
@@ -324,13 +435,16 @@ def _hypotheses(before: Floats, levels: Floats, policy: Policy) -> _Hypotheses:
     left_c, right_c = left @ share, right @ share
     from_left, from_right = left_c @ kernel, right_c @ kernel
     with np.errstate(divide="ignore"):
-        ln = np.log((from_left * right_c).sum(axis=2)) + left_top + right_top
-    low, low_var = _moments(left * (from_right @ share.T), levels)
-    high, high_var = _moments(right * (from_left @ share.T), levels)
+        ln = np.log((from_left[i] * right_c[j]).sum(axis=2)) + left_top[i] + right_top[j]
+    low, low_var = _moments(left[i] * (from_right @ share.T)[j], levels)
+    high, high_var = _moments(right[j] * (from_left @ share.T)[i], levels)
     none, none_top = _scaled(whole)
     step = float(levels[1] - levels[0])
-    ln_none = np.log(none.sum(axis=2)) + none_top - math.log(step)
-    level, level_var = _moments(none, levels)
+    with np.errstate(divide="ignore"):
+        ln_none = (np.log(none.sum(axis=2)) + none_top - math.log(step))[i]
+    # a change of the spread alone is a change
+    ln_none[[not p.equal for p in pairs]] = -np.inf
+    level, level_var = (moment[i] for moment in _moments(none, levels))
     together = [
         np.concatenate(pair, axis=1)
         for pair in (
@@ -361,20 +475,23 @@ def _coupling(levels: Floats, policy: Policy) -> tuple[Floats, Floats]:
     """The prior of D ties the two levels. It is smooth, so it is applied on a coarse grid: (level -> shares of its two coarse
     neighbours, coarse x coarse density)."""
     narrow = min(f for f, _ in EFFECT_WIDTHS) * policy.prior_effect
-    cells = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
+    wanted = max(2, math.ceil(float(levels[-1] - levels[0]) / (_COARSE * narrow)) + 1)
+    cells = min(wanted, _MOST_CELLS)
     coarse = np.linspace(float(levels[0]), float(levels[-1]), cells)
     place = (levels - coarse[0]) / (coarse[1] - coarse[0])
     lower = np.clip(np.floor(place).astype(int), 0, cells - 2)
     share = np.zeros((len(levels), cells))
     rows = np.arange(len(levels))
     share[rows, lower], share[rows, lower + 1] = 1.0 - (place - lower), place - lower
-    return share, _effect_density(coarse[:, None] - coarse[None, :], policy)
+    # fewer cells than the prior wants, because levels are many orders apart: no narrower than they are
+    blur = 0.0 if cells == wanted else float(coarse[1] - coarse[0]) / 2.0
+    return share, _effect_density(coarse[:, None] - coarse[None, :], policy, blur)
 
 
-def _effect_density(effect: Floats, policy: Policy) -> Floats:
+def _effect_density(effect: Floats, policy: Policy, blur: float = 0.0) -> Floats:
     density = np.zeros_like(effect)
     for factor, weight in EFFECT_WIDTHS:
-        sd = factor * policy.prior_effect
+        sd = math.hypot(factor * policy.prior_effect, blur)
         density += weight / (sd * math.sqrt(2 * math.pi)) * np.exp(-0.5 * (effect / sd) ** 2)
     return density
 
@@ -409,7 +526,7 @@ def _two_steps(
 
 def _collect(
     columns: _Columns,
-    thetas: list[_Theta],
+    thetas: list[tuple[_Theta, _Theta]],
     found: _Hypotheses,
     weight: Floats,
     mass: Floats,
@@ -424,9 +541,15 @@ def _collect(
     mean = float((given * effect).sum())
     per_theta = weight.sum(axis=1)
     # of one that tells as much of a level: wild boots tell next to nothing
-    spread2 = np.array([t.spread**2 / (1.0 - t.wild) for t in thetas])
-    layout = math.sqrt(float((per_theta * np.array([t.layout**2 for t in thetas])).sum()))
+    spread2 = np.array([(t.spread**2 + b.spread**2) / 2.0 / (1.0 - t.wild) for t, b in thetas])
+    layout = math.sqrt(float((per_theta * np.array([t.layout_var for t, _ in thetas])).sum()))
     boot_var = float((per_theta * spread2).sum())
+    even = np.array([t.odd == 0.0 for t, _ in thetas])
+    odd_images = float(per_theta[~even].sum())
+    if_even = change[even].sum(axis=0) / max(1.0 - odd_images, 1e-300)
+    # how well the levels are known: boots do not tell whether an image that they share is odd
+    counted = even if odd_images < ODD_IMAGES_SEEN else np.ones(len(thetas), bool)
+    of_levels = change[counted] / max(float(change[counted].sum()), 1e-300)
     return Posterior(
         commit=per_commit(columns.at, change.sum(axis=0), mass),
         none=none,
@@ -434,15 +557,26 @@ def _collect(
         effect=mean,
         effect_var=float((given * (var + (effect - mean) ** 2)).sum()),
         low=float((given * found.low[:, :-1]).sum()),
-        low_var=float((given * found.low_var[:, :-1]).sum()),
-        high_var=float((given * found.high_var[:, :-1]).sum()),
+        low_var=float((of_levels * found.low_var[counted, :-1]).sum()),
+        high_var=float((of_levels * found.high_var[counted, :-1]).sum()),
         sd_layout=layout,
         boot_var=boot_var,
         two=two[0],
         middle=two[1],
         df=columns.df,
         told=_told(columns.at, found, weight),
+        odd_images=odd_images,
+        noisier=_noisier(thetas, per_theta),
+        if_even=per_commit(columns.at, if_even, mass),
     )
+
+
+def _noisier(thetas: list[tuple[_Theta, _Theta]], per_theta: Floats) -> tuple[float, float]:
+    """(P(the step changes the spread), by which factor if it does)."""
+    ratio = np.array([math.log(b.spread / t.spread) for t, b in thetas])
+    unequal = np.array([t is not b for t, b in thetas])
+    p = float(per_theta[unequal].sum())
+    return p, math.exp(float((per_theta * ratio)[unequal].sum()) / max(p, 1e-300))
 
 
 def _told(at: Indices, found: _Hypotheses, weight: Floats) -> Hypotheses:

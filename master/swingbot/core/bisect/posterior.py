@@ -45,6 +45,14 @@ class Posterior:
     wild: tuple[
         float, ...
     ] = ()  # boot (as in `Evidence.boots`) -> P(it is far off for no reason that a kernel gave)
+    odd_images: float = 0.0  # P(some images are off by far more than their layout)
+    # (P(boots behind the step differ in spread from those before it), by which factor if they do)
+    noisier: tuple[float, float] = (0.0, 1.0)
+    if_even: Floats | None = None  # `commit` if there are none; None: the model has none
+
+    def if_images_are_even(self) -> Floats:
+        """`commit`, if no image is off by more than its layout."""
+        return self.commit if self.if_even is None else self.if_even
 
     def behind(self) -> Floats:
         """Position -> P(step at or before it | there is one)."""
@@ -76,6 +84,9 @@ def blend(still: Posterior, moving: Posterior, wander: float) -> Posterior:
         low_var=mixed("low_var"),
         high_var=mixed("high_var"),
         two=mixed("two"),
+        odd_images=(1 - wander) * still.odd_images,
+        if_even=(1 - wander) * still.if_images_are_even() + wander * moving.if_images_are_even(),
+        noisier=((1 - wander) * still.noisier[0], still.noisier[1]),
         wander=wander,
         wild=still.wild,
         told=still.told,

@@ -12,6 +12,7 @@ from swingbot.core.bisect.case import Case
 from swingbot.core.bisect.choice import Plan, choose, weak_end
 from swingbot.core.bisect.conclude import conclude, found, hull, out_of_boots
 from swingbot.core.bisect.confirm import Confirmed, confirm
+from swingbot.core.bisect.ends import ends_again
 from swingbot.core.bisect.evidence import Evidence
 from swingbot.core.bisect.posterior import Posterior, entropy
 from swingbot.core.bisect.state import Action, Wait
@@ -58,6 +59,8 @@ def _nothing_tells(case: Case) -> Action:
     if (end := weak_end(case.ev, case.posterior, careful=True)) is not None:
         return end_again(case, end)  # against better levels boots may tell more
     if not _reproduced(case):
+        if case.root is None and (more := ends_again(case)) is not None:
+            return more
         return conclude(
             case,
             "inconclusive",

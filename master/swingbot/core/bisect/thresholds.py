@@ -10,6 +10,7 @@ they are used.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,8 +21,14 @@ from swingbot.core.thresholds import INTERVAL_ALPHA
 class Policy:
     """How a bisection decides. A journal stores it with each step."""
 
+    # Which rules hold. 1 are those of journals that name none: images are never odd, spreads are equal on both sides, a step is
+    # built in another layout only where the noise record says that layout matters. Such journals are decided as they were.
+    edition: int = 2
     # P(culprit) at which a commit is named. Lower: wrong commits are named; higher: a third more boots a nine.
     confidence: float = 0.99
+    # The same where kernels can be built in one layout only, if P would reach `confidence` were no image odd. Lower: an odd image
+    # at an end is named; `confidence`: a commit beside an end is never named there.
+    unchecked: float = 0.9
     # P(culprit), given that there is one, at which its confirmation begins. Higher: boots that confirmation would have told as
     # well; 0.9: 2 % more boots.
     suspect: float = 0.75
@@ -46,6 +53,9 @@ class Policy:
     prior_two: float = 0.05
     # P(two steps) at which both sides are searched on their own; the one without a step then ends by itself.
     two: float = 0.5
+    # Prior that some images are odd. 0: an odd image at an end, or beside one, is named for a step; larger: more builds in other
+    # layouts where there is nothing.
+    odd_images: float = 0.16
     # Prior sd of the log effect. Far too small hides large steps, far too large hides small ones.
     prior_effect: float = 0.1
 
@@ -72,6 +82,9 @@ class Policy:
     # Bits a boot; below, more boots cannot tell the rest apart.
     least_gain: float = 0.0002
 
+
+# What a journal that does not give these fields of a policy means by them.
+FIRST_EDITION: Final[Mapping[str, float]] = {"edition": 1, "odd_images": 0.0, "unchecked": 0.0}
 
 # --- in a group of testboxes: an idle one costs nothing, and time does ---
 
@@ -114,6 +127,18 @@ SHAPES: Final = (
 )
 # (factor of the layout spread that is known, prior). Narrower: layout that is worse than recorded names commits.
 LAYOUT_FACTORS: Final = ((0.4, 0.25), (1.0, 0.5), (2.5, 0.25))
+# Odd images are off by far more than the layout spread says, all boots of one alike, as an unlucky alignment does it: (share of
+# the images, prior if there are any), and the sd of what they are off by on the effect scale. Narrower: odd images that are off
+# by more are named for a step; wider: every image takes longer to be believed.
+ODD_IMAGES: Final = ((0.05, 0.5), (0.3, 0.5))
+ODD_IMAGE_SD: Final = 0.04
+# P(odd images) above which a commit is not named unless it was built in another layout. Higher: where images are seen to be
+# odd, an odd one is named.
+ODD_IMAGES_SEEN: Final = 0.5
+# Prior that the step changes the spread of the boots as well, and the sd of the logarithm of the factor. 0: the spread of the
+# noisier side is taken for steps; larger: small steps take more boots.
+UNEQUAL_SPREADS: Final = 0.08
+UNEQUAL_LN_SD: Final = 1.1
 # The size of the step: Gaussians of (multiple of `Policy.prior_effect`, weight). Without the wide ones a step of
 # half the level is taken for wild boots.
 EFFECT_WIDTHS: Final = ((0.5, 0.7), (3.0, 0.28), (20.0, 0.02))
@@ -172,6 +197,8 @@ ELSEWHERE_NONE: Final = 0.5
 
 # Share of the change between the ends that a culprit explains without a word about the rest. Wider: a second change goes unsaid.
 EXPLAINED_SHARE: Final = (0.6, 1.6)
+# P(the step changes the spread of the boots) from which the answer says so. Lower: two odd boots are told as a finding.
+SPREAD_CHANGED_P: Final = 0.9
 # Probability of the commits that are listed when the budget is spent.
 LISTED_P: Final = 0.9
 # P(culprit) below which a suspect is cleared, in "so many boots would clear it".

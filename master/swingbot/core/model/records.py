@@ -345,6 +345,7 @@ class Swing:
     anchor: int | None = (
         None  # the variant that it is measured against instead of the base: an older tip (creep), or an expected commit
     )
+    upto: int | None = None  # the variant that ends what is searched, where that is not the tip
     proof: int | None = None  # the comparison whose pairs proved or refuted it
 
 

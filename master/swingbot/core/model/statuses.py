@@ -19,9 +19,12 @@ ConclusionKind = Literal["culprit", "credible_set", "not_reproduced", "inconclus
 
 # What is asked, and where it comes from.
 ChangeKind = Literal["first", "advance", "rebase"]
+# What a move of a branch made of a patch; below: it came in under the branch, with a newer base.
+PatchState = Literal["same", "moved", "changed", "new", "below", "dropped"]
 VariantOrigin = Literal["branch", "request", "patch"]  # patch: applied by us
 RequestOrigin = Literal["asked", "watch"]  # of a bisection
-ComparisonKind = Literal["asked", "watch", "attribute", "prove", "anchor", "gate"]
+# still: a known culprit's copy against its parent, in a branch that was rebased
+ComparisonKind = Literal["asked", "watch", "attribute", "prove", "anchor", "gate", "still"]
 ComparisonStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
 BisectionEnd = ConclusionKind | Literal["failed", "cancelled"]
 BisectionStatus = Literal["running"] | BisectionEnd
@@ -32,7 +35,10 @@ Phase = Literal["history", "ends", "search", "confirm"]
 
 # What was seen.
 Direction = Literal["worse", "better", "changed"]
-SwingState = Literal["suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found"]
+# known: made by culprits that are known and still in the branch
+SwingState = Literal[
+    "suspected", "refuted", "open", "bisecting", "explained", "noted", "not_found", "known"
+]
 SwingSource = Literal["base", "history", "creep", "expected"]  # what raised the alarm
 GateAnswer = Literal["pass", "fail", "not run"]  # of a gate that is over
 GateStatus = GateAnswer | Literal["running"]
@@ -48,6 +54,7 @@ IncidentAct = Literal[
     "fixed-by",
     "invalid",
     "checked",
+    "still",
     "withdrawn",
 ]
 

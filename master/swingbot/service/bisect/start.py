@@ -13,7 +13,7 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, JobFile, NewBisection, Swing, Tree, Variant
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import noise_prior
-from swingbot.core.plan.relevance import weight
+from swingbot.core.plan.relevance import of_patch, weight
 from swingbot.core.plan.rules import metric_of
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
@@ -57,6 +57,7 @@ class ResolvedBisection:
     key: str
     series: str | None = None
     vouched: bool = False
+    factors: Mapping[str, float] = field(default_factory=dict)  # of a commit's prior weight
 
 
 def start_bisection(lab: Lab, request: BisectionRequest) -> int:
@@ -189,7 +190,9 @@ def _points(lab: Lab, tx: Transaction, new: ResolvedBisection) -> list[tuple[Var
             points.append(
                 (
                     variant_of(lab, tx, new.tree, commit, trust=trust),
-                    weight(changed.get(commit, ())) if points else 0.0,
+                    weight(changed.get(commit, ())) * new.factors.get(commit, 1.0)
+                    if points
+                    else 0.0,
                 )
             )
     except GitError as error:
@@ -226,6 +229,7 @@ def _bisect(
     proof = tx.comparisons.get(swing.proof) if swing.proof is not None else None
     ends = proof or comparison
     base, head = tx.variants.get(ends.base), tx.variants.get(ends.head)
+    good = _before(lab, base.commit, head.commit)
     job = next(job for job in tx.specs.get(row.spec) if job.name == row.unit_job)
     number = open_bisection(
         lab,
@@ -233,18 +237,36 @@ def _bisect(
         ResolvedBisection(
             tree=tree,
             origin="watch",
-            good=base.commit,
+            good=good,
             bad=head.commit,
             testboxes=[row.testbox],
             job=job,
             metric=row.metric,
             key=f"swing:{swing.id}",
             series=f"c{proof.id}" if proof is not None else None,
+            factors=_factors(tx, comparison),
         ),
     )
     tx.swings.set_state(swing.id, "bisecting", number)
     if proof is not None:
         last = len(tx.bisections.points(number)) - 1
         for k in proof.numbers.ks:
-            for idx in (0, last):
+            for idx in (0, last) if good == base.commit else (last,):
                 tx.bisections.add_want(number, WantedBoot(idx, k, "history"))
+
+
+def _before(lab: Lab, base: str, head: str) -> str:
+    """`base`; or where the two lines parted, if it is a tip that was rebased away (creep): the change lies after that."""
+    try:
+        return base if lab.git.is_ancestor(base, head) else lab.git.merge_base(base, head) or base
+    except GitError:
+        return base
+
+
+def _factors(tx: Transaction, comparison: Comparison) -> dict[str, float]:
+    """Where a tip is that of a rebased branch: what each commit's prior weight is multiplied by, for what the branch had before is not new."""
+    branch = tx.patches.branch(comparison.tree)
+    head = tx.variants.get(comparison.head).commit
+    if all(each.patch.commit != head for each in branch):
+        return {}  # it has moved on since
+    return {each.patch.commit: of_patch(each.state) for each in branch}
