@@ -102,6 +102,7 @@ class WorldLab:
             untestable=untestable,
             at=self.at,
             seconds=10.0,
+            layout=a.layout,
         ), None
 
     def stop(self) -> None:

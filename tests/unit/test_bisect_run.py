@@ -274,7 +274,9 @@ def test_a_finished_bisection_is_answered_without_a_boot(bench: Bench) -> None:
     command = bench.says(step_at(8))
     first = bench.facts(command)
     boots = len(bench.started())
-    assert bench.facts(command) == first
+    again = bench.facts(command)
+    assert again.pop("answered_before")["boots"] == boots
+    assert first.pop("answered_before") is None and again == first
     assert len(bench.started()) == boots
 
 
@@ -516,3 +518,54 @@ def test_git_variables_of_a_hook_do_not_lead_elsewhere(
 ) -> None:
     monkeypatch.setenv("GIT_DIR", os.devnull)
     assert bench.facts(bench.says(step_at(2)))["culprit"]["commit"] == bench.ids[2]
+
+
+def odd_in_layout_0(culprit: int, odd: int) -> Callable[[int], str]:
+    """A step of -10 %; the build of commit `odd` is 4 % low in layout 0, and in no other one."""
+
+    def level(i: int) -> str:
+        value = 900 if i >= culprit else 1000
+        wobble = f"({i} * 7 + SWINGBOT_BOOT * 5) % 11"
+        if i != odd:
+            return f"echo $(( {value} + {wobble} ))"
+        return f'[ "$SWINGBOT_LAYOUT" = 0 ] && n=960 || n={value}; echo $(( n + {wobble} ))'
+
+    return level
+
+
+def test_an_odd_build_at_the_bad_end_is_told_from_a_step_by_another_layout(bench: Bench) -> None:
+    facts = bench.facts(bench.says(odd_in_layout_0(99, 12)), "--layouts")
+    assert facts["status"] not in ("culprit", "several", "credible_set"), facts["reason"]
+
+
+def test_without_other_layouts_an_odd_build_is_believed_less_and_the_answer_says_so(
+    bench: Bench,
+) -> None:
+    facts = bench.facts(bench.says(odd_in_layout_0(99, 12)))
+    assert facts["status"] != "culprit" or facts["probability"] < 0.99
+    step = bench.facts(bench.says(wobbling(6)), "--restart")
+    assert step["status"] == "culprit" and step["layout_checked"] is False
+    assert "layout not checked" in step["reason"]
+
+
+def test_with_layouts_a_step_is_checked_in_other_ones(bench: Bench) -> None:
+    facts = bench.facts(bench.says(wobbling(6)), "--layouts")
+    assert facts["culprit"]["commit"] == bench.ids[6] and facts["layout_checked"] is True
+    assert "layout not checked" not in facts["reason"]
+
+
+def test_an_answer_that_was_there_before_says_when_and_that_a_file_of_cmd_changed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    script = tmp_path / "bench.sh"
+    script.write_text(f". {bench.table}/$SWINGBOT_COMMIT\n")
+    bench.says(wobbling(5))
+    first = bench.facts(["sh", str(script)])
+    assert first["answered_before"] is None and first["cmd_changed"] == []
+    _, out, _ = bench.bisect(["sh", str(script)])
+    assert f"from {first['boots']} boots; --restart measures again" in out
+    script.write_text(f"# faster now\n. {bench.table}/$SWINGBOT_COMMIT\n")
+    again = bench.facts(["sh", str(script)])
+    assert again["answered_before"]["boots"] == first["boots"]
+    assert again["cmd_changed"] == [str(script)]
+    assert bench.facts(["sh", str(script)], "--restart")["cmd_changed"] == []

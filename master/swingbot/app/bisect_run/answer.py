@@ -43,6 +43,7 @@ def facts(found: Found, booted: Sequence[Booted], better: Better, journal: str) 
         "builds": len({b.sha for b in booted}),
         "runs": sum(len(b.values) for b in booted),
         "seconds": round(sum(b.seconds for b in booted), 3),
+        "layout_checked": _layout_checked(culprits, booted),
         "levels": _levels(found, culprits, booted),
         "candidates": _candidates(found),
         "journal": journal,
@@ -152,6 +153,12 @@ def _members(
         {"commit": whole.shas[i], "subject": whole.subject(whole.shas[i])}
         for i in conclusion.members
     ]
+
+
+def _layout_checked(culprits: Sequence[Facts], booted: Sequence[Booted]) -> bool | None:
+    """Whether each named commit and what it was measured against were also measured in another layout of their code; None if none is named."""
+    again = {b.sha for b in booted if b.layout and b.values}
+    return all({c["commit"], c["parent"]} <= again for c in culprits) if culprits else None
 
 
 def _levels(found: Found, culprits: Sequence[Facts], booted: Sequence[Booted]) -> list[Facts]:

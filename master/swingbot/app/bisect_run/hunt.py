@@ -26,7 +26,7 @@ from swingbot.core.bisect.state import (
     Wait,
 )
 from swingbot.core.bisect.step import step
-from swingbot.core.bisect.thresholds import Policy
+from swingbot.core.bisect.thresholds import FIRST_EDITION, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import NoisePrior
 
@@ -44,6 +44,7 @@ class Wanted:
     timeout: float | None  # None: by what boots took; 0: never
     first_parent: bool
     paths: tuple[str, ...]
+    layouts: bool = False  # CMD builds a commit in the layout that it is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,13 @@ class Hunt:
 
     def _ask(self, part: Part, action: Measure) -> list[Asked]:
         wanted = [
-            Asked(part=part.name, sha=part.range.shas[r.idx], k=r.k, phase=action.phase)
+            Asked(
+                part=part.name,
+                sha=part.range.shas[r.idx],
+                k=r.k,
+                phase=action.phase,
+                layout=r.layout,
+            )
             for r in action.requests
         ]
         self.journal.ask(wanted, action.why)
@@ -175,8 +182,12 @@ class Hunt:
     # -- what the engine is told
 
     def policy(self, part: Part) -> Policy:
+        """By the rules under which the journal was begun: what it recorded is decided again as it was."""
         spent = sum(b.part != part.name for b in self.journal.booted)
-        return replace(self.wanted.policy, max_boots=max(1, self.wanted.policy.max_boots - spent))
+        policy = self.wanted.policy
+        if self.journal.begin.get("edition", 1) == 1:
+            policy = replace(policy, **FIRST_EDITION)  # type: ignore[arg-type]
+        return replace(policy, max_boots=max(1, policy.max_boots - spent))
 
     def state(self, part: Part) -> BisectionState:
         """From the journal alone."""
@@ -211,17 +222,21 @@ class Hunt:
                     values=b.values,
                     skip=b.failed or b.untestable,
                     phase=b.phase,
+                    layout=b.layout,
                     at=b.at,
                 )
                 for b in mine
             ),
             in_flight=tuple(
-                WantedBoot(index[a.sha], a.k, a.phase) for a in self.journal.unanswered(part.name)
+                WantedBoot(index[a.sha], a.k, a.phase, a.layout)
+                for a in self.journal.unanswered(part.name)
             ),
             better=None,
             min_effect_pct=self.wanted.min_effect_pct,
             noise=self._noise(part),
             boot_cost_seconds=self.boot_seconds() or 1.0,
+            layouts=self.wanted.layouts,
+            layout_cost_seconds=0.0,  # CMD builds for every boot, or keeps what it built
         )
 
     def _noise(self, part: Part) -> NoisePrior:

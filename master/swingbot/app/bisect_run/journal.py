@@ -1,7 +1,7 @@
 """The journal of a bisection: one JSON object a line, appended and synced, from which everything is known again after any end.
 
     {"begin": {...}}                                             what is bisected, how, and by which CMD
-    {"ask": [[sha, k], ...], "part": "", "phase": "ends", ...}   before these boots
+    {"ask": [[sha, k], ...], "part": "", "phase": "ends", ...}   before these boots; [sha, k, layout] where not layout 0
     {"boot": sha, "k": 0, "part": "", "values": [...], ...}      after each boot
 
 A line that was cut off by a crash or a full disk was never acted on: it is dropped.
@@ -33,6 +33,7 @@ class Asked:
     sha: str
     k: int
     phase: Phase
+    layout: int = 0  # in which layout of its code CMD is to build the commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Booted:
     untestable: str | None
     at: float
     seconds: float
+    layout: int = 0
 
 
 @dataclass(kw_only=True)
@@ -64,7 +66,7 @@ class Journal:
         first = wanted[0]
         self._append(
             {
-                "ask": [[w.sha, w.k] for w in wanted],
+                "ask": [[w.sha, w.k, w.layout] if w.layout else [w.sha, w.k] for w in wanted],
                 "part": first.part,
                 "phase": first.phase,
                 "why": why,
@@ -74,6 +76,8 @@ class Journal:
 
     def boot(self, boot: Booted) -> None:
         facts = asdict(boot)
+        if not boot.layout:
+            del facts["layout"]
         self._append(
             {"boot": facts.pop("sha"), **{k: v for k, v in facts.items() if v is not None}}
         )
@@ -190,8 +194,14 @@ def _load(journal: Journal, lines: list[str], begin: dict[str, Any], loose: froz
             elif "ask" in record:
                 phase = _phase(record["phase"])
                 journal.asked += [
-                    Asked(part=str(record["part"]), sha=str(sha), k=int(k), phase=phase)
-                    for sha, k in record["ask"]
+                    Asked(
+                        part=str(record["part"]),
+                        sha=str(sha),
+                        k=int(k),
+                        phase=phase,
+                        layout=int(layout[0]) if layout else 0,
+                    )
+                    for sha, k, *layout in record["ask"]
                 ]
             else:
                 journal.booted.append(_booted(record))
@@ -219,6 +229,7 @@ def _booted(record: Mapping[str, Any]) -> Booted:
         untestable=record.get("untestable"),
         at=float(record["at"]),
         seconds=float(record["seconds"]),
+        layout=int(record.get("layout", 0)),
     )
 
 

@@ -71,11 +71,13 @@ class Lab:
         tree = self.state / f"tree-{slot}" if self.command.checkout else None
         if tree is not None:
             self.repository.check_out(tree, asked.sha)
-        stem = self.state / "boots" / f"{asked.sha[:12]}-{asked.k}"
+        layout = f"-layout{asked.layout}" if asked.layout else ""
+        stem = self.state / "boots" / f"{asked.sha[:12]}-{asked.k}{layout}"
         out, err = stem.with_suffix(".out"), stem.with_suffix(".err")
         env = clean_environment() | {
             "SWINGBOT_COMMIT": asked.sha,
             "SWINGBOT_BOOT": str(asked.k),
+            "SWINGBOT_LAYOUT": str(asked.layout),
             process.MARK: str(self.state),
         }
         began = time.monotonic()
@@ -162,6 +164,7 @@ class Lab:
             untestable=told.untestable,
             at=round(boot.at, 3),
             seconds=round(seconds, 3),
+            layout=asked.layout,
         )
         return booted, told.warning
 

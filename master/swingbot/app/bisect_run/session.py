@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -10,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -28,6 +31,7 @@ from swingbot.core.bisect.thresholds import Policy
 
 # what makes old boots worthless if it differs
 _STRICT: Final = ("format", "good", "bad", "cmd", "checkout", "pattern", "paths")
+_MOST_OF_A_FILE: Final = 64 << 20  # bytes; what is larger is data, and not looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ class Call:
     boots_max: int
     first_parent: bool
     paths: tuple[str, ...]
+    layouts: bool
     state: Path | None
     restart: bool
     quiet: bool
@@ -94,17 +99,20 @@ def _bisect(it: Call) -> int:
     place = (
         it.state or repository.git_dir / "swingbot" / f"bisect-{good[:12]}-{bad[:12]}"
     ).resolve()
+    begin = _begin(it, good, bad)
     journal = open_journal(
-        place / "log",
-        _begin(it, good, bad),
-        restart=it.restart,
-        loose=frozenset(_begin(it, good, bad)) - set(_STRICT),
+        place / "log", begin, restart=it.restart, loose=frozenset(begin) - set(_STRICT)
     )
     try:
         if journal.unanswered_anywhere() and (ended := process.end_leftovers(place)):
             say(f"ended {ended} processes that an interrupted call had left behind")
         if journal.booted:
             say(f"going on after {len(journal.booted)} boots ({journal.path})")
+        changed = _changed(journal.begin, begin)
+        if changed:
+            say(
+                f"{', '.join(changed)}: changed since the bisection began; --restart measures again"
+            )
         lab = Lab(
             repository,
             place,
@@ -114,9 +122,11 @@ def _bisect(it: Call) -> int:
         hunt = Hunt(
             journal, lab, repository, _wanted(it), words.teller(say) if not it.quiet else _silent
         )
+        before = len(journal.booted)
         found = hunt.run(whole)
         lab.take_down()
-        return _print(it, repository, found, journal)
+        known = _answered_before(journal, before) | {"cmd_changed": changed}
+        return _print(it, repository, found, journal, known)
     finally:
         journal.close()
 
@@ -189,8 +199,39 @@ def _begin(it: Call, good: str, bad: str) -> dict[str, Any]:
         "min_effect": it.min_effect,
         "noise": it.noise,
         "jobs": it.jobs,
+        "layouts": it.layouts,
+        "files": _files(it),
+        "edition": Policy().edition,
         "began": round(time.time(), 3),
     }
+
+
+def _files(it: Call) -> dict[str, str]:
+    """The files that CMD names, by their content: SHA-256 each. With --checkout a relative one is the commit's own."""
+    found = {}
+    for place, word in enumerate(it.command):
+        path = Path((shutil.which(word) if place == 0 else word) or word)
+        if it.checkout and not Path(word).is_absolute() and "/" in word:
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            if path.is_file() and path.stat().st_size <= _MOST_OF_A_FILE:
+                found[word] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def _changed(begun: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Files that CMD names and that are not what they were when the bisection began."""
+    old = begun.get("files", {})
+    return [word for word, digest in now["files"].items() if old.get(word, digest) != digest]
+
+
+def _answered_before(journal: Journal, before: int) -> dict[str, Any]:
+    """Where this call booted nothing, because an earlier one gave the answer: when that was, and from how many boots."""
+    if not before or len(journal.booted) > before:
+        return {"answered_before": None}
+    ended = float(journal.begin.get("began", 0.0)) + max(b.at + b.seconds for b in journal.booted)
+    at = datetime.fromtimestamp(ended, UTC).isoformat(timespec="seconds")
+    return {"answered_before": {"at": at, "boots": before}}
 
 
 def _zero(journal: Journal) -> float:
@@ -207,11 +248,14 @@ def _wanted(it: Call) -> Wanted:
         timeout=it.timeout,
         first_parent=it.first_parent,
         paths=it.paths,
+        layouts=it.layouts,
     )
 
 
-def _print(it: Call, repository: Repository, found: Found, journal: Journal) -> int:
-    facts = answer.facts(
+def _print(
+    it: Call, repository: Repository, found: Found, journal: Journal, known: answer.Facts
+) -> int:
+    facts = known | answer.facts(
         found, journal.booted, "lower" if it.lower_is_better else "higher", str(journal.path)
     )
     if it.json_:

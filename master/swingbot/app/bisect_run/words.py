@@ -138,6 +138,13 @@ def _evidence(facts: Facts, booted: Sequence[Booted]) -> list[str]:
         + f", {seconds(facts['seconds'])}"
     )
     lines.append(f"journal      {facts['journal']}")
+    if before := facts["answered_before"]:
+        day, boots = before["at"][:10], before["boots"]
+        lines.append(f"answered     on {day} from {boots} boots; --restart measures again")
+    if facts["cmd_changed"]:
+        lines.append(
+            f"CMD          {', '.join(facts['cmd_changed'])}: changed since the bisection began; --restart measures again"
+        )
     return lines
 
 
