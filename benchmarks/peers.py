@@ -44,7 +44,7 @@ class Probe:
             if self.bench.root(idx) in self.bench.broken:
                 return None
             k = self._k[idx] = self._k.get(idx, -1) + 1
-            told, why = self.bench.boot(idx, k, at=self.now)
+            told, why = self.bench.boot(idx, k, at=self.now, order=self.boots)
             self.now += self.costs.of_boot(self.bench.runs)
             self.boots += 1
             self.runs += len(told)

@@ -31,7 +31,7 @@ _WANTED = """SELECT d.id AS dispatch, a.id AS attempt, a.number AS attempt_numbe
   WHERE d.state <> 'over' AND a.state = 'running' ORDER BY d.id"""
 
 
-# What is in an image. `note` has no effect; `bound` is a speed that only the usual layout has.
+# What is in an image. `note` has no effect; `bound` is a speed that only the usual build has.
 _OF_IMAGE = ("speed", "code", "header", "boots", "note", "bound")
 # What any monitor sees that a job asks for; its run is twice as slow as the others.
 PROFILE = b"# Samples: 1K of event 'cycles'\n    30.00%     7.00%  [kernel.kallsyms]  [k] native_queued_spin_lock_slowpath\n"
@@ -43,6 +43,7 @@ class FakeLab:
 
     `infra` names how many attempts in all are lost to the lab before things work; `level` is what the testboxes make of
     everything (another value: they moved), `wobble` the relative spread of one boot, always the same for the same boot.
+    `bound_to`: what makes a build other than the usual one, "layout" (another link order) or "kconfig" (a fragment more).
     `same_code`: the records of all kernels are equal, whatever the images do; `blind` testboxes measure the same speed on every kernel.
     """
 
@@ -52,6 +53,7 @@ class FakeLab:
     infra: int = 0
     level: float = 1.0
     wobble: float = 0.0
+    bound_to: frozenset[str] = frozenset({"layout", "kconfig"})
     same_code: bool = False
     blind: frozenset[str] = frozenset()
     compiled_by: str = ""  # stands in every image
@@ -148,7 +150,7 @@ class FakeLab:
             return {"status": "panicked", "reason": "Kernel panic - not syncing: no init found"}
         speed = (
             image["bound"]
-            if "bound" in image and not {"layout", "kconfig"} & image.keys()
+            if "bound" in image and not self.bound_to & image.keys()
             else image["speed"]
         )
         speed = START_SPEED if row.testbox in self.blind else speed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import replace
 
@@ -179,13 +180,12 @@ def test_unclear_says_how_many_more_boots_would_settle_it() -> None:
 
 
 def test_a_metric_without_a_direction_changes() -> None:
-    assert compare(boots("100;101;100"), boots("80;81;80"), Rule()).verdict == "changed"
+    assert compare(boots("100;101;100;101"), boots("80;81;80;81"), Rule()).verdict == "changed"
 
 
 def test_lower_is_better_when_the_rule_says_so() -> None:
-    assert (
-        compare(boots("100;101;100"), boots("80;81;80"), Rule(better="lower")).verdict == "better"
-    )
+    sides = boots("100;101;100;101"), boots("80;81;80;81")
+    assert compare(*sides, Rule(better="lower")).verdict == "better"
 
 
 @pytest.mark.parametrize(("base", "head"), [([], "1;2"), ("1;2", []), ([], [])])
@@ -211,10 +211,10 @@ def test_boots_without_values_are_not_zeros() -> None:
 @pytest.mark.parametrize(
     ("base", "head", "verdict", "change"),
     [
-        ("0;0;0", "5;6;5", "worse", None),
+        ("0;0;0;0", "5;6;5;6", "worse", None),
         ("0;0;0", "0;0;0", "same", None),
-        ("-10;-10.1;-10", "-12;-12.1;-12", "better", -20.0),
-        ("5;5;5", "0;0;0", "better", -100.0),
+        ("-10;-10.1;-10;-10.1", "-12;-12.1;-12;-12.1", "better", -20.0),
+        ("5;5;5;5", "0;0;0;0", "better", -100.0),
     ],
 )
 def test_zero_and_negative_values_are_compared_by_their_difference(
@@ -227,7 +227,7 @@ def test_zero_and_negative_values_are_compared_by_their_difference(
 
 def test_rounding_alone_is_no_change() -> None:
     assert (
-        compare(boots("3;3;3"), boots("4;4;4"), Rule(better="higher", resolution=0.0)).verdict
+        compare(boots("3;3;3;3"), boots("4;4;4;4"), Rule(better="higher", resolution=0.0)).verdict
         == "better"
     )
     assert (
@@ -290,3 +290,36 @@ def test_samples_as_typed_become_boots_and_runs() -> None:
 def test_samples_typed_wrong_are_explained(text: str, said: str) -> None:
     with pytest.raises(BadSamples, match=said):
         parse_boots(text)
+
+
+extremes = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.sampled_from(
+        [0.0, -0.0, 5e-324, -5e-324, 1e-308, 2.3e-308, 1e-160, 1e160, 9.9e299, -9.9e299, 1.7e308]
+    ),
+)
+extreme_sides = st.lists(
+    st.lists(extremes, min_size=0, max_size=4).map(tuple), min_size=0, max_size=7
+).map(lambda boots: [BootRuns(k=k, values=runs) for k, runs in enumerate(boots)])
+extreme_rules = st.builds(
+    Rule,
+    better=st.sampled_from(["higher", None]),
+    paired=st.booleans(),
+    form=st.sampled_from(["ratio", "root", "difference"]),
+    points=st.booleans(),
+    poisson=st.booleans(),
+    unimodal=st.booleans(),
+    min_effect_pct=st.sampled_from([0.0, 1e-300, 1.0, 1e6]),
+    layout=st.sampled_from([0.0, 0.002]),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(base=extreme_sides, head=extreme_sides, rule=extreme_rules)
+def test_any_floats_give_a_row_of_finite_numbers(
+    base: list[BootRuns], head: list[BootRuns], rule: Rule
+) -> None:
+    row = compare(base, head, rule)
+    json.dumps(row.verdict_json(), allow_nan=False)
+    if row.verdict in ("unclear", "invalid", "same"):
+        assert row.reason

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from swingbot.core.model.box import BoxState
 from swingbot.core.model.records import Bisection, Comparison
+from swingbot.core.model.statuses import ComparisonKind
+from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.service.bisect.advance import advance_bisections
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.steer import hint, logbook, resume, skip
@@ -15,7 +19,16 @@ from swingbot.service.order.dispatch import dispatch_orders
 from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import RequestError
 from swingbot.service.tick import tick
-from tests.contract.store.world import BOX, Lab, a_bisection, a_comparison, a_lab, add_boxes, commit
+from tests.contract.store.world import (
+    BOX,
+    Lab,
+    a_bisection,
+    a_box,
+    a_comparison,
+    a_lab,
+    add_boxes,
+    commit,
+)
 from tests.fakes.memory_lab import MemoryLab
 
 CULPRIT = 6
@@ -92,6 +105,56 @@ def test_boots_wait_for_their_kernels() -> None:
         place_comparisons(memory.lab, tx)
         settle_orders(memory.lab, tx)
     assert states(memory) == ["ready"] * 2 + ["waiting"] * 6
+
+
+def booted(memory: MemoryLab) -> list[str]:
+    """Commits in the order in which their boots were handed out."""
+    db = memory.store.db
+    orders = [
+        db.orders[db.attempts[d.attempt].order].order for _, d in sorted(db.dispatches.items())
+    ]
+    return [db.variants[order.variant].commit for order in orders if order.kind == "boot"]
+
+
+def noisy(memory: MemoryLab) -> None:
+    """No testbox is repeatable: boots are not shared, and when they run matters."""
+    boxes = {name: a_box(name, repeatable=False) for name in memory.boxes}
+    memory.lab = replace(memory.lab, testboxes=KnownTestboxes(present=boxes))
+
+
+@pytest.mark.parametrize("late", [0, 11])
+@pytest.mark.parametrize("kind", ["asked", "watch", "prove", "attribute", "gate"])
+def test_the_sides_take_turns_however_long_a_kernel_takes_to_build(
+    kind: ComparisonKind, late: int
+) -> None:
+    memory = MemoryLab()
+    noisy(memory)
+    lab = world(memory)
+    with memory.store.transaction() as tx:
+        number = a_comparison(tx, lab, head=lab.kernels[11].id, kind=kind, boots=3)
+    for _ in range(8):  # one kernel is there, the other is still being built
+        tick(memory.lab)
+        memory.work(but={commit(late)})
+    assert booted(memory) == []
+    for _ in range(5):
+        tick(memory.lab)
+        memory.work()
+    with memory.store.transaction() as tx:
+        tx.comparisons.extend(number, 6)
+    memory.run()
+    order = booted(memory)[:12]
+    base, head = commit(0), commit(11)
+    assert order == [base, head, head, base] * 3
+
+
+def test_boots_do_not_wait_for_a_kernel_that_the_lab_could_not_build() -> None:
+    memory = MemoryLab(infra=3)
+    noisy(memory)
+    lab = world(memory)
+    number = compared(memory, lab)
+    memory.run()
+    assert comparison_of(memory, number).status in ("done", "failed")
+    assert "waiting" not in states(memory)
 
 
 def test_a_testbox_gets_one_boot_at_a_time() -> None:

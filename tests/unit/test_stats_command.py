@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from swingbot.app.commands.stats import stats
 from swingbot.core.stats.parse import BadSamples, form_of, parse_file
 
-WORSE = ["--base", "100,101;99,102;101,100", "--head", "90,91;92,90;91,93"]
+WORSE = ["--base", "100,101;99,102;101,100;100,101", "--head", "90,91;92,90;91,93;91,92"]
 ROW = {"better", "base", "head", "change_pct", "interval_pct", "verdict", "reason", "level"}
 
 
@@ -34,11 +35,11 @@ def test_the_row_is_a_comparison_row_without_ids() -> None:
     assert found.keys() >= ROW
     assert found["verdict"] == "worse"
     assert found["base"] == {
-        "boots": 3,
-        "runs": 6,
+        "boots": 4,
+        "runs": 8,
         "mean": 100.5,
         "stddev": 0.0,
-        "stddev_within": pytest.approx(1.354, abs=1e-3),
+        "stddev_within": pytest.approx(1.225, abs=1e-3),
     }
     assert found["change_pct"] == pytest.approx(
         100 * (found["head"]["mean"] / found["base"]["mean"] - 1)
@@ -205,3 +206,141 @@ def test_any_text_is_samples_or_a_stated_error(text: str, name: str) -> None:
     except BadSamples:
         return
     assert all(any(b.values for b in side) for side in sides)
+
+
+BLOCKS = ["--base", "100;100.1;99.9;100.2", "--head", "95;95.1;94.9;95.2"]
+
+
+def test_the_order_of_boots_tells_turns_from_blocks() -> None:
+    assert (row(*BLOCKS)["verdict"], row(*BLOCKS)["order"]) == ("worse", "assumed in turns")
+    assert "assumed: boots of base and head took turns" in run(*BLOCKS).stdout
+    turns = run(*BLOCKS, "--order", "bhhb bhhb").stdout
+    assert turns.startswith("5.0% worse")
+    assert "assumed" not in turns
+    found = row(*BLOCKS, "--order", "bbbbhhhh")
+    assert (found["verdict"], found["interval_pct"], found["order"]) == ("unclear", None, "given")
+    assert "boot the two in turn" in found["reason"]
+    assert found["more_boots"] is None
+
+
+IN_BLOCKS = {
+    "json": '{"base": [[100], [100.1], [99.9], [100.2]], "head": [95, 95.1, 94.9, 95.2], "order": "bbbbhhhh"}',
+    "times.json": json.dumps(
+        {
+            "base": [{"runs": [100 + k / 10], "time": k} for k in range(4)],
+            "head": [{"runs": [95 + k / 10], "time": f"2026-11-23T08:3{k}"} for k in range(4)],
+        }
+    ),
+    "csv": "side,boot,value,time\n"
+    + "".join(f"base,{k},{100 + k / 10},2026-11-23T08:0{k}\n" for k in range(4))
+    + "".join(f"head,{k},{95 + k / 10},2026-11-23T08:1{k}Z\n" for k in range(4)),
+    "wide.csv": "base,head,base_time,head_time\n"
+    + "".join(f"{100 + k / 10},{95 + k / 10},{k},{10 + k}\n" for k in range(4)),
+}
+
+
+@pytest.mark.parametrize("name", IN_BLOCKS)
+def test_a_file_tells_when_boots_ran(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(IN_BLOCKS[name])
+    found = row("--file", str(tmp_path / name))
+    assert found["order"] == "given"
+    assert "all boots of one side ran before those of the other" in found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "said"),
+    [
+        ('{"base": [1], "head": [1], "order": 3}', "json", "must be text"),
+        ('{"base": [1], "head": [1], "order": "bx"}', "json", "letters b"),
+        ('{"base": [1], "head": [1, 2], "order": "bh"}', "json", "names 1 boots of head, but 2"),
+        ('{"base": [{"runs": [1], "time": 2}], "head": [1]}', "json", "for all or for none"),
+        ('{"base": [{"runs": [1], "time": true}], "head": [1]}', "json", "the time must be"),
+        ('{"base": [{"runs": [1], "time": "now"}], "head": [1]}', "json", "'now' is not a number"),
+        ('{"base": [{"mean": 1, "runs": 1}], "head": [1]}', "json", "from 2 up"),
+        ('{"base": [{"mean": 1, "runs": 5}], "head": [1]}', "json", "error_pct is the standard"),
+        ('{"base": [{"mean": 1, "runs": 5, "error_pct": -1}], "head": [1]}', "json", "negative"),
+        (
+            '{"base": [{"mean": null, "runs": 5, "error_pct": 1}], "head": [1]}',
+            "json",
+            "one number",
+        ),
+        ("side,boot,value,time\nbase,0,1,5\nhead,0,1,\n", "csv", "for all or for none"),
+        ("base,head,base_time,head_time\n1,1,soon,2\n", "csv", "'soon' is not a number"),
+    ],
+)
+def test_a_wrong_order_is_explained(text: str, form: str, said: str) -> None:
+    with pytest.raises(BadSamples, match=said):
+        parse_file(text, form)
+
+
+# As perf 6.1 printed it for `perf stat -r 5 -e task-clock,page-faults true`.
+PERF = """
+ Performance counter stats for 'true' (5 runs):
+
+              0.60 msec task-clock                       #    0.088 CPUs utilized            ( +-  4.59% )
+                50      page-faults                      #   81.831 K/sec                    ( +-  0.49% )
+
+           0.00685 +- 0.00255 seconds time elapsed  ( +- 37.19% )
+"""
+
+
+def perf_files(tmp_path: Path, *texts: str) -> list[str]:
+    paths = [tmp_path / f"perf-{k}" for k in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    half = len(texts) // 2
+    return [
+        word
+        for side, part in (("--base-perf", paths[:half]), ("--head-perf", paths[half:]))
+        for path in part
+        for word in (side, str(path))
+    ]
+
+
+def test_repeated_perf_stat_is_a_boot_of_so_many_runs_with_their_spread(tmp_path: Path) -> None:
+    slower = PERF.replace("                50      page", "                55      page")
+    found = row(*perf_files(tmp_path, *[PERF] * 4, *[slower] * 4), "--event", "page-faults")
+    assert (found["base"]["boots"], found["base"]["runs"]) == (4, 20)
+    assert found["base"]["mean"] == 50.0
+    assert found["base"]["stddev_within"] == pytest.approx(50 * 0.0049 * 5**0.5)
+    assert found["change_pct"] == pytest.approx(10.0)
+    assert found["verdict"] == "better"
+
+
+def test_the_spread_that_perf_prints_is_used(tmp_path: Path) -> None:
+    """Boots that agree by accident are no more alike than their runs allow."""
+    rough = PERF.replace("0.49%", "20.49%")
+    slower = rough.replace("                50      page", "                55      page")
+    args = ["--event", "page-faults"]
+    assert row(*perf_files(tmp_path, *[rough] * 4, *[slower] * 4), *args)["verdict"] == "unclear"
+    once = [re.sub(r"\( \+-.*\)| \(5 runs\)", "", text) for text in (rough, slower)]
+    found = row(*perf_files(tmp_path, *[once[0]] * 4, *[once[1]] * 4), *args)
+    assert (found["verdict"], found["base"]["runs"]) == ("better", 4)
+
+
+def test_perf_output_that_does_not_tell_its_repetitions_needs_them(tmp_path: Path) -> None:
+    files = perf_files(tmp_path, *["49,,page-faults,0.50%,957678,100.00,73.761,K/sec\n"] * 4)
+    assert "give --repetitions N" in run(*files).stderr
+    assert row(*files, "--repetitions", "5")["base"]["runs"] == 10
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], "more than one event; give --event, one of: page-faults, seconds-elapsed, task-clock"),
+        (["--event", "cycles"], "no event 'cycles'"),
+        (["--base", "1"], "do not go with"),
+    ],
+)
+def test_perf_files_that_cannot_be_compared_are_explained(
+    more: list[str], said: str, tmp_path: Path
+) -> None:
+    result = run(*perf_files(tmp_path, PERF, PERF), *more)
+    assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+def test_one_side_of_perf_output_is_not_enough(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("nothing here")
+    assert "once for each boot" in run("--base-perf", str(tmp_path / "a")).stderr
+    files = perf_files(tmp_path, "nothing", "here")
+    assert "no perf stat counters found" in run(*files).stderr

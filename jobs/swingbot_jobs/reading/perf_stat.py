@@ -39,6 +39,9 @@ _SECONDS: Final = re.compile(
     r"^\s*(?P<value>\d+[.,]\d+)(?:\s+\+-\s*\d+[.,]\d+)?\s+seconds (?P<what>time elapsed|user|sys)(?P<rest>.*)$"
 )
 _STDERR: Final = re.compile(r"\+-\s*(\d+(?:[.,]\d+)?)%")
+_REPETITIONS: Final = re.compile(
+    r"^[ \t]*Performance counter stats for .*\((\d{1,6}) runs\):[ \t]*$", re.MULTILINE
+)
 _JSON_VALUE: Final = re.compile(r'"counter-value"\s*:\s*"([^"]*)"')
 _JSON_FIELD: Final = re.compile(r'"(unit|event)"\s*:\s*"([^"]*)"')
 _JSON_VARIANCE: Final = re.compile(r'"variance"\s*:\s*(\d+(?:[.,]\d+)?)')
@@ -86,6 +89,12 @@ def read_perf_stat(text: str) -> dict[str, Count]:
     if len(rows) > MAX_EVENTS:
         raise ParseError(f"perf stat printed {len(rows)} events, more than {MAX_EVENTS}")
     return _collect(rows)
+
+
+def read_repetitions(text: str) -> int | None:
+    """N of `perf stat -r N`; None where the output does not tell it, as neither `-x` nor `-j` does."""
+    found = _REPETITIONS.search(text[:MAX_CHARACTERS])
+    return int(found[1]) if found else None
 
 
 def _rows(lines: list[str]) -> Iterator[_Row]:

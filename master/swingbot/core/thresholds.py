@@ -30,12 +30,31 @@ UNKNOWN_METRIC_PCT: Final = 5.0
 SPREAD_FLOOR: Final = 1e-4
 # P at which clean Gaussian runs, or boots, are called wild. Larger: power is lost for nothing.
 WILD_ALPHA: Final = 0.01
+# P of the same beside the values of its own side alone, which a wild value has to reach too. Larger: a noisier side has wild values;
+# smaller: wild boots of few stay in the mean.
+WILD_OWN_P: Final = 0.1
 # Share of values that may be wild, and that the trimmed mean leaves out at each end. More is a second mode, not an outlier.
 WILD_SHARE: Final = 0.2
 # Boots a side from which one at each end can be spared; of fewer values none is called wild.
 FEWEST_WITH_WILD: Final = 5
 # P at which steady boots are called drifting, which voids the comparison. Larger: good comparisons are thrown away.
 TREND_ALPHA: Final = 0.002
+# P at which steady boots get a note that they drift, over all headline metrics of a comparison together. Larger: notes that
+# mean nothing; smaller: six boots that rise steadily (p = 0.0083 after three looks) go unnoticed.
+TREND_NOTE_ALPHA: Final = 0.01
+# Boots a side from which an unpaired comparison may have a direction where nothing is known of the noise's shape. Boots that fall
+# into two modes, half and half, separate completely in 2 / 4^n: 3 a side in 3.1 %, 4 in 0.78 %. Fewer: modes are called changes.
+FEWEST_UNPAIRED: Final = 4
+# Standard deviations within the modes that the widest gap between boots must have to be one between modes. Smaller: Gaussian boots are
+# held to the exact test of counts and lose power (6 points at 2.0, 6 boots a side); larger: modes go unseen.
+MODE_GAP: Final = 4.0
+# P at which order alone would put the boots of a side together so often that they ran in blocks. Larger: a random order is
+# called blocks and loses power; smaller: blocks of three pass as turns.
+BLOCKS_P: Final = 0.1
+# P of a change of spread where there is none, over all headline metrics together, and the boots a side from which it is looked for.
+# Larger, or fewer boots: boots that fall into modes unevenly are called a change of spread.
+SPREAD_CHANGE_P: Final = 0.005
+SPREAD_CHANGE_BOOTS: Final = 8
 # A side that lost more of its runs than this has no level: what is left may be the lucky ones.
 LOST_SHARE: Final = 0.25
 # Boots are not more alike than their runs allow, but for a chance of this.
@@ -50,20 +69,58 @@ MEMORY_SLACK: Final = 0.02
 
 # --- stage 1: which metrics of a new tip are worth fresh boots (core/plan/screen.py) ---
 
-# P of each look; two or three looks are below 2 %. Larger: stage 2 boots for nothing; smaller: swings of 3 sd are missed.
+# P of the look at the history where no later boots test it; the looks at older tips share as much (CREEP_P_SHARE).
+# Larger: stage 2 boots for nothing; smaller: swings of 3 sd are missed.
 SCREEN_P: Final = 0.005
+# Where later boots test it: P for the boots that a tip begins with. Larger: more tips get boots for nothing.
+SCREEN_FIRST_P: Final = 0.01
+# P for all of its boots. Larger: as of SCREEN_P; smaller: what passed with the first boots is lost again.
+SCREEN_WHOLE_P: Final = 0.008
+# P of the comparison with the base, at every number of boots: an unclear row is looked at up to four times.
+# Larger: equal kernels get to stage 2 by the base alone in more than 1 of 100; smaller: small changes need all SCREEN_BOOTS.
+SCREEN_BASE_P: Final = 0.003
+# Boots a side more for a tip that is suspected, before any pair is booted; not on a repeatable testbox.
+SCREEN_MORE_BOOTS: Final = 1
+# Share of the alarm that these boots alone have to show. Larger: true changes are dropped by one unlucky boot; 0: a coin.
+SCREEN_FRESH_SHARE: Final = 0.3
 # Earlier tips that a new one is held against. More: a level that moved long ago still counts.
 SCREEN_TIPS: Final = 30
 # Tips before which the comparison with the base alone is the screen. Fewer: a spread of a few tips is a guess.
 SCREEN_FEWEST_TIPS: Final = 10
-# Degrees of freedom of a median absolute deviation for each of a standard deviation: 30 tips are worth 12.
-MAD_EFFICIENCY: Final = 0.4
+# Degrees of freedom of Huber's spread for each of a standard deviation: a history of 30 tips is worth 21.
+HISTORY_EFFICIENCY: Final = 0.7
 # Share of the minimum effect that the middle boot has to show. Smaller: one wild boot raises an alarm.
 SCREEN_MIDDLE_SHARE: Final = 0.5
 # Tips back: a creep of a tenth, a thirtieth, a hundredth of the minimum effect a tip adds up to it.
 CREEP_TIPS: Final = (10, 30, 100)
+# Share of SCREEN_P that each of these three looks gets.
+CREEP_P_SHARE: Final = 0.3
+# Tips whose median is the level of an anchor. Fewer: two odd tips there are a creep of all that follow; more: a short creep is averaged out.
+SCREEN_ANCHOR_TIPS: Final = 5
+# Share of a creep that the tip before shows already. Larger: two tips have to agree; smaller: one odd tip is a creep.
+SCREEN_BEFORE_SHARE: Final = 0.5
+# Degrees of freedom, for each level, of what levels differ in: pairs of levels overlap.
+CREEP_EFFICIENCY: Final = 0.5
 # Boots a side that an unclear row may be extended to. More: a noisy metric holds the testbox for an hour a tip.
 SCREEN_BOOTS: Final = 12
+
+# --- a whole history of numbers (core/stats/steps.py, core/stats/findings.py) ---
+
+# P of a step in a stretch without one. Larger: more than 1 false step in 1000 points; smaller: steps of 1.5 spreads are missed.
+STEP_P: Final = 0.03
+# P of each of several steps that are found only together. Larger: a series that wanders is cut into steps; smaller: a dip is missed.
+STEP_TOGETHER_P: Final = 1e-4
+# Points of the shortest level. Fewer: two odd points are two steps.
+STEP_FEWEST: Final = 3
+# P of creep and of a change of spread between steps. Larger: every long history has one.
+HISTORY_TREND_P: Final = 0.001
+# Points of Schwarz's criterion by which a line must be better than steps that were found: 6 are e^3 to 1.
+# Smaller: small steps are called creep; larger: a creep is a staircase.
+CREEP_MARGIN: Final = 6.0
+# Spreads within them that two modes lie apart at least; the halves of Gaussian points are 2.65 apart. Smaller: noise is two modes.
+MODES_SDS: Final = 5.0
+# Share of the points in the smaller mode. Fewer are wild points.
+MODE_LEAST_SHARE: Final = 0.1
 
 # --- stage 2: is a suspected swing real (core/stats/evidence.py) ---
 
@@ -140,6 +197,26 @@ PRIOR_NO_CODE: Final = 0.05
 PRIOR_MAYBE_COMPILED: Final = 0.25
 # Share of the prior that is spread evenly whatever we think we know: a wrong prior must cost little.
 PRIOR_EVEN_SHARE: Final = 0.1
+# In a branch that was rebased: prior of a patch that the tip before had unchanged, relative to a new or changed one. It can only be
+# guilty together with something new. Smaller: such a pair costs many more boots; larger: the new patches get no lead.
+PRIOR_SAME_PATCH: Final = 0.1
+# The same for one that is unchanged, but stands elsewhere in the branch.
+PRIOR_MOVED_PATCH: Final = 0.3
+
+# --- is a known culprit still in a rebased branch (core/incident/recognise.py; docs/incidents.md, "Rebased branches") ---
+
+# Probability, before any pair, that the unchanged patch of a culprit still does what it did, where the tip shows such a change too.
+# Smaller: one pair rarely suffices; larger: a fix elsewhere in the branch is overlooked.
+STILL_PRIOR: Final = 0.9
+# Probability from which it is recognised, or (1 - it) given up. Larger: more pairs for each rebase.
+STILL_SURE: Final = 0.95
+# Relative: how far the change of one patch differs from one base to another (sd).
+# Smaller: a culprit on a new base is taken for another; larger: what weakens it is not looked at.
+STILL_SPREAD: Final = 0.2
+# Pairs after which the swing is proven and bisected like any other. More: noise is paid for every day.
+STILL_PAIRS: Final = 4
+# Standard errors beyond which what a tip shows more than its known culprits is looked for (two-sided P 0.005, as SCREEN_P).
+STILL_LEFT_SDS: Final = 2.81
 
 # --- what belongs to a culprit (core/plan/swings.py, core/incident/level.py) ---
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup, escape
+
+from swingbot.core.plan.patches import tally
 
 MISSING = "–"  # missing is shown as missing, never as 0
 
@@ -43,6 +45,10 @@ def interval(value: list[float | None] | None) -> str:
     if not value or None in value:
         return MISSING
     return f"{percent(value[0])} … {percent(value[1])}"
+
+
+def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:
+    return tally([patch["state"] for patch in patches])
 
 
 def probability(value: float | None) -> str:
@@ -130,6 +136,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "code": code,
     "percent": percent,
     "interval": interval,
+    "patch_counts": patch_counts,
     "probability": probability,
     "duration": duration,
     "when": when,

@@ -246,6 +246,32 @@ def test_older_levels_end_at_the_last_swing(store: Store, lab: Lab) -> None:
         assert tx.swings.last(*key, before=tips[2]) == tips[0]
 
 
+def test_what_known_culprits_make_leaves_the_levels_before_it_in_force(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        tips = [a_tip(tx, lab) for _ in range(2)]
+        tx.swings.weigh(a_swing(tx, tips[0], "suspected").id, "known", {"reason": "still there"})
+        assert [swing.state for swing in tx.swings.in_state("known")] == ["known"]
+        assert tx.swings.last(lab.tree.id, BOX, UNIT_JOB, METRIC, before=tips[1]) is None
+
+
+def test_a_swing_is_looked_for_in_a_part_of_its_range_with_a_proof_of_its_own(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        tip = a_tip(tx, lab)
+        swing, (first, last) = a_swing(tx, tip, "suspected"), [each.id for each in lab.kernels[:2]]
+        tx.swings.set_proof(swing.id, tip)
+        tx.swings.narrow(swing.id, first, last, -3.0)
+        (found,) = tx.swings.in_state("suspected")
+        assert (found.anchor, found.upto, found.proof) == (first, last, None)
+        assert (found.source, found.change_pct) == ("expected", -3.0)
+        tx.swings.weigh(swing.id, "refuted", {})
+        tx.swings.narrow(swing.id, None, None, -1.0)
+        assert [each.upto for each in tx.swings.in_state("refuted")] == [last]
+
+
 def test_swings_of_a_bisection_are_those_of_the_ones_above_it_too(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         above, below = a_bisection(tx, lab), a_bisection(tx, lab, request_key="branch")

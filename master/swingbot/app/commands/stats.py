@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,17 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.stats.compare import BootRuns, compare
-from swingbot.core.stats.parse import Sides, form_of, parse_boots, parse_file
+from swingbot.core.stats.findings import Findings, look
+from swingbot.core.stats.history_file import draw_history, parse_history
+from swingbot.core.stats.parse import (
+    BadSamples,
+    Sides,
+    form_of,
+    in_turns,
+    parse_boots,
+    parse_file,
+    parse_perf,
+)
 from swingbot.core.stats.rules import CLASSES, rule_for
 from swingbot.core.text.numbers import levels
 from swingbot.service.ports import RequestError
@@ -34,6 +46,28 @@ def stats() -> None:
     "path",
     type=click.Path(allow_dash=True, exists=True, dir_okay=False),
     help="Both sides from a JSON, CSV or TSV file; - for stdin.",
+)
+@click.option(
+    "--base-perf",
+    type=click.Path(exists=True, dir_okay=False),
+    multiple=True,
+    help="Output of perf stat [-r N] in one boot of the base; once for each boot.",
+)
+@click.option(
+    "--head-perf",
+    type=click.Path(exists=True, dir_okay=False),
+    multiple=True,
+    help="The same for the head.",
+)
+@click.option("--event", help="Which counter of perf stat, such as cycles or seconds-elapsed.")
+@click.option(
+    "--repetitions",
+    type=click.IntRange(2, 1_000_000),
+    help="N of perf stat -r N where its output does not tell (-x and -j).",
+)
+@click.option(
+    "--order",
+    help="In which order the boots ran: b or h for each, such as bhhbbhhb. Default: the sides took turns.",
 )
 @click.option(
     "--lower-is-better",
@@ -77,6 +111,11 @@ def stats_compare(
     base: str | None,
     head: str | None,
     path: str | None,
+    base_perf: tuple[str, ...],
+    head_perf: tuple[str, ...],
+    event: str | None,
+    repetitions: int | None,
+    order: str | None,
     lower_is_better: bool,
     paired: bool,
     unordered: bool,
@@ -89,15 +128,25 @@ def stats_compare(
     """Compare two sets of numbers as swingbot does.
 
     A file holds {"base": [[1, 2], [3, 4]], "head": [...]} (a list of runs for each boot), or a table: a line a run with the columns
-    side, boot and value, or a line a boot with the columns base and head.
+    side, boot and value, or a line a boot with the columns base and head. A column time (base_time and head_time), or {"runs": [1, 2],
+    "time": 3} in JSON, tells when a boot ran: then a drift is looked for in that order, and sides that ran in blocks are recognised.
 
     \b
     Examples:
-      swingbot stats compare --base '100,101;99,102;101,100' --head '90,91;92,90;91,93'
+      swingbot stats compare --base '100,101;99,102;101,100;100,99' --head '90,91;92,90;91,93;90,92'
       swingbot stats compare --file runs.csv --class time --paired --json
+      swingbot stats compare --base-perf a1 --base-perf a2 --head-perf b1 --head-perf b2 --event cycles --lower-is-better
     """
     _check(min_effect, alpha)
-    sides = _sides(base, head, path)
+    if base_perf or head_perf or event or repetitions:
+        if base is not None or head is not None or path is not None:
+            raise RequestError(
+                "--base-perf and --head-perf do not go with --base, --head or --file"
+            )
+        sides = _perf_sides(base_perf, head_perf, event, repetitions)
+    else:
+        sides = _sides(base, head, path)
+    sides = _in_order(sides, order)
     rule = rule_for(
         klass,
         "lower" if lower_is_better or klass == "time" else "higher",
@@ -106,12 +155,100 @@ def stats_compare(
         alpha=alpha,
     )
     row = compare(*sides, replace(rule, trend_alpha=0.0) if unordered else rule)
+    known = all(boot.at is not None for side in sides for boot in side)
     if json_:
-        say_json(row.verdict_json())
+        say_json(row.verdict_json() | {"order": "given" if known else "assumed in turns"})
     else:
         click.echo("\n".join(_words(row)))
+        if not known and not unordered and not paired:
+            click.echo("  assumed: boots of base and head took turns (--order or times tell)")
     if exit_code:
         sys.exit({"worse": 3, "unclear": 4, "invalid": 4}.get(row.verdict, 0))
+
+
+@stats.command("history")
+@click.argument("path", metavar="FILE", type=click.Path(allow_dash=True, dir_okay=False))
+@click.option(
+    "--min-effect",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Leave out steps that are smaller than so many per cent.",
+)
+@click.option("--no-picture", is_flag=True, help="Only the findings.")
+@as_json
+@guarded
+def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -> None:
+    """Find steps, creep and changes of noise in a history of numbers.
+
+    FILE is a CSV or TSV table with the columns x (a commit, a date, a number) and value, or a JSON list of objects with these
+    keys; - is stdin. Optional columns: time (a number; points are sorted by it), run (lines of one x are its runs and are
+    averaged), anchor (what one unchanged kernel gave beside this point: shows whether the machine moved).
+
+    \b
+    Examples:
+      swingbot stats history throughput.csv
+      swingbot stats history --json --min-effect 1 - < throughput.json
+    """
+    if not 0 <= min_effect <= 1e6:
+        raise RequestError(f"--min-effect must be 0 or more, got {min_effect:g}")
+    content = _content(path)
+    try:
+        points = parse_history(content, form_of(path, content))
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+    values = [point.value for point in points]
+    anchors = [point.anchor for point in points if point.anchor is not None]
+    found = look(values, anchors or None)
+    shown = replace(found, changes=tuple(c for c in found.changes if abs(c.pct) >= min_effect))
+    if json_:
+        say_json({"x": [point.x for point in points], **shown.to_json()})
+        return
+    if not no_picture:
+        width = shutil.get_terminal_size((100, 24)).columns
+        click.echo(draw_history(values, shown, width=width) + "\n")
+    click.echo("\n".join(findings(shown, [point.x for point in points])))
+
+
+def findings(found: Findings, x: Sequence[str]) -> list[str]:
+    """What a history shows, for a person; `x` names its points."""
+    lines = [
+        f"{_many(found.points, 'point')}, noise {found.noise_pct:.2g} % about the level"
+        + (f", neighbours alike ({found.alike:.2f})" if found.alike >= 0.2 else "")
+    ]
+    for change in found.changes:
+        between = (
+            "" if change.first == change.last else f" (95 %: {x[change.first]} .. {x[change.last]})"
+        )
+        machine = "; the anchor moved too: the machine" if change.machine else ""
+        lines.append(
+            f"step at {x[change.at]}{between}: {_bound(change.pct)} %,"
+            f" 95 % interval {_bound(change.low_pct)} .. {_bound(change.high_pct)} %, p = {change.p:.1g}{machine}"
+        )
+    if found.creep is not None:
+        lines.append(
+            f"creep: {_bound(found.creep.pct)} % from first to last, p = {found.creep.p:.1g}"
+        )
+    if found.spread is not None:
+        lines.append(
+            f"spread: {found.spread.times:.2g} times as large from {x[found.spread.at]} on, p = {found.spread.p:.1g}"
+        )
+    if found.modes is not None:
+        lines.append(
+            f"two modes: {found.modes.apart_pct:.2g} % apart, {100 * found.modes.share:.0f} % of the points in the smaller one"
+        )
+    if found.latest is not None:
+        lines.append(
+            f"last point: {_bound(found.latest.pct)} % from the median of those before it, p = {found.latest.p:.2g}"
+        )
+    if found.anchor is not None:
+        moved = found.anchor.changes or found.anchor.creep
+        lines.append("machine: " + ("its anchor moved:" if moved else "its anchor shows no change"))
+        if moved:
+            lines += [f"  {line}" for line in findings(found.anchor, x)[1:]]
+    if not (found.changes or found.creep):
+        lines.append("no step and no creep")
+    return lines
 
 
 def _check(min_effect: float, alpha: float) -> None:
@@ -135,14 +272,49 @@ def _sides(base: str | None, head: str | None, path: str | None) -> Sides:
         if path is None:
             sides = parse_boots(base or ""), parse_boots(head or "")
             return _from_one(sides[0]), _from_one(sides[1])
+        content = _content(path)
+        return parse_file(content, form_of(path, content))
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+
+
+def _content(path: str) -> str:
+    """The text of a file or of stdin (-). Raises RequestError."""
+    try:
         raw = sys.stdin.buffer.read(LARGEST_FILE + 1) if path == "-" else Path(path).read_bytes()
         if len(raw) > LARGEST_FILE:
             raise RequestError(f"the file is larger than {LARGEST_FILE >> 20} MiB")
-        content = raw.decode("utf-8-sig")
-        return parse_file(content, form_of(path, content))
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise RequestError("the file is no text in UTF-8") from None
-    except ValueError as error:
+        raise RequestError("the file is not valid UTF-8 text") from None
+    except OSError as error:
+        raise RequestError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _perf_sides(
+    base: tuple[str, ...], head: tuple[str, ...], event: str | None, repetitions: int | None
+) -> Sides:
+    if not base or not head:
+        raise RequestError("give --base-perf and --head-perf, once for each boot")
+    sides = []
+    for paths in (base, head):
+        texts = []
+        for path in paths:
+            with Path(path).open("rb") as file:
+                texts.append(file.read(LARGEST_FILE).decode("utf-8", "replace"))
+        try:
+            sides.append(parse_perf(texts, event, repetitions))
+        except BadSamples as error:
+            raise RequestError(str(error)) from None
+    return sides[0], sides[1]
+
+
+def _in_order(sides: Sides, order: str | None) -> Sides:
+    if order is None:
+        return sides
+    try:
+        return in_turns(sides, order)
+    except BadSamples as error:
         raise RequestError(str(error)) from None
 
 

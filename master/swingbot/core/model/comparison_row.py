@@ -94,6 +94,9 @@ class ComparisonRow:
     more_boots: int | None = None  # a side; what would settle an unclear row
     paired: bool | None = None  # boot k against boot k; None: nothing was compared
     p: float | None = None  # two-sided, of "no effect"
+    spread_ratio: float | None = (
+        None  # head's spread between boots over base's, where the two differ beyond chance
+    )
     problems: tuple[str, ...] = ()  # what went wrong in boots and runs, in words
     # Of the calculation, on the scale of effects; never stored.
     effect: float | None = None  # log ratio; for differences, over the larger mean magnitude
@@ -148,6 +151,8 @@ class ComparisonRow:
         if self.paired is None:  # what follows from a calculation is left out where there was none
             for key in ("margin_pct", "paired", "p"):
                 del facts[key]
+        if self.spread_ratio is not None:
+            facts["spread_ratio"] = self.spread_ratio
         if self.points is not None:
             facts["change_points"] = self.points.change
             facts["interval_points"] = _listed(self.points.interval)
@@ -179,6 +184,7 @@ class ComparisonRow:
             more_boots=given.get("more_boots"),
             paired=given.get("paired"),
             p=given.get("p"),
+            spread_ratio=given.get("spread_ratio"),
             problems=tuple(given.get("problems") or ()),
         )
 

@@ -12,11 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
+from swingbot.core.stats.modes import mixture_p, separation_p
 from swingbot.core.stats.rows import BootRuns, Rule
 from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import Spread, counted, spread_of
-from swingbot.core.stats.trend import drift, together_p, trend_p
+from swingbot.core.stats.spread_change import spread_change
+from swingbot.core.stats.trend import drift, drifts_differ_p, together_p, trend_p
+from swingbot.core.stats.turns import blocks_of
+from swingbot.core.thresholds import FEWEST_UNPAIRED
 
 __all__ = ["BootRuns", "Rule", "compare"]
 
@@ -32,10 +38,36 @@ def compare(
     ValueError: one `k` twice on a side (the caller mixed two series).
     """
     lost, few = _lost(base, head, rule)
-    drawn = draw(base, head, rule)
+    blocks = blocks_of(base, head)
+    if blocks is None:
+        return _judged(draw(base, head, rule), rule, few, _join(invalid, lost))
+    rule = replace(rule, paired=False)
+    row = _judged(draw(blocks.base, blocks.head, rule), rule, few, _join(invalid, lost))
+    sides = [plain_side(side) for side in draw(base, head, rule).sides]
+    if row.verdict == "unclear" and min(len(blocks.base), len(blocks.head)) < 2:
+        row = replace(row, reason=_join(few, "boot the two in turn"), more_boots=None)
+    return replace(
+        row,
+        base=replace(sides[0], mean=row.base.mean),
+        head=replace(sides[1], mean=row.head.mean),
+        reason=_join(blocks.note, row.reason),
+    )
+
+
+def _judged(drawn: Drawn, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
+    """`few`: what is missing, in words; `invalid`: what is known against this comparison."""
     problem = impossible(drawn, rule)
     if problem:
         return _nothing(drawn, rule, _join(invalid, problem))
+    try:
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            return _computed(drawn, rule, few, invalid)
+    except (ArithmeticError, ValueError):  # such as 0 beside 1e200: squares have no double
+        why = "the values lie too many orders of magnitude apart to compute with; leave out those that were not measured"
+        return _nothing(drawn, rule, _join(invalid, why))
+
+
+def _computed(drawn: Drawn, rule: Rule, few: str | None, invalid: str | None) -> ComparisonRow:
     if rule.poisson and not all(v.is_integer() for s in drawn.sides for b in s for v in b.values):
         rule = replace(rule, poisson=False)  # a rate, not a count of events
     found = levels(drawn, rule)
@@ -45,12 +77,11 @@ def compare(
         _row(found, rule),
         reason=_join(drawn.note, _join(few, _join(found.note, _join(drift_note, run_note)))),
     )
-    row = (
-        _short(row, drawn, rule)
-        if min(len(drawn.base), len(drawn.head)) < 2
-        else _judge(row, found, drawn.pairs, rule)
-    )
-    against = _join(invalid, _join(lost, _join(drifting, unsteady)))
+    if min(len(drawn.base), len(drawn.head)) < 2:
+        row = _short(row, drawn, rule)
+    else:
+        row = _with_spread_change(_judge(row, found, drawn.pairs, rule), found, drawn.pairs, rule)
+    against = _join(invalid, _join(drifting, unsteady))
     return replace(row, verdict="invalid", reason=against, more_boots=None) if against else row
 
 
@@ -127,7 +158,8 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
         else None,
     )
     if abs(d) > half and abs(d) >= least:
-        return replace(row, verdict=_direction(d, rule))
+        row = replace(row, verdict=_direction(d, rule))
+        return row if pairs or rule.unimodal else _unless_modes(row, found, rule)
     if abs(d) + half <= least:
         return replace(
             row,
@@ -137,6 +169,8 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
             ),
         )
     more = _more_boots(row, d, spread, least, rule, pairs, found.trimmed)
+    if more is not None and not pairs and not rule.unimodal:
+        more = max(more, FEWEST_UNPAIRED - min(map(len, found.units)))
     many = (
         f"about {more} more boot{'s' * (more > 1)} a side would settle it"
         if more is not None
@@ -149,6 +183,61 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
     else:
         why = f"a change above {_amount(rule.min_effect_pct, rule)} cannot be ruled out"
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
+
+
+def _unless_modes(row: ComparisonRow, found: Levels, rule: Rule) -> ComparisonRow:
+    """A row with a direction; unclear where boots that fall into two modes would look like that too often."""
+    n, m = map(len, found.units)
+    short = FEWEST_UNPAIRED - min(n, m)
+    if short > 0:
+        often = 100 * separation_p(n, m)
+        return replace(
+            row,
+            verdict="unclear",
+            reason=_join(
+                row.reason,
+                f"the sides are apart, but if boots fall into two modes, so few do so in {often:.2g} % of comparisons of equal kernels;"
+                f" {short} more boot{'s' * (short > 1)} a side would settle it",
+            ),
+            more_boots=short,
+        )
+    kept = [
+        [found.scale.of(units[i]) for i in keep]
+        for units, keep in zip(found.units, found.kept, strict=True)
+    ]
+    p = mixture_p(kept[0], kept[1])
+    if p is None or p < rule.alpha:
+        return row
+    return replace(
+        row,
+        verdict="unclear",
+        reason=_join(
+            row.reason,
+            f"boots fall into two modes, and the sides fill them so unevenly in {100 * p:.2g} % of comparisons of equal kernels",
+        ),
+    )
+
+
+def _with_spread_change(
+    row: ComparisonRow, found: Levels, pairs: bool, rule: Rule
+) -> ComparisonRow:
+    """The row with a change of spread between boots, where there is one."""
+    if pairs or not rule.headlines or not rule.spread_change_p:
+        return row
+    mapped = [[found.scale.of(v) for v in side] for side in found.units]
+    ratio = spread_change(mapped[0], mapped[1], rule.spread_change_p / rule.headlines)
+    if ratio is None:
+        return row
+    times = (
+        f"{ratio:.2g} times the spread between boots"
+        if ratio > 1.0
+        else f"the spread between boots is {1.0 / ratio:.2g} times smaller"
+    )
+    return replace(
+        row,
+        spread_ratio=ratio,
+        reason=_join(row.reason, times if row.changed else f"same mean, {times}"),
+    )
 
 
 def _lost(
@@ -175,13 +264,18 @@ def _drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str | N
     values = [[scale.of(v) for v in units] for units in found.units]
     series = [[h - b for b, h in zip(*values, strict=True)]] if drawn.pairs else values
     long_enough = [s for s in series if len(s) > 2]
-    if not long_enough or trend_p(long_enough) >= rule.trend_alpha:
+    if not long_enough or not rule.trend_alpha:
+        return None, None
+    p = trend_p(long_enough)
+    note_p = rule.trend_note_alpha / rule.headlines if rule.headlines else 0.0
+    if p >= max(rule.trend_alpha, note_p):
         return None, None
     far = max((drift(s) for s in long_enough), key=abs)
-    if abs(far) < scale.threshold(rule.min_effect_pct):
-        return None, None
     what = "pairs" if drawn.pairs else "boots"
     said = f"the {what} drift by {_amount(math.copysign(scale.margin(abs(far)), far), rule, '+.2g')} in the order they ran"
+    noted = f"{said}: 1 in {1 / p:.0f} by chance" if p < note_p else None
+    if p >= rule.trend_alpha or abs(far) < scale.threshold(rule.min_effect_pct):
+        return None, noted
     if abs(far) < abs(scale.of(head) - scale.of(base)) / 2.0:
         return None, said
     return f"{said}, beyond chance (1 in {1 / rule.trend_alpha:.0f})", None
@@ -207,7 +301,7 @@ def _run_drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str
         _amount(math.copysign(found.scale.margin(abs(far)), far), rule, "+.2g")
         for far in (base, head)
     ]
-    if abs(base - head) >= least:
+    if abs(base - head) >= least and drifts_differ_p(*sides) < rule.trend_alpha:
         how = f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head"
         return (
             f"{how}, beyond chance (1 in {1 / rule.trend_alpha:.0f}): the change depends on the number of runs",
@@ -216,7 +310,7 @@ def _run_drift(drawn: Drawn, found: Levels, rule: Rule) -> tuple[str | None, str
     if max(abs(base), abs(head)) >= least:
         return (
             None,
-            f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head: alike, so it cancels (warmup: 1 leaves the first out)",
+            f"the runs drift within their boots, by {said[0]} in base and {said[1]} in head: alike as far as can be told, so it cancels (warmup: 1 leaves the first out)",
         )
     return None, None
 

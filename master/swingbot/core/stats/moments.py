@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 
 def mean(values: Sequence[float]) -> float:
@@ -27,15 +27,29 @@ def squares(values: Sequence[float]) -> tuple[float, float]:
     return math.fsum((v / unit) ** 2 for v in off), unit
 
 
-def within(boots: Sequence[Sequence[float]]) -> float | None:
-    """Standard deviation of one run around the mean of its boot, pooled; None where no boot has two runs."""
-    parts = [(*squares(runs), len(runs) - 1) for runs in boots if len(runs) > 1]
+def within(groups: Sequence[Sequence[float]]) -> float | None:
+    """Standard deviation of a value about the mean of its group (a run in its boot), pooled; None where no group has two."""
+    return pooled([(*squares(runs), len(runs) - 1) for runs in groups if len(runs) > 1])
+
+
+def pooled(parts: Sequence[tuple[float, float, int]]) -> float | None:
+    """Standard deviation of (sum of squares, their unit, degrees of freedom) taken together; None without any."""
     if not parts:
         return None
-    unit = max(u for _, u, _ in parts)
+    unit = max(u for _, u, _ in parts) or 1.0
     return unit * math.sqrt(
         math.fsum(total * (u / unit) ** 2 for total, u, _ in parts) / sum(df for _, _, df in parts)
     )
+
+
+def welch_p(difference: float, parts: Sequence[tuple[float, float]]) -> float:
+    """Two-sided P of so large a difference of means whose (variance, degrees of freedom) are `parts`, not all 0, if there were none.
+
+    Welch, Biometrika 34, 1947.
+    """
+    total = math.fsum(variance for variance, _ in parts)
+    df = total**2 / math.fsum(variance**2 / own for variance, own in parts)
+    return 2.0 * float(stdtr(df, -abs(difference) / math.sqrt(total)))
 
 
 def t_quantile(p: float, df: float) -> float:

@@ -1,4 +1,4 @@
-"""Read samples as people have them: typed (`1,2;3,4` is two boots of two runs each), or a file of JSON, CSV or TSV."""
+"""Read samples as people have them: typed (`1,2;3,4` is two boots of two runs each), a file of JSON, CSV or TSV, or output of `perf stat`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from swingbot.core.stats.rows import BootRuns
+from swingbot.core.stats.rows import BootRuns, Repeats
+from swingbot_jobs.reading.perf_stat import read_perf_stat, read_repetitions
+from swingbot_jobs.reading.result import ParseError
 
 Sides = tuple[list[BootRuns], list[BootRuns]]
 MOST_VALUES: Final = 1_000_000
-_GAPS: Final = ("", "-", "na", "n/a", "null", "none")
+GAPS: Final = ("", "-", "na", "n/a", "null", "none")
 _HOW: Final = "write '1,2;3,4': commas between runs, semicolons between boots, a point for decimals"
+_ERROR: Final = "error_pct is the standard error of the mean in percent of it"
 _JSON_FORM: Final = '{"base": [[1, 2], [3, 4]], "head": [[5, 6], [7, 8]]}: a list of boots a side, each a list of its runs'
-_TABLE_FORM: Final = "a line a run with the columns side (base or head), boot and value, or a line a boot with the columns base and head"
+_TABLE_FORM: Final = (
+    "a line a run with the columns side (base or head), boot and value, or a line a boot with the columns base and head;"
+    " a column time (base_time and head_time) tells when a boot ran"
+)
 
 
 class BadSamples(ValueError):
@@ -49,6 +57,67 @@ def parse_file(text: str, form: str) -> Sides:
     return sides
 
 
+def in_turns(sides: Sides, order: str) -> Sides:
+    """The sides with the order in which their boots ran: a `b` or an `h` for each boot, such as `bhhb`. Raises BadSamples."""
+    letters = [c for c in order.lower() if not c.isspace() and c not in ",;"]
+    if not set(letters) <= {"b", "h"}:
+        raise BadSamples(
+            f"the order {order[:40]!r} must be the letters b (base) and h (head), one a boot, such as bhhb"
+        )
+    places: dict[str, list[float]] = {"b": [], "h": []}
+    for at, letter in enumerate(letters):
+        places[letter].append(float(at))
+    return (
+        _placed(sides[0], places["b"], "base"),
+        _placed(sides[1], places["h"], "head"),
+    )
+
+
+def _placed(boots: Sequence[BootRuns], at: Sequence[float], side: str) -> list[BootRuns]:
+    if len(boots) != len(at):
+        raise BadSamples(
+            f"the order names {len(at)} boots of {side}, but {len(boots)} are given; write one letter for each"
+        )
+    ordered = sorted(boots, key=lambda boot: boot.k)
+    return [replace(boot, at=place) for boot, place in zip(ordered, at, strict=True)]
+
+
+def parse_perf(texts: Sequence[str], event: str | None, repetitions: int | None) -> list[BootRuns]:
+    """A boot from each output of `perf stat`, with or without `-r N`: its mean and the spread that perf printed beside it.
+
+    `event`: which of the counters; None: the only one. `repetitions`: N, where the output does not tell (`-x` and `-j`). Raises BadSamples.
+    """
+    return [
+        _of_perf(k, text, event, repetitions, f"output {k} of perf stat")
+        for k, text in enumerate(texts, start=1)
+    ]
+
+
+def _of_perf(k: int, text: str, event: str | None, repetitions: int | None, where: str) -> BootRuns:
+    try:
+        counts = read_perf_stat(text)
+    except ParseError as error:
+        raise BadSamples(f"{where}: {error}") from None
+    name = event or (next(iter(counts)) if len(counts) == 1 else None)
+    if name not in counts:
+        known = ", ".join(sorted(counts)) or "none"
+        asked = f"no event {event[:40]!r}" if event else "more than one event"
+        raise BadSamples(f"{where} has {asked}; give --event, one of: {known[:400]}")
+    count = counts[name]
+    if count.stderr_pct is None:
+        return BootRuns(k=k, values=(count.value,))
+    runs = read_repetitions(text) or repetitions
+    if runs is None or runs < 2:
+        raise BadSamples(
+            f"{where} does not tell how many runs it averages; give --repetitions N as in perf stat -r N"
+        )
+    return BootRuns(
+        k=k,
+        values=(count.value,),
+        repeats=Repeats(runs=runs, error=count.stderr_pct / 100.0),
+    )
+
+
 def form_of(name: str, text: str) -> str:
     """json, csv or tsv: by the end of the file's name, else by what the text looks like."""
     end = name.rpartition(".")[2].lower()
@@ -66,15 +135,64 @@ def _from_json(text: str) -> Sides:
         raise BadSamples(f"this is no JSON ({error}); give {_JSON_FORM}") from None
     if not isinstance(given, Mapping) or not {"base", "head"} <= given.keys():
         raise BadSamples(f"the JSON has no base and head; give {_JSON_FORM}")
-    return _json_side(given["base"], "base"), _json_side(given["head"], "head")
+    sides = _json_side(given["base"], "base"), _json_side(given["head"], "head")
+    _all_or_none(sides)
+    order = given.get("order")
+    if order is None:
+        return sides
+    if not isinstance(order, str):
+        raise BadSamples('the order must be text of the letters b and h, such as "bhhb"')
+    return in_turns(sides, order)
 
 
 def _json_side(given: Any, side: str) -> list[BootRuns]:
     if not isinstance(given, list):
         raise BadSamples(f"{side} is no list; give {_JSON_FORM}")
-    return [
-        _boot(k, _json_runs(boot, side, k), f"{side}, boot {k + 1}") for k, boot in enumerate(given)
-    ]
+    return [_json_boot(boot, side, k) for k, boot in enumerate(given)]
+
+
+def _json_boot(given: Any, side: str, k: int) -> BootRuns:
+    """The runs of a boot, or an object: {"runs": [1, 2], "time": 3}; or {"mean": 1.5, "runs": 10, "error_pct": 0.3}."""
+    where = f"{side}, boot {k + 1}"
+    if not isinstance(given, Mapping) or not {"runs", "mean"} & given.keys():
+        return _boot(k, _json_runs(given, side, k), where)
+    at = given.get("time")
+    if "mean" not in given:
+        boot = _boot(k, _json_runs(given["runs"], side, k), where)
+    else:
+        runs, error = given.get("runs"), given.get("error_pct")
+        if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_VALUES:
+            raise BadSamples(f"{where}: runs must be a number from 2 up beside a mean")
+        pct = _number(error if isinstance(error, int | float | str) else "", where, _ERROR)
+        if pct < 0:
+            raise BadSamples(f"{where}: error_pct must not be negative")
+        boot = replace(
+            _boot(k, _json_runs(given["mean"], side, k), where),
+            repeats=Repeats(runs=runs, error=pct / 100.0),
+        )
+        if len(boot.values) != 1:
+            raise BadSamples(f"{where}: mean must be one number")
+    return boot if at is None else replace(boot, at=_time(at, where))
+
+
+def _all_or_none(sides: Sides) -> None:
+    boots = [boot for side in sides for boot in side]
+    if any(b.at is None for b in boots) and any(b.at is not None for b in boots):
+        raise BadSamples("some boots have a time and some have none; give it for all or for none")
+
+
+def _time(given: Any, where: str) -> float:
+    """A number, or ISO 8601 (UTC where it names no zone)."""
+    if isinstance(given, str):
+        try:
+            moment = datetime.fromisoformat(given.strip())
+        except ValueError:
+            pass
+        else:
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise BadSamples(f"{where}: the time must be a number or a date such as 2026-11-23T08:30")
+    return _number(given, where, "a time is a number or a date such as 2026-11-23T08:30")
 
 
 def _json_runs(boot: Any, side: str, k: int) -> list[Any]:
@@ -111,38 +229,57 @@ def _from_table(text: str, separator: str) -> Sides:
             )
     lines = [dict(zip(names, row, strict=False)) for row in rows[1:]]
     if {"side", "value"} <= set(names):
-        return _long(lines, "base"), _long(lines, "head")
+        sides = _long(lines, "base"), _long(lines, "head")
+        _all_or_none(sides)
+        return sides
     if {"base", "head"} <= set(names):
-        return _wide(lines, "base"), _wide(lines, "head")
+        sides = _wide(lines, "base"), _wide(lines, "head")
+        _all_or_none(sides)
+        return sides
     raise BadSamples(f"the first line names {', '.join(names)[:80]}; give {_TABLE_FORM}")
 
 
 def _long(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
     """One line a run. Boots in the order of their first line; without a column `boot` each line is a boot of its own."""
     runs: dict[str, list[str]] = {}
+    times: dict[str, float] = {}
     for number, line in enumerate(lines, start=2):
         name = line["side"].strip().lower()
         if name not in ("base", "head"):
             raise BadSamples(f"line {number}: side is {name[:40]!r}; it must be base or head")
         if name == side:
-            runs.setdefault(line.get("boot", str(number)).strip(), []).append(line.get("value", ""))
+            key = line.get("boot", str(number)).strip()
+            runs.setdefault(key, []).append(line.get("value", ""))
+            at = line.get("time", "").strip()
+            if at:  # that of its first run
+                times.setdefault(key, _time(at, f"line {number}"))
     if runs and all(key.isdecimal() and len(key) < 16 for key in runs):
         if len({int(key) for key in runs}) < len(runs):
             raise BadSamples(f"{side}: the same boot is written in two ways, such as 1 and 01")
         if any("boot" in line for line in lines):
-            return [_boot(int(key), values, f"{side}, boot {key}") for key, values in runs.items()]
+            return [
+                replace(_boot(int(key), values, f"{side}, boot {key}"), at=times.get(key))
+                for key, values in runs.items()
+            ]
     return [
-        _boot(k, values, f"{side}, boot {key[:40]}") for k, (key, values) in enumerate(runs.items())
+        replace(_boot(k, values, f"{side}, boot {key[:40]}"), at=times.get(key))
+        for k, (key, values) in enumerate(runs.items())
     ]
 
 
 def _wide(lines: Sequence[Mapping[str, str]], side: str) -> list[BootRuns]:
     """One line a boot of each side; runs of a boot with spaces between them."""
-    return [
-        _boot(k, line.get(side, "").split(), f"{side}, line {k + 2}")
-        for k, line in enumerate(lines)
-        if line.get(side, "").strip()
-    ]
+    boots = []
+    for k, line in enumerate(lines):
+        if line.get(side, "").strip():
+            boot, at = (
+                _boot(k, line[side].split(), f"{side}, line {k + 2}"),
+                line.get(f"{side}_time", ""),
+            )
+            boots.append(
+                replace(boot, at=_time(at, f"{side}, line {k + 2}")) if at.strip() else boot
+            )
+    return boots
 
 
 def _boot(k: int, runs: Sequence[Any], where: str) -> BootRuns:
@@ -151,7 +288,7 @@ def _boot(k: int, runs: Sequence[Any], where: str) -> BootRuns:
     there = [
         run
         for run in runs
-        if run is not None and not (isinstance(run, str) and run.strip().lower() in _GAPS)
+        if run is not None and not (isinstance(run, str) and run.strip().lower() in GAPS)
     ]
     return BootRuns(
         k=k,

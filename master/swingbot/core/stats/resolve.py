@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from scipy.special import chdtri, nctdtr, stdtrit
 
-from swingbot.core.thresholds import POWER, SPREAD_FLOOR, VERDICT_ALPHA
+from swingbot.core.thresholds import FEWEST_UNPAIRED, POWER, SPREAD_FLOOR, VERDICT_ALPHA
 
 MOST_BOOTS: Final = 100_000  # a side; more is not an answer anybody can use
 _POINTS: Final = 16  # of the average over an uncertain noise; 16 and 64 agree to the third digit
@@ -37,7 +37,8 @@ class Resolution:
                 f"a change of {pct} % is nothing that can be resolved; give a number above 0"
             )
         effect = math.log1p(pct / 100.0)
-        low, high = 1, 2
+        high = _fewest(self.paired)
+        low = high - 1
         while self._power(high, effect) < self.power:
             low, high = high, high * 2
             if high > MOST_BOOTS:
@@ -53,7 +54,11 @@ class Resolution:
         """`6 boots a side resolve 2.1 %; 1 % needs 18`."""
         one = f"{self.boots} boot{'s' * (self.boots != 1)} a side resolve{'s' * (self.boots == 1)}"
         if math.isinf(self.resolves_pct):
-            said = f"{one} nothing" if self.boots < 2 else f"{one} nothing on this testbox"
+            said = (
+                f"{one} nothing"
+                if self.boots < _fewest(self.paired)
+                else f"{one} nothing on this testbox"
+            )
         else:
             said = f"{one} {self.resolves_pct:.2g} %"
             if self.resolves_pct <= wanted_pct:
@@ -114,7 +119,7 @@ def plan_comparison(
     sd = max(math.sqrt(noise.boot * noise.boot + noise.run * noise.run / runs), SPREAD_FLOOR)
     pct = (
         _smallest(boots, sd, power, paired=paired, alpha=alpha, df=noise.df, layout=noise.layout)
-        if boots > 1
+        if boots >= _fewest(paired)
         else math.inf
     )
     return Resolution(
@@ -127,6 +132,11 @@ def plan_comparison(
         power=power,
         resolves_pct=pct,
     )
+
+
+def _fewest(paired: bool) -> int:
+    """Boots a side below which no comparison has a direction."""
+    return 2 if paired else FEWEST_UNPAIRED
 
 
 def power_of(

@@ -9,14 +9,24 @@ from swingbot.core.thresholds import (
     INTERVAL_ALPHA,
     LOST_SHARE,
     MIN_EFFECT_PCT,
+    SPREAD_CHANGE_P,
     SPREAD_FLOOR,
     TREND_ALPHA,
+    TREND_NOTE_ALPHA,
     VERDICT_ALPHA,
     WILD_ALPHA,
 )
 
 Form = Literal["ratio", "root", "difference"]
 LARGEST: Final = 1e300  # as the database has it: beyond it squares and sums of doubles end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """What a tool tells of runs that it averaged itself, such as `perf stat -r 10`."""
+
+    runs: int  # averaged, at least 2
+    error: float  # standard error of their mean, relative to it (0.01 is 1 %)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +39,12 @@ class BootRuns:
         None  # several boots of a side under one condition, such as the same hour; None: k is the block
     )
     lost: int = 0  # runs that were asked for and gave no value
+    at: float | None = None  # when it ran, in any unit, or its place in the order; None: not known
+    repeats: Repeats | None = None  # `values` is one mean of so many runs; None: each is a run
+
+    @property
+    def runs(self) -> int:
+        return self.repeats.runs if self.repeats is not None else len(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,4 +72,10 @@ class Rule:
     robust: bool = True  # leave out wild runs and boots if there are any; False: always plain means
     wild_alpha: float = WILD_ALPHA  # at each of the two levels: runs, boots
     trend_alpha: float = TREND_ALPHA
+    trend_note_alpha: float = TREND_NOTE_ALPHA  # divided by `headlines`
+    spread_change_p: float = SPREAD_CHANGE_P  # divided by `headlines`; 0: not looked for
+    headlines: int = 1  # metrics that a reader looks at together with this one
+    # Boots are known not to fall into modes (a testbox that counts instructions), or the change is known from other
+    # boots: fewer than FEWEST_UNPAIRED boots a side may then have a direction.
+    unimodal: bool = False
     lost_share: float = LOST_SHARE

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot.core.model.comparison_row import Side
-from swingbot.core.stats.moments import mean, stddev, within
+from swingbot.core.stats.moments import mean, pooled, squares, stddev
 from swingbot.core.stats.robust import median, middle, wild
 from swingbot.core.stats.rows import LARGEST, BootRuns, Rule
 from swingbot.core.stats.scale import Scale, scale_for
-from swingbot.core.thresholds import FEWEST_WITH_WILD
+from swingbot.core.thresholds import FEWEST_WITH_WILD, WILD_OWN_P
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +57,19 @@ def draw(base: Sequence[BootRuns], head: Sequence[BootRuns], rule: Rule) -> Draw
     ValueError: one `k` twice on a side (the caller mixed two series).
     """
     by_block = [_by_block(base, "base", rule), _by_block(head, "head", rule)]
-    common = sorted(by_block[0].keys() & by_block[1].keys())
+    timed = all(b.at is not None for b in (*base, *head))
+
+    def when(unit: Sequence[BootRuns]) -> tuple[float, int]:
+        return (mean([b.at for b in unit if b.at is not None]) if timed else 0.0), unit[0].k
+
+    common = sorted(
+        by_block[0].keys() & by_block[1].keys(),
+        key=lambda k: (when([*by_block[0][k], *by_block[1][k]])[0], k),
+    )
     pairs = rule.paired and bool(common) and (len(common) >= 2 or min(map(len, by_block)) < 2)
     if not pairs:
         sides = [[[b] for unit in blocks.values() for b in unit] for blocks in by_block]
-        one_by_one = [sorted(side, key=lambda unit: unit[0].k) for side in sides]
+        one_by_one = [sorted(side, key=when) for side in sides]
         return Drawn(base=one_by_one[0], head=one_by_one[1], pairs=False, note=None)
     lonely = sum(len(unit) for blocks in by_block for k, unit in blocks.items() if k not in common)
     note = (
@@ -124,7 +132,7 @@ def plain_side(boots: Sequence[BootRuns]) -> Side:
 def levels(drawn: Drawn, rule: Rule) -> Levels:
     """The value of each unit and the level of each side: plain means unless wild runs or wild boots show."""
     means = [[mean(b.values) for b in side] for side in drawn.sides]
-    runs = _harmonic([len(b.values) for side in drawn.sides for b in side])
+    runs = _harmonic([b.runs for side in drawn.sides for b in side])
     scale = scale_for(means[0], means[1], rule, runs)
     wild_runs = _wild_runs(drawn, scale, rule) if rule.robust else []
     one = median if wild_runs else mean
@@ -133,6 +141,11 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
     ]
     scale = scale_for(units[0], units[1], rule, runs)
     wild_units = _wild_units(units, scale, drawn.pairs, rule) if rule.robust else []
+    second_mode = (_unchanged_pair if drawn.pairs else _second_mode)(
+        units, scale, wild_units, drawn
+    )
+    if second_mode is not None:
+        wild_units = []
     kept = (
         _kept(units, scale, drawn.pairs)
         if wild_units
@@ -151,7 +164,7 @@ def levels(drawn: Drawn, rule: Rule) -> Levels:
         sides=(sides[0], sides[1]),
         scale=scale,
         level=_name(bool(wild_runs), kept, units, bool(wild_units), drawn.pairs),
-        note=_told(wild_runs, wild_units, drawn),
+        note="; ".join(filter(None, (_told(wild_runs, wild_units, drawn), second_mode))) or None,
     )
 
 
@@ -164,7 +177,29 @@ def _wild_runs(drawn: Drawn, scale: Scale, rule: Rule) -> list[tuple[int, int]]:
         off = [[v - mean(g) for v in g] for g in groups]
         habit = [median([g[i] for g in off]) for i in range(len(groups[0]))]
         groups = [[v - h for v, h in zip(g, habit, strict=True)] for g in groups]
-    return wild(groups, rule.wild_alpha, scale.threshold(rule.min_effect_pct))
+    return _wild_on_both_counts(groups, len(drawn.sides[0]), rule, scale)
+
+
+def _wild_on_both_counts(
+    groups: Sequence[Sequence[float]], split: int, rule: Rule, scale: Scale
+) -> list[tuple[int, int]]:
+    """Values that are wild beside all others, and also beside those of their own side: a side that is noisier has no more wild values.
+
+    The first `split` groups are base's. Beside its own side alone a value counts at WILD_OWN_P: few values know their spread badly.
+    """
+    least = scale.threshold(rule.min_effect_pct)
+    found = wild(groups, rule.wild_alpha, least)
+    if not found or split in (0, len(groups)):
+        return found
+    kept = set()
+    for first, side in ((0, groups[:split]), (split, groups[split:])):
+        mine = [(g, i) for g, i in found if first <= g < first + len(side)]
+        if sum(len(group) - 1 for group in side if len(group) > 2) < FEWEST_WITH_WILD - 1:
+            kept.update(mine)
+            continue
+        own = {(first + g, i) for g, i in wild(side, WILD_OWN_P, least)} if mine else set()
+        kept.update(one for one in mine if one in own)
+    return sorted(kept)
 
 
 def _mapped(groups: Sequence[Sequence[float]], scale: Scale) -> list[list[float]]:
@@ -177,9 +212,26 @@ def _mapped(groups: Sequence[Sequence[float]], scale: Scale) -> list[list[float]
 
 
 def _of_runs(drawn: Drawn, scale: Scale, runs: float) -> tuple[float, int] | None:
-    groups = _mapped([b.values for side in drawn.sides for b in side], scale)
-    spread = within(groups)
-    return None if spread is None else (spread * spread / runs, sum(len(g) - 1 for g in groups))
+    boots = [b for side in drawn.sides for b in side]
+    parts = _within_parts(boots, _mapped([b.values for b in boots], scale), scale)
+    spread = pooled(parts)
+    return None if spread is None else (spread * spread / runs, sum(df for _, _, df in parts))
+
+
+def _within_parts(
+    boots: Sequence[BootRuns], groups: Sequence[Sequence[float]], scale: Scale | None
+) -> list[tuple[float, float, int]]:
+    """(squares, their unit, degrees of freedom) of the runs of each boot that has two; `groups` are the runs on `scale`, None: as measured."""
+    parts = []
+    for boot, runs in zip(boots, groups, strict=True):
+        if boot.repeats is not None:
+            n, value = boot.repeats.runs, abs(mean(boot.values))
+            sd = boot.repeats.error * math.sqrt(n)
+            unit = sd * value if scale is None else sd * scale.stretch(value)
+            parts.append((float(n - 1), unit, n - 1))
+        elif len(runs) > 1:
+            parts.append((*squares(runs), len(runs) - 1))
+    return parts
 
 
 def _wild_units(
@@ -189,7 +241,46 @@ def _wild_units(
         return []
     mapped = [[scale.of(v) for v in side] for side in units]
     groups = [[h - b for b, h in zip(*mapped, strict=True)]] if pairs else mapped
-    return wild(groups, rule.wild_alpha, scale.threshold(rule.min_effect_pct))
+    return _wild_on_both_counts(groups, 0 if pairs else 1, rule, scale)
+
+
+def _second_mode(
+    units: Sequence[Sequence[float]],
+    scale: Scale,
+    wild_units: Sequence[tuple[int, int]],
+    drawn: Drawn,
+) -> str | None:
+    """A wild boot that lies where the other side lies, in words: then boots fall into modes, and without it the sides would seem to
+    be of different ones. None where there is no such boot.
+    """
+    mapped = [[scale.of(v) for v in side] for side in units]
+    out = set(wild_units)
+    level = [
+        mean([v for i, v in enumerate(side) if (s, i) not in out]) for s, side in enumerate(mapped)
+    ]
+    for side, index in wild_units:
+        if abs(mapped[side][index] - level[1 - side]) < abs(level[0] - level[1]) / 2.0:
+            name, other = (("base", "head"), ("head", "base"))[side]
+            k = (drawn.base, drawn.head)[side][index][0].k
+            return f"boot {k} of {name} lies where those of {other} lie, so it counts: boots may fall into modes"
+    return None
+
+
+def _unchanged_pair(
+    units: Sequence[Sequence[float]],
+    scale: Scale,
+    wild_units: Sequence[tuple[int, int]],
+    drawn: Drawn,
+) -> str | None:
+    """A wild pair whose boots are alike where the others differ, in words: the same of pairs. None where there is none."""
+    differences = [scale.of(h) - scale.of(b) for b, h in zip(*units, strict=True)]
+    out = {index for _, index in wild_units}
+    level = mean([d for i, d in enumerate(differences) if i not in out])
+    for index in sorted(out):
+        if abs(differences[index]) < abs(level) / 2.0:
+            k = drawn.base[index][0].k
+            return f"pair {k} shows no such change, so it counts: boots may fall into modes"
+    return None
 
 
 def _kept(
@@ -208,12 +299,12 @@ def _side(boots: Sequence[BootRuns], values: Sequence[float], level: float | Non
         runs=_runs(boots),
         mean=mean(values) if level is None else level,
         stddev=stddev(values) if len(values) > 1 else None,
-        stddev_within=within([b.values for b in boots]),
+        stddev_within=pooled(_within_parts(boots, [b.values for b in boots], None)),
     )
 
 
 def _runs(boots: Sequence[BootRuns]) -> int:
-    return sum(len(b.values) for b in boots)
+    return sum(b.runs for b in boots)
 
 
 def _harmonic(counts: Sequence[int]) -> float:

@@ -27,6 +27,10 @@ class Scale(Protocol):
         """What a small relative spread of 1 is on this scale."""
         ...
 
+    def stretch(self, value: float) -> float:
+        """What a small relative spread of 1 around `value` is on this scale."""
+        ...
+
     def threshold(self, pct: float) -> float:
         """The d that a change of `pct` makes."""
         ...
@@ -56,6 +60,9 @@ class Log:
 
     @property
     def relative(self) -> float:
+        return 1.0
+
+    def stretch(self, value: float) -> float:
         return 1.0
 
     def threshold(self, pct: float) -> float:
@@ -98,6 +105,9 @@ class Root:
     def relative(self) -> float:
         return self.middle / 2.0
 
+    def stretch(self, value: float) -> float:
+        return math.sqrt(max(value, 0.0)) / 2.0
+
     def threshold(self, pct: float) -> float:
         return 2.0 * self.middle * math.tanh(math.log1p(pct / 100.0) / 4.0)
 
@@ -132,6 +142,9 @@ class Difference:
     @property
     def relative(self) -> float:
         return self.magnitude / self.unit
+
+    def stretch(self, value: float) -> float:
+        return abs(value) / self.unit
 
     def threshold(self, pct: float) -> float:
         return pct / 100.0

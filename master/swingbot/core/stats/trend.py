@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from scipy.special import ndtr
 
+from swingbot.core.stats.moments import mean, stddev, welch_p
+
 ENUMERATED = 2000  # pairs of values in all that are counted by enumeration; beyond it the normal form is as good
 EXACT = 30  # pairs counted by enumeration up to this many boots a side; beyond it the normal form is right to the third digit
 
@@ -29,6 +31,36 @@ def drift(values: Sequence[float]) -> float:
     centre = (n - 1) / 2.0
     slope = math.fsum((i - centre) * v for i, v in enumerate(values)) * 12.0 / (n * (n * n - 1.0))
     return slope * (n - 1)
+
+
+def drifts_differ_p(base: Sequence[Sequence[float]], head: Sequence[Sequence[float]]) -> float:
+    """Two-sided, of drifts (lines through each series) that differ so much between the two sides when they are the same: Welch's.
+
+    The spread of a drift is that of the boots, or that of the runs about their lines if it is larger. 1 where a side has no series.
+    """
+    sides = [[series for series in side if len(series) > 2] for side in (base, head)]
+    if not all(sides):
+        return 1.0
+    parts = [_drift_variance(side) for side in sides]
+    difference = mean([drift(s) for s in sides[1]]) - mean([drift(s) for s in sides[0]])
+    if not any(variance for variance, _ in parts):
+        return 0.0 if difference else 1.0
+    return welch_p(difference, parts)
+
+
+def _drift_variance(series: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Of the mean drift of the series, and its degrees of freedom."""
+    n = len(series)
+    df = float(sum(len(values) - 2 for values in series))
+    about = math.fsum(_squares_about_line(values) for values in series) / df
+    own = math.fsum(about * 12.0 * (m - 1) / (m * (m + 1)) for m in map(len, series)) / n**2
+    between = stddev([drift(values) for values in series]) ** 2 / n if n > 1 else 0.0
+    return (between, float(n - 1)) if between > own else (own, df)
+
+
+def _squares_about_line(values: Sequence[float]) -> float:
+    n, far, middle = len(values), drift(values), mean(values)
+    return math.fsum((v - middle - far * (i / (n - 1) - 0.5)) ** 2 for i, v in enumerate(values))
 
 
 def together_p(series: Sequence[Sequence[float]]) -> float:

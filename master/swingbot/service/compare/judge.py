@@ -9,7 +9,7 @@ from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow
 from swingbot.core.model.records import Comparison, KernelBuild, Order, Variant
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
-from swingbot.core.stats.compare import BootRuns, compare
+from swingbot.core.stats.compare import BootRuns, Rule, compare
 from swingbot.service.detect.screen_tips import screen_tip
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import Values, boots_of
@@ -91,8 +91,20 @@ def _judge_part(
         sides.append(values)
         problems.append(trouble)
     known = differences_of(tx, images, box, spec, series, comparison.numbers)
-    for unit_job, metric_name in _in_order(lab, unit_jobs, sides):
-        row = _row(lab, box, unit_jobs[unit_job], metric_name, sides, known, problems=problems)
+    rows = _in_order(lab, unit_jobs, sides)
+    headlines = sum(metric_of(lab.programs, name).headline for _, name in rows)
+    for unit_job, metric_name in rows:
+        rule = rule_of(box, metric_of(lab.programs, metric_name), unit_jobs[unit_job])
+        rule = replace(
+            rule,
+            headlines=headlines if metric_of(lab.programs, metric_name).headline else 0,
+            # That these two kernels differ is known from the boots of a bisection.
+            unimodal=rule.unimodal or comparison.kind in ("attribute", "gate"),
+        )
+        row = _row(
+            lab, unit_jobs[unit_job], metric_name, sides, known, rule=rule, problems=problems
+        )
+        row = replace(row, testbox=box.name, label=box.label)
         tx.comparisons.add_row(comparison.id, spec, row)
     for unit_job in unit_jobs.keys() - {job for job, _ in [key for side in sides for key in side]}:
         tx.comparisons.add_row(
@@ -145,16 +157,15 @@ def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
 
 def _row(
     lab: Lab,
-    box: Testbox,
     job: UnitJob,
     name: str,
     sides: Sequence[Values],
     known: Differences,
     *,
+    rule: Rule,
     problems: Sequence[Sequence[str]],
 ) -> ComparisonRow:
-    metric, rule = metric_of(lab.programs, name), rule_of(box, metric_of(lab.programs, name), job)
-    known = known.of(job)
+    metric, known = metric_of(lab.programs, name), known.of(job)
     base, head = (
         known.with_lost(i, side.get((job.name, name), []), _runs_with(lab, job, name))
         for i, side in enumerate(sides)
@@ -170,8 +181,6 @@ def _row(
     return replace(
         judged,
         unit_job=job.name,
-        testbox=box.name,
-        label=box.label,
         metric=name,
         unit=metric.unit,
         verdict=verdict,

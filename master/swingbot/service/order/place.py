@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from swingbot.core.model.records import BootKey, BootNumbers, Order, Variant
 from swingbot.core.model.statuses import OrderState
 from swingbot.core.plan.queue import PRIORITY
@@ -70,6 +72,8 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
         order.build_key: order
         for order in tx.orders.failed("build", {order.build_key for order in orders})
     }
+    building = {order.build_key for order in orders if order.kind == "build"} - builds.keys()
+    held = _held(lab, tx, building | pruned.keys())
     for order in orders:
         if order.state == "running":
             continue
@@ -93,7 +97,33 @@ def settle_orders(lab: Lab, tx: Transaction) -> None:
         elif order.build_key in pruned:
             build_again(lab, tx, order, pruned[order.build_key])
         else:
-            _settle(tx.orders, order, "ready")
+            _settle(tx.orders, order, "waiting" if order.id in held else "ready")
+
+
+def _held(lab: Lab, tx: Transaction, unbuilt: Collection[str]) -> set[int]:
+    """Boots of comparisons that wait for the kernel of the other side, so that the sides take turns.
+
+    Otherwise all boots of the base run while the head is being built, and what the testbox does meanwhile looks like a change. Boots
+    of a repeatable testbox do not wait: there a boot is the same whenever it runs.
+    """
+    held: set[int] = set()
+    if not unbuilt:
+        return held
+    for comparison in tx.comparisons.open():
+        if comparison.status != "running":
+            continue
+        boots = [
+            order
+            for order in tx.orders.wanted(comparison=comparison.id)
+            if order.kind == "boot" and not order.over
+        ]
+        if any(order.build_key in unbuilt for order in boots):
+            held |= {
+                order.id
+                for order in boots
+                if order.testbox is not None and not lab.testboxes.known(order.testbox).repeatable
+            }
+    return held
 
 
 def _settle(orders: Orders, order: Order, state: OrderState) -> None:

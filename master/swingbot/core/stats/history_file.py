@@ -1,0 +1,131 @@
+"""Read a history as people have it: a CSV, TSV or JSON file with a value for each point, and draw it in characters."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from swingbot.core.stats.findings import Findings
+from swingbot.core.stats.parse import GAPS, MOST_VALUES, BadSamples
+
+COLUMNS: Final = ("x", "value", "time", "run", "anchor")
+_FORM: Final = "a table with the columns x and value (optional: time, run, anchor), or a JSON list of objects with these keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One point: the means over its runs."""
+
+    x: str
+    value: float
+    anchor: float | None = None
+
+
+def parse_history(text: str, form: str) -> list[Point]:
+    """Points, oldest first: by `time` if the file has it, else as they stand. Lines of one x are its runs; a line without a value is left out.
+
+    `form` is json, csv or tsv. Raises BadSamples.
+    """
+    lines = _json(text) if form == "json" else _table(text, "\t" if form == "tsv" else ",")
+    points: dict[str, list[tuple[float | None, float, float | None]]] = {}
+    for number, line in enumerate(lines, start=1):
+        value = _number(line.get("value"), number, "value")
+        if value is None:
+            continue
+        x = str(line.get("x") if line.get("x") is not None else number).strip()
+        time, anchor = (_number(line.get(name), number, name) for name in ("time", "anchor"))
+        points.setdefault(x, []).append((time, value, anchor))
+    if not points:
+        raise BadSamples(f"the file has no value; give {_FORM}")
+    if len(lines) > MOST_VALUES:
+        raise BadSamples(f"the file has {len(lines)} lines; at most {MOST_VALUES} are read")
+    timed = [time is not None for runs in points.values() for time, _, _ in runs]
+    if any(timed) and not all(timed):
+        raise BadSamples("some lines have a time and some have none; give all of them one")
+    order = sorted(points, key=lambda x: points[x][0][0] or 0.0) if all(timed) else list(points)
+    made = [_point(x, points[x]) for x in order]
+    anchored = [point.anchor is not None for point in made]
+    if any(anchored) and not all(anchored):
+        missing = made[anchored.index(False)].x
+        raise BadSamples(f"point {missing} has no anchor; give one for each point, or none")
+    return made
+
+
+def _point(x: str, runs: Sequence[tuple[float | None, float, float | None]]) -> Point:
+    anchors = [anchor for _, _, anchor in runs if anchor is not None]
+    return Point(
+        x=x,
+        value=math.fsum(value for _, value, _ in runs) / len(runs),
+        anchor=math.fsum(anchors) / len(anchors) if anchors else None,
+    )
+
+
+def _json(text: str) -> list[Mapping[str, Any]]:
+    try:
+        given = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise BadSamples(f"the file is not valid JSON ({error}); give {_FORM}") from None
+    if not isinstance(given, list):
+        raise BadSamples(f"the JSON is not a list; give {_FORM}")
+    if all(isinstance(each, int | float) and not isinstance(each, bool) for each in given):
+        return [{"value": each} for each in given]
+    for number, each in enumerate(given, start=1):
+        if not isinstance(each, Mapping) or "value" not in each:
+            raise BadSamples(f"entry {number} has no key 'value'; give {_FORM}")
+    return given
+
+
+def _table(text: str, separator: str) -> list[Mapping[str, Any]]:
+    try:
+        rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(row)]
+    except csv.Error as error:
+        raise BadSamples(f"the file is not a table ({error}); give {_FORM}") from None
+    names = [cell.strip().lower() for cell in rows[0]] if rows else []
+    if "value" not in names:
+        raise BadSamples(f"the first line has no column 'value'; give {_FORM}")
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) > len(names):
+            raise BadSamples(f"line {number} has {len(row)} cells, the first line {len(names)}")
+    return [dict(zip(names, row, strict=False)) for row in rows[1:]]
+
+
+def _number(given: Any, line: int, name: str) -> float | None:
+    if given is None or (isinstance(given, str) and given.strip().lower() in GAPS):
+        return None
+    try:
+        number = float(given) if not isinstance(given, bool | list | dict) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadSamples(f"entry {line}: {name} is {str(given)[:40]!r}, which is not a number")
+    return number
+
+
+def draw_history(values: Sequence[float], found: Findings, *, width: int = 100) -> str:
+    """Points and levels in characters, oldest left; `^` below marks where a level begins. Several points share a column where they are many."""
+    height, columns = 12, max(10, min(width - 14, len(values)))
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+
+    def row(value: float) -> int:
+        return height - 1 - round((value - low) / span * (height - 1))
+
+    def column(index: int) -> int:
+        return index * columns // len(values)
+
+    cells = [[" "] * columns for _ in range(height)]
+    for level in found.levels if found.creep is None else ():
+        for index in range(level.first, level.last + 1):
+            cells[row(min(max(level.mean, low), high))][column(index)] = "-"
+    for index, value in enumerate(values):
+        cells[row(value)][column(index)] = "o"
+    marks = [" "] * columns
+    for change in found.changes:
+        marks[column(change.at)] = "^"
+    labels = {0: f"{high:.5g}", height - 1: f"{low:.5g}"}
+    lines = [f"{labels.get(n, ''):>11} |{''.join(cells[n])}".rstrip() for n in range(height)]
+    return "\n".join([*lines, *([f"{'':>11}  {''.join(marks)}".rstrip()] if found.changes else [])])

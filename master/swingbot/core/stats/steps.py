@@ -1,0 +1,195 @@
+"""Where a history of numbers changed its level, and by how much.
+
+Splits in two what differs most, as long as that is more than the noise explains, then takes back what the other steps
+explain. Noise is one robust spread about the levels, with neighbours alike. Formulas and error rates: docs/statistics.md, "Histories".
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from swingbot.core.stats.history import Array, robust_sd
+from swingbot.core.thresholds import (
+    HISTORY_EFFICIENCY,
+    INTERVAL_ALPHA,
+    SPREAD_FLOOR,
+    STEP_FEWEST,
+    STEP_P,
+    STEP_TOGETHER_P,
+)
+
+MOST_STEPS: Final = 50
+# Wild points are cut so many spreads from the median of the five points around them.
+_CUT: Final = 2.5
+_MOST_ALIKE: Final = 0.9
+_AHEAD: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A change of level between two points. Effects are differences of what was given: logarithms or shares."""
+
+    at: int  # index of the first point of the new level
+    first: int  # with 95 % the new level begins between these two points, both included
+    last: int
+    effect: float
+    low: float  # 95 % interval of the effect
+    high: float
+    p: float  # of so large a step anywhere between the steps beside it, if there were none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """About the levels between the steps: standard deviation of a point and autocorrelation of neighbours."""
+
+    sd: float
+    alike: float
+    df: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scan:
+    """The best place for one step in a stretch: `t` and `effects` of all places, from `begin` on."""
+
+    at: int
+    p: float
+    t: Array
+    effects: Array
+    begin: int
+
+
+def find_steps(values: Array) -> tuple[list[Step], Noise]:
+    """Steps of a history (oldest first), in order, and the noise about the levels between them. Fewer than two levels of `STEP_FEWEST` points have none."""
+    quiet = _without_wild(values)
+    cuts = _split(quiet)
+    noise = noise_about(quiet, cuts)
+    # Likeness is known to +-1/sqrt(n) only; an interval that takes it at its word is too narrow.
+    wary = replace(noise, alike=min(noise.alike + 1.0 / math.sqrt(len(values)), _MOST_ALIKE))
+    edges = [0, *cuts, len(values)]
+    stretches = [(edges[n - 1], edges[n + 1]) for n in range(1, len(edges) - 1)]
+    return [
+        _step(_scan(quiet, stretch, noise), _scan(quiet, stretch, wary), noise.df)
+        for stretch in stretches
+    ], noise
+
+
+def _split(values: Array) -> list[int]:
+    """Places of steps: in each round the one with the smallest P, with the noise as it would be beside it.
+
+    A step down and one up again hide each other: alone, neither explains much, and the other looks like neighbours that are
+    alike. So up to `_AHEAD` places are tried together before the search ends.
+    """
+    cuts: list[int] = []
+    tried: list[int] = []
+    while len(cuts) + len(tried) < MOST_STEPS and len(tried) < _AHEAD:
+        together = sorted({*cuts, *tried})
+        edges = [0, *together, len(values)]
+        places = []
+        for stretch in itertools.pairwise(edges):
+            if stretch[1] - stretch[0] < 2 * STEP_FEWEST:
+                continue
+            at = _scan(values, stretch, noise_about(values, together)).at
+            scan = _scan(values, stretch, noise_about(values, sorted([*together, at])))
+            places.append((scan.p, scan.at))
+        if not places:
+            break
+        tried.append(min(places)[1])
+        limit = STEP_P if len(tried) == 1 else STEP_TOGETHER_P
+        kept = _kept(values, sorted({*cuts, *tried}), limit)
+        if len(kept) > len(cuts):
+            cuts, tried = kept, []
+    return cuts
+
+
+def _kept(values: Array, cuts: list[int], limit: float) -> list[int]:
+    """The cuts that are steps still beside the others; each moves to its best place between them."""
+    while cuts:
+        noise, edges = noise_about(values, cuts), [0, *cuts, len(values)]
+        scans = [
+            _scan(values, (edges[n - 1], edges[n + 1]), noise) for n in range(1, len(edges) - 1)
+        ]
+        weakest = max(range(len(scans)), key=lambda n: scans[n].p)
+        if scans[weakest].p < limit:
+            return sorted({scan.at for scan in scans})
+        cuts = cuts[:weakest] + cuts[weakest + 1 :]
+    return cuts
+
+
+def _scan(values: Array, stretch: tuple[int, int], noise: Noise) -> _Scan:
+    begin, end = stretch
+    n = end - begin
+    cuts = np.arange(STEP_FEWEST, n - STEP_FEWEST + 1)
+    places: Array = cuts.astype(float)
+    sums = np.cumsum(values[begin:end])
+    left, right = sums[cuts - 1] / places, (sums[-1] - sums[cuts - 1]) / (n - places)
+    effects = right - left
+    t = effects / (noise.sd * np.sqrt(_of_mean(places, noise) + _of_mean(n - places, noise)))
+    best = int(np.argmax(np.abs(t)))
+    # Neighbouring places are nearly one look: a scan of n counts as 3 ln n.
+    p = min(1.0, 2.0 * float(stdtr(noise.df, -abs(t[best]))) * max(1.0, 3.0 * math.log(n)))
+    return _Scan(at=begin + int(cuts[best]), p=p, t=t, effects=effects, begin=begin + STEP_FEWEST)
+
+
+def _step(scan: _Scan, wary: _Scan, df: float) -> Step:
+    best = scan.at - scan.begin
+    # The likelihood of each place, the levels integrated out: half of t squared.
+    weights = np.exp(0.5 * (wary.t**2 - np.max(wary.t**2)))
+    order = np.argsort(-weights)
+    enough = int(np.searchsorted(np.cumsum(weights[order]) / weights.sum(), 1.0 - INTERVAL_ALPHA))
+    likely = order[: enough + 1]
+    effect = float(scan.effects[best])
+    half = float(-stdtrit(df, INTERVAL_ALPHA / 2)) * abs(effect / (float(wary.t[best]) or 1.0))
+    return Step(
+        at=scan.at,
+        first=scan.begin + int(likely.min()),
+        last=scan.begin + int(likely.max()),
+        effect=effect,
+        low=effect - half,
+        high=effect + half,
+        p=scan.p,
+    )
+
+
+def noise_about(values: Array, cuts: Sequence[int]) -> Noise:
+    """Spread and likeness of neighbours about the medians between the cuts.
+
+    Likeness is that of neighbours, or what is left of it two points on (a wandering level below independent noise), the larger.
+    """
+    stretches = [part - np.median(part) for part in np.split(values, list(cuts))]
+    n, pieces = len(values), len(stretches)
+    sd = max(robust_sd(np.concatenate(stretches)), SPREAD_FLOOR)
+    centred = [np.clip(part, -2.0 * sd, 2.0 * sd) for part in stretches]
+    centred = [part - part.mean() for part in centred]
+    squares = sum(float(part @ part) for part in centred) or 1.0
+    one, two = (
+        sum(float(part[lag:] @ part[:-lag]) for part in centred if len(part) > lag) / squares
+        for lag in (1, 2)
+    )
+    one += (1.0 + 3.0 * one) * pieces / n
+    two += (1.0 + 3.0 * max(one, 0.0)) * pieces / n
+    slow = math.sqrt(two) if two > 1.0 / math.sqrt(n) else 0.0
+    alike = min(max(one, slow, 0.0), _MOST_ALIKE)
+    df = HISTORY_EFFICIENCY * n * (1.0 - alike) / (1.0 + alike) - pieces
+    return Noise(sd=sd * math.sqrt(n / max(n - pieces, 1)), alike=alike, df=max(df, 3.0))
+
+
+def _of_mean(n: Array, noise: Noise) -> Array:
+    """Variance of the mean of `n` neighbours in variances of one: of a first-order autoregression."""
+    r = noise.alike
+    return np.asarray((1.0 + r) / (1.0 - r) / n - 2.0 * r * (1.0 - r**n) / (n * (1.0 - r)) ** 2)
+
+
+def _without_wild(values: Array) -> Array:
+    if len(values) < 5:
+        return values
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(values, 2, mode="reflect"), 5)
+    middle = np.median(around, axis=1)
+    far = _CUT * max(robust_sd(np.diff(values)) / math.sqrt(2.0), SPREAD_FLOOR)
+    return np.asarray(middle + np.clip(values - middle, -far, far))

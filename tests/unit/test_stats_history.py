@@ -1,0 +1,60 @@
+"""A history of numbers: what it says of the next one, whatever wild values, creep or likeness of neighbours it has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from swingbot.core.stats.history import Array, baseline, neighbours_alike, robust_sd, sd_between
+
+
+def wandering(rng: np.random.Generator, n: int, alike: float) -> Array:
+    away = [float(rng.normal())]
+    for _ in range(n - 1):
+        away.append(alike * away[-1] + (1 - alike**2) ** 0.5 * float(rng.normal()))
+    return np.array(away)
+
+
+def test_the_spread_is_the_standard_deviation_of_gaussian_values() -> None:
+    values = np.random.default_rng(1).normal(0.0, 0.02, 20_000)
+    assert robust_sd(values) == pytest.approx(0.02, rel=0.02)
+
+
+def test_wild_values_hardly_move_the_spread() -> None:
+    values = np.random.default_rng(2).normal(0.0, 0.02, 2000)
+    values[::10] -= 1.0
+    assert robust_sd(values) < 1.4 * 0.02
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.8])
+def test_the_likeness_of_neighbours_is_estimated(alike: float) -> None:
+    rng = np.random.default_rng(3)
+    found = [neighbours_alike(wandering(rng, 100, alike)) for _ in range(100)]
+    assert np.mean(found) == pytest.approx(alike, abs=0.08)
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.8])
+def test_the_next_level_of_a_testbox_that_wanders_is_expected_where_it_comes(alike: float) -> None:
+    rng, worlds = np.random.default_rng(4), 2000
+    odd = 0
+    for _ in range(worlds):
+        levels = wandering(rng, 31, alike)
+        expected = baseline(levels[:-1])
+        odd += expected.p(float(levels[-1]) - expected.centre) < 0.01
+    assert odd <= 0.02 * worlds
+
+
+def test_a_creep_is_no_noise_and_a_testbox_that_wanders_is() -> None:
+    rng = np.random.default_rng(5)
+    noise = rng.normal(0.0, 1.0, 100)
+    creep = noise + 0.2 * np.arange(100)
+    assert sd_between(creep, 30) == pytest.approx(sd_between(noise, 30), rel=0.1)
+    levels = wandering(rng, 100, 0.9)
+    assert sd_between(levels, 30) > 1.5 * sd_between(levels, 1)
+
+
+def test_a_history_without_any_spread_is_no_infinite_certainty() -> None:
+    expected = baseline(np.full(30, 5.0))
+    assert expected.centre == 5.0
+    assert expected.sd >= 1e-4
+    assert neighbours_alike(np.zeros(30)) == 0.0
