@@ -8,8 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import sqlalchemy as sa
-from alembic import command, op
-from alembic.config import Config
 
 from swingbot_db import roles
 
@@ -19,6 +17,8 @@ _LOCK = 0x5_1_16_B07  # any number, but always the same one
 
 def run_sql(name: str) -> None:
     """Run a migration's SQL file; called by the migrations themselves."""
+    from alembic import op
+
     op.get_bind().exec_driver_sql(
         (DB_DIR / "migrations" / "versions" / name).read_text().replace("%", "%%")
     )
@@ -63,6 +63,10 @@ def upgrade(engine: sa.Engine, to: str = "head") -> None:
 
     Raises SchemaError if a newer program has been here.
     """
+    # most commands only ask for the revision, and Alembic takes its time to import
+    from alembic import command
+    from alembic.config import Config
+
     with engine.begin() as conn:
         conn.execute(sa.text("SELECT pg_advisory_xact_lock(:n)"), {"n": _LOCK})
         check(conn, older_too=False)

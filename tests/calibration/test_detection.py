@@ -1,4 +1,6 @@
-"""How often the automatic path is wrong, and what it finds: stage 1 and stage 2 together, on seeded tips; the table is printed (pytest -s).
+"""Stage 2 on many seeded tips, after a stage 1 that is looser than the one that runs; the table is printed (pytest -s).
+
+What really runs, tip after tip, is simulated in `tests/calibration/watching.py`; this one has layouts, days and records that err.
 
 `python -m tests.calibration.test_detection TIPS` prints it for more tips: docs/statistics.md, "From a swing to a bisection".
 """
@@ -15,10 +17,13 @@ import pytest
 from scipy.special import stdtr
 
 from swingbot.core.stats.evidence import UNKNOWN, Gate, PairPrior, reading
-from swingbot.core.thresholds import MAD_EFFICIENCY, SCREEN_P
+from swingbot.core.thresholds import SCREEN_P
 
 Array = npt.NDArray[np.float64]
 HISTORY, BOOTS = 30, 3  # tips before, boots a tip
+MAD_EFFICIENCY = (
+    0.4  # degrees of freedom of a median absolute deviation for each of a standard deviation
+)
 MIN_EFFECT = math.log1p(0.01)
 ALLOWED = 1e-4  # false swings for each tip and metric
 
@@ -68,7 +73,7 @@ class Found:
 
 
 def play(world: Tips, tips: int, seed: int = 1) -> Found:
-    """Stage 1 as `against_history` and the base comparison do it, then stage 2 on fresh pairs of all tips, so that rare events can be counted.
+    """Stage 1 as one look at the history and one at the base, then stage 2 on fresh pairs of all tips, so that rare events can be counted.
 
     P(false swing) is P(stage 1, either direction) times P(stage 2 accepts that direction): the pairs are fresh, so the two are independent
     given the layouts of the two kernels, which both stages share.

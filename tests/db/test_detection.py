@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -402,6 +403,29 @@ def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
     )
     assert (found["source"], found["state"]) == ("creep", "suspected")
     assert found["change_pct"] < -4
+
+
+def test_the_history_of_a_branch_shows_its_steps(
+    brain: Brain, conn: sa.Connection, tmp_path: Path, db_url: str
+) -> None:
+    rng = np.random.default_rng(3)
+    levels = [
+        1000.0 * (0.95 if n >= 25 else 1.0) * math.exp(rng.normal(0.0, 0.004)) for n in range(40)
+    ]
+    a_branch(conn, brain, levels)
+    conn.execute(sa.text("UPDATE comparison_row SET detail = detail || '{\"headline\": true}'"))
+    name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
+    (seen,) = read.levels(conn, name)
+    assert [level["mean"] for level in seen["levels"]] == pytest.approx(levels)
+    with pytest.raises(read.NotFound, match="there is no tree nowhere"):
+        read.levels(conn, "nowhere")
+    conn.commit()
+    environment = brain_environment(tmp_path / "state", db_url)
+    told = CliRunner().invoke(main, ["tree", "history", name, "--json"], env=environment)
+    (metric,) = json.loads(told.output)
+    assert [change["at"] for change in metric["findings"]["changes"]] == [25]
+    told = CliRunner().invoke(main, ["tree", "history", name], env=environment)
+    assert f"step at {seen['levels'][25]['commit'][:12]}" in told.output
 
 
 class _Line:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
+from swingbot.core.model.patches import BranchPatch, Patch
 from swingbot.core.model.records import BootKey, BootNumbers
 from swingbot_db.migrate import DB_DIR, upgrade
 from swingbot_db.store import PgTransaction
@@ -292,3 +293,31 @@ def test_boots_of_before_purposes_keep_key_and_perturbation_and_others_get_numbe
         assert tx.orders.ensure_boot(replace(mine, purpose="gate"), variant, 0).id != order.id
         with pytest.raises(sa.exc.IntegrityError, match="purpose"), conn.begin_nested():
             conn.execute(sa.text("UPDATE comparison SET purpose = 'Gate 2'"))
+
+
+def test_swings_of_before_branches_were_patches_end_at_the_tip(old: sa.Engine) -> None:
+    upgrade_to(old, "0018")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="watch")
+        make.a_row(conn, comparison, box)
+        make.a_swing(conn, comparison, box, state="suspected")
+    upgrade(old)
+    with old.begin() as conn:
+        assert [tuple(r) for r in conn.execute(sa.text("SELECT state, upto FROM swing"))] == [
+            ("suspected", None)
+        ]
+        assert PgTransaction(conn).patches.branch(tree) == []
+        conn.execute(sa.text("UPDATE swing SET state = 'known'"))
+
+
+@pytest.mark.parametrize("wrong", ["state = 'lost'", "position = 0", "was = NULL"])
+def test_patches_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str) -> None:
+    tree, tx = make.a_tree(conn), PgTransaction(conn)
+    old, new = (
+        Patch(commit=digit * 40, parent="", patch_id="p", subject="s", author="a") for digit in "12"
+    )
+    tx.patches.set_branch(tree, [BranchPatch(patch=new, state="same", was=old)])
+    with pytest.raises(sa.exc.IntegrityError):
+        conn.execute(sa.text(f"UPDATE branch_patch SET {wrong}"))

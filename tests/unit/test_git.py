@@ -194,3 +194,31 @@ def test_merges_roots_and_empty_commits_have_no_patch_id(
     mirror.fetch_branch("t", str(path), "main")
     assert mirror.patch_ids([ids[0], empty, git(path, "rev-parse", "HEAD")]) == {}
     assert mirror.patch_ids([]) == {}
+
+
+def test_a_branch_is_read_as_patches_and_a_merge_is_what_it_brings_in(
+    mirror: Mirror, linux: tuple[Path, list[str]]
+) -> None:
+    path, ids = linux
+    git(path, "checkout", "-q", "-b", "side", ids[0])
+    git(path, "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-q",
+        "--allow-empty", "-m", "nothing, with \u2028 a line separator")  # fmt: skip
+    side = git(path, "rev-parse", "HEAD")
+    git(path, "checkout", "-q", "main")
+    git(path, "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "merge", "-q",
+        "--no-ff", "-m", "Merge side", "side")  # fmt: skip
+    merge = git(path, "rev-parse", "HEAD")
+    mirror.fetch_branch("t", str(path), "main")
+    found = mirror.patches(ids[0], merge)
+    assert [patch.commit for patch in found] == [*ids[1:], merge]
+    assert [patch.parent for patch in found] == [*ids[:-1], ids[-1]]
+    own = mirror.patch_ids(ids[1:])
+    assert [patch.patch_id for patch in found] == [
+        *(own[commit] for commit in ids[1:]),
+        f"merge:{side}",
+    ]
+    assert (found[0].subject, found[0].author) == ("1", "A Developer <developer@example.org>")
+    assert [patch.commit for patch in mirror.patches(ids[0], merge, most=2)] == [ids[-1], merge]
+    (empty,) = mirror.patches(ids[0], side)
+    assert (empty.patch_id, empty.subject) == ("", "nothing, with \u2028 a line separator")
+    assert mirror.patches(merge, merge) == []

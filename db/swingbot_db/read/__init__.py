@@ -12,7 +12,7 @@ from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .boxes import controller
 from .comparisons import comparison, list_comparisons, samples_of_comparison
-from .history import history
+from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
 from .moderation import moderated, outgoing, report_classes, switch, waiting
@@ -34,6 +34,7 @@ __all__ = [
     "incident",
     "kernel",
     "kernel_builds",
+    "levels",
     "list_bisections",
     "list_comparisons",
     "list_incidents",

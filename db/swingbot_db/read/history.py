@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
+from swingbot.core.model.lookup import NotFound
+
 from .rows import Row, rows, shown
 
 _TIPS = """
@@ -23,7 +25,34 @@ JOIN sample s ON s.run = r.id AND s.metric = :metric
 WHERE t.name = :tree AND v.layout = 0 AND v.commit = ANY(:commits)
 GROUP BY v.commit, v.id, v.subject, x.id ORDER BY x.id
 """
+_WATCHED = """
+SELECT r.testbox, r.unit_job, r.metric, r.detail->>'unit' AS unit, c.id AS comparison, v.commit, v.subject,
+       (r.detail->'head'->>'mean')::double precision AS mean
+FROM comparison c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
+WHERE c.tree = (SELECT max(id) FROM tree WHERE name = :tree) AND c.kind = 'watch' AND c.status = 'done'
+  AND (r.detail->>'headline')::boolean AND r.detail->'head'->>'mean' IS NOT NULL
+ORDER BY r.testbox, r.unit_job, r.metric, c.id DESC
+"""
 MOST = 60  # tips of one picture
+MOST_LEVELS = 1000  # of one metric
+
+
+def levels(conn: sa.Connection, tree: str) -> list[Row]:
+    """What the tips of a branch measured: {testbox, unit_job, metric, unit, levels: [{comparison, commit, subject, mean}]} for each headline metric, oldest first.
+
+    The last `MOST_LEVELS` of each. NotFound: there is no such tree.
+    """
+    if not rows(conn, "SELECT 1 FROM tree WHERE name = :tree LIMIT 1", tree=tree):
+        raise NotFound(f"there is no tree {tree}")
+    found: dict[tuple[str, str, str], Row] = {}
+    for row in rows(conn, _WATCHED, tree=tree):
+        key = row["testbox"], row["unit_job"], row["metric"]
+        names = ("testbox", "unit_job", "metric", "unit")
+        entry = found.setdefault(key, {name: row[name] for name in names} | {"levels": []})
+        if len(entry["levels"]) < MOST_LEVELS:
+            level = {name: row[name] for name in ("commit", "subject", "mean")}
+            entry["levels"].append({"comparison": shown("comparison", row["comparison"])} | level)
+    return [entry | {"levels": entry["levels"][::-1]} for entry in found.values()]
 
 
 def history(

@@ -24,7 +24,8 @@ WHERE a.state = 'running' ORDER BY a.id
 _SWINGS = """
 SELECT s.id, s.comparison, s.testbox, s.unit_job, s.metric, s.direction, s.change_pct, s.state, s.bisection, c.created_at, t.name AS tree,
        x.facts->>'label' AS label
-FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree JOIN testbox x ON x.name = s.testbox ORDER BY s.id DESC LIMIT :limit
+FROM swing s JOIN comparison c ON c.id = s.comparison JOIN tree t ON t.id = c.tree JOIN testbox x ON x.name = s.testbox
+WHERE s.state <> 'known' ORDER BY s.id DESC LIMIT :limit
 """
 # A kernel that does not build or boot is an outcome; only orders that the lab itself lost are problems.
 _FAILED_ORDERS = """

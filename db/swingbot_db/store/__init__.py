@@ -15,6 +15,7 @@ from swingbot_db.store.gates import Gates
 from swingbot_db.store.incidents import Incidents
 from swingbot_db.store.noise import Noise
 from swingbot_db.store.orders import Orders
+from swingbot_db.store.patches import Patches
 from swingbot_db.store.reports import Reports
 from swingbot_db.store.rounds import Rounds
 from swingbot_db.store.runs import Runs
@@ -32,6 +33,7 @@ class PgTransaction:
 
     def __init__(self, conn: sa.Connection) -> None:
         self.trees = Trees(conn)
+        self.patches = Patches(conn)
         self.variants = Variants(conn)
         self.orders = Orders(conn)
         self.testboxes = Testboxes(conn)

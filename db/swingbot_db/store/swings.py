@@ -46,7 +46,7 @@ class Swings(Rows):
 
     def in_state(self, *states: SwingState) -> list[Swing]:
         rows = self.select(
-            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection, source, anchor, proof FROM swing"
+            "SELECT id, comparison, testbox, unit_job, metric, direction, change_pct, state, bisection, source, anchor, upto, proof FROM swing"
             " WHERE state = ANY(:states) ORDER BY id",
             states=list(states),
         )
@@ -73,7 +73,7 @@ class Swings(Rows):
     ) -> int | None:
         found = self.scalar(
             "SELECT max(c.id) FROM swing s JOIN comparison c ON c.id = s.comparison WHERE c.tree = :tree AND c.id < :before"
-            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
+            " AND (s.testbox, s.unit_job, s.metric) = (:box, :job, :metric) AND s.state <> 'known' AND (s.state <> 'refuted' OR s.source NOT IN ('base', 'expected'))",
             tree=tree,
             before=before,
             box=testbox,
@@ -82,6 +82,15 @@ class Swings(Rows):
         )
         assert found is None or isinstance(found, int)
         return found
+
+    def narrow(self, swing: int, anchor: int | None, upto: int | None, change_pct: float) -> None:
+        self.execute(
+            "UPDATE swing SET source = 'expected', anchor = :anchor, upto = :upto, change_pct = :pct, proof = NULL WHERE id = :id AND state = 'suspected'",
+            id=swing,
+            anchor=anchor,
+            upto=upto,
+            pct=change_pct,
+        )
 
     def set_proof(self, swing: int, proof: int) -> None:
         self.execute(

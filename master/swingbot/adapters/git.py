@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from swingbot.adapters import process
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
+from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import CommitFacts
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.ports import CannotRevert, GitError
@@ -281,6 +282,34 @@ class Mirror:
             commit: patch_id
             for patch_id, _, commit in (line.partition(" ") for line in told.splitlines())
         }
+
+    def patches(self, good: str, bad: str, most: int = 500) -> list[Patch]:
+        """The latest `most` commits after `good` up to and with `bad` along first parents, oldest first, as patches."""
+        told = self._git(
+            "log",
+            "--first-parent",
+            "--reverse",
+            f"--max-count={most}",
+            "--no-show-signature",
+            "--format=%H%x00%P%x00%s%x00%an <%ae>%x00%x00",
+            f"{good}..{bad}",
+            "--",
+        )
+        fields = [one.lstrip("\n").split("\0") for one in told.split("\0\0\n") if one.strip("\n\0")]
+        parents = {commit: names.split() for commit, names, _, _ in fields}
+        ids = self.patch_ids([commit for commit, names in parents.items() if len(names) == 1])
+        return [
+            Patch(
+                commit=commit,
+                parent=next(iter(parents[commit]), ""),
+                patch_id=ids.get(commit, "")
+                if len(parents[commit]) < 2
+                else f"merge:{' '.join(parents[commit][1:])}",
+                subject=subject,
+                author=author,
+            )
+            for commit, _, subject, author in fields
+        ]
 
     def find_patch(
         self, patch_id: str, like: str, good: str, bad: str, most: int = 200

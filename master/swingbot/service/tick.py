@@ -15,6 +15,7 @@ from swingbot.service.faults import Faults
 from swingbot.service.incident.attribute import attribute_incidents, explain_swings
 from swingbot.service.incident.check_fixes import check_fixes
 from swingbot.service.incident.keep import fold_sightings, identify_sightings
+from swingbot.service.incident.versions import check_versions
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.anchors import boot_anchors
 from swingbot.service.lab.load_testboxes import load_testboxes
@@ -46,6 +47,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     # 2. What is known of each culprit. Sightings must fold into their incident before it is reported, so that one mail tells of
     # all of them; an incident is explained once, between its comparison and its mail, and gates stand between the two.
     ("identify sightings", identify_sightings),
+    ("check versions", check_versions),
     ("check fixes", check_fixes),
     ("fold sightings", fold_sightings),
     ("explain swings", explain_swings),

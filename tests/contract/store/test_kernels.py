@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from swingbot.core.model.patches import BranchPatch, Patch
 from tests.contract.store.world import (
     BOX,
     REFUSED,
@@ -154,3 +155,34 @@ def test_unit_jobs_have_the_name_they_are_stored_under(store: Store, lab: Lab) -
     with store.transaction() as tx:
         assert [job.name for job in tx.specs.get(lab.spec)] == [UNIT_JOB]
         assert lab.parts == [(BOX, lab.spec)]
+
+
+def a_patch(number: int, **more: str) -> Patch:
+    given = {
+        "commit": commit(number),
+        "parent": commit(number - 1) if number else "",
+        "patch_id": f"p{number}",
+        "subject": f"mm: {number}",
+        "author": "Ada <ada@example.org>",
+    }
+    return Patch(**{**given, **more})
+
+
+def test_a_branch_consists_of_its_last_patches_and_the_others_stay_known(store: Store) -> None:
+    with store.transaction() as tx:
+        one, other = a_tree(tx, "one"), a_tree(tx, "other")
+        assert tx.patches.branch(one.id) == []
+        tx.patches.set_branch(one.id, [BranchPatch(patch=a_patch(1), state="new")])
+        tx.patches.set_branch(other.id, [BranchPatch(patch=a_patch(1), state="below")])
+        rebuilt = [
+            BranchPatch(patch=a_patch(3), state="new"),
+            BranchPatch(patch=a_patch(2, patch_id="p1"), state="moved", was=a_patch(1)),
+            BranchPatch(patch=a_patch(0, patch_id=""), state="dropped"),
+        ]
+        tx.patches.set_branch(one.id, rebuilt)
+        assert tx.patches.branch(one.id) == rebuilt
+        assert [each.state for each in tx.patches.branch(other.id)] == ["below"]
+        tx.patches.set_branch(one.id, [])
+        assert tx.patches.branch(one.id) == []
+        assert tx.patches.get(commit(2)) == a_patch(2, patch_id="p1")
+        assert tx.patches.get(commit(7)) is None

@@ -19,6 +19,7 @@ from tests.fakes.store.gates import Gates
 from tests.fakes.store.incidents import Incidents
 from tests.fakes.store.noise import Noise
 from tests.fakes.store.orders import Orders
+from tests.fakes.store.patches import Patches
 from tests.fakes.store.reports import Reports
 from tests.fakes.store.rounds import Rounds
 from tests.fakes.store.runs import Runs
@@ -37,6 +38,7 @@ class MemoryTransaction:
 
     def __init__(self, db: Tables) -> None:
         self.trees = Trees(db)
+        self.patches = Patches(db)
         self.variants = Variants(db)
         self.orders = Orders(db)
         self.testboxes = Testboxes(db)

@@ -76,10 +76,22 @@ class Swings(Noun):
                 if self.db.comparisons[swing.comparison].comparison.tree == tree
                 and swing.comparison < before
                 and _key(swing)[1:] == (testbox, unit_job, metric)
+                and swing.state != "known"
                 and (swing.state != "refuted" or swing.source not in ("base", "expected"))
             ),
             default=None,
         )
+
+    def narrow(self, swing: int, anchor: int | None, upto: int | None, change_pct: float) -> None:
+        if self.db.swings[swing].swing.state == "suspected":
+            self._put(
+                swing,
+                source="expected",
+                anchor=anchor,
+                upto=upto,
+                change_pct=change_pct,
+                proof=None,
+            )
 
     def set_proof(self, swing: int, proof: int) -> None:
         if self.db.swings[swing].swing.proof is None:

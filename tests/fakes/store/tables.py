@@ -13,6 +13,7 @@ from swingbot.core.model.bisection import WantedBoot
 from swingbot.core.model.box import Box, BoxState
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.noise import NoiseRecord
+from swingbot.core.model.patches import BranchPatch, Patch
 from swingbot.core.model.records import (
     Bisection,
     Change,
@@ -259,6 +260,8 @@ class Tables:
     last_id: dict[str, int] = field(default_factory=dict)
     trees: dict[int, TreeRow] = field(default_factory=dict)
     changes: dict[int, Change] = field(default_factory=dict)
+    patches: dict[str, Patch] = field(default_factory=dict)
+    branches: dict[int, tuple[BranchPatch, ...]] = field(default_factory=dict)
     variants: dict[int, Variant] = field(default_factory=dict)
     specs: dict[str, tuple[UnitJob, ...]] = field(default_factory=dict)
     orders: dict[int, OrderRow] = field(default_factory=dict)

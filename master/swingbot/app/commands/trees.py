@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,10 +17,14 @@ from swingbot.app.commands.context import (
     read_jobs,
     say_json,
 )
+from swingbot.app.commands.stats import findings
+from swingbot.core.plan.patches import tally
+from swingbot.core.stats.findings import look
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import NewTree, add_tree, known_tree, poll_tree
 from swingbot_db import read
 from swingbot_jobs.contract.trust import LEVELS, Trust
+from swingbot_jobs.printable import printable
 
 
 @click.group()
@@ -158,6 +164,102 @@ def list_(session: Session, json_: bool) -> None:
                 heads,
             )
         )
+
+
+@tree.command()
+@click.argument("name")
+@click.option("--all", "all_", is_flag=True, help="Patches that stayed as they were, too.")
+@as_json
+@pass_session
+@guarded
+def show(session: Session, name: str, all_: bool, json_: bool) -> None:
+    """A branch patch by patch: what the last move made of each, and what each costs where that was measured.
+
+    \b
+    Example:
+      swingbot tree show mm --all
+    """
+    with session.reading() as conn:
+        facts = read.tree(conn, name)
+    if json_:
+        say_json(facts)
+        return
+    patches = facts["patches"]
+    click.echo(
+        f"tree {facts['name']}, branch {facts['branch']}, at {(facts['tip_commit'] or 'nothing yet')[:12]}"
+    )
+    click.echo(tally([patch["state"] for patch in patches]))
+    said = [
+        patch
+        for patch in patches
+        if patch["costs"]
+        or patch["incidents"]
+        or (patch["state"] != "below" and (all_ or patch["state"] != "same"))
+    ]
+    heads = ("NO", "STATE", "COMMIT", "INCIDENT", "COST", "SUBJECT")
+    if said:
+        click.echo(text.table([line for patch in said for line in _lines(patch)], heads))
+
+
+def _lines(patch: Mapping[str, Any]) -> list[tuple[object, ...]]:
+    """A patch, with a line more for each further metric that it was measured by."""
+    incidents = ", ".join(
+        f"{one['id']} {one['status']}{' (new version)' * (one['part'] == 'version')}"
+        for one in patch["incidents"]
+    )
+    costs = [_cost(cost) for cost in patch["costs"]] or [""]
+    first = (
+        patch["number"],
+        patch["state"],
+        patch["commit"][:12],
+        incidents,
+        costs[0],
+        printable(patch["subject"], " "),  # anybody's words
+    )
+    return [first, *(("", "", "", "", cost, "") for cost in costs[1:])]
+
+
+def _cost(cost: Mapping[str, Any]) -> str:
+    low, high = cost["interval_pct"] or (None, None)
+    between = f" ({low:+.1f} .. {high:+.1f} %)" if low is not None and high is not None else ""
+    return f"{cost['metric']} {cost['change_pct']:+.1f} %{between} {cost['verdict']}, {cost['boots']} a side, {cost['comparison']}"
+
+
+@tree.command()
+@click.argument("name")
+@click.option("--metric", help="Only this metric.")
+@click.option("--testbox", help="Only this testbox.")
+@as_json
+@pass_session
+@guarded
+def history(
+    session: Session, name: str, metric: str | None, testbox: str | None, json_: bool
+) -> None:
+    """Steps, creep and changes of noise in what the tips of a branch measured.
+
+    The same as `swingbot stats history` finds in any numbers, for each headline metric on each testbox.
+
+    \b
+    Examples:
+      swingbot tree history linus
+      swingbot tree history linus --metric netperf.Throughput_Mbps --json
+    """
+    with session.reading() as conn:
+        found = [
+            row
+            for row in read.levels(conn, name)
+            if metric in (None, row["metric"]) and testbox in (None, row["testbox"])
+        ]
+    seen = [look([level["mean"] for level in row["levels"]]) for row in found]
+    if json_:
+        say_json([row | {"findings": s.to_json()} for row, s in zip(found, seen, strict=True)])
+        return
+    if not found:
+        click.echo(f"no tip of {name} has been measured")
+    for row, one in zip(found, seen, strict=True):
+        click.echo(f"{row['metric']} of {row['unit_job']} on {row['testbox']}")
+        tips = [level["commit"][:12] for level in row["levels"]]
+        click.echo("\n".join(f"  {line}" for line in findings(one, tips)))
 
 
 @tree.command()

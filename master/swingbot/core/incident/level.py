@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.thresholds import GONE_SHARE, STILL_SHARE
@@ -23,6 +23,11 @@ def percent(effect: float) -> float:
     return 100.0 * math.expm1(min(effect, 50.0))
 
 
+def in_percent(effect: float) -> str:
+    """A log ratio for a person: `-18.00 %`."""
+    return f"{percent(effect):+.2f} %"
+
+
 def beyond(effect: float, expected: Iterable[float]) -> float:
     """What is left of `effect` once the `expected` ones are taken off: the tip against the new level. All are log ratios."""
     return effect - math.fsum(expected)
@@ -37,7 +42,11 @@ class Check:
     words: str
 
 
-def check(found_pct: float, row: ComparisonRow | None) -> Check:
+AT_THE_TIP: Final = "at the tip, both against the culprit's parent"
+IN_ITS_NEW_VERSION: Final = "in its new version, each against its own parent"
+
+
+def check(found_pct: float, row: ComparisonRow | None, where: str = AT_THE_TIP) -> Check:
     """Whether the change of `found_pct` is still to be seen between the culprit's parent and a tip, by their comparison's `row`.
 
     `back` needs a row that can be trusted, with at most `GONE_SHARE` of the change left (or one that went the other way), and no change that is sure to be
@@ -48,7 +57,7 @@ def check(found_pct: float, row: ComparisonRow | None) -> Check:
         return Check(answer="unclear", share=None, words=f"the tip could not be measured: {why}")
     was, now = log_ratio(found_pct), log_ratio(row.change_pct)
     share = now / was if was and math.isfinite(was) and math.isfinite(now) else None
-    words = f"{row.metric} was {found_pct:+.1f} % with the culprit and is {row.change_pct:+.1f} % at the tip, both against the culprit's parent"
+    words = f"{row.metric} was {found_pct:+.1f} % with the culprit and is {row.change_pct:+.1f} % {where}"
     if share is None:
         return Check(answer="unclear", share=None, words=words)
     if row.changed and share >= STILL_SHARE:

@@ -249,6 +249,12 @@ def pair_prior(record: NoiseRecord | None, paired: bool) -> PairPrior:
     )
 
 
+def day_sd(record: NoiseRecord | None) -> float:
+    """Spread between days where it is known well enough, else 0."""
+    known = record is not None and record.day.df >= DAYS_DF
+    return record.day.sd if record is not None and known else 0.0
+
+
 def layout_sd(record: NoiseRecord | None, guess: float) -> float:
     """Spread between builds of equal code: the record's if it has one, leaning on `guess`."""
     return guess if record is None else _leaning(record.layout, guess, weight=GUESS_LAYOUT_DF)

@@ -14,6 +14,7 @@ PRIORITY: Final = {
     "asked": 50,
     "bisection": 40,
     "prove": 40,
+    "still": 40,
     "attribute": 35,
     "gate": 32,
     "watch": 30,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from swingbot.core.thresholds import PRIOR_EVEN_SHARE, PRIOR_MAYBE_COMPILED, PRIOR_NO_CODE
+from swingbot.core.model.statuses import PatchState
+from swingbot.core.thresholds import (
+    PRIOR_EVEN_SHARE,
+    PRIOR_MAYBE_COMPILED,
+    PRIOR_MOVED_PATCH,
+    PRIOR_NO_CODE,
+    PRIOR_SAME_PATCH,
+)
 
 _NO_CODE: Final = (
     "Documentation/",
@@ -44,6 +51,11 @@ def _of_path(path: str, compiled: frozenset[str] | None, arch: str) -> float:
     if not any(other.startswith(beside) for other in compiled):
         return PRIOR_NO_CODE
     return PRIOR_MAYBE_COMPILED if path.endswith(".c") else 1.0
+
+
+def of_patch(state: PatchState) -> float:
+    """What a patch's weight is multiplied by in a rebased branch whose last tip did not show the change."""
+    return {"same": PRIOR_SAME_PATCH, "moved": PRIOR_MOVED_PATCH}.get(state, 1.0)
 
 
 def untouched(paths: Sequence[str], before: Objects, after: Objects) -> bool:

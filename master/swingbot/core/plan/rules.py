@@ -34,4 +34,5 @@ def rule_of(box: Testbox, metric: Metric, job: UnitJob) -> Rule:
         minimum,
         paired=box.repeatable,
         layout=LAYOUT_SHARE * minimum / 100,
+        unimodal=box.repeatable,
     )

@@ -7,22 +7,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtr
 
-from swingbot.core.incident.level import beyond
+from swingbot.core.incident.level import beyond, in_percent, log_ratio
+from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.statuses import SwingSource
+from swingbot.core.stats.history import baseline, sd_between
+from swingbot.core.stats.rows import Rule
 from swingbot.core.thresholds import (
+    CREEP_EFFICIENCY,
+    CREEP_P_SHARE,
     CREEP_TIPS,
-    MAD_EFFICIENCY,
+    SCREEN_ANCHOR_TIPS,
+    SCREEN_BASE_P,
+    SCREEN_BEFORE_SHARE,
     SCREEN_BOOTS,
     SCREEN_FEWEST_TIPS,
+    SCREEN_FIRST_P,
+    SCREEN_FRESH_SHARE,
     SCREEN_MIDDLE_SHARE,
+    SCREEN_MORE_BOOTS,
     SCREEN_P,
     SCREEN_TIPS,
-    SPREAD_FLOOR,
+    SCREEN_WHOLE_P,
 )
 
 
@@ -39,62 +49,143 @@ class Alarm:
     why: str
 
 
-def against_history(
-    tip: Sequence[float], levels: Sequence[float], min_effect: float
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What is known of a metric of a branch before a tip."""
+
+    levels: Sequence[float] = ()  # of earlier tips, the latest first
+    min_effect: float  # log ratio (or share)
+    # Boots a side that every tip gets; later ones test what these raised. None: boots repeat, and all are one.
+    first: int | None = None
+    day_sd: float = 0.0  # spread between days, from the testbox's noise record; 0: not known
+
+
+def suspect(row: ComparisonRow, tip: Sequence[float], past: Past) -> Alarm | None:
+    """What stands out about a metric of a tip: `row` holds it against its base, `tip` are its boot means by k."""
+    if row.changed and row.change_pct is not None and _sure(row, past):
+        effect = log_ratio(row.change_pct)
+        why = f"{row.change_pct:+.2f} % against its base, {row.verdict}"
+        return Alarm(source="base", effect=effect, p=0.0, why=why)
+    return against_levels(tip, past) if row.verdict != "invalid" else None
+
+
+def boots_wanted(row: ComparisonRow, tip: Sequence[float], boots: int, past: Past) -> int | None:
+    """How many boots a side a tip gets in all before it is judged; None: it has enough. `row` is judged at `screen_rule`.
+
+    An unclear row gets what settles it, within a budget; what looks different after the first boots gets
+    `SCREEN_MORE_BOOTS` before any pair is booted.
+    """
+    if row.verdict == "unclear":
+        more = boots_to_extend(boots, row.more_boots, row.effect, past.min_effect)
+        if more is not None:
+            return more
+    if past.first is None or boots != past.first or row.verdict == "invalid":
+        return None
+    looks = (against_history, against_anchors)
+    odd = row.changed or any(look(tip, past, SCREEN_FIRST_P) is not None for look in looks)
+    return boots + SCREEN_MORE_BOOTS if odd else None
+
+
+def screen_rule(rule: Rule, past: Past) -> Rule:
+    """How a tip is held against its base: an unclear row is looked at several times, which share the rule's P."""
+    return replace(rule, alpha=min(rule.alpha, SCREEN_BASE_P)) if past.first is not None else rule
+
+
+def _sure(row: ComparisonRow, past: Past) -> bool:
+    return past.first is None or row.p is None or row.p < SCREEN_BASE_P
+
+
+def against_levels(tip: Sequence[float], past: Past) -> Alarm | None:
+    """What the earlier tips' levels say of a tip's boot means: `against_history`, else `against_anchors`.
+
+    Where there are later boots, the first ones raise the alarm and the later ones test it: all boots together must still
+    raise it, and the later ones alone show `SCREEN_FRESH_SHARE` of it.
+    """
+    seen = tip[: past.first]
+    fresh = tip[len(seen) :]
+    for look in (against_history, against_anchors):
+        if not fresh:
+            alarm = look(tip, past, SCREEN_P)
+        else:
+            alarm = look(seen, past, SCREEN_FIRST_P)
+            if alarm is not None:
+                alarm = _tested(alarm, look(tip, past, SCREEN_WHOLE_P), seen, fresh)
+        if alarm is not None:
+            return alarm
+    return None
+
+
+def _tested(
+    alarm: Alarm, whole: Alarm | None, seen: Sequence[float], fresh: Sequence[float]
 ) -> Alarm | None:
-    """The mean of the tip's boot means against the last tips' levels (the latest first): median and median absolute deviation.
+    """The alarm of all boots, where those that did not raise it show enough of it by themselves."""
+    first, later = _scaled([seen, fresh])
+    left = alarm.effect + float(later.mean() - first.mean())
+    enough = left * alarm.effect > 0 and abs(left) >= SCREEN_FRESH_SHARE * abs(alarm.effect)
+    return whole if whole is not None and whole.effect * alarm.effect > 0 and enough else None
+
+
+def against_history(tip: Sequence[float], past: Past, level: float = SCREEN_P) -> Alarm | None:
+    """The mean of the tip's boot means against the level that the last tips lead one to expect; None unless P is below `level`.
 
     The middle boot must be as far off, and show at least half the minimum, so that one wild boot raises no alarm.
     """
-    recent = levels[:SCREEN_TIPS]
+    min_effect = past.min_effect
+    recent = past.levels[:SCREEN_TIPS]
     if len(recent) < SCREEN_FEWEST_TIPS or not tip:
         return None
-    past, now = _scaled([recent, tip])
-    centre = float(np.median(past))
-    sd = max(1.4826 * float(np.median(np.abs(past - centre))), SPREAD_FLOOR)
-    effect, middle = float(now.mean()) - centre, float(np.median(now)) - centre
-    near = min(abs(effect), abs(middle))
-    p = _p(near / (sd * math.sqrt(1.0 + math.pi / 2 / len(past))), MAD_EFFICIENCY * len(past))
+    before, now = _scaled([recent, tip])
+    expected = baseline(before[::-1])
+    mean, middle = float(now.mean()), float(np.median(now))
+    effect, ahead = mean - expected.median, mean - expected.centre
+    p = expected.p(min(abs(ahead), abs(middle - expected.centre)))
     if (
-        p >= SCREEN_P
+        p >= level
         or abs(effect) < min_effect
-        or middle * effect <= 0
-        or abs(middle) < SCREEN_MIDDLE_SHARE * min_effect
+        or min(effect * ahead, effect * (middle - expected.median)) <= 0
+        or effect * (middle - expected.centre) <= 0
+        or abs(middle - expected.median) < SCREEN_MIDDLE_SHARE * min_effect
     ):
         return None
     return Alarm(
         source="history",
         effect=effect,
         p=p,
-        why=f"{_pct(effect)} against the median of the last {len(past)} tips, p = {p:.2g}",
+        why=f"{in_percent(effect)} against the median of the last {len(before)} tips, p = {p:.2g}",
     )
 
 
-def against_anchors(
-    tip: Sequence[float], levels: Sequence[float], min_effect: float
-) -> Alarm | None:
+def against_anchors(tip: Sequence[float], past: Past, level: float = SCREEN_P) -> Alarm | None:
     """Small steps that add up: the tip against the tips `CREEP_TIPS` back. The nearest one that shows it, for its range is the shortest.
 
-    Noise is judged by what neighbouring tips differ in, which a slow creep hardly changes.
+    The middle boot must show it too, and the tip before half of it. Noise is judged by what tips so far apart differ in,
+    without a straight line through them all.
     """
+    levels = past.levels
     if not tip:
         return None
     for back in CREEP_TIPS:
         if len(levels) < back:
             return None
-        past, now = _scaled([levels[:back], tip])
-        # A neighbour on either side steadies the anchor's level without moving it.
-        around = past[max(0, back - 3) : back]
-        sd = max(1.4826 * float(np.median(np.abs(np.diff(past)))) / math.sqrt(2.0), SPREAD_FLOOR)
-        effect = float(now.mean() - np.median(around))
-        p = _p(effect / (sd * math.sqrt(1.0 + 1.0 / len(around))), MAD_EFFICIENCY * (back - 1))
-        if p < SCREEN_P and abs(effect) >= min_effect:
+        older, now = _scaled([levels[: max(CREEP_TIPS)], tip])
+        # A few neighbours on the near side steady the anchor's level, which one of them alone may have had by chance.
+        around = older[back - SCREEN_ANCHOR_TIPS : back]
+        anchor = float(np.median(around))
+        effect, middle, before = (float(v) - anchor for v in (now.mean(), np.median(now), older[0]))
+        sides = min(effect * middle, effect * before)
+        near = min(abs(effect), abs(middle), abs(before) / SCREEN_BEFORE_SHARE)
+        sd = math.hypot(
+            sd_between(older[::-1], back) * math.sqrt((1.0 + math.pi / 2 / len(around)) / 2.0),
+            math.sqrt(2.0) * past.day_sd,
+        )
+        p = float(2.0 * stdtr(max(CREEP_EFFICIENCY * len(older), 3.0), -near / sd))
+        if p < level * CREEP_P_SHARE and abs(effect) >= past.min_effect and sides > 0:
             return Alarm(
                 source="creep",
                 effect=effect,
                 p=p,
                 anchor=back - 1,
-                why=f"{_pct(effect)} against the tip {back} back, p = {p:.2g}",
+                why=f"{in_percent(effect)} against the tip {back} back, p = {p:.2g}",
             )
     return None
 
@@ -104,7 +195,7 @@ def against_expected(effect: float, expected: Sequence[float], min_effect: float
     left = beyond(effect, expected)
     if abs(left) < min_effect:
         return None
-    why = f"{_pct(effect)} against its base, {_pct(left)} against the level that is expected"
+    why = f"{in_percent(effect)} against its base, {in_percent(left)} against the level that is expected"
     return Alarm(source="expected", effect=left, p=0.0, why=why)
 
 
@@ -131,11 +222,3 @@ def _scaled(
         return [np.log(v) for v in values]
     unit = float(np.mean(np.abs(np.concatenate(values)))) or 1.0
     return [v / unit for v in values]
-
-
-def _p(t: float, df: float) -> float:
-    return float(2.0 * stdtr(max(df, 3.0), -abs(t)))
-
-
-def _pct(effect: float) -> str:
-    return f"{100.0 * math.expm1(min(effect, 50.0)):+.2f} %"

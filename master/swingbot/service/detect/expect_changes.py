@@ -36,32 +36,28 @@ def expected_within(
     base, head = tx.variants.get(comparison.base).commit, tx.variants.get(comparison.head).commit
     found: dict[int, Within] = {}
     for expected in known:
-        commit = _here(lab, expected, base, head) if expected.incident not in found else None
+        commit = (
+            copy_within(lab, expected.commit, expected.patch_id, base, head)
+            if expected.incident not in found
+            else None
+        )
         if commit is not None:
             found[expected.incident] = Within(expected=expected, commit=commit)
     return list(found.values())
 
 
-def _here(lab: Lab, expected: Expected, base: str, head: str) -> str | None:
+def copy_within(lab: Lab, commit: str, patch_id: str | None, base: str, head: str) -> str | None:
     """The commit, or its copy, in base..head; None where it is not, or where the base has a copy of it already."""
     try:
-        if lab.git.is_ancestor(expected.commit, base):
+        if lab.git.is_ancestor(commit, base):
             return None
-        if (
-            expected.patch_id
-            and lab.git.find_patch(expected.patch_id, expected.commit, expected.commit, base)
-            is not None
-        ):
+        if patch_id and lab.git.find_patch(patch_id, commit, commit, base) is not None:
             return None
-        if lab.git.is_ancestor(expected.commit, head):
-            return expected.commit
-        return (
-            lab.git.find_patch(expected.patch_id, expected.commit, base, head)
-            if expected.patch_id
-            else None
-        )
+        if lab.git.is_ancestor(commit, head):
+            return commit
+        return lab.git.find_patch(patch_id, commit, base, head) if patch_id else None
     except GitError:
-        return None  # the mirror cannot be read: nothing is known to be expected
+        return None  # the mirror cannot be read: nothing is known to be there
 
 
 def level_after(

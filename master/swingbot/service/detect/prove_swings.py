@@ -14,7 +14,7 @@ from swingbot.core.model.records import Comparison, NewComparison, Swing
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import layout_sd, pair_prior
 from swingbot.core.plan.rules import metric_of, rule_of
-from swingbot.core.plan.screen import boots_to_extend
+from swingbot.core.plan.screen import boots_wanted, screen_rule
 from swingbot.core.plan.series import series_of
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.evidence import (
@@ -33,6 +33,12 @@ from swingbot.core.thresholds import (
     ROUND_PAIRS_REPEATABLE,
     SPARE_PAIRS,
 )
+from swingbot.service.detect.recognise import (
+    another_stretch,
+    more_pairs,
+    recognise_culprits,
+)
+from swingbot.service.detect.screen_tips import past_of
 from swingbot.service.kernel.images import all_images_of
 from swingbot.service.lab.anchors import order_anchor
 from swingbot.service.ports import Lab, Transaction
@@ -47,10 +53,13 @@ _ACCEPTED: Final = ("open", "bisecting", "explained", "not_found")
 
 def prove_swings(lab: Lab, tx: Transaction) -> None:
     """For each comparison with suspected swings and nothing under way: pairs for the strongest. The others wait, for one commit mostly explains them."""
+    recognising = recognise_culprits(lab, tx)
     suspected = tx.swings.in_state("suspected")
-    busy = {s.comparison for s in tx.swings.in_state("open", "bisecting")} | {
-        s.comparison for s in suspected if s.proof is not None
-    }
+    busy = (
+        recognising
+        | {s.comparison for s in tx.swings.in_state("open", "bisecting")}
+        | {s.comparison for s in suspected if s.proof is not None}
+    )
     busy |= set(tx.incidents.comparisons_being_attributed())
     for number in sorted({s.comparison for s in suspected} - busy):
         swings = {(s.testbox, s.unit_job, s.metric): s for s in suspected if s.comparison == number}
@@ -76,21 +85,28 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
             kind="prove",
             tree=comparison.tree,
             base=comparison.base if swing.anchor is None else swing.anchor,
-            head=comparison.head,
+            head=comparison.head if swing.upto is None else swing.upto,
             boots=MIN_PAIRS_REPEATABLE if repeatable else MIN_PAIRS,
             parts=[(swing.testbox, own)],
             first_k=first_k,
-            request_key=f"swing:{swing.id}",
+            request_key=_request_of(swing),
         )
     )
     tx.swings.set_proof(swing.id, proof)
+
+
+def _request_of(swing: Swing) -> str:
+    """One proof for a swing, or for each stretch of the branch in which it is looked for."""
+    if swing.upto is None:
+        return f"swing:{swing.id}"
+    return f"swing:{swing.id}:{swing.anchor or 'base'}..{swing.upto}"
 
 
 def extend_comparisons(lab: Lab, tx: Transaction) -> None:
     """More boots for what has come to an end without an answer: pairs of a swing, and unclear rows of a tip within a budget."""
     swings = {swing.proof: swing for swing in tx.swings.in_state("suspected")}
     for comparison in tx.comparisons.open():
-        if comparison.kind not in ("prove", "watch") or comparison.status != "running":
+        if comparison.kind not in ("prove", "watch", "still") or comparison.status != "running":
             continue
         orders = tx.orders.wanted(comparison=comparison.id)
         if not orders or any(not order.over for order in orders) or _images(tx, comparison) is None:
@@ -101,6 +117,8 @@ def extend_comparisons(lab: Lab, tx: Transaction) -> None:
             continue
         if comparison.kind == "watch":
             boots = _boots_of_tip(lab, tx, comparison)
+        elif comparison.kind == "still":
+            boots = more_pairs(lab, tx, comparison)
         else:
             swing = swings.get(comparison.id)
             boots = _boots_of_proof(lab, tx, comparison, swing) if swing is not None else None
@@ -151,7 +169,7 @@ def _boots_of_proof(lab: Lab, tx: Transaction, comparison: Comparison, swing: Sw
 
 
 def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | None:
-    """The most boots a side that an unclear headline row would be settled by."""
+    """The most boots a side that a headline metric wants: to settle its row, or to test what looks different."""
     images, wish = _images(tx, comparison), 0
     assert images is not None
     for testbox, spec in comparison.parts:
@@ -163,13 +181,11 @@ def _boots_of_tip(lab: Lab, tx: Transaction, comparison: Comparison) -> int | No
             for metric in (m for m in lab.programs[job.program].metrics.values() if m.headline):
                 rule = rule_of(lab.testboxes.known(testbox), metric, job)
                 base, head = (side.get((job.name, metric.name), []) for side in sides)
-                row = compare(base, head, rule)
-                if row.verdict == "unclear":
-                    least = math.log1p(rule.min_effect_pct / 100.0)
-                    wish = max(
-                        wish,
-                        boots_to_extend(comparison.boots, row.more_boots, row.effect, least) or 0,
-                    )
+                least = math.log1p(rule.min_effect_pct / 100.0)
+                past = past_of(lab, tx, comparison, (testbox, job.name, metric.name), least)
+                row = compare(base, head, screen_rule(rule, past))
+                tip = [math.fsum(boot.values) / len(boot.values) for boot in head if boot.values]
+                wish = max(wish, boots_wanted(row, tip, comparison.boots, past) or 0)
     return wish or None
 
 
@@ -242,7 +258,7 @@ def weigh_swings(lab: Lab, tx: Transaction) -> None:
         }
         if found.answer == "accept":
             tx.swings.weigh(swing.id, "open", told, 100.0 * math.expm1(found.mean))
-        else:
+        elif not another_stretch(lab, tx, swing):
             tx.swings.weigh(swing.id, "refuted", told | _why(swing, found))
             if found.answer == "reject":
                 order_anchor(tx, swing.testbox)  # it may be the testbox that moved

@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 from swingbot.core.incident.level import log_ratio
-from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.comparison_row import ComparisonRow, Key, row_of
 from swingbot.core.model.records import Comparison, Level, NewSwing
 from swingbot.core.plan import screen
 from swingbot.core.plan import swings as plan
+from swingbot.core.plan.noise import day_sd
 from swingbot.core.thresholds import CREEP_TIPS
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
 from swingbot.service.ports import GitError, Lab, Transaction
@@ -82,42 +83,61 @@ def _alarm(
     lab: Lab, tx: Transaction, comparison: Comparison, row: ComparisonRow, tip: list[float]
 ) -> tuple[screen.Alarm, int | None] | None:
     """What stands out about a row, and the variant of the anchor if it is a creep."""
-    if plan.swings([row]):
-        pct = row.change_pct
-        assert pct is not None, "a swing has a size"
-        effect = math.log1p(pct / 100.0) if pct > -100.0 else -math.inf
-        return screen.Alarm(
-            source="base",
-            effect=effect,
-            p=0.0,
-            why=f"{pct:+.2f} % against its base, {row.verdict}",
-        ), None
-    least = row.min_effect
-    levels = _levels(tx.swings, comparison, row)
-    past = [level.mean for level in levels]
-    alarm = screen.against_history(tip, past, least) if row.verdict != "invalid" else None
-    if alarm is not None:
-        return alarm, None
-    alarm = screen.against_anchors(tip, past, least) if row.verdict != "invalid" else None
+    alarm = screen.suspect(row, tip, past_of(lab, tx, comparison, row.key, row.min_effect))
     if alarm is None or alarm.anchor is None:
-        return None
-    anchor = levels[alarm.anchor]
+        return (alarm, None) if alarm is not None else None
+    anchor = levels_before(tx, comparison, row.key)[alarm.anchor]
     return (alarm, anchor.variant) if _descends(lab, tx, comparison, anchor) else None
 
 
-def _levels(swings: Swings, comparison: Comparison, row: ComparisonRow) -> list[Level]:
-    """Earlier tips at the level of today: since the last swing, or the last alarm that turned out to be the testbox."""
-    key = (comparison.tree, *row.key)
-    since = swings.last(*key, before=comparison.id)
-    found = swings.recent_levels(*key, before=comparison.id, most=max(CREEP_TIPS))
-    return [level for level in found if since is None or level.comparison >= since]
+def past_of(
+    lab: Lab, tx: Transaction, comparison: Comparison, key: Key, min_effect: float
+) -> screen.Past:
+    """What is known of a metric before the tip of `comparison`; `min_effect` is a log ratio (or share)."""
+    return screen.Past(
+        levels=[level.mean for level in levels_before(tx, comparison, key)],
+        min_effect=min_effect,
+        first=None if lab.testboxes.known(key[0]).repeatable else lab.policies.watch_boots,
+        day_sd=day_sd(tx.noise.get(*key)),
+    )
+
+
+def levels_before(tx: Transaction, comparison: Comparison, key: Key) -> list[Level]:
+    """Earlier tips at the level of today: since the last swing, the last alarm that turned out to be the testbox, or the first tip at which a culprit was fixed."""
+    since = tx.swings.last(comparison.tree, *key, before=comparison.id) or 0
+    found = tx.swings.recent_levels(
+        comparison.tree, *key, before=comparison.id, most=max(CREEP_TIPS)
+    )
+    for fix in _fixes(tx, comparison.tree, key):
+        since = max([since, *(level.comparison for level in found if level.comparison < fix)])
+    return [level for level in found if level.comparison >= since]
+
+
+def _fixes(tx: Transaction, tree: int, key: Key) -> list[int]:
+    """The comparisons that showed that a culprit which had changed this metric was fixed in the branch."""
+    fixed = [
+        (incident.comparison, tx.comparisons.get(incident.fix_check))
+        for incident in tx.incidents.in_status("fixed")
+        if incident.comparison is not None and incident.fix_check is not None
+    ]
+    return [
+        check.id
+        for of, check in fixed
+        if check is not None
+        and check.tree == tree
+        and (seen := row_of(tx.comparisons.rows(of), key)) is not None
+        and seen.changed
+    ]
 
 
 def _descends(lab: Lab, tx: Transaction, comparison: Comparison, anchor: Level) -> bool:
-    """A tip that was rebased away is no anchor: nothing leads from it to this one."""
+    """Whether something leads from the anchor to this tip. From a tip that was rebased away it does by way of what both grew from."""
     tip = tx.variants.get(comparison.head).commit
     try:
-        return anchor.commit != tip and lab.git.is_ancestor(anchor.commit, tip)
+        return anchor.commit != tip and (
+            lab.git.is_ancestor(anchor.commit, tip)
+            or lab.git.merge_base(anchor.commit, tip) is not None
+        )
     except GitError:
         return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swingbot.core.incident.level import check
+from swingbot.core.incident.level import AT_THE_TIP, IN_ITS_NEW_VERSION, check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_of
@@ -88,6 +88,7 @@ def _decide(tx: Transaction, incident: Incident) -> None:
     answer = check(
         change_of(tx, sighting, bisection),
         row_of(tx.comparisons.rows(comparison.id), bisection.key),
+        IN_ITS_NEW_VERSION if _is_version(tx, incident, comparison) else AT_THE_TIP,
     )
     detail = {
         "answer": answer.answer,
@@ -98,6 +99,16 @@ def _decide(tx: Transaction, incident: Incident) -> None:
     tx.incidents.add_event(incident.id, "checked", OURSELVES, answer.words, detail)
     if answer.answer == "back":
         tx.incidents.set_status(incident.id, "fixed")
+
+
+def _is_version(tx: Transaction, incident: Incident, comparison: Comparison) -> bool:
+    """Whether the comparison is that of a new version of the patch with its own parent (`check_versions`)."""
+    patch = tx.patches.get(incident.fixed_by or "")
+    return (
+        patch is not None
+        and tx.variants.get(comparison.head).commit == patch.commit
+        and tx.variants.get(comparison.base).commit == patch.parent
+    )
 
 
 def _asked_of(

@@ -33,7 +33,10 @@ class Swings(Protocol):
     def last(
         self, tree: int, testbox: str, unit_job: str, metric: str, *, before: int
     ) -> int | None:
-        """The latest comparison before `before` in which this metric swung or was suspected because of its history; None if there is none. Older levels say nothing any more."""
+        """The latest comparison before `before` in which this metric swung or was suspected because of its history; None if there is none. Older levels say nothing any more. Where known culprits made it, nothing has moved."""
+
+    def narrow(self, swing: int, anchor: int | None, upto: int | None, change_pct: float) -> None:
+        """Look for a suspected swing between these variants alone (None: base, tip), for the change that is expected there; it has no proof then. It counts as one beyond what is expected."""
 
     def set_proof(self, swing: int, proof: int) -> None:
         """Name the comparison whose pairs prove or refute a swing. The first call counts."""

@@ -15,6 +15,7 @@ from swingbot.service.ports.gates import Gates
 from swingbot.service.ports.incidents import Incidents
 from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.orders import Orders
+from swingbot.service.ports.patches import Patches
 from swingbot.service.ports.reports import Reports
 from swingbot.service.ports.rounds import Rounds
 from swingbot.service.ports.runs import Runs
@@ -32,6 +33,8 @@ class Transaction(Protocol):
 
     @property
     def trees(self) -> Trees: ...
+    @property
+    def patches(self) -> Patches: ...
     @property
     def variants(self) -> Variants: ...
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.change import matters, what_changed
 from swingbot.service.ports import GitError, Lab, RequestError
+from swingbot.service.watch.patches import patches_after
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot_jobs.contract.kconfig import NoKconfig
 from swingbot_jobs.contract.trust import Trust
@@ -136,6 +137,7 @@ def poll_tree(lab: Lab, tree: Tree) -> str | None:
             and not matters(lab.git.paths_between(moved.old, moved.new), tree.paths)
         ):
             moved = None  # looked at again with the next move, from the same old tip
+        patches = patches_after(lab, tree, moved) if moved is not None else []
     except GitError as error:
         with lab.transaction("note poll") as tx:
             tx.trees.note_poll(tree.id, str(error))
@@ -144,4 +146,5 @@ def poll_tree(lab: Lab, tree: Tree) -> str | None:
         tx.trees.note_poll(tree.id, None)
         if moved is not None:
             tx.trees.add_change(tree.id, moved.kind, moved.old, moved.new)
+            tx.patches.set_branch(tree.id, patches)
     return None

@@ -1,0 +1,25 @@
+"""What a branch consists of after a move, patch by patch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from swingbot.core.model.patches import BranchPatch
+from swingbot.core.model.records import Tree
+from swingbot.core.plan.change import NewTip
+from swingbot.core.plan.patches import grown
+from swingbot.service.ports import Lab
+
+MOST_PATCHES: Final = (
+    500  # of a branch that are listed; what a branch of years has beyond is history
+)
+
+
+def patches_after(lab: Lab, tree: Tree, moved: NewTip) -> list[BranchPatch]:
+    """The patches of the branch, aligned with those of its last tip; of a long branch the latest. Raises GitError."""
+    with lab.transaction("read patches") as tx:
+        known = tx.patches.branch(tree.id)
+    rebased = moved.kind == "rebase" and tree.tip_commit is not None
+    old = lab.git.patches(moved.old, tree.tip_commit) if rebased and tree.tip_commit else []
+    found = grown(known, moved.old, old, lab.git.patches(moved.old, moved.new))
+    return found[-MOST_PATCHES:]
