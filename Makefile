@@ -4,6 +4,8 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 # The tests of one file share what is made once for them, so that a file stays with one process.
 PARALLEL := -n $(shell nproc) --dist loadfile
+# Unit tests wait a good part of their time, for processes and for limits to pass.
+ONE_MORE := -n $(shell expr $$(nproc) + 1) --dist loadfile
 STAGE := @.ci/stage
 
 .PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden conformance dashboards lock base-kernel
@@ -24,7 +26,7 @@ lint: setup ## formatting, types, imports, shell and YAML
 	@cd ansible && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint --offline --profile production -q --nocolor
 
 quick: setup ## unit tests, goldens, and contract tests on the store in memory
-	@$(PYTEST) $(PARALLEL) tests/unit
+	@$(PYTEST) $(ONE_MORE) tests/unit
 	@$(PYTEST) tests/contract/store -m memory
 
 browser: setup ## Chromium, for the tests that look at pages

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -22,7 +22,19 @@ Key = int | str
 DAY = 86400.0
 _GRID = 120.0  # seconds between two values of the drift; one boot with one run takes as long
 _PAST, _FUTURE = 30 * DAY, 60 * DAY  # what the drift is made for; later it stays where it is
+_WANDER_BOOTS = 4096  # then it begins again
 RECORDED = Path(__file__).parent / "calibration" / "vm-tcg.json"
+
+
+Draw = Callable[[np.random.Generator, float, int], NDArray[np.float64]]
+# So many values of a spread. All but "gauss" have that sd too, and mean 0.
+SHAPES: dict[str, Draw] = {
+    "gauss": lambda rng, sd, n: rng.normal(0.0, sd, n),
+    "student": lambda rng, sd, n: sd / math.sqrt(3.0) * rng.standard_t(3, n),
+    "flat": lambda rng, sd, n: rng.uniform(-math.sqrt(3.0) * sd, math.sqrt(3.0) * sd, n),
+    "slow tail": lambda rng, sd, n: sd - rng.exponential(sd, n),  # most are a little fast
+    "fast tail": lambda rng, sd, n: rng.exponential(sd, n) - sd,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +54,19 @@ class Costs:
 class SimulatedBench:
     """Kernels 0..n of which some commits change the level.
 
-    The same (seed, point, k, layout, box) gives the same boot in whatever order boots are asked for; only drift, day and creep look at `at`.
+    The same (seed, point, k, layout, box) gives the same boot in whatever order boots are asked for; only drift, day and creep look at `at`,
+    and only `wander` looks at `order`, the number of boots that the testbox made before.
     """
 
     commits: int = 16
     culprit: int | None = 7
     effect: float = -0.10
     others: Mapping[int, float] = field(default_factory=dict)  # further steps: commit -> effect
+    commit_creep: float = 0.0  # further effect, of all commits together, each the same share of it
+    effect_share: float = 1.0  # share of the boots that show the steps; creep shows in all
+    spread_steps: Mapping[int, float] = field(
+        default_factory=dict
+    )  # commit -> factor of run and boot noise from there on
     # noise
     run_noise: float = 0.0
     boot_noise: float = 0.0
@@ -62,6 +80,9 @@ class SimulatedBench:
     apart: float = (
         4.0  # how far that mode lies low, in spreads of a run in a fresh boot; negative: high
     )
+    shape: str = "gauss"  # of run and boot noise: a key of SHAPES
+    image_modes: float = 0.0  # share of images (kernel and layout) that stand in a second mode
+    image_apart: float = 0.04  # log units by which that mode is low; negative: high
     box_noise: float = 0.0  # testboxes of one group stand at levels of their own
     recorded: Sequence[
         Sequence[float]
@@ -70,12 +91,21 @@ class SimulatedBench:
     drift: float = 0.0  # sd of a first-order autoregression
     drift_seconds: float = 3600.0  # its correlation length: 30 boots of one run at two minutes
     day_noise: float = 0.0  # each day has a level of its own
+    day_modes: float = 0.0  # share of days that stand in a second mode
+    day_apart: float = 0.04  # log units by which that mode is low; negative: high
+    wander: float = 0.0  # sd of a first-order autoregression over the boots of a testbox
+    wander_rho: float = 0.95  # correlation of two boots in a row
     creep: float = 0.0  # log level per day
+    # the scale
+    quantum: float = 0.0  # values are multiples of it, the metric's unit
+    cap: float = math.inf  # no value is above it, the metric's unit
     # kernels that tell nothing
     skip_rate: float = 0.0  # share of inner kernels that do not build
     unbuildable: Sequence[int] = ()
     unbootable: Sequence[int] = ()
     boot_failure_rate: float = 0.0  # of each boot, whatever the kernel
+    failing_images: float = 0.0  # share of images that fail; layout 0 of the ends never does
+    failing: float = 1.0  # share of the boots of such an image that fail
     # point -> earlier point with the same image
     identical: Mapping[int, int] = field(default_factory=dict)
     runs: int = 3
@@ -90,13 +120,26 @@ class SimulatedBench:
         logs = np.concatenate([[0.0], np.zeros(self.commits)])
         for commit, effect in self.steps.items():
             logs[commit:] += math.log1p(effect)
-        self.truth = logs  # point -> log level against the good end, without layout
+        crept = math.log1p(self.commit_creep) * np.arange(self.commits + 1) / self.commits
+        self.shown = logs + crept  # of boots that show the steps
+        self.hidden = crept  # of boots that do not
+        # point -> log level against the good end, without layout; mean over boots
+        self.truth = logs if not self.commit_creep else self.shown
+        if self.effect_share < 1.0:
+            self.truth = self.effect_share * logs + crept
 
     @property
     def steps(self) -> dict[int, float]:
         """Commit -> effect, all of them."""
         first = {self.culprit: self.effect} if self.culprit is not None else {}
         return dict(sorted({**self.others, **first}.items()))
+
+    def changes(self, least: float) -> list[int]:
+        """Commits that may be named: those of the steps, those that change the noise, and any that creeps by `least` or more (log units)."""
+        crept = abs(math.log1p(self.commit_creep)) / self.commits
+        if crept and crept >= least:
+            return list(range(1, self.commits + 1))
+        return sorted({*self.steps, *self.spread_steps})
 
     @property
     def spreads(self) -> tuple[float, float]:
@@ -105,6 +148,12 @@ class SimulatedBench:
             _, run, boot = _residuals(tuple(tuple(b) for b in self.recorded))
             return run, boot
         return self.run_noise, self.boot_noise
+
+    @property
+    def by_time(self) -> tuple[float, float, float, float]:
+        """Sds of what moves the testbox: drift, days, modes of days, wandering."""
+        modes = self.day_apart * math.sqrt(self.day_modes * (1.0 - self.day_modes))
+        return self.drift, self.day_noise, modes, self.wander
 
     @property
     def sd(self) -> float:
@@ -116,14 +165,41 @@ class SimulatedBench:
 
     def offset(self, idx: int, layout: int = 0) -> float:
         """What the layout of this kernel build adds to its log level."""
+        root = self.root(idx)
         if layout == 0:
-            return float(self.layout[self.root(idx)])
-        return float(
-            self._rng("layout", self.root(idx), layout).normal(0.0, self.layout_noise or 1e-300)
-        )
+            smooth = float(self.layout[root])
+        else:
+            smooth = float(
+                self._rng("layout", root, layout).normal(0.0, self.layout_noise or 1e-300)
+            )
+        if self.image_modes and self._rng("image", root, layout).random() < self.image_modes:
+            return smooth - self.image_apart
+        return smooth
+
+    def fails(self, idx: int, layout: int = 0) -> bool:
+        """Whether boots of this image fail, all or some of them."""
+        root = self.root(idx)
+        if not self.failing_images or (layout == 0 and root in (0, self.commits)):
+            return False
+        return bool(self._rng("fails", root, layout).random() < self.failing_images)
+
+    def measured(self, idx: int, layout: int | None = None) -> float:
+        """Log level of this kernel as many boots would measure it, layout None: without what the build adds.
+
+        On a scale with a cap or with steps it is what comes through: a mean over 500 drawn boots.
+        """
+        built = 0.0 if layout is None else self.offset(idx, layout)
+        if not self.quantum and math.isinf(self.cap):
+            return float(self.truth[self.root(idx)]) + built
+        rng, means = self._rng("scale"), []
+        for _ in range(500):
+            known = self.shown if rng.random() < self.effect_share else self.hidden
+            level = math.log(self.level) + float(known[self.root(idx)]) + built
+            means.append(self._scale(level + self._noise(rng, self.root(idx))).mean())
+        return float(np.log(np.array(means)).mean()) - math.log(self.level)
 
     def boot(
-        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0
+        self, idx: int, k: int, layout: int = 0, box: int = 0, at: float = 0.0, order: int = 0
     ) -> tuple[tuple[float, ...], str | None]:
         """The runs of boot k of kernel idx at a time of the laboratory's clock, or why there are none."""
         idx = self.root(idx)
@@ -138,35 +214,50 @@ class SimulatedBench:
         )
         if rng.random() < self.boot_failure_rate:
             return (), "hung: console went quiet"
+        if self.fails(idx, layout) and (
+            self._rng("sick", idx, k, layout, box).random() < self.failing
+        ):
+            return (), "panicked: general protection fault"
+        known = self.truth
+        if self.effect_share < 1.0:
+            shows = self._rng("effect", idx, k, layout, box).random() < self.effect_share
+            known = self.shown if shows else self.hidden
         level = (
-            math.log(self.level)
-            + float(self.truth[idx])
-            + self.offset(idx, layout)
-            + self.at(at, box)
+            math.log(self.level) + float(known[idx]) + self.offset(idx, layout) + self.at(at, box)
         )
         if self.pert_noise:
             level += float(self._rng("shift", k).normal(0.0, self.pert_noise))
-        noise = self._noise(rng)
-        return tuple(float(v) for v in np.exp(level + noise)), None
+        if self.wander:
+            level += float(self._wanderings(box)[order % _WANDER_BOOTS])
+        return tuple(float(v) for v in self._scale(level + self._noise(rng, idx))), None
 
-    def _noise(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Of each run of one boot."""
+    def _scale(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the scale makes of log values: the metric's unit."""
+        values: NDArray[np.float64] = np.minimum(np.exp(logs), self.cap)
+        if self.quantum:
+            values = np.maximum(np.round(values / self.quantum), 1.0) * self.quantum
+        return values
+
+    def _noise(self, rng: np.random.Generator, idx: int = 0) -> NDArray[np.float64]:
+        """Of each run of one boot of this kernel, log units."""
+        louder = math.prod(f for commit, f in self.spread_steps.items() if commit <= idx)
         if self.recorded:
             boots, run, between = _residuals(tuple(tuple(b) for b in self.recorded))
             drawn = boots[int(rng.integers(len(boots)))]
             picked = np.array([drawn[int(rng.integers(len(drawn)))] for _ in range(self.runs)])
             # smoothed: no value comes twice
-            return (
+            return louder * (
                 picked
                 + float(rng.normal(0.0, between / 5))
                 + rng.normal(0.0, run / 5 + 1e-9, self.runs)
             )
-        boot = float(rng.normal(0.0, self.boot_noise or 1e-300))
+        draw = SHAPES[self.shape]
+        boot = louder * float(draw(rng, self.boot_noise or 1e-300, 1)[0])
         if rng.random() < self.heavy:
             boot -= float(rng.exponential(6.0 * max(self.boot_noise, self.run_noise)))
         if self.bimodal and rng.random() < self.bimodal:
             boot -= self.apart * self.sd
-        noise: NDArray[np.float64] = boot + rng.normal(0.0, self.run_noise or 1e-300, self.runs)
+        noise: NDArray[np.float64] = boot + louder * draw(rng, self.run_noise or 1e-300, self.runs)
         if self.heavy_runs:
             lost = rng.exponential(6.0 * self.sd, self.runs)
             noise = noise - np.where(rng.random(self.runs) < self.heavy_runs, lost, 0.0)
@@ -181,6 +272,10 @@ class SimulatedBench:
             level += float(
                 self._rng("day", int(at // DAY) + 10_000, box).normal(0.0, self.day_noise)
             )
+        if self.day_modes and (
+            self._rng("mode", int(at // DAY) + 10_000, box).random() < self.day_modes
+        ):
+            level -= self.day_apart
         if self.drift:
             path = self._path
             level += float(path[min(max(int((at + _PAST) / _GRID), 0), len(path) - 1)])
@@ -193,6 +288,20 @@ class SimulatedBench:
         white = self._rng("drift").normal(0.0, self.drift, int((_PAST + _FUTURE) / _GRID))
         white[1:] *= math.sqrt(1.0 - rho**2)
         return np.asarray(lfilter([1.0], [1.0, -rho], white), dtype=np.float64)
+
+    def _wanderings(self, box: int) -> NDArray[np.float64]:
+        """What each boot of a testbox in the order of booting is off by: stationary, correlation wander_rho to the distance."""
+        if box not in self._wandered:
+            white = self._rng("wander", box).normal(0.0, self.wander, _WANDER_BOOTS)
+            white[1:] *= math.sqrt(1.0 - self.wander_rho**2)
+            self._wandered[box] = np.asarray(
+                lfilter([1.0], [1.0, -self.wander_rho], white), dtype=np.float64
+            )
+        return self._wandered[box]
+
+    @cached_property
+    def _wandered(self) -> dict[int, NDArray[np.float64]]:
+        return {}
 
     def _rng(self, *key: Key) -> np.random.Generator:
         return np.random.default_rng(

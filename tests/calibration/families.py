@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tests.worlds import RECORDED, SimulatedBench, recorded_boots
+from tests.worlds import RECORDED, Costs, SimulatedBench, recorded_boots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,7 @@ class Family:
     layouts: bool = False  # kernels can be rebuilt with another layout
     boxes: int = 1
     min_effect_pct: float = 1.0
+    costs: Costs = field(default_factory=Costs)
     quick: int = 6  # worlds in the quick form
     full: int = 200
 
@@ -34,14 +35,17 @@ def world(
     sizes: tuple[float, float] = (0.04, 0.15),
     commits: tuple[int, int] = (2, 120),
     steps: int = 1,
+    worse: float = 2 / 3,
     at: str = "anywhere",
+    louder: float = 1.0,
     unbuildable: float = 0.0,
     unbootable: float = 0.0,
     block: int = 1,
     **noise: Any,
 ) -> Callable[[int], SimulatedBench]:
     """`sizes` in absolute log ratio, drawn evenly on a log scale, two in three for the worse. `at`: anywhere, first, last, or repaired
-    (the second step undoes the first). Kernels fail alone or in blocks; the ends never do."""
+    (the second step undoes the first). The culprit makes run and boot noise `louder` times what it was. Kernels fail alone or in blocks;
+    the ends never do."""
 
     def make(seed: int) -> SimulatedBench:
         rng = np.random.default_rng([seed, 92])
@@ -50,7 +54,7 @@ def world(
             int(c) for c in rng.choice(np.arange(1, n + 1), min(steps, n), replace=False)
         )
         logs = [
-            float(math.exp(rng.uniform(*np.log(sizes)))) * (-1.0 if rng.random() < 2 / 3 else 1.0)
+            float(math.exp(rng.uniform(*np.log(sizes)))) * (-1.0 if rng.random() < worse else 1.0)
             for _ in places
         ]
         if at == "repaired" and len(places) == 2:
@@ -64,6 +68,7 @@ def world(
             culprit=first,
             effect=table.pop(first) if first is not None else 0.0,
             others=table,
+            spread_steps={first: louder} if first is not None and louder != 1.0 else {},
             unbuildable=_some(rng, n, unbuildable, block),
             unbootable=_some(rng, n, unbootable, block),
             seed=seed,
@@ -92,6 +97,15 @@ def on_vm_tcg(metric: str) -> Callable[[int], SimulatedBench]:
 
 BOOT: dict[str, Any] = {"run_noise": 0.02, "boot_noise": 0.02}
 RUN: dict[str, Any] = {"run_noise": 0.02}
+# 20 to 80 commits, exactly -5 %, three runs in a boot: where the engine was first seen to be wrong.
+MANY: dict[str, Any] = {
+    **BOOT,
+    "runs": 3,
+    "commits": (20, 80),
+    "sizes": (math.log(1 / 0.95), math.log(1 / 0.95)),
+    "worse": 1.0,
+}
+IMAGES: dict[str, Any] = {**MANY, "image_modes": 0.3, "image_apart": 0.04}
 EMULATED: dict[str, Any] = {
     "run_noise": 0.002,
     "boot_noise": 0.0003,
@@ -182,6 +196,42 @@ FAMILIES = [
         make=world(steps=2, layout_noise=0.01, drift=0.02, unbootable=0.1, **RUN),
         layouts=True,
         quick=3,
+    ),
+]
+FAMILIES += [
+    Family(
+        name=f"30 % of images 4 % low{culprit}{rebuilt}",
+        make=world(steps=steps, **IMAGES),
+        told_layout=0.002,
+        layouts=not rebuilt,
+        quick=1,
+    )
+    for culprit, steps in ((", no culprit", 0), (", -5 %", 1))
+    for rebuilt in ("", ", no rebuilds")
+] + [
+    Family(name="-5 % and three times the noise", make=world(louder=3.0, **MANY), quick=1),
+    Family(
+        name="three times the noise, no other change",
+        make=lambda s: replace(world(louder=3.0, **MANY)(s), effect=0.0),
+        quick=1,
+    ),
+    Family(name="50 % of boots 10 sd low", make=world(bimodal=0.5, apart=10.0, **MANY), quick=1),
+    Family(name="-5 % in 60 % of boots", make=world(effect_share=0.6, **MANY), quick=1),
+    Family(
+        name="creep of -12 % over all commits, no culprit",
+        make=world(commit_creep=-0.12, **{**MANY, "steps": 0}),
+        quick=1,
+    ),
+    Family(
+        name="creep of -12 % over all commits and -5 %",
+        make=world(commit_creep=-0.12, **MANY),
+        quick=1,
+    ),
+    Family(name="wandering testbox, 2 %", make=world(wander=0.02, **MANY), quick=1),
+    Family(
+        name="wandering testbox, 2 %, no culprit",
+        make=world(wander=0.02, **{**MANY, "steps": 0}),
+        quick=1,
     ),
 ]
 if RECORDED.exists():

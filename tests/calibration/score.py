@@ -14,9 +14,8 @@ from swingbot.core.bisect.thresholds import Policy
 from swingbot.core.model.noise import NoisePrior
 from tests.calibration.families import Family
 from tests.simulate import Ended, a_state, bisect_to_the_end, known_noise, with_history
-from tests.worlds import Costs, SimulatedBench
+from tests.worlds import SimulatedBench
 
-COSTS = Costs()
 POLICY = Policy()
 BINS = ((0.0, 0.90), (0.90, 0.95), (0.95, 0.99), (0.99, 1.0))
 LEAST_DOUBT = 0.001  # no claim counts as surer than this: a model is never that true
@@ -33,6 +32,7 @@ class Verdict:
     boots: int
     # each holds (what the booted images differ by, the commit's effect)
     intervals: tuple[tuple[bool, bool], ...]
+    named: tuple[int, ...] = ()  # commits of the claims
     error: str | None = None
     cpu: float = 0.0
 
@@ -56,15 +56,15 @@ def judge(family: Family, seed: int) -> Verdict:
         paired=family.paired,
         noise=told(family, bench),
         min_effect_pct=family.min_effect_pct,
-        build_cost=COSTS.build,
-        boot_cost=COSTS.of_boot(bench.runs),
+        build_cost=family.costs.build,
+        boot_cost=family.costs.of_boot(bench.runs),
         boxes=family.boxes,
         layouts=family.layouts,
     )
     if family.history:
-        state = with_history(bench, state, 50, COSTS)
+        state = with_history(bench, state, 50, family.costs)
     try:
-        ended = bisect_to_the_end(bench, state, POLICY, COSTS)
+        ended = bisect_to_the_end(bench, state, POLICY, family.costs)
     except Exception as error:  # shown in the table by its seed
         return Verdict(
             seed=seed,
@@ -85,9 +85,11 @@ def judge(family: Family, seed: int) -> Verdict:
     )
     right: bool | None = None
     if claims:
-        right = all(set(claim) & set(bench.steps) for claim in claims)
+        culprits = set(bench.changes(family.min_effect_pct / 200))
+        right = all(set(claim) & culprits for claim in claims)
     elif said.kind == "not_reproduced":
-        right = abs(float(bench.truth[-1])) < math.log1p(family.min_effect_pct / 100)
+        change = bench.measured(bench.commits) - bench.measured(0)
+        right = abs(change) < math.log1p(family.min_effect_pct / 100)
     stated = (said.probability if said.probability is not None else 1.0) if claims else None
     return Verdict(
         seed=seed,
@@ -96,6 +98,7 @@ def judge(family: Family, seed: int) -> Verdict:
         right=right,
         boots=ended.boots,
         intervals=tuple(covered(bench, ended)),
+        named=tuple(commit for claim in claims for commit in claim),
         cpu=ended.cpu_seconds,
     )
 
@@ -106,23 +109,21 @@ def covered(bench: SimulatedBench, ended: Ended) -> Iterable[tuple[bool, bool]]:
         if c.interval_pct is None or ended.conclusion.kind == "credible_set":
             continue
         low, high = (math.log1p(max(p, -99.99) / 100) for p in c.interval_pct)
-        effect = float(bench.truth[c.idx] - bench.truth[c.parent_idx])
-        images = (
-            effect
-            + _layout_of_boots(bench, ended, c.idx)
-            - _layout_of_boots(bench, ended, c.parent_idx)
-        )
+        effect = bench.measured(c.idx) - bench.measured(c.parent_idx)
+        images = _booted(bench, ended, c.idx) - _booted(bench, ended, c.parent_idx)
         yield low <= images <= high, low <= effect <= high
 
 
-def _layout_of_boots(bench: SimulatedBench, ended: Ended, idx: int) -> float:
-    """Mean layout offset of the confirmation boots of a point."""
-    seen = [
-        bench.offset(o.idx, o.layout)
+def _booted(bench: SimulatedBench, ended: Ended, idx: int) -> float:
+    """Mean log level of the images that the confirmation boots of a point ran."""
+    layouts = Counter(
+        o.layout
         for o in ended.state.observations
         if o.idx == idx and o.phase == "confirm" and o.values
-    ]
-    return float(np.mean(seen)) if seen else 0.0
+    )
+    if not layouts:
+        return bench.measured(idx)
+    return sum(n * bench.measured(idx, lay) for lay, n in layouts.items()) / layouts.total()
 
 
 # --- many of them -----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
+
 from swingbot.app.cli import main
 from swingbot.app.keep.progress import amount, duration
 from swingbot.app.settings import load
@@ -32,7 +34,7 @@ def test_every_command_that_the_pages_name_is_there() -> None:
             )
         )
     assert {"backup", "restore", "retention", "db", "report"} <= named
-    assert named <= main.commands.keys()
+    assert named <= set(main.list_commands(click.Context(main)))
 
 
 def test_every_setting_that_the_pages_name_is_there() -> None:
