@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from swingbot.core.bisect.ask import end_again
 from swingbot.core.bisect.belief import belief
+from swingbot.core.bisect.case import look
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
-from swingbot.core.model.bisection import Observation
+from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.noise import EMULATED, NoisePrior
 from swingbot.core.model.statuses import Phase
 from tests.simulate import (
@@ -136,6 +138,17 @@ def test_each_end_gets_its_share_of_the_boots() -> None:
     assert ended.named == 4
     for end in (0, 100):
         assert sum(boot.idx == end for boot in ended.state.observations) >= ended.boots / 20
+
+
+def test_both_ends_once_more_means_a_number_that_neither_had() -> None:
+    """The good end was booted alone at k = 5, as the neighbour of a suspect: the lowest number that is free at the bad end is taken."""
+    bench = SimulatedBench(commits=8, culprit=4, effect=-0.05, run_noise=0.02, seed=3)
+    state = a_state(bench, paired=True)
+    made = [(0, k) for k in (0, 1, 2, 5)] + [(8, k) for k in range(5)]
+    state = replace(state, in_flight=tuple(WantedBoot(idx, k, "ends") for idx, k in made))
+    action = end_again(look(arrived(bench, state), POLICY), 0)
+    assert isinstance(action, Measure)
+    assert [boot.key for boot in action.requests] == [(0, 6), (8, 6)]
 
 
 def test_a_group_with_idle_testboxes_and_a_spent_budget_waits_for_nothing() -> None:

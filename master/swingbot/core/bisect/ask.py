@@ -59,7 +59,7 @@ def ends_on_new_testboxes(case: Case) -> list[WantedBoot]:
 def _at_one_k(
     ev: Evidence, ends: Sequence[int], already: Sequence[WantedBoot], box: int
 ) -> list[WantedBoot]:
-    k = max(_first_k(ev, end, already) for end in ends)
+    k = _first_k(ev, ends, already)
     return [WantedBoot(ev.points[end], k, "search", box=box) for end in ends]
 
 
@@ -71,7 +71,7 @@ def _on_boxes(case: Case) -> Counter[int]:
 def boot_of(case: Case, choice: Choice, already: Sequence[WantedBoot]) -> list[WantedBoot]:
     """The next boot of a point; on a paired testbox at a k that the ends have too, which get one if they do not."""
     ev, position = case.ev, choice.position
-    k = _first_k(ev, position, already)
+    k = _first_k(ev, (position,), already)
     wanted = [WantedBoot(ev.points[position], k, "search", choice.layout, choice.box)]
     if not case.state.paired:
         return wanted
@@ -80,8 +80,9 @@ def boot_of(case: Case, choice: Choice, already: Sequence[WantedBoot]) -> list[W
     return [WantedBoot(ev.points[p], k, "search") for p in missing] + wanted
 
 
-def _first_k(ev: Evidence, position: int, already: Sequence[WantedBoot]) -> int:
-    """The lowest k at which the kernel was not booted, and shall not be."""
-    used = {b.k for b in (*ev.pending, *already) if ev.where(b) == position}
-    used |= {b.k for b in ev.at(position)} | {k for p, k in ev.failed if p == position}
+def _first_k(ev: Evidence, positions: Sequence[int], already: Sequence[WantedBoot]) -> int:
+    """The lowest k at which none of these kernels was booted, and none shall be."""
+    used = {b.k for b in (*ev.pending, *already) if ev.where(b) in positions}
+    used |= {b.k for p in positions for b in ev.at(p)}
+    used |= {k for p, k in ev.failed if p in positions}
     return next(k for k in range(len(used) + 1) if k not in used)
