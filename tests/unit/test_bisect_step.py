@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from swingbot.core.bisect import case
 from swingbot.core.bisect.ask import end_again
 from swingbot.core.bisect.belief import belief
 from swingbot.core.bisect.case import look
+from swingbot.core.bisect.evidence import Evidence
+from swingbot.core.bisect.posterior import Posterior
 from swingbot.core.bisect.state import BisectionState, Conclude, Measure, PointState, Wait
 from swingbot.core.bisect.step import step
 from swingbot.core.bisect.thresholds import Policy
@@ -472,3 +475,50 @@ def test_the_two_sides_of_a_range_share_one_budget() -> None:
     # Of what lies between the ends of the whole range, not of the side.
     assert ended.named is not None
     assert "of the -14.6 % between the ends" in ended.conclusion.reason
+
+
+FIVE_STEPS = SimulatedBench(
+    commits=48,
+    culprit=8,
+    effect=-0.06,
+    others=dict.fromkeys((16, 24, 32, 40), -0.06),
+    run_noise=0.01,
+    boot_noise=0.01,
+    seed=5,
+)
+
+
+def test_parts_of_a_range_that_overlap_are_looked_at_once_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each suspect splits the range in two that overlap. Looked at anew each time, the 16 parts of this one were 133 looks."""
+    looks: list[tuple[int, int, float]] = []
+    posterior = case._posterior
+
+    def counted(state: BisectionState, policy: Policy, ev: Evidence) -> Posterior:
+        looks.append((ev.first, ev.last, policy.prior_no_change))
+        return posterior(state, policy, ev)
+
+    monkeypatch.setattr(case, "_posterior", counted)
+    confirmed = [i for step_at in (8, 16, 24, 32, 40) for i in (step_at - 1, step_at)]
+    boots = [WantedBoot(i, k, "ends") for i in (0, 48) for k in range(3)]
+    boots += [WantedBoot(i, k, "search") for i in range(4, 48, 4) for k in range(3)]
+    boots += [WantedBoot(i, k, "confirm") for i in confirmed for k in range(50, 54)]
+    state = arrived(FIVE_STEPS, replace(a_state(FIVE_STEPS), in_flight=tuple(boots)))
+    step(state, POLICY)
+    assert len(looks) == len(set(looks)) > 10
+
+
+def test_an_end_is_not_booted_on_and_on_for_what_its_boots_share() -> None:
+    """Five steps in a range look at first like odd images, the bad end's own among them. More boots of that image say nothing of it."""
+    boots = [WantedBoot(0, k, "ends") for k in range(4)]
+    boots += [WantedBoot(48, k, "ends") for k in range(12)]
+    boots += [WantedBoot(i, 0, "search") for i in (12, 24)]
+    state = a_state(FIVE_STEPS)
+    for _ in range(12):
+        state = arrived(FIVE_STEPS, replace(state, in_flight=tuple(boots)))
+        action = step(state, POLICY)
+        assert isinstance(action, Measure)
+        boots = list(action.requests)
+    ends = [o.idx for o in state.observations if o.idx in (0, 48)]
+    assert len(ends) < 4 + 12 + 6

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from swingbot.core.bisect import gaussian, mixture
 from swingbot.core.bisect.evidence import Evidence, gather
 from swingbot.core.bisect.posterior import Posterior, wild_boots
-from swingbot.core.bisect.state import BisectionState
+from swingbot.core.bisect.state import Action, BisectionState
 from swingbot.core.bisect.thresholds import LAYOUT_SDS, Policy
 from swingbot.core.model.bisection import Observation, WantedBoot
 from swingbot.core.model.statuses import Phase
@@ -24,6 +24,19 @@ class Case:
     ev: Evidence
     post: Posterior | None  # None until both ends have given a value
     root: Case | None = None  # the whole range, when this is a part of it
+    # of the whole range, by first and last position and prior that there is no step: parts overlap, and each is looked at once
+    parts: dict[tuple[int, int, float], Case] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    answers: dict[tuple[int, int, float], Action] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    @property
+    def key(self) -> tuple[int, int, float]:
+        """Which part of the whole range this is."""
+        first = self.ev.first
+        return first, first + self.ev.last, self.policy.prior_no_change
 
     @property
     def whole(self) -> Case:
@@ -42,9 +55,16 @@ class Case:
 
     def part(self, low: int, high: int, none: float | None = None) -> Case:
         """A stretch of the range as a bisection of its own; its ends have been measured. `none`: prior that there is no step in it."""
-        ev = self.ev.between(low, high)
         policy = self.policy if none is None else replace(self.policy, prior_no_change=none)
-        return Case(self.state, policy, ev, _posterior(self.state, policy, ev), self.whole)
+        first = self.ev.first
+        key = first + low, first + high, policy.prior_no_change
+        parts = self.whole.parts
+        if key not in parts:
+            ev = self.ev.between(low, high)
+            parts[key] = Case(
+                self.state, policy, ev, _posterior(self.state, policy, ev), self.whole
+            )
+        return parts[key]
 
     def sides(self) -> tuple[Case, Case] | None:
         """The stretches up to and from between two steps, if the boots say that there are two."""

@@ -15,7 +15,7 @@ import numpy as np
 from swingbot.core.bisect.evidence import Evidence, Floats, Indices
 from swingbot.core.bisect.foresee import answered, divided, foreseen, on_testbox
 from swingbot.core.bisect.posterior import Hypotheses, Posterior
-from swingbot.core.bisect.thresholds import END_SHARE, Policy
+from swingbot.core.bisect.thresholds import END_SHARE, IMAGE_BOOTS, IMAGE_TOLD, Policy
 from swingbot.core.model.bisection import WantedBoot
 
 _LOGITS: Final = np.linspace(-9.0, 0.0, 19)
@@ -258,12 +258,13 @@ def _pick(gains: Floats, rate: Floats, kernels: _Kernels, box: int) -> Choice:
     return Choice(position, float(gains[new, position]), layout, box)
 
 
-def weak_end(ev: Evidence, post: Posterior, *, careful: bool) -> int | None:
+def weak_end(ev: Evidence, post: Posterior, *, careful: bool, edition: int = 2) -> int | None:
     """Position of the end whose level is known too badly to judge points against it (bisect.md 3.4, the reference rule), or None.
 
     The variances are means over where the step may be. If it is next to an end, the few boots of that end are all there is of its level,
     and no boot elsewhere tells when these were odd ones: each end has a share of all boots. `careful`: where it is not clear yet that there
-    is a change, which is not what a boot is chosen for, and where boots are chosen by the rule alone.
+    is a change, which is not what a boot is chosen for, and where boots are chosen by the rule alone. What the boots of an end do not
+    know because they share an image, more of them will not tell.
     """
     new = post.sd_layout**2 + post.boot_var
     limit = min(new, max(post.effect**2 / 12, 0.02 * new)) if careful else new
@@ -271,9 +272,19 @@ def weak_end(ev: Evidence, post: Posterior, *, careful: bool) -> int | None:
     seldom = min(variances, key=lambda p: (len(ev.at(p)), p))
     if len(ev.at(seldom)) < END_SHARE * ev.used:
         return seldom
+    if edition > 1:
+        variances = {p: v for p, v in variances.items() if not _told_all(ev, post, p, v)}
+    if not variances:
+        return None
     end = max(variances, key=lambda p: (variances[p], -len(ev.at(p)), -p))
     floor = 1.25 * post.sd_layout**2  # layout stays whatever is booted
     return end if variances[end] > max(limit, floor) else None
+
+
+def _told_all(ev: Evidence, post: Posterior, end: int, variance: float) -> bool:
+    """Whether the level of an end is known far worse than its boots alone would leave it: what is not known is of the image."""
+    boots = len(ev.at(end))
+    return boots >= IMAGE_BOOTS and variance > IMAGE_TOLD * post.boot_var / boots
 
 
 @dataclass(frozen=True, slots=True)

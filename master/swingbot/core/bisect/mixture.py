@@ -367,22 +367,35 @@ def _points(columns: _Columns, thetas: list[_Theta], levels: Floats) -> Floats:
     merge = np.flatnonzero(np.diff(columns.point, prepend=-1))
     apart = np.subtract.outer(levels, levels) / ODD_IMAGE_SD
     wide = np.exp(-0.5 * apart**2) * (step / (ODD_IMAGE_SD * math.sqrt(2.0 * math.pi)))
+    # (spread, shape) -> place in `nodes`: thetas of other layouts share them
+    kinds = {key: i for i, key in enumerate(dict.fromkeys(map(_kind, thetas)))}
+    nodes = np.empty((len(kinds), len(columns.point), many))
+    for theta in {_kind(t): t for t in thetas}.values():
+        ln = _ln_boot(distance, theta)[pick]
+        nodes[kinds[_kind(theta)]] = np.add.reduceat(ln, starts, axis=0)
+    top = nodes.max(axis=2, keepdims=True)
+    scaled = np.exp(nodes - top)
+    far: dict[int, Floats] = {}
     tables = np.empty((len(thetas), len(columns.at), many))
-    cache: dict[tuple[float, float, float, float], Floats] = {}
-    far: dict[tuple[float, float, float, float], Floats] = {}
-    for i, theta in enumerate(thetas):
-        key = (theta.spread, theta.wild, theta.width, theta.apart)
-        if key not in cache:
-            cache[key] = np.add.reduceat(_ln_boot(distance, theta)[pick], starts, axis=0)
-        of_images = _smeared(cache[key], theta.layout / step)
-        if theta.odd:
-            if key not in far:
-                far[key] = _smeared_by(cache[key], wide)
-            of_images = np.logaddexp(
-                of_images + math.log1p(-theta.odd), far[key] + math.log(theta.odd)
-            )
-        tables[i] = np.add.reduceat(of_images, merge, axis=0)
+    for layout in dict.fromkeys(t.layout for t in thetas):
+        these = [i for i, t in enumerate(thetas) if t.layout == layout]
+        places = sorted({kinds[_kind(thetas[i])] for i in these})
+        row = {place: at for at, place in enumerate(places)}
+        smeared = _smeared(nodes[places], scaled[places], top[places], layout / step)
+        for i in these:
+            place, odd = kinds[_kind(thetas[i])], thetas[i].odd
+            of_images = smeared[row[place]]
+            if odd:
+                if place not in far:
+                    far[place] = _ln_again(scaled[place] @ wide, top[place])
+                of_images = np.logaddexp(of_images + math.log1p(-odd), far[place] + math.log(odd))
+            tables[i] = np.add.reduceat(of_images, merge, axis=0)
     return tables
+
+
+def _kind(theta: _Theta) -> tuple[float, float, float, float]:
+    """What the density of a single boot depends on."""
+    return theta.spread, theta.wild, theta.width, theta.apart
 
 
 def _ln_boot(distance: Floats, theta: _Theta) -> Floats:
@@ -393,19 +406,15 @@ def _ln_boot(distance: Floats, theta: _Theta) -> Floats:
     return np.logaddexp(clean, wild) - math.log(theta.spread)
 
 
-def _smeared(ln: Floats, sigma: float) -> Floats:
-    """Kernels (rows) whose level may be off by their layout: a Gaussian of `sigma` cells."""
+def _smeared(ln: Floats, scaled: Floats, top: Floats, sigma: float) -> Floats:
+    """Kernels (rows) whose level may be off by their layout: a Gaussian of `sigma` cells. `scaled`: exp(ln - top)."""
     if sigma < 0.2:
         return ln
-    top = ln.max(axis=1, keepdims=True)
-    spread = gaussian_filter1d(np.exp(ln - top), sigma, axis=1, mode="constant", truncate=5.0)
-    return np.asarray(np.log(np.maximum(spread, 1e-300)) + top)
+    return _ln_again(gaussian_filter1d(scaled, sigma, axis=-1, mode="constant", truncate=5.0), top)
 
 
-def _smeared_by(ln: Floats, kernel: Floats) -> Floats:
-    """The same for a Gaussian that is as wide as the grid: by one product of matrices."""
-    top = ln.max(axis=1, keepdims=True)
-    return np.asarray(np.log(np.maximum(np.exp(ln - top) @ kernel, 1e-300)) + top)
+def _ln_again(scaled: Floats, top: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(scaled, 1e-300)) + top)
 
 
 # --- hypotheses -------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def search(case: Case) -> Action | Confirmed:
         return action
     if case.used >= case.policy.max_boots:
         return out_of_boots(case)
-    end = weak_end(case.ev, case.posterior, careful=case.state.paired or not _reproduced(case))
+    end = _weak_end(case, careful=case.state.paired or not _reproduced(case))
     if end is not None:
         return end_again(case, end)
     references = ends_on_new_testboxes(case)
@@ -56,7 +56,7 @@ def _nothing_tells(case: Case) -> Action:
     """No boot tells enough about where the step is: end with what there is, after what is in flight."""
     if case.ev.pending:
         return Wait(why="what is in flight may still tell something")
-    if (end := weak_end(case.ev, case.posterior, careful=True)) is not None:
+    if (end := _weak_end(case, careful=True)) is not None:
         return end_again(case, end)  # against better levels boots may tell more
     if not _reproduced(case):
         if case.root is None and (more := ends_again(case)) is not None:
@@ -71,6 +71,10 @@ def _nothing_tells(case: Case) -> Action:
     if isinstance(action, Confirmed):
         return found(case, action.seen, of_set=True)
     return action or out_of_boots(case)
+
+
+def _weak_end(case: Case, *, careful: bool) -> int | None:
+    return weak_end(case.ev, case.posterior, careful=careful, edition=case.policy.edition)
 
 
 def _reproduced(case: Case) -> bool:

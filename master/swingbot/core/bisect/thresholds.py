@@ -172,6 +172,10 @@ TWO_STEPS_MOST_GAPS: Final = 64
 # Share of all boots that each end gets. More: boots that a search which goes well does not need; fewer: two odd boots of an end
 # next to the culprit keep the search among equal kernels for ever.
 END_SHARE: Final = 1 / 16
+# An end with so many boots whose level is known worse than this multiple of their error is booted no more for its level: its image
+# may be odd, and all its boots share it. Higher: boots of one end to no purpose, up to the last of the budget.
+IMAGE_BOOTS: Final = 6
+IMAGE_TOLD: Final = 4.0
 
 # --- confirmation ---
 
