@@ -7,6 +7,8 @@ PARALLEL := -n $(shell nproc) --dist loadfile
 # Unit tests wait a good part of their time, for processes and for limits to pass.
 ONE_MORE := -n $(shell expr $$(nproc) + 1) --dist loadfile
 STAGE := @.ci/stage
+# Tests start hundreds of processes: without compiled modules each of them compiles swingbot anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup lint quick browser test-db test-boot calibrate test-e2e test-iron test-lab test demo seeds golden conformance dashboards lock base-kernel
 

@@ -17,13 +17,16 @@ _DROPPED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 def clean(text: str) -> str:
     """One line of printable text: control and invisible characters become blanks, runs of blanks become one."""
-    return " ".join(
-        "".join(" " if unicodedata.category(c) in _DROPPED else c for c in text).split()
-    )
+    if not text.isprintable():
+        dropped = {ord(c): " " for c in set(text) if unicodedata.category(c) in _DROPPED}
+        text = text.translate(dropped)
+    return " ".join(text.split())
 
 
 def columns(text: str) -> int:
     """Columns that `text` takes on a terminal: two for wide East Asian characters, none for combining marks."""
+    if text.isascii():
+        return len(text)
     return sum(
         0
         if unicodedata.category(c) in ("Mn", "Me")
@@ -37,7 +40,7 @@ def columns(text: str) -> int:
 def cut(text: str, limit: int) -> str:
     """`text` cleaned and cut to `limit` columns and characters, with "..." where something is gone."""
     text = clean(text)
-    if columns(text) <= limit and len(text) <= limit:
+    if len(text) <= limit and columns(text) <= limit:
         return text
     kept = text[: max(limit - 3, 0)]
     while columns(kept) > limit - 3:
