@@ -382,21 +382,11 @@ def a_branch(conn: sa.Connection, brain: Brain, levels: list[float]) -> tuple[in
 def test_small_steps_that_add_up_are_suspected_against_an_older_tip(
     brain: Brain, conn: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swingbot.service.detect.screen_tips import screen_tip
-
     rng = np.random.default_rng(2)
     levels = [1000.0 * math.exp(-0.0025 * n + rng.normal(0.0, 0.002)) for n in range(40)]
     number, box = a_branch(conn, brain, levels)
-    conn.execute(
-        sa.text(
-            'UPDATE comparison_row SET detail = detail || CAST(\'{"headline": true, "min_effect_pct": 4.0}\' AS jsonb)'
-        )
-    )
-    lab = dataclasses.replace(brain.lab, git=_Line())  # type: ignore[arg-type]  # only asked for ancestry
-    with lab.transaction("screen") as tx:
-        comparison = tx.comparisons.get(number)
-        assert comparison is not None
-        screen_tip(lab, tx, comparison, {(box.name, make.UNIT_JOB, make.METRIC): [levels[-1]] * 3})
+    _watch_headlines(conn)
+    _judged(brain, number, (box.name, make.UNIT_JOB, make.METRIC), levels[-1])
     (found,) = rows(
         brain,
         "SELECT s.source, s.state, s.change_pct, s.anchor, v.subject FROM swing s JOIN variant v ON v.id = s.anchor",
@@ -412,8 +402,8 @@ def test_the_history_of_a_branch_shows_its_steps(
     levels = [
         1000.0 * (0.95 if n >= 25 else 1.0) * math.exp(rng.normal(0.0, 0.004)) for n in range(40)
     ]
-    a_branch(conn, brain, levels)
-    conn.execute(sa.text("UPDATE comparison_row SET detail = detail || '{\"headline\": true}'"))
+    number, box = a_branch(conn, brain, levels)
+    _watch_headlines(conn)
     name = rows(brain, "SELECT name FROM tree ORDER BY id DESC LIMIT 1")[0]["name"]
     (seen,) = read.levels(conn, name)
     assert [level["mean"] for level in seen["levels"]] == pytest.approx(levels)
@@ -425,7 +415,55 @@ def test_the_history_of_a_branch_shows_its_steps(
     (metric,) = json.loads(told.output)
     assert [change["at"] for change in metric["findings"]["changes"]] == [25]
     told = CliRunner().invoke(main, ["tree", "history", name], env=environment)
-    assert f"step at {seen['levels'][25]['commit'][:12]}" in told.output
+    tip = seen["levels"][25]
+    assert f"step at {tip['commit'][:12]}" in told.output
+    _judged(brain, number, (box.name, make.UNIT_JOB, make.METRIC), levels[-1])
+    (stored,) = read.tree(conn, name)["histories"]
+    assert stored["upto"] == f"c{number}"
+    named = stored["findings"].pop("tips")
+    assert named["25"] == {name: tip[name] for name in ("commit", "comparison")}
+    assert stored["findings"] == metric["findings"]
+    found = rows(brain, "SELECT kind, commit, comparison, change_pct FROM v_tree_findings")
+    assert [(row["kind"], row["commit"], row["comparison"]) for row in found] == [
+        ("step", tip["commit"], tip["comparison"])
+    ]
+    assert found[0]["change_pct"] == pytest.approx(-5.0, abs=0.5)
+    assert f"step at {tip['commit'][:12]}" in _page(brain, tmp_path, name)
+    with brain.engine.begin() as other:
+        other.execute(sa.text('UPDATE tree_history SET findings = \'{"points": 3, "tips": []}\''))
+    assert "stored by another version of swingbot" in _page(brain, tmp_path, name)
+
+
+def _watch_headlines(conn: sa.Connection) -> None:
+    detail = json.dumps({"headline": True, "min_effect_pct": 4.0})
+    conn.execute(
+        sa.text("UPDATE comparison_row SET detail = detail || CAST(:detail AS jsonb)"),
+        {"detail": detail},
+    )
+
+
+def _judged(brain: Brain, number: int, key: tuple[str, str, str], level: float) -> None:
+    """As a round does with a watch comparison that has been judged."""
+    from swingbot.service.detect.screen_tips import screen_tip
+
+    lab = dataclasses.replace(brain.lab, git=_Line())  # type: ignore[arg-type]  # only asked for ancestry
+    with lab.transaction("screen") as tx:
+        comparison = tx.comparisons.get(number)
+        assert comparison is not None
+        screen_tip(lab, tx, comparison, {key: [level] * 3})
+
+
+def _page(brain: Brain, tmp_path: Path, tree: str) -> str:
+    app = make_app(
+        load(environ={"SWINGBOT_PATHS_STATE": str(tmp_path)}),
+        brain.engine,
+        read,
+        lambda sha256: tmp_path / sha256,
+    )
+    with TestClient(app) as client:
+        answer = client.get(f"/tree/{tree}")
+        assert answer.status_code == 200
+        return str(answer.text)
 
 
 class _Line:

@@ -11,6 +11,7 @@ from swingbot.core.model.lookup import NotFound
 
 from . import boxes
 from .comparisons import list_comparisons
+from .histories import histories
 from .noise import anchors, noise_records, plain_record
 from .patches import patches
 from .rows import Row, by_id, first, rows, shown, where
@@ -61,7 +62,7 @@ def list_trees(
 
 
 def tree(conn: sa.Connection, name: str) -> Row:
-    """A tree by name or by id (t1), with its patches (`patches.patches`), its latest changes and comparisons."""
+    """A tree by name or by id (t1), with its patches (`patches.patches`), what its tips show as `histories`, its latest changes and comparisons."""
     clause = "WHERE t.name = :name AND t.state = 'watched' OR 't' || t.id = :name"
     row = first(conn, _TREES.format(where=clause), name=name, limit=1)
     if row is None:
@@ -73,6 +74,7 @@ def tree(conn: sa.Connection, name: str) -> Row:
     return row | {
         "id": shown("tree", row["id"]),
         "patches": patches(conn, row["id"]),
+        "histories": histories(conn, row["id"]),
         "changes": changes,
         "comparisons": list_comparisons(conn, {"tree": row["name"]}, 20),
     }

@@ -12,6 +12,7 @@ from swingbot_db.store.boots import Boots
 from swingbot_db.store.builds import KernelBuilds
 from swingbot_db.store.comparisons import Comparisons
 from swingbot_db.store.gates import Gates
+from swingbot_db.store.histories import Histories
 from swingbot_db.store.incidents import Incidents
 from swingbot_db.store.noise import Noise
 from swingbot_db.store.orders import Orders
@@ -46,6 +47,7 @@ class PgTransaction:
         self.steering = Steering(conn)
         self.comparisons = Comparisons(conn)
         self.swings = Swings(conn)
+        self.histories = Histories(conn)
         self.noise = Noise(conn)
         self.anchors = Anchors(conn)
         self.sightings = Sightings(conn)

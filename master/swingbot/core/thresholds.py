@@ -85,6 +85,8 @@ SCREEN_MORE_BOOTS: Final = 1
 SCREEN_FRESH_SHARE: Final = 0.3
 # Earlier tips that a new one is held against. More: a level that moved long ago still counts.
 SCREEN_TIPS: Final = 30
+# Tips of a branch that are looked at as one history. More: a page of steps that nobody remembers.
+HISTORY_TIPS: Final = 400
 # Tips before which the comparison with the base alone is the screen. Fewer: a spread of a few tips is a guess.
 SCREEN_FEWEST_TIPS: Final = 10
 # Degrees of freedom of Huber's spread for each of a standard deviation: a history of 30 tips is worth 21.

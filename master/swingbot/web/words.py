@@ -9,6 +9,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from swingbot.core.plan.patches import tally
+from swingbot.core.stats.findings import Findings
+from swingbot.core.stats.tell import tell
 
 MISSING = "–"  # missing is shown as missing, never as 0
 
@@ -45,6 +47,15 @@ def interval(value: list[float | None] | None) -> str:
     if not value or None in value:
         return MISSING
     return f"{percent(value[0])} … {percent(value[1])}"
+
+
+def history_lines(findings: Mapping[str, Any]) -> list[str]:
+    """What the tips of a branch show; a tip is named by its commit."""
+    try:
+        tips = {int(at): tip["commit"][:12] for at, tip in findings["tips"].items()}
+        return tell(Findings.from_json(findings), tips)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ["stored by another version of swingbot; the next tip replaces it"]
 
 
 def patch_counts(patches: Sequence[Mapping[str, Any]]) -> str:
@@ -130,13 +141,14 @@ def code(sentence: str) -> Markup:
     )
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., str | list[str]]] = {
     "number": number,
     "spread": spread,
     "code": code,
     "percent": percent,
     "interval": interval,
     "patch_counts": patch_counts,
+    "history_lines": history_lines,
     "probability": probability,
     "duration": duration,
     "when": when,

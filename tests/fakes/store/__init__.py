@@ -16,6 +16,7 @@ from tests.fakes.store.boots import Boots
 from tests.fakes.store.builds import KernelBuilds
 from tests.fakes.store.comparisons import Comparisons
 from tests.fakes.store.gates import Gates
+from tests.fakes.store.histories import Histories
 from tests.fakes.store.incidents import Incidents
 from tests.fakes.store.noise import Noise
 from tests.fakes.store.orders import Orders
@@ -51,6 +52,7 @@ class MemoryTransaction:
         self.steering = Steering(db)
         self.comparisons = Comparisons(db)
         self.swings = Swings(db)
+        self.histories = Histories(db)
         self.noise = Noise(db)
         self.anchors = Anchors(db)
         self.sightings = Sightings(db)

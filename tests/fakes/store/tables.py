@@ -23,6 +23,7 @@ from swingbot.core.model.records import (
     Steer,
     Swing,
     Tree,
+    TreeHistory,
     Variant,
 )
 from swingbot.core.model.statuses import AttemptState, DispatchState, ReportState, TestboxState
@@ -262,6 +263,7 @@ class Tables:
     changes: dict[int, Change] = field(default_factory=dict)
     patches: dict[str, Patch] = field(default_factory=dict)
     branches: dict[int, tuple[BranchPatch, ...]] = field(default_factory=dict)
+    histories: dict[tuple[int, str, str, str], TreeHistory] = field(default_factory=dict)
     variants: dict[int, Variant] = field(default_factory=dict)
     specs: dict[str, tuple[UnitJob, ...]] = field(default_factory=dict)
     orders: dict[int, OrderRow] = field(default_factory=dict)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from swingbot.app.commands import text
 from swingbot.app.commands.context import as_json, guarded, say_json
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.stats.compare import BootRuns, compare
-from swingbot.core.stats.findings import Findings, look
+from swingbot.core.stats.findings import look
 from swingbot.core.stats.history_file import draw_history, parse_history
 from swingbot.core.stats.parse import (
     BadSamples,
@@ -27,7 +25,8 @@ from swingbot.core.stats.parse import (
     parse_perf,
 )
 from swingbot.core.stats.rules import CLASSES, rule_for
-from swingbot.core.text.numbers import levels
+from swingbot.core.stats.tell import percent, tell
+from swingbot.core.text.numbers import count, levels
 from swingbot.service.ports import RequestError
 
 LARGEST_FILE = 64 << 20  # bytes
@@ -207,48 +206,7 @@ def stats_history(path: str, min_effect: float, no_picture: bool, json_: bool) -
     if not no_picture:
         width = shutil.get_terminal_size((100, 24)).columns
         click.echo(draw_history(values, shown, width=width) + "\n")
-    click.echo("\n".join(findings(shown, [point.x for point in points])))
-
-
-def findings(found: Findings, x: Sequence[str]) -> list[str]:
-    """What a history shows, for a person; `x` names its points."""
-    lines = [
-        f"{_many(found.points, 'point')}, noise {found.noise_pct:.2g} % about the level"
-        + (f", neighbours alike ({found.alike:.2f})" if found.alike >= 0.2 else "")
-    ]
-    for change in found.changes:
-        between = (
-            "" if change.first == change.last else f" (95 %: {x[change.first]} .. {x[change.last]})"
-        )
-        machine = "; the anchor moved too: the machine" if change.machine else ""
-        lines.append(
-            f"step at {x[change.at]}{between}: {_bound(change.pct)} %,"
-            f" 95 % interval {_bound(change.low_pct)} .. {_bound(change.high_pct)} %, p = {change.p:.1g}{machine}"
-        )
-    if found.creep is not None:
-        lines.append(
-            f"creep: {_bound(found.creep.pct)} % from first to last, p = {found.creep.p:.1g}"
-        )
-    if found.spread is not None:
-        lines.append(
-            f"spread: {found.spread.times:.2g} times as large from {x[found.spread.at]} on, p = {found.spread.p:.1g}"
-        )
-    if found.modes is not None:
-        lines.append(
-            f"two modes: {found.modes.apart_pct:.2g} % apart, {100 * found.modes.share:.0f} % of the points in the smaller one"
-        )
-    if found.latest is not None:
-        lines.append(
-            f"last point: {_bound(found.latest.pct)} % from the median of those before it, p = {found.latest.p:.2g}"
-        )
-    if found.anchor is not None:
-        moved = found.anchor.changes or found.anchor.creep
-        lines.append("machine: " + ("its anchor moved:" if moved else "its anchor shows no change"))
-        if moved:
-            lines += [f"  {line}" for line in findings(found.anchor, x)[1:]]
-    if not (found.changes or found.creep):
-        lines.append("no step and no creep")
-    return lines
+    click.echo("\n".join(tell(shown, [point.x for point in points])))
 
 
 def _check(min_effect: float, alpha: float) -> None:
@@ -335,7 +293,7 @@ def _words(row: ComparisonRow) -> list[str]:
     ]
     if row.interval_pct:
         low, high = row.interval_pct
-        lines.append(f"  95 % interval {_bound(low)} .. {_bound(high)} %{_points(row)}")
+        lines.append(f"  95 % interval {percent(low)} .. {percent(high)} %{_points(row)}")
     if row.level:
         lines.append(f"  level: {row.level}")
     return [*lines, *([f"  {row.reason}"] if row.reason else [])]
@@ -346,7 +304,7 @@ def _headline(row: ComparisonRow) -> str:
     if row.verdict in ("worse", "better"):
         return text.change(row)
     return f"{row.verdict}" + (
-        f" ({_bound(row.change_pct)} %)" if row.change_pct is not None else ""
+        f" ({percent(row.change_pct)} %)" if row.change_pct is not None else ""
     )
 
 
@@ -357,17 +315,9 @@ def _side(side: Side) -> str:
         else ""
     )
     between = f" +- {text.number(side.stddev)} between boots" if side.stddev is not None else ""
-    return f"{between}{within} ({_many(side.boots, 'boot')}, {_many(side.runs, 'run')})"
+    return f"{between}{within} ({count(side.boots, 'boot')}, {count(side.runs, 'run')})"
 
 
 def _points(row: ComparisonRow) -> str:
     bounds = row.points.interval if row.points else None
     return f" ({bounds[0]:+.3g} .. {bounds[1]:+.3g} points)" if bounds else ""
-
-
-def _bound(pct: float) -> str:
-    return f"{pct:+.2f}" if abs(pct) < 1e5 else f"{pct:+.4g}" if math.isfinite(pct) else "?"
-
-
-def _many(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"

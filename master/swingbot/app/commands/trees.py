@@ -17,9 +17,9 @@ from swingbot.app.commands.context import (
     read_jobs,
     say_json,
 )
-from swingbot.app.commands.stats import findings
 from swingbot.core.plan.patches import tally
 from swingbot.core.stats.findings import look
+from swingbot.core.stats.tell import tell
 from swingbot.service.ports import RequestError
 from swingbot.service.watch.trees import NewTree, add_tree, known_tree, poll_tree
 from swingbot_db import read
@@ -259,7 +259,7 @@ def history(
     for row, one in zip(found, seen, strict=True):
         click.echo(f"{row['metric']} of {row['unit_job']} on {row['testbox']}")
         tips = [level["commit"][:12] for level in row["levels"]]
-        click.echo("\n".join(f"  {line}" for line in findings(one, tips)))
+        click.echo("\n".join(f"  {line}" for line in tell(one, tips)))
 
 
 @tree.command()

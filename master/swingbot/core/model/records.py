@@ -366,6 +366,19 @@ class NewSwing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TreeHistory:
+    """What the tips of a watched branch show in one metric."""
+
+    tree: int
+    testbox: str
+    unit_job: str
+    metric: str
+    upto: int  # the comparison of the last tip in it
+    # `Findings.to_json`, and under "tips" {commit, comparison} of each tip that it names, by its number
+    findings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """What a tip of a watched branch measured."""
 

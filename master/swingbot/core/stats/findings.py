@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +102,41 @@ class Findings:
     anchor: Findings | None = None  # of the same kernel, measured beside each point
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """As JSON has it: a number that is not finite is None."""
+        return dict(_plain(asdict(self)))
+
+    @staticmethod
+    def from_json(given: Mapping[str, Any]) -> Findings:
+        """What `to_json` made; other keys are passed over. KeyError, TypeError: it is something else."""
+        parts = {
+            name: kind(**given[name]) if given[name] is not None else None
+            for name, kind in _PARTS.items()
+        }
+        return Findings(
+            points=given["points"],
+            levels=tuple(Level(**level) for level in given["levels"]),
+            changes=tuple(Change(**change) for change in given["changes"]),
+            noise_pct=given["noise_pct"],
+            alike=given["alike"],
+            anchor=Findings.from_json(given["anchor"]) if given["anchor"] is not None else None,
+            **parts,
+        )
+
+
+_PARTS: Final[Mapping[str, Callable[..., Any]]] = {
+    "creep": Creep,
+    "spread": SpreadChange,
+    "modes": Modes,
+    "latest": Latest,
+}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def look(values: Sequence[float], anchors: Sequence[float] | None = None) -> Findings:

@@ -13,6 +13,7 @@ from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import day_sd
 from swingbot.core.thresholds import CREEP_TIPS
 from swingbot.service.detect.expect_changes import Within, expected_within, level_after, named
+from swingbot.service.detect.note_history import note_history
 from swingbot.service.ports import GitError, Lab, Transaction
 from swingbot.service.ports.swings import Swings
 
@@ -30,6 +31,7 @@ def screen_tip(
     for row in tx.comparisons.rows(comparison.id):
         if not row.headline or row.head.mean is None:
             continue
+        note_history(tx, comparison, row)
         expected = expected_within(lab, tx, comparison, row)
         if expected:
             _hold_against_expected(lab, tx, comparison, row, expected)

@@ -12,6 +12,7 @@ from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot.service.ports.comparisons import Comparisons
 from swingbot.service.ports.gates import Gates
+from swingbot.service.ports.histories import Histories
 from swingbot.service.ports.incidents import Incidents
 from swingbot.service.ports.noise import Noise
 from swingbot.service.ports.orders import Orders
@@ -59,6 +60,8 @@ class Transaction(Protocol):
     def comparisons(self) -> Comparisons: ...
     @property
     def swings(self) -> Swings: ...
+    @property
+    def histories(self) -> Histories: ...
     @property
     def noise(self) -> Noise: ...
     @property
