@@ -47,7 +47,9 @@ _MOST_LEVELS: Final = (
     400  # beyond, spreads get a floor: only where the step is a hundred times the noise
 )
 _COARSE: Final = 0.25  # cells of the coarse grid, in sd of the narrowest effect prior
-_END_NODES: Final = (-1.2, 0.0, 1.2)  # of ln(spread) of one end alone, in sd of what its boots say
+_END_SPACING: Final = 1.2
+# of ln(spread) of one end alone, in sd of what its boots say
+_END_NODES: Final = (-_END_SPACING, 0.0, _END_SPACING)
 _END_CERTAINTY: Final = 0.75  # of the noise record, in the spread of one end alone
 _MOST_CELLS: Final = 1600  # beyond, levels are a factor of e^20 apart
 _FAR: Final = 60.0  # nats below the best: too unlikely to be looked at
@@ -316,7 +318,7 @@ def _add_unequal(
                 - 0.5 * (ratio / UNEQUAL_LN_SD) ** 2
                 - math.log(UNEQUAL_LN_SD * math.sqrt(2.0 * math.pi))
                 # the nodes stand for cells of (ln spread, ln ratio), the others for cells of ln spread
-                + math.log(error * bad_error / columns.error)
+                + math.log(_END_SPACING**2 * error * bad_error / columns.error)
                 + math.log(UNEQUAL_SPREADS * w_shape)
             )
             pairs.append(_Pair(at[i], at[len(_END_NODES) + j], ln_prior))
