@@ -491,15 +491,18 @@ def a_comparison(
     row: dict[str, Any] = {
         "tree": tree,
         "kind": kind,
-        "base": base.variant,
-        "head": head.variant,
         "boots": boots,
         "status": status,
         "created_at": at,
     }
     if status in ("done", "failed", "cancelled"):
         row["ended_at"] = at + timedelta(minutes=5)
-    comparison = int(_insert(conn, "comparison", row | more))
+    arms = {"base": base.variant, "head": head.variant}
+    before = conn.execute(sa.text("SELECT to_regclass('comparison_arm')")).scalar() is None
+    comparison = int(_insert(conn, "comparison", row | more | (arms if before else {})))
+    for arm, (name, variant) in enumerate(() if before else arms.items()):
+        of_arm = {"comparison": comparison, "arm": arm, "name": name, "variant": variant}
+        _insert(conn, "comparison_arm", of_arm, returning=None)
     for box in boxes:
         _insert(
             conn,

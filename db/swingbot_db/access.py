@@ -150,7 +150,7 @@ def asked_by(conn: sa.Connection, who: str, most: int) -> list[dict[str, Any]]:
     """A person's requests over the web, latest first."""
     query = """
         SELECT q.comparison AS id, c.status, t.name AS tree, b.commit AS base, h.commit AS head, h.subject, q.box_seconds, q.at
-        FROM asked q JOIN comparison c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
+        FROM asked q JOIN comparison_pair c ON c.id = q.comparison JOIN tree t ON t.id = c.tree
         JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head
         WHERE q.who = :who ORDER BY q.comparison DESC LIMIT :most
     """

@@ -74,7 +74,7 @@ def switch(conn: sa.Connection) -> Any:
 _IMPROVEMENTS = """
 SELECT t.name AS tree, t.branch, s.testbox, coalesce(x.facts->>'label', '') AS label, s.unit_job, s.metric, s.change_pct,
        b.commit AS base, h.commit AS head, '' AS commit, '' AS subject, 'comparison' AS page, c.id AS number
-FROM swing s JOIN comparison c ON c.id = s.comparison LEFT JOIN comparison p ON p.id = s.proof JOIN tree t ON t.id = c.tree
+FROM swing s JOIN comparison_pair c ON c.id = s.comparison LEFT JOIN comparison p ON p.id = s.proof JOIN tree t ON t.id = c.tree
 JOIN variant b ON b.id = c.base JOIN variant h ON h.id = c.head JOIN testbox x ON x.name = s.testbox
 WHERE s.direction = 'better' AND s.state IN ('noted', 'not_found') AND coalesce(p.ended_at, c.ended_at) >= :begin AND coalesce(p.ended_at, c.ended_at) < :end
 UNION ALL

@@ -29,7 +29,7 @@ SELECT coalesce(c.ended_at, c.created_at) AS "time", t.name AS tree, s.testbox, 
        'c' || c.id AS comparison, 'b' || s.bisection AS bisection, base.commit AS base, head.commit AS head, head.subject AS head_subject,
        culprit.commit AS culprit, culprit.subject AS culprit_subject
 FROM swing s
-JOIN comparison c ON c.id = s.comparison
+JOIN comparison_pair c ON c.id = s.comparison
 JOIN tree t ON t.id = c.tree
 JOIN testbox box ON box.name = s.testbox
 JOIN variant base ON base.id = c.base

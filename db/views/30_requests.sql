@@ -5,7 +5,7 @@ SELECT c.created_at AS "time", c.ended_at, 'c' || c.id AS comparison, c.kind, t.
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at)::double precision AS seconds,
        (SELECT count(*) FROM comparison_row r WHERE r.comparison = c.id AND r.verdict = 'worse') AS worse,
        (SELECT count(*) FROM comparison_row r WHERE r.comparison = c.id) AS rows
-FROM comparison c
+FROM comparison_pair c
 JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head;

@@ -10,7 +10,7 @@ from alembic import command
 from alembic.config import Config
 
 from swingbot.core.model.patches import BranchPatch, Patch
-from swingbot.core.model.records import BootKey, BootNumbers
+from swingbot.core.model.records import BootKey, BootNumbers, base_and_head
 from swingbot_db.migrate import DB_DIR, upgrade
 from swingbot_db.store import PgTransaction
 from tests import builders as make
@@ -321,3 +321,23 @@ def test_patches_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str)
     tx.patches.set_branch(tree, [BranchPatch(patch=new, state="same", was=old)])
     with pytest.raises(sa.exc.IntegrityError):
         conn.execute(sa.text(f"UPDATE branch_patch SET {wrong}"))
+
+
+def test_comparisons_of_before_experiments_have_two_arms(old: sa.Engine) -> None:
+    upgrade_to(old, "0020")
+    with old.begin() as conn:
+        tree, box = make.a_tree(conn), make.a_testbox(conn)
+        kernels = [make.a_kernel(conn, tree, n) for n in range(2)]
+        comparison = make.a_comparison(conn, tree, kernels[0], kernels[1], [box], kind="watch")
+        make.a_row(conn, comparison, box)
+        make.a_swing(conn, comparison, box, state="noted")
+    upgrade(old)
+    with old.begin() as conn:
+        tx = PgTransaction(conn)
+        found = tx.comparisons.get(comparison)
+        assert found is not None
+        assert found.arms == base_and_head(kernels[0].variant, kernels[1].variant)
+        assert (found.against, found.beside) == (("first",), ())
+        (row,) = tx.comparisons.rows(comparison)
+        assert (row.against, row.arm, row.reference) == ("first", 1, 0)
+        assert conn.execute(sa.text("SELECT comparison FROM swing")).scalar() == comparison

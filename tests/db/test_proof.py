@@ -125,7 +125,7 @@ def test_a_culprit_that_passes_every_gate_is_mailed_with_them(brain: Brain) -> N
     _asked_again(brain)
 
 
-_HEADS = "SELECT g.gate, v.commit FROM incident_gate g JOIN comparison c ON c.id = g.comparison JOIN variant v ON v.id = c.head"
+_HEADS = "SELECT g.gate, v.commit FROM incident_gate g JOIN comparison_pair c ON c.id = g.comparison JOIN variant v ON v.id = c.head"
 _PRIORITIES = """SELECT DISTINCT o.priority FROM orders o JOIN want w ON w.order_id = o.id JOIN comparison c ON c.id = w.comparison
   WHERE c.kind = 'gate' AND o.purpose = 'gate'"""
 

@@ -341,7 +341,13 @@ def want_one_boot_more(brain: Brain) -> None:
         )
         conn.execute(
             sa.text(
-                "INSERT INTO comparison (kind, tree, base, head, first_k, boots) SELECT 'asked', tree, base, head, first_k + 1000, 1 FROM comparison LIMIT 1"
+                "INSERT INTO comparison (kind, tree, first_k, boots) SELECT 'asked', tree, first_k + 1000, 1 FROM comparison LIMIT 1"
+            )
+        )
+        conn.execute(
+            sa.text(
+                "INSERT INTO comparison_arm (comparison, arm, name, variant) SELECT (SELECT max(id) FROM comparison), arm, name, variant"
+                " FROM comparison_arm WHERE comparison = (SELECT min(id) FROM comparison)"
             )
         )
         conn.execute(

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from swingbot.app.settings import load
-from swingbot.core.model.records import NewComparison
+from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.proof.gates import Told
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.prove.trace import BOOTS, TraceOrder, trace_order, traced
@@ -59,8 +59,7 @@ def answer(brain: Brain, order: TraceOrder) -> Told:
             NewComparison(
                 kind="gate",
                 tree=order.head.tree,
-                base=order.base.id,
-                head=order.head.id,
+                arms=base_and_head(order.base.id, order.head.id),
                 boots=BOOTS,
                 parts=parts,
                 first_k=300,

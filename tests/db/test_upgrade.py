@@ -25,6 +25,10 @@ OLD = "0011"  # the last schema before testboxes had a state of their own
 def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
     """Fill `old` with the tables of `revision`, and in them what `new` has in the columns that they have."""
     with dump.filling(old, revision) as there, snapshot(new) as here:
+        # Base and head stood in the comparison itself before it had arms.
+        columns_of_arms = ("base", "head")
+        for column in columns_of_arms:
+            there.exec_driver_sql(f"ALTER TABLE comparison ALTER {column} DROP NOT NULL")
         known = {table.name: table.columns for table in dump.tables(there)}
         for table in dump.tables(here):
             if table.name in known:
@@ -35,6 +39,14 @@ def as_it_was_at(revision: str, new: sa.Engine, old: sa.Engine) -> None:
                 )
                 content.seek(0)
                 dump.read_table(there, table.name, columns, content)
+        arms = here.execute(sa.text("SELECT comparison, arm, variant FROM comparison_arm"))
+        for comparison, arm, variant in arms.all():
+            column = columns_of_arms[arm]
+            there.exec_driver_sql(
+                f"UPDATE comparison SET {column} = {variant} WHERE id = {comparison}"
+            )
+        for column in columns_of_arms:
+            there.exec_driver_sql(f"ALTER TABLE comparison ALTER {column} SET NOT NULL")
         dump.set_sequences(there, {})
 
 

@@ -15,7 +15,7 @@ from .variants import variants
 _COMPARISON = """
 SELECT c.id, c.kind, c.tree AS tree_id, t.name AS tree, c.change, c.base, c.head, c.first_k, c.boots, c.status, c.reason, c.created_at, c.ended_at,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds, i.id AS incident
-FROM comparison c JOIN tree t ON t.id = c.tree LEFT JOIN incident i ON i.comparison = c.id
+FROM comparison_pair c JOIN tree t ON t.id = c.tree LEFT JOIN incident i ON i.comparison = c.id
 WHERE c.id = :id
 """
 _PARTS = """
@@ -35,7 +35,7 @@ WHERE r.comparison = :id
 _SIDES = """
 WITH side AS (
     SELECT c.id, s.side, kb.image_sha256, c.first_k, c.purpose, c.boots
-    FROM comparison c
+    FROM comparison_pair c
     CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side, variant)
     JOIN variant v ON v.id = s.variant
     JOIN kernel_build kb ON kb.build_key = v.build_key
@@ -71,13 +71,13 @@ SELECT c.id, c.kind, t.name AS tree, c.status, c.reason, c.boots, c.created_at, 
        count(r.*) FILTER (WHERE r.verdict = 'changed') AS changed,
        count(r.*) FILTER (WHERE r.verdict = 'same') AS same,
        count(r.*) FILTER (WHERE r.verdict IN ('unclear', 'invalid')) AS unclear
-FROM comparison c
+FROM comparison_pair c
 JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
 LEFT JOIN comparison_row r ON r.comparison = c.id
 {where}
-GROUP BY c.id, t.name, base.commit, base.subject, head.commit, head.subject
+GROUP BY c.id, c.kind, c.status, c.reason, c.boots, c.created_at, c.ended_at, t.name, base.commit, base.subject, head.commit, head.subject
 ORDER BY c.id DESC LIMIT :limit
 """
 # what a reader wants to see first

@@ -28,7 +28,7 @@ GROUP BY v.commit, v.id, v.subject, x.id ORDER BY x.id
 _WATCHED = """
 SELECT r.testbox, r.unit_job, r.metric, r.detail->>'unit' AS unit, c.id AS comparison, v.commit, v.subject,
        (r.detail->'head'->>'mean')::double precision AS mean
-FROM comparison c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
+FROM comparison_pair c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
 WHERE c.tree = (SELECT max(id) FROM tree WHERE name = :tree) AND c.kind = 'watch' AND c.status = 'done'
   AND (r.detail->>'headline')::boolean AND r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY r.testbox, r.unit_job, r.metric, c.id DESC

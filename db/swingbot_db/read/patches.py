@@ -29,7 +29,7 @@ _COSTS: Final = (
 SELECT DISTINCT ON (y.position, r.testbox, r.unit_job, r.metric) y.position, y.commit, r.testbox, r.unit_job, r.metric, r.change_pct, r.verdict,
        r.detail->'interval_pct' AS interval_pct, r.detail->>'better' AS better, (r.detail->'head'->>'boots')::integer AS boots, c.id AS comparison
 FROM copy y
-JOIN variant h ON h.commit = y.commit JOIN comparison c ON c.head = h.id AND c.status = 'done'
+JOIN variant h ON h.commit = y.commit JOIN comparison_pair c ON c.head = h.id AND c.status = 'done'
 JOIN variant v ON v.id = c.base AND v.commit = y.parent
 JOIN comparison_row r ON r.comparison = c.id AND (r.detail->>'headline')::boolean AND r.change_pct IS NOT NULL
 ORDER BY y.position, r.testbox, r.unit_job, r.metric, (r.verdict <> 'invalid') DESC, boots DESC, c.id DESC

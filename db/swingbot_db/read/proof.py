@@ -17,7 +17,7 @@ FROM incident_gate g LEFT JOIN comparison c ON c.id = g.comparison WHERE g.incid
 """
 _BOOTS = """
 SELECT s.side, x.id, x.k, x.outcome
-FROM comparison c CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side, variant)
+FROM comparison_pair c CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side, variant)
 JOIN variant v ON v.id = s.variant JOIN kernel_build kb ON kb.build_key = v.build_key JOIN comparison_part p ON p.comparison = c.id
 JOIN boot x ON x.image_sha256 = kb.image_sha256 AND x.testbox = p.testbox AND x.spec = p.spec
            AND x.series IN ('', 'c' || c.id) AND x.purpose = c.purpose AND x.k >= c.first_k AND x.k < c.first_k + c.boots

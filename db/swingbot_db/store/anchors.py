@@ -20,7 +20,7 @@ class Anchors(Rows):
 
     def kernel(self, testbox: str) -> tuple[int, int, str] | None:
         row = self.select_one(
-            "SELECT c.tree, c.base, p.spec FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
+            "SELECT c.tree, c.base, p.spec FROM comparison_pair c JOIN comparison_part p ON p.comparison = c.id"
             " WHERE c.kind IN ('anchor', 'watch') AND c.status = 'done' AND p.testbox = :box ORDER BY c.kind = 'anchor' DESC, c.id DESC LIMIT 1",
             box=testbox,
         )
@@ -35,7 +35,8 @@ class Anchors(Rows):
 
     def asked_kernel(self, testbox: str) -> tuple[int, int, str] | None:
         row = self.select_one(
-            "SELECT c.tree, c.base, p.spec FROM comparison c JOIN comparison_part p ON p.comparison = c.id"
+            "SELECT c.tree, a.variant AS base, p.spec FROM comparison c"
+            " JOIN comparison_arm a ON a.comparison = c.id AND a.arm = 0 JOIN comparison_part p ON p.comparison = c.id"
             " WHERE c.kind <> 'anchor' AND c.status IN ('waiting', 'running') AND p.testbox = :box ORDER BY c.id LIMIT 1",
             box=testbox,
         ) or self.select_one(

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import (
+    Arm,
     Comparison,
     NewComparison,
 )
 from swingbot.core.model.statuses import ComparisonStatus
 from swingbot_db.store.rows import Rows
 
+_COMPARISONS: Final = """
+SELECT c.id, kind, tree, against, beside, first_k, purpose, boots, status, reason, request_key,
+       COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec)
+                 FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts,
+       (SELECT jsonb_agg(jsonb_build_object('name', name, 'variant', variant, 'axes', axes,
+           'settings', settings, 'from_block', from_block, 'specs', COALESCE((SELECT jsonb_object_agg(s.spec, s.own)
+               FROM comparison_arm_spec s WHERE (s.comparison, s.arm) = (a.comparison, a.arm)), '{}'))
+           ORDER BY arm) FROM comparison_arm a WHERE a.comparison = c.id) AS arms
+FROM comparison c
+"""
+
 
 class Comparisons(Rows):
     def add(self, new: NewComparison) -> int:
         number = self.scalar(
-            "INSERT INTO comparison (kind, tree, change, base, head, first_k, purpose, boots, request_key)"
-            " VALUES (:kind, :tree, :change, :base, :head, :first_k, :purpose, :boots, :key) ON CONFLICT DO NOTHING RETURNING id",
+            "INSERT INTO comparison"
+            " (kind, tree, change, against, beside, first_k, purpose, boots, request_key)"
+            " VALUES (:kind, :tree, :change, :against, :beside, :first_k, :purpose, :boots, :key)"
+            " ON CONFLICT DO NOTHING RETURNING id",
             kind=new.kind,
             tree=new.tree,
             change=new.change,
-            base=new.base,
-            head=new.head,
+            against=list(new.against),
+            beside=list(new.beside),
             first_k=new.first_k,
             purpose=new.purpose,
             boots=new.boots,
@@ -45,7 +60,31 @@ class Comparisons(Rows):
                 spec=spec,
             )
         assert isinstance(number, int)
+        for place, arm in enumerate(new.arms):
+            self._add_arm(number, place, arm)
         return number
+
+    def _add_arm(self, comparison: int, place: int, arm: Arm) -> None:
+        self.execute(
+            "INSERT INTO comparison_arm (comparison, arm, name, variant, axes, settings, from_block)"
+            " VALUES (:c, :arm, :name, :variant, CAST(:axes AS jsonb), CAST(:settings AS jsonb), :from_block)",
+            c=comparison,
+            arm=place,
+            name=arm.name,
+            variant=arm.variant,
+            axes=json.dumps(dict(arm.axes)),
+            settings=json.dumps(dict(arm.settings)),
+            from_block=arm.from_block,
+        )
+        for spec, own in arm.specs.items():
+            self.execute(
+                "INSERT INTO comparison_arm_spec (comparison, arm, spec, own)"
+                " VALUES (:c, :arm, :spec, :own)",
+                c=comparison,
+                arm=place,
+                spec=spec,
+                own=own,
+            )
 
     def get(self, number: int) -> Comparison | None:
         found = self._comparisons("c.id = :id", id=number)
@@ -59,16 +98,8 @@ class Comparisons(Rows):
         return found[0] if found else None
 
     def _comparisons(self, where: str, **values: Any) -> list[Comparison]:
-        rows = self.select(
-            "SELECT c.id, kind, tree, base, head, first_k, purpose, boots, status, reason, request_key, COALESCE((SELECT"
-            " jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec) FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts"
-            f" FROM comparison c WHERE {where} ORDER BY c.id",
-            **values,
-        )
-        return [
-            Comparison(**{**row._mapping, "parts": tuple((box, spec) for box, spec in row.parts)})
-            for row in rows
-        ]
+        rows = self.select(f"{_COMPARISONS} WHERE {where} ORDER BY c.id", **values)
+        return [_comparison(row._mapping) for row in rows]
 
     def set_status(self, number: int, status: ComparisonStatus, reason: str | None = None) -> None:
         self.execute(
@@ -83,13 +114,18 @@ class Comparisons(Rows):
 
     def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
         self.execute(
-            "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, verdict, change_pct, detail)"
-            " VALUES (:id, :box, :spec, :job, :metric, :verdict, :pct, CAST(:detail AS jsonb)) ON CONFLICT DO NOTHING",
+            "INSERT INTO comparison_row (comparison, testbox, spec, unit_job, metric, against, arm,"
+            " reference, verdict, change_pct, detail)"
+            " VALUES (:id, :box, :spec, :job, :metric, :against, :arm,"
+            " :reference, :verdict, :pct, CAST(:detail AS jsonb)) ON CONFLICT DO NOTHING",
             id=comparison,
             box=row.testbox,
             spec=spec,
             job=row.unit_job,
             metric=row.metric,
+            against=row.against,
+            arm=row.arm,
+            reference=row.reference,
             verdict=row.verdict,
             pct=row.change_pct,
             detail=json.dumps(row.to_json()),
@@ -97,10 +133,22 @@ class Comparisons(Rows):
 
     def rows(self, comparison: int) -> list[ComparisonRow]:
         rows = self.select(
-            "SELECT spec, detail FROM comparison_row WHERE comparison = :id ORDER BY testbox, unit_job, metric",
+            "SELECT spec, against, arm, reference, detail FROM comparison_row WHERE comparison = :id"
+            " ORDER BY testbox, unit_job, metric, against, arm",
             id=comparison,
         )
-        return [ComparisonRow.from_json({**row.detail, "spec": row.spec}) for row in rows]
+        return [
+            ComparisonRow.from_json(
+                {
+                    **row.detail,
+                    "spec": row.spec,
+                    "against": row.against,
+                    "arm": row.arm,
+                    "reference": row.reference,
+                }
+            )
+            for row in rows
+        ]
 
     def extend(self, number: int, boots: int) -> None:
         self.execute(
@@ -140,3 +188,15 @@ class Comparisons(Rows):
                 c=comparison,
             )
         return moved == 1
+
+
+def _comparison(row: Mapping[Any, Any]) -> Comparison:
+    return Comparison(
+        **{
+            **row,
+            "arms": tuple(Arm(**arm) for arm in row["arms"]),
+            "against": tuple(row["against"]),
+            "beside": tuple(row["beside"]),
+            "parts": tuple((box, spec) for box, spec in row["parts"]),
+        }
+    )

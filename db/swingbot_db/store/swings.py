@@ -19,7 +19,7 @@ from swingbot_db.store.rows import Rows
 
 _LEVELS = """
 SELECT c.id AS comparison, c.head AS variant, v.commit, (r.detail->'head'->>'mean')::double precision AS mean, (r.detail->'head'->>'boots')::integer AS boots
-FROM comparison c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
+FROM comparison_pair c JOIN comparison_row r ON r.comparison = c.id JOIN variant v ON v.id = c.head
 WHERE c.tree = :tree AND c.kind = 'watch' AND c.status = 'done' AND c.id < :before
   AND (r.testbox, r.unit_job, r.metric) = (:box, :job, :metric) AND r.detail->'head'->>'mean' IS NOT NULL
 ORDER BY c.id DESC LIMIT :most

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from swingbot.core.model.bisection import BisectionTerms
-from swingbot.core.model.records import Comparison, Swing
-from swingbot.core.model.statuses import SwingState
+from swingbot.core.model.records import Arm, Comparison, Swing, base_and_head
+from swingbot.core.model.statuses import ReferenceRule, SwingState
 from swingbot.service.ports import Transaction
 from tests.contract.store.world import (
     BOX,
@@ -61,8 +62,7 @@ def test_a_new_comparison_waits(store: Store, lab: Lab) -> None:
             id=number,
             kind="asked",
             tree=lab.tree.id,
-            base=lab.kernels[0].id,
-            head=lab.kernels[1].id,
+            arms=base_and_head(lab.kernels[0].id, lab.kernels[1].id),
             first_k=100,
             boots=3,
             status="waiting",
@@ -70,6 +70,53 @@ def test_a_new_comparison_waits(store: Store, lab: Lab) -> None:
             request_key="r",
         )
         assert tx.comparisons.get(number + 1) is None
+
+
+def test_an_experiment_keeps_its_arms_in_their_order(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        own = a_spec(tx, "another")
+        arms = (
+            Arm(name="v6.1", variant=lab.kernels[2].id),
+            Arm(
+                name="never",
+                variant=lab.kernels[2].id,
+                axes={"cmdline": "never"},
+                settings={"cmdline": "transparent_hugepage=never"},
+                specs={lab.spec: own},
+            ),
+            Arm(name="fix", variant=lab.kernels[0].id, from_block=3),
+        )
+        number = a_comparison(
+            tx, lab, kind="experiment", arms=arms, against=("above", "first"), beside=("size",)
+        )
+        found = known(tx, number)
+        assert (found.arms, found.against, found.beside) == (arms, ("above", "first"), ("size",))
+        assert [arm.spec(lab.spec) for arm in found.arms] == [lab.spec, own, lab.spec]
+        assert [c.id for c in tx.comparisons.open()] == [number]
+
+
+def test_rows_of_an_experiment_are_of_an_arm_against_another(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        number = a_comparison(tx, lab, kind="experiment")
+        wanted: list[tuple[ReferenceRule, int, int]] = [
+            ("above", 2, 1),
+            ("above", 1, 0),
+            ("first", 2, 0),
+        ]
+        for against, arm, reference in wanted:
+            row = replace(a_row(), against=against, arm=arm, reference=reference)
+            tx.comparisons.add_row(number, lab.spec, row)
+        assert [(r.against, r.arm, r.reference) for r in tx.comparisons.rows(number)] == [
+            ("above", 1, 0),
+            ("above", 2, 1),
+            ("first", 2, 0),
+        ]
+
+
+def test_two_arms_of_one_name_are_refused(store: Store, lab: Lab) -> None:
+    arms = [Arm(name="fix", variant=kernel.id) for kernel in lab.kernels[:2]]
+    with pytest.raises(REFUSED), store.transaction() as tx:
+        a_comparison(tx, lab, kind="experiment", arms=arms)
 
 
 def test_the_same_request_or_change_is_the_same_comparison(store: Store, lab: Lab) -> None:

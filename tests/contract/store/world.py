@@ -24,6 +24,7 @@ from swingbot.core.model.records import (
     Order,
     Tree,
     Variant,
+    base_and_head,
 )
 from swingbot.service.ports import Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -144,11 +145,11 @@ def a_lab(tx: Transaction, kernels: int = 2, boxes: Sequence[str] = (BOX,)) -> L
 
 
 def a_comparison(tx: Transaction, lab: Lab, **more: Any) -> int:
+    base, head = more.pop("base", lab.kernels[0].id), more.pop("head", lab.kernels[1].id)
     asked: dict[str, Any] = {
         "kind": "asked",
         "tree": lab.tree.id,
-        "base": lab.kernels[0].id,
-        "head": lab.kernels[1].id,
+        "arms": base_and_head(base, head),
         "boots": 3,
         "parts": lab.parts,
     }

@@ -9,7 +9,7 @@ from typing import Any
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import Comparison, NewComparison
 from swingbot.core.model.statuses import ComparisonStatus
-from tests.fakes.store.tables import Asked, Noun
+from tests.fakes.store.tables import Asked, Noun, Refused
 
 OVER = ("done", "failed", "cancelled")
 
@@ -21,12 +21,15 @@ class Comparisons(Noun):
                 new.request_key is not None and row.comparison.request_key == new.request_key
             ):
                 return number
+        if len({arm.name for arm in new.arms}) < len(new.arms):
+            raise Refused("two arms of a comparison have one name")
         comparison = Comparison(
             id=self.db.next_id("comparison"),
             kind=new.kind,
             tree=new.tree,
-            base=new.base,
-            head=new.head,
+            arms=tuple(new.arms),
+            against=tuple(new.against),
+            beside=tuple(new.beside),
             first_k=new.first_k,
             purpose=new.purpose,
             boots=new.boots,
@@ -67,8 +70,9 @@ class Comparisons(Noun):
             )
 
     def add_row(self, comparison: int, spec: str, row: ComparisonRow) -> None:
-        stored = ComparisonRow.from_json({**row.to_json(), "spec": spec})
-        self.db.rows.setdefault((comparison, *row.key), stored)
+        place = {"arm": row.arm, "reference": row.reference, "against": row.against}
+        stored = ComparisonRow.from_json({**row.to_json(), "spec": spec, **place})
+        self.db.rows.setdefault((comparison, *row.key, row.against, row.arm), stored)
 
     def rows(self, comparison: int) -> list[ComparisonRow]:
         return [row for key, row in sorted(self.db.rows.items()) if key[0] == comparison]

@@ -46,7 +46,11 @@ class Incidents(Noun):
         self, row: SightingRow, commit: str, key: tuple[str, str, str]
     ) -> tuple[float, bool] | None:
         """(change in percent, whether it is that of the comparison with the parent)."""
-        seen = self.db.rows.get((row.comparison, *key)) if row.comparison is not None else None
+        seen = (
+            self.db.rows.get((row.comparison, *key, "first", 1))
+            if row.comparison is not None
+            else None
+        )
         if seen is not None and seen.changed and seen.change_pct is not None:
             return seen.change_pct, True
         bisection = self.db.bisections[row.bisection]

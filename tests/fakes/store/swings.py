@@ -14,7 +14,7 @@ from tests.fakes.store.tables import Noun, Refused, SwingRow
 class Swings(Noun):
     def add(self, new: NewSwing) -> None:
         key = (new.comparison, new.testbox, new.unit_job, new.metric)
-        if key not in self.db.rows:
+        if (*key, "first", 1) not in self.db.rows:
             raise Refused(f"there is no row {key}")
         if any(_key(row.swing) == key for row in self.db.swings.values()):
             return
@@ -53,7 +53,7 @@ class Swings(Noun):
             comparison = row.comparison
             if (comparison.tree, comparison.kind, comparison.status) != (tree, "watch", "done"):
                 continue
-            measured = self.db.rows.get((number, testbox, unit_job, metric))
+            measured = self.db.rows.get((number, testbox, unit_job, metric, "first", 1))
             if number < before and measured is not None and measured.head.mean is not None:
                 found.append(
                     Level(

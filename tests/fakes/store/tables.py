@@ -275,7 +275,7 @@ class Tables:
     boots: dict[int, BootRow] = field(default_factory=dict)
     runs: dict[int, RunRow] = field(default_factory=dict)
     comparisons: dict[int, Asked] = field(default_factory=dict)
-    rows: dict[tuple[int, str, str, str], ComparisonRow] = field(default_factory=dict)
+    rows: dict[tuple[int, str, str, str, str, int], ComparisonRow] = field(default_factory=dict)
     swings: dict[int, SwingRow] = field(default_factory=dict)
     bisections: dict[int, BisectionRow] = field(default_factory=dict)
     points: dict[tuple[int, int], PointRow] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
+from swingbot.core.model.statuses import ReferenceRule
 from swingbot_jobs.language.program import Better
 
 Verdict = Literal["worse", "better", "changed", "same", "unclear", "invalid"]
@@ -73,6 +74,10 @@ class ComparisonRow:
     unit_job: str = ""
     metric: str = ""
     spec: str = ""  # sha256 of the boot spec that was run; the database adds it
+    # Which arm it is of, which one it is compared with, and by which rule; the database adds them.
+    arm: int = 1
+    reference: int = 0
+    against: ReferenceRule = "first"
     # The metric and its testbox, for the reader.
     label: str = ""  # what the numbers of an emulated testbox are worth; empty for a real machine
     unit: str = ""
@@ -166,6 +171,9 @@ class ComparisonRow:
             unit_job=_taken(given, "unit_job"),
             metric=_taken(given, "metric"),
             spec=given.get("spec") or "",
+            arm=given.get("arm", 1),
+            reference=given.get("reference", 0),
+            against=given.get("against", "first"),
             label=given.get("label") or "",
             unit=given.get("unit") or "",
             better=given.get("better"),

@@ -20,6 +20,7 @@ from swingbot.core.model.statuses import (
     DispatchState,
     OrderKind,
     OrderState,
+    ReferenceRule,
     RequestOrigin,
     SteerAct,
     SwingSource,
@@ -223,12 +224,39 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One kernel of a comparison or experiment, and how it is booted: a row of the table."""
+
+    name: str
+    variant: int
+    # Where it lies on each axis that was given: {"compiler": "gcc-12", "cmdline": "never"}.
+    axes: Mapping[str, str] = field(default_factory=dict)
+    # What its boots set beside what their jobs set: {"cmdline": WORDS, "sysctl": {name: value}}.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    # The spec that it runs in place of that of a part, where its settings make the two differ.
+    specs: Mapping[str, str] = field(default_factory=dict)
+    from_block: int = 0  # the first block it was booted in: one that was added later missed some
+
+    def spec(self, part: str) -> str:
+        """What it runs of a part with this spec."""
+        return self.specs.get(part, part)
+
+
+def base_and_head(base: int, head: int) -> tuple[Arm, Arm]:
+    """The two arms of a plain comparison, from the numbers of their variants."""
+    return Arm(name="base", variant=base), Arm(name="head", variant=head)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
+    """Kernels measured side by side. An experiment is one of any number of arms."""
+
     id: int
     kind: ComparisonKind
     tree: int
-    base: int
-    head: int
+    arms: tuple[Arm, ...]
+    against: tuple[ReferenceRule, ...] = ("first",)  # the first one is that of the table
+    beside: tuple[str, ...] = ()  # what the table shows beside the numbers
     first_k: int
     purpose: str = SEARCH
     boots: int
@@ -238,13 +266,23 @@ class Comparison:
     request_key: str | None = None  # asking twice with the same key is asking once
 
     @property
+    def base(self) -> int:
+        """The variant of the first arm; of a plain comparison, the base."""
+        return self.arms[0].variant
+
+    @property
+    def head(self) -> int:
+        """The variant of the last arm; of a plain comparison, the head."""
+        return self.arms[-1].variant
+
+    @property
     def open(self) -> bool:
         """Boots may still come of it."""
         return self.status in ("waiting", "running")
 
     @property
     def numbers(self) -> BootNumbers:
-        """Its boots of either side."""
+        """Its boots of each arm."""
         return BootNumbers(range(self.first_k, self.first_k + self.boots), self.purpose)
 
 
@@ -254,10 +292,11 @@ class NewComparison:
 
     kind: ComparisonKind
     tree: int
-    base: int
-    head: int
-    boots: int
+    arms: Sequence[Arm]
+    boots: int  # of each arm
     parts: Sequence[tuple[str, str]]  # (testbox, spec)
+    against: Sequence[ReferenceRule] = ("first",)
+    beside: Sequence[str] = ()
     change: int | None = None
     first_k: int = 0  # number of its first boot among those of its purpose
     purpose: str = SEARCH

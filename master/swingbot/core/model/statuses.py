@@ -24,7 +24,13 @@ PatchState = Literal["same", "moved", "changed", "new", "below", "dropped"]
 VariantOrigin = Literal["branch", "request", "patch"]  # patch: applied by us
 RequestOrigin = Literal["asked", "watch"]  # of a bisection
 # still: a known culprit's copy against its parent, in a branch that was rebased
-ComparisonKind = Literal["asked", "watch", "attribute", "prove", "anchor", "gate", "still"]
+# experiment: asked for, of any number of kernels
+ComparisonKind = Literal[
+    "asked", "experiment", "watch", "attribute", "prove", "anchor", "gate", "still"
+]
+# What a row of a table is compared with: the row above, the first one, the common base, or its
+# counterpart within each combination of the other axes.
+ReferenceRule = Literal["above", "first", "base", "pair"]
 ComparisonStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
 BisectionEnd = ConclusionKind | Literal["failed", "cancelled"]
 BisectionStatus = Literal["running"] | BisectionEnd

@@ -12,6 +12,7 @@ KERNEL_BUILDER: Final = "kernel"
 # Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
 PRIORITY: Final = {
     "asked": 50,
+    "experiment": 45,
     "bisection": 40,
     "prove": 40,
     "still": 40,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from swingbot.core.model.records import JobFile, NewComparison
+from swingbot.core.model.records import JobFile, NewComparison, base_and_head
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
@@ -86,10 +86,17 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
             NewComparison(
                 kind="asked",
                 tree=tree.id,
-                base=variant_of(lab, tx, tree, base_commit, "request", sides[0]).id,
-                head=variant_of(
-                    lab, tx, tree, head_commit, "patch" if request.patches else "request", sides[1]
-                ).id,
+                arms=base_and_head(
+                    variant_of(lab, tx, tree, base_commit, "request", sides[0]).id,
+                    variant_of(
+                        lab,
+                        tx,
+                        tree,
+                        head_commit,
+                        "patch" if request.patches else "request",
+                        sides[1],
+                    ).id,
+                ),
                 boots=request.boots or DEFAULT_BOOTS,
                 parts=parts,
                 request_key=key,
@@ -106,8 +113,10 @@ def compare_changes(lab: Lab, tx: Transaction) -> None:
                 kind="watch",
                 tree=tree.id,
                 change=change.id,
-                base=variant_of(lab, tx, tree, change.old_commit).id,
-                head=variant_of(lab, tx, tree, change.new_commit).id,
+                arms=base_and_head(
+                    variant_of(lab, tx, tree, change.old_commit).id,
+                    variant_of(lab, tx, tree, change.new_commit).id,
+                ),
                 boots=lab.policies.watch_boots,
                 parts=resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}),
             )

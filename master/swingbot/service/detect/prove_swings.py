@@ -10,7 +10,7 @@ import dataclasses
 import math
 from typing import Final, Literal
 
-from swingbot.core.model.records import Comparison, NewComparison, Swing
+from swingbot.core.model.records import Comparison, NewComparison, Swing, base_and_head
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import layout_sd, pair_prior
 from swingbot.core.plan.rules import metric_of, rule_of
@@ -84,8 +84,10 @@ def _open(lab: Lab, tx: Transaction, swing: Swing, spec: str) -> None:
         NewComparison(
             kind="prove",
             tree=comparison.tree,
-            base=comparison.base if swing.anchor is None else swing.anchor,
-            head=comparison.head if swing.upto is None else swing.upto,
+            arms=base_and_head(
+                comparison.base if swing.anchor is None else swing.anchor,
+                comparison.head if swing.upto is None else swing.upto,
+            ),
             boots=MIN_PAIRS_REPEATABLE if repeatable else MIN_PAIRS,
             parts=[(swing.testbox, own)],
             first_k=first_k,
@@ -148,7 +150,7 @@ def _stale(lab: Lab, tx: Transaction, comparison: Comparison) -> bool:
             tx,
             images,
             lab.testboxes.known(box),
-            spec,
+            [spec] * 2,
             series_of(lab.testboxes.known(box), ""),
             comparison.numbers,
         ).must

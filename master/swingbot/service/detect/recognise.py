@@ -24,7 +24,7 @@ from swingbot.core.incident.recognise import (
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
 from swingbot.core.model.noise import NOISY
-from swingbot.core.model.records import Bisection, Comparison, NewComparison, Swing
+from swingbot.core.model.records import Bisection, Comparison, NewComparison, Swing, base_and_head
 from swingbot.core.model.statuses import IncidentStatus
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.noise import layout_sd, pair_prior
@@ -192,8 +192,7 @@ def _ask(lab: Lab, tx: Transaction, comparison: Comparison, copy: Copy, key: str
         NewComparison(
             kind="still",
             tree=tree.id,
-            base=base,
-            head=head,
+            arms=base_and_head(base, head),
             boots=1,
             parts=[(copy.bisection.testbox, copy.bisection.spec)],
             request_key=key,

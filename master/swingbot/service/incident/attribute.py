@@ -11,7 +11,7 @@ from typing import Any
 
 from swingbot.core.incident.model import Sighting
 from swingbot.core.model.comparison_row import ComparisonRow, row_of
-from swingbot.core.model.records import Bisection, NewComparison, Tree
+from swingbot.core.model.records import Bisection, NewComparison, Tree, base_and_head
 from swingbot.core.plan import swings as plan
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.text.numbers import change
@@ -69,8 +69,7 @@ def _measure(lab: Lab, tx: Transaction, sighting: Sighting) -> int:
         NewComparison(
             kind="attribute",
             tree=tree.id,
-            base=variant_of(lab, tx, tree, told["parent"]).id,
-            head=sighting.culprit,
+            arms=base_and_head(variant_of(lab, tx, tree, told["parent"]).id, sighting.culprit),
             boots=ATTRIBUTE_BOOTS,
             parts=_where(lab, tx, tree, sighting.bisection),
             purpose=BootPurpose.FRESH,

@@ -6,7 +6,7 @@ from swingbot.core.incident.level import AT_THE_TIP, IN_ITS_NEW_VERSION, check
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.comparison_row import row_of
-from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree
+from swingbot.core.model.records import Bisection, Comparison, NewComparison, Tree, base_and_head
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
 from swingbot.service.incident.attribute import change_of, named_in
@@ -40,8 +40,10 @@ def _measure(lab: Lab, tx: Transaction, incident: Incident, fix: str) -> None:
             NewComparison(
                 kind="asked",
                 tree=tree.id,
-                base=variant_of(lab, tx, tree, told["parent"]).id,
-                head=_tip(lab, tx, tree, tree.tip_commit),
+                arms=base_and_head(
+                    variant_of(lab, tx, tree, told["parent"]).id,
+                    _tip(lab, tx, tree, tree.tip_commit),
+                ),
                 boots=FIX_BOOTS_REPEATABLE
                 if lab.testboxes.known(bisection.testbox).repeatable
                 else FIX_BOOTS,

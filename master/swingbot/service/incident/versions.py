@@ -9,7 +9,7 @@ from typing import Any
 from swingbot.core.incident.model import Incident, Sighting
 from swingbot.core.model import ids
 from swingbot.core.model.patches import BranchPatch, Patch
-from swingbot.core.model.records import NewComparison, Tree
+from swingbot.core.model.records import NewComparison, Tree, base_and_head
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.core.thresholds import FIX_BOOTS, FIX_BOOTS_REPEATABLE
 from swingbot.service.incident.keep import OURSELVES, fix_answered
@@ -124,8 +124,7 @@ def _measure(lab: Lab, tx: Transaction, number: int, sighting: Sighting, new: Pa
         NewComparison(
             kind="asked",
             tree=tree.id,
-            base=base,
-            head=head,
+            arms=base_and_head(base, head),
             boots=FIX_BOOTS_REPEATABLE if repeatable else FIX_BOOTS,
             parts=[(bisection.testbox, bisection.spec)],
             purpose=BootPurpose.FIX,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from swingbot.core.model.records import NewComparison
+from swingbot.core.model.records import NewComparison, base_and_head
 from swingbot.core.plan.alerts import MOVED
 from swingbot.core.plan.boot_numbers import BootPurpose
 from swingbot.service.ports import Lab, Transaction
@@ -58,8 +58,7 @@ def compare_anchor(tx: Transaction, testbox: str, kernel: tuple[int, int, str], 
         NewComparison(
             kind="anchor",
             tree=tree,
-            base=variant,
-            head=variant,
+            arms=base_and_head(variant, variant),
             boots=boots,
             parts=parts,
             first_k=0 if last is None else last.first_k,

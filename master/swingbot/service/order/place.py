@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from swingbot.core.model.records import BootKey, BootNumbers, Order, Variant
+from swingbot.core.model.records import BootKey, BootNumbers, Comparison, Order, Variant
 from swingbot.core.model.statuses import OrderState
+from swingbot.core.plan.blocks import block_order
 from swingbot.core.plan.queue import PRIORITY
 from swingbot.core.plan.series import series_for
 from swingbot.service.order.rebuild import build_again
@@ -33,28 +34,41 @@ def want_boot(
 
 
 def place_comparisons(lab: Lab, tx: Transaction) -> None:
-    """Orders of comparisons that wait: both kernels first, then boots with the two sides taking turns."""
+    """Orders of comparisons that wait: all kernels first, then boots in blocks, each arm once a block."""
     for comparison in tx.comparisons.open():
         if comparison.status != "waiting":
             continue
-        base, head = tx.variants.get(comparison.base), tx.variants.get(comparison.head)
-        priority = PRIORITY[comparison.kind]
-        for variant in (base, head):
-            tx.orders.want(tx.orders.ensure_build(variant, priority).id, comparison=comparison.id)
-        for step in range(comparison.boots):
+        variants = [tx.variants.get(arm.variant) for arm in comparison.arms]
+        for variant in variants:
+            build = tx.orders.ensure_build(variant, PRIORITY[comparison.kind])
+            tx.orders.want(build.id, comparison=comparison.id)
+        for block in range(comparison.boots):
             for testbox, spec in comparison.parts:
-                for variant in (base, head) if step % 2 == 0 else (head, base):
-                    series = series_for(lab.testboxes.known(testbox), comparison)
-                    key = BootKey(
-                        build_key=variant.build_key,
-                        testbox=testbox,
-                        spec=spec,
-                        series=series,
-                        k=comparison.first_k + step,
-                        purpose=comparison.purpose,
-                    )
-                    want_boot(lab, tx.orders, variant, key, priority, comparison=comparison.id)
+                _place_block(lab, tx, comparison, variants, testbox, spec, block)
         tx.comparisons.set_status(comparison.id, "running")
+
+
+def _place_block(
+    lab: Lab,
+    tx: Transaction,
+    comparison: Comparison,
+    variants: Sequence[Variant],
+    testbox: str,
+    spec: str,
+    block: int,
+) -> None:
+    series = series_for(lab.testboxes.known(testbox), comparison)
+    for place in block_order(len(variants), block, comparison.id):
+        key = BootKey(
+            build_key=variants[place].build_key,
+            testbox=testbox,
+            spec=comparison.arms[place].spec(spec),
+            series=series,
+            k=comparison.first_k + block,
+            purpose=comparison.purpose,
+        )
+        priority = PRIORITY[comparison.kind]
+        want_boot(lab, tx.orders, variants[place], key, priority, comparison=comparison.id)
 
 
 def settle_orders(lab: Lab, tx: Transaction) -> None:

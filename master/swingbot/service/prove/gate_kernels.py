@@ -212,7 +212,7 @@ def _facts(lab: Lab, tx: Transaction, case: Case) -> Told:
     ]
     if not all(sheets):
         return Told(status="not run", reason="one side's boots noted no facts")
-    known = differences_of(tx, images, box, spec, series, comparison.numbers).of(case.job)
+    known = differences_of(tx, images, box, [spec] * 2, series, comparison.numbers).of(case.job)
     detail = {"differ": [difference.to_json() for difference in known.facts]}
     if known.must is not None:
         return Told(status="fail", reason=known.must, detail=detail)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from swingbot.core.model.comparison_row import row_of
-from swingbot.core.model.records import Comparison, NewComparison, Proven
+from swingbot.core.model.records import Comparison, NewComparison, Proven, base_and_head
 from swingbot.core.plan.boot_numbers import of_gate as purpose_of_gate
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
@@ -94,8 +94,7 @@ def _open(lab: Lab, tx: Transaction, case: Case, row: GateRow, kernels: Kernels)
         NewComparison(
             kind="gate",
             tree=case.tree.id,
-            base=kernels.base.id,
-            head=kernels.head.id,
+            arms=base_and_head(kernels.base.id, kernels.head.id),
             boots=kernels.boots or first_boots(lab, case),
             parts=[(case.bisection.testbox, tx.specs.add([kernels.job]))],
             purpose=purpose_of_gate(row.tries),
@@ -305,8 +304,7 @@ def _doubt(tx: Transaction, incident: Proven) -> None:
         NewComparison(
             kind="attribute",
             tree=incident.tree,
-            base=old.base,
-            head=old.head,
+            arms=base_and_head(old.base, old.head),
             boots=2 * old.boots,
             parts=old.parts,
             first_k=old.first_k,

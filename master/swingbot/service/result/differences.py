@@ -56,14 +56,21 @@ def differences_of(
     tx: Transaction,
     images: Sequence[str],
     box: Testbox,
-    spec: str,
+    specs: Sequence[str],
     series: str,
     numbers: BootNumbers,
 ) -> Differences:
-    """Of `images` (base, head) on one testbox. Boots that the lab lost are no boots, and nothing is held against a kernel for them."""
-    sides = [tx.boots.find(image, box.name, spec, series, numbers) for image in images]
+    """Of `images` (base, head) that ran `specs` on one testbox. Boots that the lab lost do not count."""
+    sides = [
+        tx.boots.find(image, box.name, spec, series, numbers)
+        for image, spec in zip(images, specs, strict=True)
+    ]
     found = differences(
         *({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable
     )
     base, head = (tuple(boot.k for boot in boots) for boots in sides)
-    return Differences(identical=images[0] == images[1], facts=tuple(found), happened=(base, head))
+    return Differences(
+        identical=images[0] == images[1] and specs[0] == specs[1],
+        facts=tuple(found),
+        happened=(base, head),
+    )

@@ -1,0 +1,119 @@
+"""The rows of an experiment: kernels times axes, each row with a name that stays in every table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Final
+
+from swingbot.core.text.plain import cut
+
+MOST_ROWS: Final = 200
+KERNEL: Final = "kernel"  # the axis of the kernels themselves
+_LONGEST: Final = 200  # characters of a row's name, as the database takes them
+
+
+class BadLayout(ValueError):
+    """No table can be made of these kernels and axes; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """Something besides the code that is varied: `compiler`, `fragment`, `cmdline` or `sysctl`."""
+
+    name: str
+    values: tuple[tuple[str, str], ...]  # (label, value); at least one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row before anything is built: one kernel under one combination of the other axes."""
+
+    name: str
+    kernel: str  # the kernel's name
+    axes: Mapping[str, str] = field(default_factory=dict)  # label by axis; `kernel` among them
+    values: Mapping[str, str] = field(default_factory=dict)  # value by axis, without `kernel`
+
+
+def lay_out(
+    kernels: Sequence[str], axes: Sequence[Axis], exclude: Sequence[Mapping[str, str]] = ()
+) -> list[Row]:
+    """All combinations, the kernels innermost, without those that fit one of `exclude` (label by axis).
+
+    Raises BadLayout: no kernel, two kernels or labels of one name, an unknown axis or label in
+    `exclude`, more than `MOST_ROWS` rows, or fewer than two.
+    """
+    _check(kernels, axes)
+    _check_exclude(kernels, axes, exclude)
+    rows = [
+        row
+        for row in _combined(kernels, axes)
+        if not any(_fits(row, excluded) for excluded in exclude)
+    ]
+    if len(rows) < 2:
+        raise BadLayout(
+            f"an experiment needs at least two rows, and this one has {len(rows)};"
+            " name another kernel or another value of an axis"
+        )
+    return rows
+
+
+def _check(kernels: Sequence[str], axes: Sequence[Axis]) -> None:
+    if not kernels:
+        raise BadLayout("an experiment needs at least one kernel")
+    count = len(kernels) * prod(len(axis.values) for axis in axes)
+    if count > MOST_ROWS:
+        raise BadLayout(
+            f"that makes {count} rows; at most {MOST_ROWS} fit one experiment"
+            " (--paths and --exclude leave some out)"
+        )
+    for what, names in (
+        ("variants", list(kernels)),
+        *((f"values of {axis.name}", [label for label, _ in axis.values]) for axis in axes),
+    ):
+        twice = [name for name, times in Counter(names).items() if times > 1]
+        if twice:
+            raise BadLayout(f"two {what} are called {cut(twice[0], 80)!r}; give each its own name")
+
+
+def _check_exclude(
+    kernels: Sequence[str], axes: Sequence[Axis], exclude: Sequence[Mapping[str, str]]
+) -> None:
+    known = {axis.name: [label for label, _ in axis.values] for axis in axes}
+    known[KERNEL] = list(kernels)
+    for excluded in exclude:
+        for name, label in excluded.items():
+            if name not in known:
+                raise BadLayout(
+                    f"exclude: there is no axis {cut(name, 80)!r}; the axes are"
+                    f" {', '.join(sorted(known))}"
+                )
+            if label not in known[name]:
+                raise BadLayout(
+                    f"exclude: {name} has no value {cut(label, 80)!r}; it has"
+                    f" {', '.join(cut(one, 40) for one in known[name][:20])}"
+                )
+
+
+def _combined(kernels: Sequence[str], axes: Sequence[Axis]) -> Iterator[Row]:
+    varied = [axis.name for axis in axes if len(axis.values) > 1]
+    for combination in product(*(axis.values for axis in axes)):
+        labels = {axis.name: label for axis, (label, _) in zip(axes, combination, strict=True)}
+        values = {axis.name: value for axis, (_, value) in zip(axes, combination, strict=True)}
+        for kernel in kernels:
+            words = [labels[name] for name in varied]
+            if len(kernels) > 1 or not words:
+                words.append(kernel)
+            yield Row(
+                name=" ".join(words)[:_LONGEST],
+                kernel=kernel,
+                axes=labels | {KERNEL: kernel},
+                values=values,
+            )
+
+
+def _fits(row: Row, excluded: Mapping[str, str]) -> bool:
+    return bool(excluded) and all(row.axes[name] == label for name, label in excluded.items())

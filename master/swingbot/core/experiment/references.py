@@ -1,0 +1,60 @@
+"""Which row of a table each row is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from swingbot.core.experiment.layout import KERNEL
+from swingbot.core.model.statuses import ReferenceRule
+
+WORDS: Final[Mapping[ReferenceRule, str]] = {
+    "above": "the row above",
+    "first": "the first row",
+    "base": "the base",
+    "pair": "the base under the same conditions",
+}
+
+Axes = Mapping[str, str]  # a row's label on each axis; {} where there are none
+
+
+def references(rule: ReferenceRule, rows: Sequence[Axes]) -> list[tuple[int, int]]:
+    """(reference, row) for each row that is compared, by their places in the table.
+
+    `above`: the kernel before it under the same other conditions; where there is only one kernel,
+    the row above. `first`: the first row. `base`: the first kernel, which all others are held
+    against, under the conditions of the first row. `pair`: the first kernel under the row's own.
+    """
+    if rule == "above":
+        return _above(rows)
+    if rule == "pair":
+        return _pairs(rows)
+    return [(0, place) for place in range(1, len(rows))]
+
+
+def _above(rows: Sequence[Axes]) -> list[tuple[int, int]]:
+    kernels = {axes.get(KERNEL) for axes in rows}
+    if len(kernels) < 2:
+        return [(place - 1, place) for place in range(1, len(rows))]
+    last: dict[frozenset[tuple[str, str]], int] = {}
+    found = []
+    for place, axes in enumerate(rows):
+        condition = _condition(axes)
+        if condition in last:
+            found.append((last[condition], place))
+        last[condition] = place
+    return found
+
+
+def _pairs(rows: Sequence[Axes]) -> list[tuple[int, int]]:
+    base = rows[0].get(KERNEL) if rows else None
+    at = {_condition(axes): place for place, axes in enumerate(rows) if axes.get(KERNEL) == base}
+    return [
+        (at[_condition(axes)], place)
+        for place, axes in enumerate(rows)
+        if axes.get(KERNEL) != base and _condition(axes) in at
+    ]
+
+
+def _condition(axes: Axes) -> frozenset[tuple[str, str]]:
+    return frozenset((name, label) for name, label in axes.items() if name != KERNEL)

@@ -1,0 +1,26 @@
+"""The rows of one table judged together: their intervals hold jointly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.stats.compare import BootRuns, Rule, compare
+
+
+def compare_family(
+    arms: Sequence[Sequence[BootRuns]],
+    pairs: Sequence[tuple[int, int]],
+    rule: Rule,
+    *,
+    invalid: Sequence[str | None] | None = None,
+) -> list[ComparisonRow]:
+    """Judge each pair (reference, arm) such that the error rates of `rule` hold for all together (Bonferroni)."""
+    m = max(1, len(pairs))
+    shared = replace(rule, alpha=rule.alpha / m, interval_alpha=rule.interval_alpha / m)
+    reasons = invalid or [None] * len(pairs)
+    return [
+        compare(arms[reference], arms[arm], shared if m > 1 else rule, invalid=why)
+        for (reference, arm), why in zip(pairs, reasons, strict=True)
+    ]

@@ -1,0 +1,262 @@
+"""The rows of a comparison on one testbox, from the boots of its arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from swingbot.core.experiment.references import references
+from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow, Key
+from swingbot.core.model.records import Arm, Comparison
+from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.plan.rules import metric_of, rule_of
+from swingbot.core.plan.series import series_for
+from swingbot.core.stats.compare import BootRuns, Rule
+from swingbot.core.stats.family import compare_family
+from swingbot.service.ports import Lab, Transaction
+from swingbot.service.result.boots import Values, boots_of
+from swingbot.service.result.differences import Differences, differences_of
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Metric
+from swingbot_jobs.testbox.box import Testbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmKernel:
+    """What became of the kernel of an arm."""
+
+    arm: Arm
+    commit: str
+    image: str | None  # sha256; None: there is no kernel
+    trouble: str | None = None  # then why, as a predicate: "does not build: ..."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """What the boots of one arm gave on the testbox."""
+
+    image: str
+    spec: str
+    values: Values
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One testbox and what is run there."""
+
+    lab: Lab
+    tx: Transaction
+    comparison: Comparison
+    testbox: str
+    spec: str
+
+    @property
+    def box(self) -> Testbox:
+        return self.lab.testboxes.known(self.testbox)
+
+    def rows(self, kernels: Sequence[ArmKernel]) -> Iterator[ComparisonRow]:
+        """All rows, rule by rule, metric by metric; an arm without a kernel has one a unit job."""
+        jobs = {job.name: job for job in self.tx.specs.get(self.spec)}
+        arms = [self._measured(kernel) for kernel in kernels]
+        keys = _in_order(self.lab, jobs, [arm.values for arm in arms if arm is not None])
+        headlines = sum(metric_of(self.lab.programs, name).headline for _, name in keys)
+        silent = jobs.keys() - {job for arm in arms if arm for job, _ in arm.values}
+        for against in self.comparison.against:
+            pairs = references(against, [arm.axes for arm in self.comparison.arms])
+            built = [(i, j) for i, j in pairs if arms[i] is not None and arms[j] is not None]
+            differences = {pair: self._differences(arms, pair) for pair in built}
+            for unit_job, metric in keys:
+                rule = self._rule(jobs[unit_job], metric, headlines)
+                rows = self._judged(arms, built, differences, jobs[unit_job], metric, rule)
+                for (reference, arm), row in zip(built, rows, strict=True):
+                    yield self._placed(row, against, reference, arm)
+            for reference, arm in pairs:
+                if (reference, arm) not in built:
+                    why = _unbuilt(kernels, reference, arm)
+                    for job in jobs.values():
+                        yield self._placed(self._nothing(job, why, ()), against, reference, arm)
+                for name in silent if (reference, arm) in built else ():
+                    told = [p for side in (reference, arm) for p in _problems(arms[side])]
+                    why = "no run of either kernel gave a result"
+                    row = self._nothing(jobs[name], "; ".join([why, *told[:1]]), told)
+                    yield self._placed(row, against, reference, arm)
+
+    def means(self, kernel: ArmKernel) -> dict[Key, list[float]]:
+        """The boot means of one arm by (testbox, unit job, metric)."""
+        arm = self._measured(kernel)
+        return {
+            (self.testbox, *key): [
+                sum(boot.values) / len(boot.values) for boot in boots if boot.values
+            ]
+            for key, boots in (arm.values if arm else {}).items()
+        }
+
+    def _measured(self, kernel: ArmKernel) -> _Measured | None:
+        if kernel.image is None:
+            return None
+        spec = kernel.arm.spec(self.spec)
+        series, numbers = series_for(self.box, self.comparison), self.comparison.numbers
+        values, problems = boots_of(self.tx, kernel.image, self.testbox, spec, series, numbers)
+        return _Measured(image=kernel.image, spec=spec, values=values, problems=problems)
+
+    def _differences(self, arms: Sequence[_Measured | None], pair: tuple[int, int]) -> Differences:
+        sides = [arm for place in pair if (arm := arms[place]) is not None]
+        return differences_of(
+            self.tx,
+            [side.image for side in sides],
+            self.box,
+            [side.spec for side in sides],
+            series_for(self.box, self.comparison),
+            self.comparison.numbers,
+        )
+
+    def _rule(self, job: UnitJob, name: str, headlines: int) -> Rule:
+        metric = metric_of(self.lab.programs, name)
+        rule = rule_of(self.box, metric, job)
+        return replace(
+            rule,
+            headlines=headlines if metric.headline else 0,
+            # That these two kernels differ is known from the boots of a bisection.
+            unimodal=rule.unimodal or self.comparison.kind in ("attribute", "gate"),
+        )
+
+    def _judged(
+        self,
+        arms: Sequence[_Measured | None],
+        pairs: Sequence[tuple[int, int]],
+        differences: Mapping[tuple[int, int], Differences],
+        job: UnitJob,
+        name: str,
+        rule: Rule,
+    ) -> list[ComparisonRow]:
+        """The rows of one family: one metric of one unit job, each pair of arms."""
+        known = {pair: differences[pair].of(job) for pair in pairs}
+        boots: list[list[BootRuns]] = [[] for _ in arms]
+        for pair in pairs:
+            for side, place in enumerate(pair):
+                arm = arms[place]
+                measured = arm.values.get((job.name, name), []) if arm else []
+                lost = _runs_with(self.lab, job, name)
+                boots[place] = known[pair].with_lost(side, measured, lost)
+        rows = compare_family(boots, pairs, rule, invalid=[known[pair].must for pair in pairs])
+        metric = metric_of(self.lab.programs, name)
+        return [
+            _told(
+                row,
+                known[pair],
+                [_problems(arms[place]) for place in pair],
+                self._names(job, metric),
+            )
+            for pair, row in zip(pairs, rows, strict=True)
+        ]
+
+    def _names(self, job: UnitJob, metric: Metric) -> dict[str, object]:
+        return {
+            "testbox": self.box.name,
+            "label": self.box.label,
+            "unit_job": job.name,
+            "metric": metric.name,
+            "unit": metric.unit,
+            "headline": metric.headline,
+        }
+
+    def _nothing(self, job: UnitJob, why: str, problems: Sequence[str]) -> ComparisonRow:
+        """A row that only says why there is nothing, under a headline metric's name."""
+        metric = next(m for m in self.lab.programs[job.program].metrics.values() if m.headline)
+        return ComparisonRow(
+            unit_job=job.name,
+            testbox=self.box.name,
+            label=self.box.label,
+            metric=metric.name,
+            unit=metric.unit,
+            klass=metric.klass,
+            better=metric.better,
+            base=NO_BOOTS,
+            head=NO_BOOTS,
+            change_pct=None,
+            interval_pct=None,
+            verdict="invalid",
+            reason=why,
+            min_effect_pct=metric.min_effect(job.params),
+            problems=tuple(problems[:6]),
+            headline=True,
+        )
+
+    def _placed(
+        self, row: ComparisonRow, against: ReferenceRule, reference: int, arm: int
+    ) -> ComparisonRow:
+        return replace(row, against=against, reference=reference, arm=arm)
+
+
+def _unbuilt(kernels: Sequence[ArmKernel], reference: int, arm: int) -> str:
+    own = kernels[arm]
+    if own.trouble is not None:
+        return f"the kernel {own.trouble}"
+    return f"the kernel that it is compared with, {kernels[reference].arm.name}, {kernels[reference].trouble}"
+
+
+def _problems(arm: _Measured | None) -> Sequence[str]:
+    return arm.problems if arm is not None else ()
+
+
+def _in_order(
+    lab: Lab, unit_jobs: Mapping[str, UnitJob], sides: Sequence[Values]
+) -> list[tuple[str, str]]:
+    """(unit job, metric) in the order of the job file and of meta.yaml, without those that are only kept."""
+    keys = {
+        key
+        for side in sides
+        for key, boots in side.items()
+        if key[0] in unit_jobs and _judged(metric_of(lab.programs, key[1]), boots)
+    }
+    jobs = list(unit_jobs)
+
+    def place(key: tuple[str, str]) -> tuple[int, int, int, str]:
+        unit_job, metric = key
+        program = unit_jobs[unit_job].program
+        own = list(lab.programs[program].metrics)
+        return (
+            jobs.index(unit_job),
+            0 if metric.startswith(f"{program}.") else 1,
+            own.index(metric) if metric in own else len(own),
+            metric,
+        )
+
+    return sorted(keys, key=place)
+
+
+def _judged(metric: Metric, boots: Sequence[BootRuns]) -> bool:
+    """Whether the metric makes a row. Counters that nothing happened to on either side (most of /proc/vmstat) would only hide the others."""
+    return metric.judged and (
+        metric.klass != "counter" or any(value for boot in boots for value in boot.values)
+    )
+
+
+def _runs_with(lab: Lab, job: UnitJob, metric: str) -> int:
+    """How many runs of a boot should have the metric: one if its monitor has a run of its own."""
+    owner = lab.programs.get(metric.partition(".")[0])
+    return 1 if owner is not None and owner.when == "asked" else job.runs
+
+
+def _told(
+    judged: ComparisonRow,
+    known: Differences,
+    problems: Sequence[Sequence[str]],
+    names: Mapping[str, object],
+) -> ComparisonRow:
+    """A row with its names, and with what is known besides its numbers."""
+    verdict, reason = judged.verdict, judged.reason
+    if known.identical:
+        verdict, reason = "same", "the two kernel images are identical byte for byte"
+    elif known.told and judged.changed:
+        reason = f"{reason}; {known.told}" if reason else known.told
+    elif verdict == "invalid" and any(problems):
+        reason = f"{reason}; {next(p for p in problems if p)[0]}"
+    return replace(
+        judged,
+        **names,  # type: ignore[arg-type]
+        verdict=verdict,
+        reason=reason,
+        problems=(*problems[0][:3], *problems[1][:3]),
+    )
