@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from swingbot.adapters import process
+from swingbot.adapters.git_series import apply_series
 from swingbot.core.access.urls import BadUrl, Remote, check_path, remote
 from swingbot.core.model.patches import Patch
 from swingbot.core.model.records import CommitFacts
+from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.checkpoint import checkpoint
 from swingbot.service.ports import CannotRevert, GitError
 
@@ -368,54 +370,17 @@ class Mirror:
         """Let `name` stand for `commit` wherever a commit of `tree` is asked for."""
         self._git("update-ref", f"refs/trees/{tree}/{name}", commit)
 
-    def apply(self, base: str, patches: Sequence[bytes]) -> str:
-        """Apply mails or diffs on top of `base`; return the commit of the last one.
+    def apply_series(self, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
+        """Commit each patch on top of the one before, the first on `base`; the commits, oldest first.
 
-        The commits are a function of base and patches alone (author and date from the mail, or fixed), so asking twice gives the same kernel.
+        The commits are a function of base and patches alone (author and date from the patch, or fixed), so asking
+        twice gives the same kernels. The last one is kept. Raises GitError, which says which patch does not apply
+        on which commit; then nothing refers to any of the commits.
         """
-        head = base
-        for number, patch in enumerate(patches, 1):
-            head = self._apply_one(head, patch, number)
-        self.keep(head)
-        return head
-
-    def _apply_one(self, parent: str, patch: bytes, number: int) -> str:
-        with tempfile.TemporaryDirectory(prefix="swingbot-apply-") as scratch:
-            directory = Path(scratch)
-            info = self._run(
-                "mailinfo", str(directory / "message"), str(directory / "diff"), stdin=patch
-            )
-            headers = dict(line.split(": ", 1) for line in info.out.splitlines() if ": " in line)
-            if info.rc != 0 or not _is_diff(directory / "diff"):
-                (directory / "diff").write_bytes(patch)  # no mail: a bare diff
-            env = {"GIT_INDEX_FILE": str(directory / "index")}
-            self._git("read-tree", parent, env=env)
-            done = self._run(
-                "apply", "--cached", "--whitespace=nowarn", str(directory / "diff"), env=env
-            )
-            if done.rc != 0:
-                raise GitError(
-                    f"patch {number} does not apply on {parent[:12]}: {_last_line(done.err)}"
-                )
-            tree = self._git("write-tree", env=env).strip()
-            subject = headers.get("Subject") or f"patch {number} of a request"
-            body = (directory / "message").read_text(errors="replace") if info.rc == 0 else ""
-            identity = {
-                "GIT_AUTHOR_NAME": headers.get("Author") or "unknown",
-                "GIT_AUTHOR_EMAIL": headers.get("Email") or "unknown@localhost",
-                "GIT_AUTHOR_DATE": headers.get("Date") or "2000-01-01T00:00:00Z",
-                "GIT_COMMITTER_NAME": "swingbot",
-                "GIT_COMMITTER_EMAIL": "swingbot@localhost",
-                "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
-            }
-            return self._git(
-                "commit-tree",
-                tree,
-                "-p",
-                parent,
-                env=identity,
-                stdin=f"{subject}\n\n{body}".encode(),
-            ).strip()
+        commits = apply_series(self._run, base, patches)
+        if commits:
+            self.keep(commits[-1])
+        return commits
 
     def without(self, tip: str, commit: str) -> str:
         """`tip` with `commit` reverted: a commit on top of it, kept, a function of the two alone. Raises CannotRevert.
@@ -596,11 +561,6 @@ def _files(names: Sequence[str]) -> str:
         for name in names[:4]
     ]
     return ", ".join(shown) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
-def _is_diff(path: Path) -> bool:
-    text = path.read_text(errors="replace")
-    return "diff --git" in text or "\n+++ " in text
 
 
 def _last_line(text: str) -> str:

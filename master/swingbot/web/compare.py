@@ -21,6 +21,8 @@ from starlette.routing import Route
 from swingbot.core.access.quota import Quota, Used
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.model import PatchSeries, SeriesError
+from swingbot.core.patchset.read import read_file
 from swingbot.service.compare.ask import Cost
 from swingbot.service.compare.request import ComparisonRequest
 from swingbot.service.ports import GitError, RequestError
@@ -31,6 +33,7 @@ from .session import bearer_of
 
 _FIELDS: Final = ("tree", "base", "head", "job", "testbox", "boots")
 _LONGEST: Final = 300  # characters of a field
+_PATCH_NAME: Final = "patch of a web request"  # and its subject, where it has none
 _KEYS: Final = frozenset((*_FIELDS, "patch", "dry_run"))
 
 
@@ -91,6 +94,7 @@ class ComparePages:
         *,
         problem: str = "",
         cost: Cost | None = None,
+        series: PatchSeries | None = None,
         status: int = 200,
     ) -> Response:
         context = self._forms.context(request, Role.SUBMITTER)
@@ -114,6 +118,7 @@ class ComparePages:
             status=status,
             problem=problem,
             cost=cost,
+            series=series,
             patch_kib=self._patch_bytes >> 10,
             **more,
             **context,
@@ -134,7 +139,8 @@ class ComparePages:
 
     def _by_form(self, request: Request, person: Person, sent: Sent) -> Response:
         try:
-            wish = self._wish(sent)
+            series = _series(sent)
+            wish = self._wish(sent, series)
             if sent.values.get("act") == "ask":
                 return RedirectResponse(
                     f"/comparison/{self._asker.ask(person, wish).id}",
@@ -145,7 +151,7 @@ class ComparePages:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=400)
         except OverQuota as error:
             return self._page(request, sent, problem=f"{error}. Nothing was queued.", status=429)
-        return self._page(request, sent, cost=cost, problem=refused or "")
+        return self._page(request, sent, cost=cost, series=series, problem=refused or "")
 
     async def _by_json(self, request: Request, person: Person) -> Response:
         if bearer_of(request) is None:
@@ -157,11 +163,18 @@ class ComparePages:
 
     def _answer_json(self, person: Person, sent: Sent, dry_run: bool) -> Response:
         try:
-            wish = self._wish(sent)
+            series = _series(sent)
+            wish = self._wish(sent, series)
             if dry_run:
                 cost, refused = self._asker.foresee(person, wish)
                 return JSONResponse(
-                    {"id": None, "foreseen": asdict(cost), "refused": refused, **self._left(person)}
+                    {
+                        "id": None,
+                        "foreseen": asdict(cost),
+                        "refused": refused,
+                        **_facts(series),
+                        **self._left(person),
+                    }
                 )
             asked = self._asker.ask(person, wish)
         except (RequestError, GitError) as error:
@@ -172,6 +185,7 @@ class ComparePages:
             "id": asked.id,
             "new": asked.new,
             "foreseen": asdict(asked.cost),
+            **_facts(series),
             **self._left(person),
         }
         return JSONResponse(
@@ -184,7 +198,7 @@ class ComparePages:
         used, quota = self._asker.used(person)
         return {"used": asdict(used), "quota": asdict(quota) if quota else None}
 
-    def _wish(self, sent: Sent) -> ComparisonRequest:
+    def _wish(self, sent: Sent, series: PatchSeries) -> ComparisonRequest:
         """Raises RequestError for fields that are missing, too long or no number."""
         text = {name: sent.values.get(name, "").strip() for name in _FIELDS}
         for name, value in text.items():
@@ -199,7 +213,6 @@ class ComparePages:
             raise RequestError(f"boots is a number of boots a side, not {boots[:40]!r}")
         jobs = self._asker.job_files([name for name in text["job"].split(",") if name])
         boxes = [name for name in text["testbox"].split(",") if name]
-        patches = [sent.patch] if sent.patch else []
         return ComparisonRequest(
             tree=text["tree"],
             base=text["base"],
@@ -207,8 +220,26 @@ class ComparePages:
             job_files=jobs,
             testboxes=boxes,
             boots=int(boots) if boots else None,
-            patches=patches,
+            patches=series.patches,
         )
+
+
+def _series(sent: Sent) -> PatchSeries:
+    """Raises RequestError for what is not a series of text patches."""
+    if not sent.patch:
+        return PatchSeries(patches=())
+    try:
+        return read_file(_PATCH_NAME, sent.patch)
+    except SeriesError as error:
+        raise RequestError(str(error)) from None
+
+
+def _facts(series: PatchSeries) -> dict[str, Any]:
+    """What is applied, by subject, and what is not."""
+    return {
+        "patches": [patch.subject for patch in series.patches],
+        "left_out": [asdict(letter) for letter in series.left_out],
+    }
 
 
 def read_form(kind: str, body: bytes, patch_bytes: int) -> Sent:

@@ -12,6 +12,7 @@ from swingbot.core.mail.addresses import BadAddress
 from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.ids import BadId
 from swingbot.core.model.lookup import NotFound
+from swingbot.core.patchset.model import SeriesError
 from swingbot.service.ports import GitError, RequestError
 from swingbot_db.engine import DatabaseAway
 from swingbot_db.migrate import SchemaError
@@ -31,6 +32,7 @@ USAGE: Final = (
     TestboxError,
     ReportError,
     BadAddress,
+    SeriesError,
 )
 # We could not do it.
 OURS: Final = (

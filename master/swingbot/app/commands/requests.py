@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from swingbot.adapters.patch_files import patch_sources
 from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     Session,
@@ -22,6 +23,8 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.core.model import ids
+from swingbot.core.patchset.model import PatchSeries
+from swingbot.core.patchset.read import read_series
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
@@ -72,8 +75,8 @@ exit_code_option = click.option(
     "--patch",
     "patches",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Patch or mbox to apply on HEAD first.",
+    type=click.Path(exists=True, path_type=Path),
+    help="Patch, mailbox, quilt directory or directory of patches to apply on HEAD first.",
 )
 @click.option(
     "--trusted",
@@ -108,6 +111,7 @@ def compare(
     Example:
       swingbot compare v6.1 v6.1 --patch my.patch --tree linus --job vm-hackbench.yaml --wait
     """
+    series = read_series(patch_sources(patches))
     number = request_comparison(
         session.lab,
         ComparisonRequest(
@@ -118,10 +122,11 @@ def compare(
             overrides=read_overrides(overrides),
             testboxes=testboxes,
             boots=boots,
-            patches=[path.read_bytes() for path in patches],
+            patches=series.patches,
             trusted=trusted,
         ),
     )
+    _say_series(series)
     plan, id_ = foresee(session.lab, number), ids.show("comparison", number)
     for seen in plan:
         click.echo(seen.sentence, err=True)
@@ -276,6 +281,14 @@ def cancel(session: Session, id_: str) -> None:
             f"a {kind} cannot be cancelled; comparisons (c5) and bisections (b2) can"
         )
     click.echo(f"{id_} is cancelled" if done else f"{id_} was over already")
+
+
+def _say_series(series: PatchSeries) -> None:
+    """Each patch and whatever is not applied, so that a wrong mailbox is seen before anything is built."""
+    for patch in series.patches:
+        click.echo(f"patch {patch.number}/{len(series.patches)}: {patch.subject}", err=True)
+    for letter in series.left_out:
+        click.echo(f"left out: {letter.subject} ({letter.reason})", err=True)
 
 
 def _answer(

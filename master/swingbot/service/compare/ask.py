@@ -5,7 +5,6 @@ Nothing is fetched on a stranger's word: a server may well hand out commits of a
 
 from __future__ import annotations
 
-import quopri
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +20,6 @@ from swingbot_jobs.contract.trust import Trust
 MOST_BOOTS: Final = 50  # a side
 # A name, and at most one step back from it: git's other ways to name a commit search the whole history.
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}(?:[~^][0-9]{0,4})?")
-_BASE64: Final = re.compile(
-    rb"^content-transfer-encoding:\s*[\"']?base64", re.IGNORECASE | re.MULTILINE
-)
-_BINARY: Final = re.compile(rb"^GIT binary patch", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +76,6 @@ def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
 def _check(request: ComparisonRequest) -> None:
     if request.boots is not None and not 1 <= request.boots <= MOST_BOOTS:
         raise RequestError(f"boots a side are 1 to {MOST_BOOTS}, not {request.boots}")
-    for patch in request.patches:
-        if (
-            _BASE64.search(patch)
-            or _BINARY.search(patch)
-            or _BINARY.search(quopri.decodestring(patch))
-        ):
-            raise RequestError(
-                "the patch is binary or encoded in base64; send text, as `git format-patch` writes it"
-            )
 
 
 def _commits(lab: Lab, tree: Tree, request: ComparisonRequest) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swingbot.core.model.records import JobFile, NewComparison, base_and_head
+from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
@@ -28,7 +29,7 @@ class ComparisonRequest:
     overrides: Mapping[str, str] = field(default_factory=dict)
     testboxes: Sequence[str] = ()
     boots: int | None = None  # a side
-    patches: Sequence[bytes] = ()  # applied on head, in this order
+    patches: Sequence[SeriesPatch] = ()  # applied on head, each as a commit of its own
     trusted: bool = False  # the requester vouches for the patches, and for commits that were made of patches before
 
 
@@ -44,7 +45,7 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
     )
     try:
         if request.patches:
-            head_commit = lab.git.apply(head_commit, request.patches)
+            head_commit = lab.git.apply_series(head_commit, request.patches)[-1]
         for commit in (base_commit, head_commit):
             lab.git.keep(commit)
     except GitError as error:

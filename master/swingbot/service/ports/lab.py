@@ -17,6 +17,7 @@ from swingbot.core.model.records import (
 )
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.moderation.filing import MailPolicy
+from swingbot.core.patchset.model import SeriesPatch
 from swingbot.core.plan.boxes import BoxPolicy
 from swingbot.service.ports.transaction import Transaction
 from swingbot_jobs.contract.kconfig import Kconfigs
@@ -60,7 +61,7 @@ class Git(Protocol):
     ) -> str | None: ...
     def keep(self, commit: str) -> None: ...
     def call(self, tree: str, name: str, commit: str) -> None: ...
-    def apply(self, base: str, patches: Sequence[bytes]) -> str: ...
+    def apply_series(self, base: str, patches: Sequence[SeriesPatch]) -> list[str]: ...
 
 
 class Artifacts(Protocol):

@@ -1,0 +1,209 @@
+"""Experiments: arms, rows, boots, progress and estimate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from swingbot.core.model.lookup import NotFound
+
+from . import boxes, estimate
+from .comparisons import PARTS, SIDES, is_counter
+from .rows import Row, by_id, first, number, rows, shown, where
+from .variants import variants
+
+_EXPERIMENT = """
+SELECT c.id, c.kind, t.name AS tree, c.against, c.beside, c.boots, c.status, c.reason, c.created_at, c.ended_at,
+       extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at) AS seconds
+FROM comparison c JOIN tree t ON t.id = c.tree WHERE c.id = :id AND c.kind = 'experiment'
+"""
+_ARMS = """
+SELECT arm, name, variant, axes, settings, from_block FROM comparison_arm WHERE comparison = :id ORDER BY arm
+"""
+_ROWS = """
+SELECT r.testbox, r.spec, r.unit_job, r.metric, r.against, r.arm, r.reference, r.detail
+FROM comparison_row r WHERE r.comparison = :id ORDER BY r.against, r.testbox, r.unit_job, r.metric, r.arm
+"""
+_BOOTS = (
+    SIDES
+    + "SELECT arm, id, order_id, testbox, part AS spec, k, outcome, reason, seconds, booted_at FROM of_side"
+    " ORDER BY testbox, part, k, arm"
+)
+_SAMPLES = SIDES + (
+    "SELECT x.arm, x.id AS boot, x.testbox, x.k, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
+    "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
+    "WHERE CAST(:metrics AS text[]) IS NULL OR s.metric = ANY(:metrics) "
+    "ORDER BY x.testbox, r.unit_job, s.metric, x.arm, x.k, r.number, s.seq"
+)
+_ORDERS = """
+SELECT o.id, o.kind, o.testbox, o.spec, o.k, o.state, o.reason, o.build_key
+FROM want w JOIN orders o ON o.id = w.order_id WHERE w.comparison = :id ORDER BY o.id
+"""
+_LIST = """
+SELECT c.id, t.name AS tree, c.status, c.reason, c.against, c.boots, c.created_at, c.ended_at,
+       (SELECT array_agg(a.name ORDER BY a.arm) FROM comparison_arm a WHERE a.comparison = c.id) AS arms,
+       (SELECT array_agg(DISTINCT p.testbox) FROM comparison_part p WHERE p.comparison = c.id) AS testboxes,
+       count(r.*) FILTER (WHERE r.verdict = 'worse') AS worse,
+       count(r.*) FILTER (WHERE r.verdict = 'better') AS better,
+       count(r.*) FILTER (WHERE r.verdict = 'changed') AS changed,
+       count(r.*) FILTER (WHERE r.verdict = 'same') AS same,
+       count(r.*) FILTER (WHERE r.verdict IN ('unclear', 'invalid')) AS unclear
+FROM comparison c
+JOIN tree t ON t.id = c.tree
+LEFT JOIN comparison_row r ON r.comparison = c.id AND (r.detail->>'headline')::boolean
+{where}
+GROUP BY c.id, t.name
+ORDER BY c.id DESC LIMIT :limit
+"""
+_OPEN = ("waiting", "running")
+
+
+def experiment(conn: sa.Connection, id: int | str) -> Row:
+    """One experiment (docs/json.md). NotFound, with what it is instead where the number is a comparison's.
+
+    `arms`: {arm, name, axes, settings, from_block, variant (as `variants` gives it), state, reason,
+    boots (made), up (of these that came up)}; `rows`: as those of a comparison, with `against`,
+    `arm` and `reference`; `boot_list`, `parts`, `progress`, `waits`, `eta_seconds` likewise.
+    """
+    row = _found(conn, id)
+    of = row["id"]
+    row |= {
+        "id": shown("experiment", of),
+        "parts": rows(conn, PARTS, id=of),
+        "boot_list": [_boot(boot) for boot in rows(conn, _BOOTS, id=of)],
+        "orders": [o | {"id": shown("order", o["id"])} for o in rows(conn, _ORDERS, id=of)],
+        "rows": [_row(found) for found in rows(conn, _ROWS, id=of)],
+    }
+    row["arms"] = _arms(conn, of, row)
+    row["progress"] = _progress(row)
+    is_open = row["status"] in _OPEN
+    row["waits"] = boxes.waits(conn, "comparison", of) if is_open else []
+    row["eta_seconds"] = _eta(conn, row) if is_open and not row["waits"] else None
+    return row
+
+
+def samples_of_experiment(
+    conn: sa.Connection, id: int | str, metrics: list[str] | None = None
+) -> list[Row]:
+    """Every sample of its arms, or those of some `metrics`: arm, boot, testbox, k, unit_job, run, metric, seq, value."""
+    of = _found(conn, id)["id"]
+    found = rows(conn, _SAMPLES, id=of, metrics=metrics)
+    return [row | {"boot": shown("boot", row["boot"])} for row in found]
+
+
+def list_experiments(
+    conn: sa.Connection, filters: Mapping[str, Any] | None = None, limit: int = 50
+) -> list[Row]:
+    """Latest first; filters: tree, status, testbox. Verdicts are counted over headline metrics."""
+    testbox = (filters or {}).get("testbox")
+    clause, params = where(
+        {k: v for k, v in (filters or {}).items() if k != "testbox"},
+        {"tree": "t.name", "status": "c.status"},
+    )
+    clause += (" AND " if clause else "WHERE ") + "c.kind = 'experiment'"
+    if testbox:
+        clause += (
+            " AND EXISTS (SELECT 1 FROM comparison_part p"
+            " WHERE p.comparison = c.id AND p.testbox = :box)"
+        )
+        params["box"] = testbox
+    found = rows(conn, _LIST.format(where=clause), limit=limit, **params)
+    return [row | {"id": shown("experiment", row["id"])} for row in found]
+
+
+def _found(conn: sa.Connection, id: int | str) -> Row:
+    of = number("experiment", id)
+    if first(conn, _EXPERIMENT, id=of) is None:
+        other = first(conn, "SELECT kind FROM comparison WHERE id = :id", id=of)
+        if other is not None:
+            raise NotFound(f"there is no experiment e{of}; c{of} is a comparison")
+    return by_id(conn, _EXPERIMENT, "experiment", of, plural="experiments")
+
+
+def _boot(boot: Row) -> Row:
+    order = shown("order", boot.pop("order_id"))
+    return boot | {"id": shown("boot", boot["id"]), "order": order}
+
+
+def _row(found: Row) -> Row:
+    place = {key: found[key] for key in ("testbox", "spec", "against", "arm", "reference")}
+    return {**found["detail"], **place, "counter": is_counter(found["detail"])}
+
+
+def _arms(conn: sa.Connection, of: int, row: Row) -> list[Row]:
+    arms = rows(conn, _ARMS, id=of)
+    kernels = variants(conn, [arm["variant"] for arm in arms])
+    lost = {
+        o["build_key"]: o for o in row["orders"] if (o["kind"], o["state"]) == ("build", "failed")
+    }
+    made = Counter(boot["arm"] for boot in row["boot_list"])
+    up = Counter(boot["arm"] for boot in row["boot_list"] if boot["outcome"] == "up")
+    found = []
+    for arm in arms:
+        kernel = kernels[arm["variant"]]
+        state, reason = kernel["build"] or "waiting", None
+        if state == "failed":
+            reason = (kernel["build_errors"] or ["see build.log"])[0]
+        elif state == "waiting" and kernel["build_key"] in lost:
+            state, reason = "failed", lost[kernel["build_key"]]["reason"]
+        elif state == "waiting" and kernel["build_order_state"] == "running":
+            state = "building"
+        found.append(
+            arm
+            | {"variant": kernel, "state": state, "reason": reason}
+            | {"boots": made[arm["arm"]], "up": up[arm["arm"]]}
+        )
+    return found
+
+
+def _progress(row: Row) -> Row:
+    """Counts of builds and boots: those that are over, and how many there will be."""
+    builds = [order for order in row["orders"] if order["kind"] == "build"]
+    boots = [order for order in row["orders"] if order["kind"] == "boot"]
+    over = ("done", "failed", "cancelled")
+    return {
+        "builds": sum(order["state"] in over for order in builds),
+        "builds_total": len(builds) or len({a["variant"]["build_key"] for a in row["arms"]}),
+        "boots": sum(order["state"] in over for order in boots),
+        "boots_total": len(boots) or len(row["arms"]) * len(row["parts"]) * row["boots"],
+        "failed": sum(order["state"] in ("failed", "cancelled") for order in row["orders"]),
+    }
+
+
+def _eta(conn: sa.Connection, row: Row) -> float | None:
+    orders = row["orders"]
+    left = Counter(
+        (o["testbox"], o["spec"]) for o in orders if o["kind"] == "boot" and o["state"] in _LEFT
+    )
+    if not orders:
+        each = len(row["arms"]) * row["boots"]
+        left = Counter({(part["testbox"], part["spec"]): each for part in row["parts"]})
+    first_order = min((int(order["id"][1:]) for order in orders), default=0)
+    by_box: dict[str, list[tuple[int, float | None]]] = {}
+    for (testbox, spec), boots in left.items():
+        seconds = estimate.boot_seconds(conn, testbox, spec)
+        by_box.setdefault(testbox, []).append((boots, seconds))
+    boots_by_box = [
+        _together(found, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
+        for testbox, found in by_box.items()
+    ]
+    done = row["progress"]
+    return estimate.remaining_seconds(
+        done["builds_total"] - done["builds"], estimate.build_seconds(conn), boots_by_box
+    )
+
+
+_LEFT = ("waiting", "ready", "running")
+
+
+def _together(found: list[tuple[int, float | None]], ahead: int) -> tuple[int, float | None]:
+    """Boots of one testbox, those `ahead` of them in its queue included, and the mean seconds of each."""
+    boots = sum(count for count, _ in found)
+    known = [(count, seconds) for count, seconds in found if seconds is not None]
+    if len(known) < len(found):
+        return boots + ahead, None
+    mean = sum(count * seconds for count, seconds in known) / max(1, boots)
+    return boots + ahead, mean

@@ -1,0 +1,291 @@
+"""`swingbot experiment`: N kernels, one table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.context import (
+    Session,
+    as_json,
+    guarded,
+    pass_session,
+    read_jobs,
+    read_overrides,
+    say_json,
+)
+from swingbot.app.commands.experiment_file import Options, read_file
+from swingbot.app.commands.requests import (
+    answer,
+    exit_code_option,
+    job_option,
+    set_option,
+    wait_option,
+)
+from swingbot.core.experiment.layout import Axis
+from swingbot.core.model import ids
+from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.text.plain import cut
+from swingbot.service.compare.experiment import (
+    DEFAULT_BOOTS,
+    ExperimentRequest,
+    Planned,
+    plan_experiment,
+    request_experiment,
+)
+from swingbot.service.compare.kernels import KernelRequest, NamedKernel
+from swingbot.service.ports import RequestError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+AXES: Final = ("compiler", "fragment", "cmdline", "sysctl")
+RULES: Final[tuple[ReferenceRule, ...]] = ("above", "first", "base", "pair")
+_SHOWN: Final = 12  # rows of a plan that are listed
+
+
+def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
+    return click.option(*names, multiple=True, metavar=metavar, help=help)
+
+
+@click.command()
+@click.argument("range_", metavar="[A..B]", required=False)
+@click.option("--base", help="The kernel that the others are built from, the first row.")
+@_several("--head", "heads", metavar="REF", help="A commit, tag or branch as a row.")
+@click.option(
+    "--series",
+    metavar="FILE|DIR",
+    type=click.Path(exists=True, path_type=Path),
+    help="A row for each patch: mbox, what b4 writes, quilt, or a directory of patches.",
+)
+@_several(
+    "--variant",
+    "variants",
+    metavar="NAME=FILE[,FILE]|REF",
+    help="A named row: patches on the base, or a commit.",
+)
+@_several("--paths", "paths", metavar="GLOB", help="Of a range, only commits that touch GLOB.")
+@_several(
+    "--compiler", "compilers", metavar="[NAME=]CC", help="A row for each: gcc-12, clang-19 ..."
+)
+@_several(
+    "--fragment", "fragments", metavar="NAME=FRAGMENT", help="A row for each kconfig fragment."
+)
+@_several("--cmdline", "cmdlines", metavar="NAME=WORDS", help="A row for each command line.")
+@_several("--sysctl", "sysctls", metavar="NAME=KEY=VALUE", help="A row for each setting.")
+@_several("--exclude", "exclude", metavar="AXIS=NAME[,...]", help="Leave out a combination.")
+@click.option(
+    "--against",
+    metavar="RULE[,RULE]",
+    help="What a row is compared with: above, first, base or pair (base and head under the same"
+    " conditions).",
+)
+@click.option(
+    "--with",
+    "beside",
+    metavar="WHAT[,WHAT]",
+    help="Beside the numbers: locks, buddyinfo, size, profile, or a metric by its name.",
+)
+@click.option("--tree", "tree", help="Tree of the commits; default: the only one that has them.")
+@job_option
+@set_option
+@_several("--testbox", "testboxes", metavar="ID|GROUP", help="Where; default: the tree's.")
+@click.option(
+    "--boots", type=click.IntRange(1, 1000), help=f"Of each row; default: {DEFAULT_BOOTS}."
+)
+@click.option("--trusted", is_flag=True, help="You vouch for the patches.")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="All of this from a YAML file; options add to it.",
+)
+@click.option("--dry-run", is_flag=True, help="Print plan and cost; queue nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before queueing.")
+@wait_option
+@exit_code_option
+@as_json
+@pass_session
+@guarded
+def experiment(session: Session, /, **given: Any) -> None:
+    """Measure N kernels side by side: one table, each row against its reference.
+
+    Rows are the commits of A..B; or --base with the patches of --series, with named --variant
+    rows, with --head. Compilers, fragments, command lines and sysctls multiply them.
+
+    \b
+    Examples:
+      swingbot experiment v6.12..zone-lock --job vm-page-fault.yaml --against above
+      swingbot experiment --base v6.1 --series v4.mbx --against base
+      swingbot experiment --base v6.1 --variant batch=a.patch --variant zero=b.patch
+      swingbot experiment --base v6.1 --head fix --compiler gcc-11 --compiler gcc-12
+      swingbot experiment --file sweep.yaml --dry-run
+    """
+    options = Options.of(given)
+    if given["file"] is not None:
+        options = read_file(given["file"]).joined(options)
+    request = _request(session, options)
+    planned = plan_experiment(session.lab, request)
+    dry_run, json_ = given["dry_run"], given["json_"]
+    if dry_run and json_:
+        say_json(_plan_json(planned))
+        return
+    for line in plan_lines(planned):
+        click.echo(line, err=not dry_run)
+    if dry_run:
+        return
+    confirm(yes=given["yes"] or json_)
+    number = request_experiment(session.lab, request)
+    answer(
+        session,
+        ids.show("experiment", number),
+        wait_=given["wait_"] or given["exit_code"],
+        exit_code=given["exit_code"],
+        json_=json_,
+        more={"plan": _plan_json(planned)} if json_ else None,
+    )
+
+
+def confirm(*, yes: bool) -> None:
+    """Ask before queueing, on a terminal. Raises RequestError if the answer is no."""
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    if not click.confirm("Queue it?", default=True, err=True):
+        raise RequestError("nothing was queued")
+
+
+def _request(session: Session, options: Options) -> ExperimentRequest:
+    range_ = _range(options.range)
+    return ExperimentRequest(
+        kernels=KernelRequest(
+            range=range_,
+            base=options.base,
+            series=options.read_series(),
+            named=[*map(_head, options.heads), *options.named()],
+            paths=options.paths,
+        ),
+        tree=options.tree,
+        axes=_axes(options),
+        exclude=[_pairs("--exclude", given) for given in options.exclude],
+        against=[_rule(name) for name in options.against],
+        beside=options.beside,
+        job_files=read_jobs(options.jobs, session.settings.paths.jobs),
+        overrides=read_overrides(options.overrides),
+        testboxes=options.testboxes,
+        boots=options.boots or DEFAULT_BOOTS,
+        trusted=options.trusted,
+    )
+
+
+def _range(given: str | None) -> tuple[str, str] | None:
+    if given is None:
+        return None
+    first, dots, last = given.partition("..")
+    if not dots or not first or not last or last.startswith("."):
+        raise RequestError(f"{given}: write a range as A..B; one commit is given with --head")
+    return first, last
+
+
+def _head(ref: str) -> NamedKernel:
+    return NamedKernel(name=ref[:12] if len(ref) == 40 else ref, ref=ref)
+
+
+def _axes(options: Options) -> list[Axis]:
+    given: dict[str, Sequence[str]] = {
+        "compiler": options.compilers,
+        "fragment": options.fragments,
+        "cmdline": options.cmdlines,
+        "sysctl": options.sysctls,
+    }
+    return [
+        Axis(name=name, values=tuple(_value(name, value) for value in values))
+        for name, values in given.items()
+        if values
+    ]
+
+
+def _value(axis: str, given: str) -> tuple[str, str]:
+    """(label, value): a compiler is its own label, all else is NAME=VALUE."""
+    label, sign, value = given.partition("=")
+    if axis == "compiler" and not sign:
+        return given, given
+    if not sign or not label:
+        raise RequestError(f"--{axis} {given}: write it as NAME=VALUE")
+    return label, value
+
+
+def _pairs(option: str, given: str) -> dict[str, str]:
+    found = {}
+    for pair in given.split(","):
+        axis, sign, label = pair.partition("=")
+        if not sign or not axis or not label:
+            raise RequestError(f"{option} {given}: write it as AXIS=NAME, several with commas")
+        found[axis] = label
+    return found
+
+
+def _rule(name: str) -> ReferenceRule:
+    for rule in RULES:
+        if rule == name:
+            return rule
+    raise RequestError(f"--against {name}: it is one of {', '.join(RULES)}")
+
+
+def plan_lines(planned: Planned) -> list[str]:
+    """What would be queued, and what it costs, for a person."""
+    cost = planned.cost
+    rows = len(planned.arms)
+    lines = [
+        f"{rows} rows of tree {planned.tree}, {planned.boots} boots of each,"
+        f" against {' and '.join(planned.against)}"
+    ]
+    for arm in planned.arms[:_SHOWN]:
+        about = planned.about.get(arm.axes.get("kernel", ""), "")
+        lines.append(f"  {arm.name}  {cut(about, 60)}".rstrip())
+    if rows > _SHOWN:
+        lines.append(f"  and {rows - _SHOWN} more")
+    known = cost.kernels - cost.builds
+    building = f", about {text.seconds(cost.build_seconds)}" if cost.builds else ""
+    lines.append(f"kernels: {cost.builds} to build{building}; {known} known")
+    for name, why in cost.unbuilt.items():
+        lines.append(f"  {name} {cut(why, 120)}")
+    for names in cost.identical:
+        lines.append(f"  the same kernel, booted once: {', '.join(names)}")
+    for box in cost.testboxes:
+        at_most = "at most" if box.at_most else "about"
+        known_boots = f"; {box.known} known" if box.known else ""
+        lines.append(
+            f"{box.testbox}: {box.boots} boots, {at_most} {text.seconds(box.seconds)}{known_boots}"
+        )
+    lines += [seen.sentence for seen in cost.resolves]
+    at_most = "at most" if cost.at_most else "about"
+    lines.append(f"in all {at_most} {text.seconds(cost.seconds)} on an idle lab")
+    return lines
+
+
+def _plan_json(planned: Planned) -> dict[str, Any]:
+    cost = planned.cost
+    return {
+        "tree": planned.tree,
+        "against": list(planned.against),
+        "boots_each": planned.boots,
+        "rows": [
+            {
+                "name": arm.name,
+                "commit": variant.commit,
+                "subject": variant.subject,
+                "kconfig": variant.kconfig,
+                "compiler": variant.compiler,
+                "axes": dict(arm.axes),
+                "settings": dict(arm.settings),
+            }
+            for arm, variant in zip(planned.arms, planned.variants, strict=True)
+        ],
+        "cost": asdict(cost)
+        | {"boots": cost.boots, "seconds": cost.seconds, "box_seconds": cost.box_seconds},
+    }

@@ -1,0 +1,201 @@
+"""What an experiment is asked for with: options of the command line, or the same from a YAML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from swingbot.adapters.patch_files import read_series
+from swingbot.core.patchset.model import PatchSeries, SeriesError
+from swingbot.service.compare.kernels import NamedKernel
+from swingbot.service.ports import RequestError
+
+LARGEST: Final = 1 << 20  # bytes of a file
+
+# key of the file -> field; a mapping {NAME: VALUE} or a list is taken for what may be given often.
+_KEYS: Final[Mapping[str, str]] = {
+    "range": "range",
+    "base": "base",
+    "head": "heads",
+    "series": "series",
+    "variant": "variants",
+    "paths": "paths",
+    "compiler": "compilers",
+    "fragment": "fragments",
+    "cmdline": "cmdlines",
+    "sysctl": "sysctls",
+    "exclude": "exclude",
+    "against": "against",
+    "with": "beside",
+    "tree": "tree",
+    "job": "jobs",
+    "set": "overrides",
+    "testbox": "testboxes",
+    "boots": "boots",
+    "trusted": "trusted",
+}
+_SINGLE: Final = ("range", "base", "series", "tree", "boots", "trusted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of an experiment as text; files are relative to `directory`."""
+
+    range: str | None = None
+    base: str | None = None
+    heads: tuple[str, ...] = ()
+    series: Path | None = None
+    variants: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    compilers: tuple[str, ...] = ()
+    fragments: tuple[str, ...] = ()
+    cmdlines: tuple[str, ...] = ()
+    sysctls: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    tree: str | None = None
+    jobs: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    testboxes: tuple[str, ...] = ()
+    boots: int | None = None
+    trusted: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """From the parameters of the command."""
+        split = {
+            "against": _listed(given["against"] or ""),
+            "beside": _listed(given["beside"] or ""),
+            "testboxes": tuple(one for text in given["testboxes"] for one in _listed(text)),
+        }
+        names = {field.name for field in fields(cls)} - {"range"}
+        plain = {name: given[name] for name in names if name in given}
+        return cls(range=given["range_"], **(plain | split))
+
+    def joined(self, other: Options) -> Options:
+        """This one with what `other` gives: lists grow, single values are replaced."""
+        changed: dict[str, Any] = {}
+        for field in fields(self):
+            own, new = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(own, tuple):
+                changed[field.name] = (*own, *new)
+            elif new not in (None, False):
+                changed[field.name] = new
+        return replace(self, **changed)
+
+    def read_series(self) -> PatchSeries | None:
+        """The patches of `series`. Raises RequestError."""
+        return None if self.series is None else _series([self.series])
+
+    def named(self) -> list[NamedKernel]:
+        """The variants: NAME=FILE[,FILE] where the files are there, NAME=REF otherwise. Raises RequestError."""
+        return [_variant(given) for given in self.variants]
+
+
+def _variant(given: str) -> NamedKernel:
+    name, sign, value = given.partition("=")
+    if not sign or not name or not value:
+        raise RequestError(f"--variant {given}: write it as NAME=FILE or NAME=REF")
+    paths = [Path(one) for one in value.split(",")]
+    there = [path for path in paths if path.exists()]
+    if len(there) == len(paths):
+        return NamedKernel(name=name, patches=_series(paths).patches)
+    missing = next(path for path in paths if path not in there)
+    if len(paths) > 1 or "/" in value or missing.suffix in (".patch", ".diff", ".mbox", ".mbx"):
+        raise RequestError(f"--variant {name}: there is no file {missing}")
+    return NamedKernel(name=name, ref=value)
+
+
+def _series(paths: Sequence[Path]) -> PatchSeries:
+    try:
+        return read_series(paths)
+    except (SeriesError, OSError) as error:
+        raise RequestError(f"{', '.join(map(str, paths))}: {error}") from None
+
+
+def read_file(path: Path) -> Options:
+    """An experiment from a YAML file. Raises RequestError that names the key."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise RequestError(f"{path}: an experiment's file has at most {LARGEST >> 10} KiB")
+    try:
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise RequestError(f"{path}: not YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(document, dict):
+        raise RequestError(f"{path}: an experiment is a mapping of {', '.join(_KEYS)}")
+    unknown = [key for key in document if key not in _KEYS]
+    if unknown:
+        raise RequestError(
+            f"{path}: there is no key {str(unknown[0])[:80]!r}; the keys are {', '.join(_KEYS)}"
+        )
+    values = {_KEYS[key]: _read(path, key, value) for key, value in document.items()}
+    return _beside(Options(**values), path.parent)
+
+
+def _read(path: Path, key: str, value: Any) -> Any:
+    if key in ("boots", "trusted"):
+        wanted = int if key == "boots" else bool
+        if type(value) is not wanted or (key == "boots" and not 1 <= value <= 1000):
+            raise RequestError(
+                f"{path}: {key} is {'a number from 1 to 1000' if key == 'boots' else 'true or false'}"
+            )
+        return value
+    if key in _SINGLE:
+        if not isinstance(value, str):
+            raise RequestError(f"{path}: {key} is one text")
+        return Path(value) if key == "series" else value
+    return tuple(_texts(path, key, value))
+
+
+def _texts(path: Path, key: str, value: Any) -> list[str]:
+    if isinstance(value, str):
+        return list(_listed(value)) if key in ("against", "with", "testbox") else [value]
+    if isinstance(value, dict) and key != "exclude":
+        return [f"{name}={_text(path, key, one)}" for name, one in value.items()]
+    if isinstance(value, dict):
+        return [",".join(f"{axis}={_text(path, key, one)}" for axis, one in value.items())]
+    if isinstance(value, list):
+        return [text for one in value for text in _texts(path, key, one)]
+    return [_text(path, key, value)]
+
+
+def _text(path: Path, key: str, value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    if value is None:
+        return ""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    raise RequestError(f"{path}: {key} has a value that is not text: {str(value)[:80]!r}")
+
+
+def _beside(options: Options, directory: Path) -> Options:
+    """Paths of patches as the file means them: beside itself."""
+    series = None if options.series is None else directory / options.series
+    return replace(
+        options,
+        series=series,
+        variants=tuple(_placed(given, directory) for given in options.variants),
+        jobs=tuple(
+            str(directory / job) if (directory / job).is_file() else job for job in options.jobs
+        ),
+    )
+
+
+def _placed(given: str, directory: Path) -> str:
+    name, sign, value = given.partition("=")
+    files = [directory / one for one in value.split(",")]
+    if all(file.exists() for file in files):
+        return f"{name}{sign}{','.join(map(str, files))}"
+    return given
+
+
+def _listed(given: str) -> tuple[str, ...]:
+    return tuple(one for one in given.split(",") if one)

@@ -1,0 +1,166 @@
+"""The unified diff in a text: every line of it, and none that is not. Linear in the size of the text.
+
+Hunks are read by the line counts in their headers, as `git apply` reads them, so that a signature or a note that
+looks like a diff is not part of one, and a removed line "- " is no signature.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Final
+
+from swingbot.core.patchset.model import SeriesError
+from swingbot.core.text.plain import cut
+
+_HUNK: Final = re.compile(rb"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
+_EXTENDED: Final = (
+    b"old mode ",
+    b"new mode ",
+    b"deleted file mode ",
+    b"new file mode ",
+    b"copy from ",
+    b"copy to ",
+    b"rename from ",
+    b"rename to ",
+    b"rename old ",
+    b"rename new ",
+    b"similarity index ",
+    b"dissimilarity index ",
+    b"index ",
+)
+_STRUCTURE: Final = re.compile(rb"^(?:diff --git |\+\+\+ |@@ -\d)[^\n]*\n", re.MULTILINE)
+_BREAK: Final = re.compile(rb"^(?:diff -|Index: |--- \S|---[ \t\r]*$)", re.MULTILINE)
+
+
+def cut_off(text: bytes) -> tuple[bytes, bytes]:
+    """Text up to the notes or the diff, and the rest: `git mailinfo` breaks at the same lines."""
+    found = _BREAK.search(text)
+    return (text, b"") if found is None else (text[: found.start()], text[found.start() :])
+
+
+def unix_lines(text: bytes) -> bytes:
+    """`text` without the CR of each line if the lines of its diff that are git's own have one.
+
+    Those never have one unless the whole text was converted, so the CR of a file's own lines stays.
+    """
+    first = _STRUCTURE.search(text)
+    return text.replace(b"\r\n", b"\n") if first and first[0].endswith(b"\r\n") else text
+
+
+def has_diff(text: bytes) -> bool:
+    """Whether there is a diff in it, be it one that cannot be applied."""
+    return (
+        re.search(rb"^(?:diff --(?:git|cc|combined) |@@ -\d|GIT binary patch)", text, re.M)
+        is not None
+    )
+
+
+def diff_of(text: bytes) -> bytes:
+    """All file diffs in `text`, one after another; empty if there is none.
+
+    Raises SeriesError for a binary patch, a combined diff of a merge, and a hunk that breaks off.
+    """
+    if not has_diff(text):
+        return b""
+    reader = _Reader()
+    for line in io.BytesIO(text if text.endswith(b"\n") else text + b"\n"):
+        reader.line(line)
+    return reader.end()
+
+
+class _Reader:
+    """Takes lines; `held` are those of a file's header until it is clear that they are one."""
+
+    def __init__(self) -> None:
+        self.out: list[bytes] = []
+        self.held: list[bytes] = []
+        self.file = b""
+        self.old = self.new = 0  # lines that the hunk still has
+        self.in_file = False
+
+    def line(self, line: bytes) -> None:
+        if self.old or self.new:
+            self._in_hunk(line)
+        elif line.startswith(b"\\ ") and self.in_file:
+            self.out.append(line)
+        else:
+            self._outside(line)
+
+    def end(self) -> bytes:
+        if self.old or self.new:
+            raise SeriesError(_broken_off(self.file))
+        self._take_header()
+        return b"".join(self.out)
+
+    def _in_hunk(self, line: bytes) -> None:
+        sign = line[:1]
+        self.old -= sign in (b" ", b"-", b"\n", b"\r")
+        self.new -= sign in (b" ", b"+", b"\n", b"\r")
+        if sign not in (b" ", b"-", b"+", b"\\", b"\n", b"\r") or self.old < 0 or self.new < 0:
+            raise SeriesError(_broken_off(self.file))
+        self.out.append(line)
+
+    def _outside(self, line: bytes) -> None:
+        if line.startswith(b"diff --git "):
+            self._take_header()
+            self.held, self.file, self.in_file = [line], line[11:], False
+        elif line.startswith((b"diff --cc ", b"diff --combined ")):
+            raise SeriesError(
+                "it has the combined diff of a merge, which cannot be applied; send the commits of the branch"
+            )
+        elif self._is_binary(line):
+            raise SeriesError(
+                f"the patch of {_name(self.file)} is binary; only text patches are taken"
+            )
+        elif self.held and self.held[0].startswith(b"diff --git ") and line.startswith(_EXTENDED):
+            self.held.append(line)
+        elif line.startswith(b"--- "):
+            git = self.held if self.held and self.held[0].startswith(b"diff --git ") else []
+            self.held, self.in_file = [*git, line], False
+        elif line.startswith(b"+++ ") and self.held and self.held[-1].startswith(b"--- "):
+            self.held.append(line)
+            self.file = line[4:]
+        elif line.startswith(b"@@ -"):
+            self._hunk(line)
+        else:
+            self._take_header()
+            self.in_file = False
+
+    def _is_binary(self, line: bytes) -> bool:
+        """git's own binary patch, or its note that there is one, below the header of a file."""
+        return line.startswith(b"GIT binary patch") or (
+            line.startswith(b"Binary files ")
+            and line.rstrip().endswith(b" differ")
+            and bool(self.held)
+        )
+
+    def _take_header(self) -> None:
+        """A header without a hunk counts if it says more than a name: a mode, a rename, an empty file."""
+        held, self.held = self.held, []
+        if held and held[0].startswith(b"diff --git ") and len(held) > 1:
+            self.out += [line for line in held if not line.startswith((b"--- ", b"+++ "))]
+
+    def _hunk(self, line: bytes) -> None:
+        if self.held and self.held[-1].startswith(b"+++ "):
+            self.out += self.held
+            self.held, self.in_file = [], True
+        if not self.in_file:
+            return
+        found = _HUNK.match(line)
+        if found is None:
+            raise SeriesError(_broken_off(self.file))
+        self.old, self.new = (1 if given is None else int(given) for given in found.groups())
+        self.out.append(line)
+
+
+def _name(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").strip().partition("\t")[0]
+    return cut(text.rpartition(" b/")[2].removeprefix("b/"), 120) or "a file"
+
+
+def _broken_off(file: bytes) -> str:
+    return (
+        f"the diff of {_name(file)} breaks off within a hunk: the mailer has wrapped or cut its lines;"
+        " send it with `git send-email` or as an attachment"
+    )

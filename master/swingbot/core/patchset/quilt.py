@@ -1,0 +1,53 @@
+"""The `series` file of a quilt directory: names of patches in the order in which they apply."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from swingbot.core.patchset.mailbox import refuse_binary
+from swingbot.core.patchset.model import MOST_PATCHES, SeriesError
+from swingbot.core.text.plain import cut
+
+_MOST_LINES: Final = 20_000  # with comments
+
+
+def parse_series_file(data: bytes) -> list[str]:
+    """Names of patches, relative to the directory. `#` begins a comment. Raises SeriesError, which names the line.
+
+    Patches are applied with `-p1` and forwards; a line that asks for something else is refused.
+    """
+    refuse_binary(data)
+    lines = data.split(b"\n", _MOST_LINES)
+    if len(lines) > _MOST_LINES:
+        raise SeriesError(f"it has more than {_MOST_LINES} lines")
+    names: list[str] = []
+    for number, line in enumerate(lines, 1):
+        words = _words(line.decode("utf-8", "replace"))
+        if words:
+            names.append(_name(number, words))
+        if len(names) > MOST_PATCHES:
+            raise SeriesError(f"it names more than {MOST_PATCHES} patches")
+    if not names:
+        raise SeriesError("it names no patch")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SeriesError(f"it names {cut(twice, 100)} twice")
+    return names
+
+
+def _words(line: str) -> list[str]:
+    words = line.split()
+    comment = next((at for at, word in enumerate(words) if word.startswith("#")), len(words))
+    return words[:comment]
+
+
+def _name(number: int, words: list[str]) -> str:
+    name, *options = words
+    if options not in ([], ["-p1"], ["-p", "1"]):
+        raise SeriesError(
+            f"line {number}: {cut(name, 100)} has the options {cut(' '.join(options), 60)!r};"
+            " only -p1 is applied, which `quilt refresh -p1` writes"
+        )
+    if name.startswith("/") or ".." in name.split("/") or "\ufffd" in name:
+        raise SeriesError(f"line {number}: {cut(name, 100)!r} is not a path within the directory")
+    return name

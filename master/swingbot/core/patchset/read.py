@@ -1,0 +1,136 @@
+"""Files in, one series out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from swingbot.core.patchset.diff import diff_of
+from swingbot.core.patchset.letter import Letter, message_of, read_letters
+from swingbot.core.patchset.model import (
+    MOST_PATCHES,
+    SERIES_BYTES,
+    LeftOut,
+    PatchFile,
+    PatchSeries,
+    PatchSource,
+    SeriesError,
+    SeriesPatch,
+)
+from swingbot.core.patchset.order import choose, is_patch
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A source with the letters of its files, each with its file's name."""
+
+    source: PatchSource
+    letters: tuple[tuple[Letter, str], ...]
+
+    @property
+    def single(self) -> bool:
+        """Neighbours that have a patch at most belong to one series: a file for each patch."""
+        return not self.source.ordered and sum(is_patch(one) for one, _ in self.letters) <= 1
+
+
+def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
+    """The patches of all `sources`, source after source, each source in the order of its series.
+
+    Sources of one patch each are read as one series; no source is an empty one. Raises SeriesError, whose message names the file.
+    """
+    if not sources:
+        return PatchSeries(patches=())
+    total = sum(len(file.data) for source in sources for file in source.files)
+    if total > SERIES_BYTES:
+        raise SeriesError(
+            f"the patches have {total >> 20} MiB; at most {SERIES_BYTES >> 20} MiB are read"
+        )
+    patches: list[SeriesPatch] = []
+    left_out: list[LeftOut] = []
+    for group in _groups([_read(source) for source in sources]):
+        chosen, others = _chosen(group)
+        left_out += others
+        for letter, name in chosen:
+            patches.append(_patch(len(patches) + 1, letter, name))
+            if len(patches) > MOST_PATCHES:
+                raise SeriesError(
+                    f"there are more than {MOST_PATCHES} patches; fetch them as a branch"
+                )
+    if not patches:
+        names = ", ".join(source.name for source in sources[:3])
+        raise SeriesError(f"{names}: there is no patch in it: no mail and no file has a diff")
+    return PatchSeries(patches=tuple(patches), left_out=tuple(left_out))
+
+
+def read_file(name: str, data: bytes) -> PatchSeries:
+    """The series in one file. Raises SeriesError."""
+    return read_series([PatchSource(name=name, files=(PatchFile(name=name, data=data),))])
+
+
+def _read(source: PatchSource) -> _Read:
+    return _Read(source, tuple(_letters(source)))
+
+
+def _letters(source: PatchSource) -> Iterator[tuple[Letter, str]]:
+    for file in source.files:
+        try:
+            letters = list(read_letters(file.data))
+            if not any(letter.is_mail or letter.has_diff for letter in letters):
+                raise SeriesError("it has no diff; write patches with `git format-patch`")
+        except SeriesError as error:
+            raise SeriesError(f"{file.name}: {error}") from None
+        yield from ((letter, file.name) for letter in letters)
+
+
+def _groups(read: Sequence[_Read]) -> Iterator[list[_Read]]:
+    for single, group in groupby(read, key=lambda one: one.single):
+        if single:
+            yield list(group)
+        else:
+            yield from ([one] for one in group)
+
+
+def _chosen(group: Sequence[_Read]) -> tuple[list[tuple[Letter, str]], list[LeftOut]]:
+    ignored = [
+        LeftOut(subject=name, reason="not a .patch, .diff or .eml file")
+        for one in group
+        for name in one.source.ignored
+    ]
+    names = {id(letter): name for one in group for letter, name in one.letters}
+    letters = [letter for one in group for letter, _ in one.letters]
+    if any(one.source.ordered for one in group):
+        _all_patches(group)
+        return [(letter, names[id(letter)]) for letter in letters], ignored
+    try:
+        patches, left_out = choose(letters)
+    except SeriesError as error:
+        raise SeriesError(f"{', '.join(one.source.name for one in group[:3])}: {error}") from None
+    return [(letter, names[id(letter)]) for letter in patches], [*left_out, *ignored]
+
+
+def _all_patches(group: Sequence[_Read]) -> None:
+    for one in group:
+        for letter, name in one.letters:
+            if not letter.has_diff:
+                raise SeriesError(f"{name}: it has no diff; take it out of the `series` file")
+
+
+def _patch(number: int, letter: Letter, name: str) -> SeriesPatch:
+    try:
+        diff = diff_of(letter.rest)
+        if not diff:
+            raise SeriesError("its diff has no file in it")
+        stem = name.rpartition("/")[2].removesuffix(".patch").removesuffix(".diff")
+        subject, message = message_of(letter, stem)
+    except SeriesError as error:
+        raise SeriesError(f"{name}: patch {number} ({letter.label}): {error}") from None
+    return SeriesPatch(
+        number=number,
+        subject=subject,
+        author=letter.author,
+        date=letter.date,
+        message_id=letter.message_id,
+        message=message,
+        diff=diff,
+    )

@@ -1,0 +1,52 @@
+"""What the subject of a mail says besides its words: `Re:`, `[PATCH v3 2/7]`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from swingbot.core.text.plain import clean
+
+_REPLY: Final = re.compile(r"(?:re|aw|antw|sv)(?:\[\d{1,3}\])?: *", re.IGNORECASE)
+_FORWARD: Final = re.compile(r"fwd?: *", re.IGNORECASE)
+_BRACKET: Final = re.compile(r"\[([^\[\]]{0,200})\] *")
+_NUMBER: Final = re.compile(r"(?<![\w/.])(\d{1,4})/(\d{1,4})(?![\w/])")
+_VERSION: Final = re.compile(r"(?:\b|PATCH|RFC)v(\d{1,3})(?![\w.])", re.IGNORECASE)
+_TAG: Final = re.compile(r"\b(?:PATCH|RFC|RFT|RESEND)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tagged:
+    """`title` is the subject without its tags; `number` and `count` are the N/M of a patch, `version` is 1 if none is given."""
+
+    title: str
+    reply: bool = False
+    number: int | None = None
+    count: int | None = None
+    version: int = 1
+
+
+def read_subject(subject: str) -> Tagged:
+    """Take a subject apart.
+
+    Brackets are taken off up to the last that tags a patch: `[PATCH 1/2] [media] x` is the patch `[media] x`,
+    which `git am` would call `x`.
+    """
+    rest, reply = clean(subject), False
+    while found := _REPLY.match(rest) or _FORWARD.match(rest):
+        reply = reply or _REPLY.match(rest) is not None
+        rest = rest[found.end() :]
+    tags, title, at = "", rest, 0
+    while found := _BRACKET.match(rest, at):
+        at = found.end()
+        if any(mark.search(found[1]) for mark in (_TAG, _NUMBER, _VERSION)):
+            tags, title = f"{tags} {found[1]}", rest[at:]
+    number, version = _NUMBER.search(tags), _VERSION.search(tags)
+    return Tagged(
+        title=title,
+        reply=reply,
+        number=int(number[1]) if number else None,
+        count=int(number[2]) if number else None,
+        version=int(version[1]) if version else 1,
+    )

@@ -1,0 +1,167 @@
+"""An experiment as numbers that can be printed in any form; made of the read model's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot.core.model.statuses import ReferenceRule
+from swingbot_jobs.language.program import Better
+
+Place = tuple[str, str]  # testbox, unit job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A row's kernel, for the reader."""
+
+    name: str
+    commit: str
+    subject: str
+    compiler: str
+    kconfig: str
+    settings: Mapping[str, Any]
+    trouble: str | None  # why there is no kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One kernel's measurement of one metric on one testbox, in the metric's unit."""
+
+    side: Side | None  # None: nothing was measured
+    rows: Mapping[
+        ReferenceRule, ComparisonRow
+    ]  # against its reference; none for a reference itself
+    beside: Mapping[str, float] = field(default_factory=dict)  # column -> mean of boot means
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One metric of one unit job on one testbox: a family of rows."""
+
+    testbox: str
+    label: str
+    unit_job: str
+    metric: str
+    unit: str
+    better: Better | None
+    headline: bool
+    counter: bool
+    cells: tuple[Cell, ...]  # one a kernel, in the order of the table
+
+    @property
+    def place(self) -> Place:
+        return self.testbox, self.unit_job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentSheet:
+    id: str
+    tree: str
+    status: str
+    reason: str | None
+    boots: int  # of each kernel
+    against: tuple[ReferenceRule, ...]
+    kernels: tuple[Kernel, ...]
+    blocks: tuple[Block, ...]
+    columns: tuple[str, ...] = ()  # beside the numbers, by their metric names
+
+    def shown(self, *, counters: bool = False) -> list[Block]:
+        """Headline metrics, or all."""
+        return [block for block in self.blocks if counters or block.headline]
+
+
+def sheet_of_experiment(
+    experiment: Mapping[str, Any], samples: Iterable[Mapping[str, Any]] = ()
+) -> ExperimentSheet:
+    """`experiment` as JSON; `samples` of the metrics that stand beside the numbers."""
+    kernels = tuple(_kernel(arm) for arm in experiment["arms"])
+    beside = _means(samples)
+    columns = tuple(dict.fromkeys(metric for _, _, metric in beside))
+    groups: dict[tuple[str, str, str], list[ComparisonRow]] = {}
+    counters = {}
+    for found in experiment["rows"]:
+        row = ComparisonRow.from_json(found)
+        groups.setdefault(row.key, []).append(row)
+        counters[row.key] = bool(found.get("counter"))
+    return ExperimentSheet(
+        id=experiment["id"],
+        tree=experiment["tree"],
+        status=experiment["status"],
+        reason=experiment["reason"],
+        boots=experiment["boots"],
+        against=tuple(experiment["against"]),
+        kernels=kernels,
+        blocks=tuple(
+            _block(rows, len(kernels), counters[key], beside, columns)
+            for key, rows in groups.items()
+        ),
+        columns=columns,
+    )
+
+
+def _kernel(arm: Mapping[str, Any]) -> Kernel:
+    variant = arm["variant"]
+    return Kernel(
+        name=arm["name"],
+        commit=variant["commit"],
+        subject=variant.get("subject") or "",
+        compiler=variant["compiler"],
+        kconfig=variant["kconfig"],
+        settings=arm["settings"],
+        trouble=(arm["reason"] or "does not build") if arm["state"] == "failed" else None,
+    )
+
+
+def _block(
+    rows: Sequence[ComparisonRow],
+    kernels: int,
+    counter: bool,
+    beside: Mapping[tuple[Place, int, str], float],
+    columns: Sequence[str],
+) -> Block:
+    some = rows[0]
+    sides: dict[int, Side] = {}
+    for row in rows:
+        sides.setdefault(row.reference, row.base)
+    for row in rows:
+        sides[row.arm] = row.head
+    place = (some.testbox, some.unit_job)
+    return Block(
+        testbox=some.testbox,
+        label=some.label,
+        unit_job=some.unit_job,
+        metric=some.metric,
+        unit=some.unit,
+        better=some.better,
+        headline=some.headline,
+        counter=counter,
+        cells=tuple(
+            Cell(
+                side=side if (side := sides.get(arm)) and side.boots else None,
+                rows={row.against: row for row in rows if row.arm == arm},
+                beside={
+                    column: beside[place, arm, column]
+                    for column in columns
+                    if (place, arm, column) in beside
+                },
+            )
+            for arm in range(kernels)
+        ),
+    )
+
+
+def _means(
+    samples: Iterable[Mapping[str, Any]],
+) -> dict[tuple[Place, int, str], float]:
+    """Means of boot means by (place, arm, metric)."""
+    boots: dict[tuple[Place, int, str], dict[str, list[float]]] = {}
+    for sample in samples:
+        key = ((sample["testbox"], sample["unit_job"]), sample["arm"], sample["metric"])
+        boots.setdefault(key, {}).setdefault(sample["boot"], []).append(float(sample["value"]))
+    return {
+        key: sum(sum(values) / len(values) for values in found.values()) / len(found)
+        for key, found in boots.items()
+    }

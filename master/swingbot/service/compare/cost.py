@@ -1,0 +1,133 @@
+"""What a comparison or experiment costs and can show, before any work is spent on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from swingbot.core.experiment.references import references
+from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
+from swingbot.core.plan.series import series_of
+from swingbot.service.compare.foresee import Foresight, foresights
+from swingbot.service.ports import Lab, Transaction
+from swingbot.service.prove.foresee import build_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestboxCost:
+    """Boots that one testbox has to make. Times in seconds."""
+
+    testbox: str
+    boots: int  # to be made
+    known: int  # that were made before and count
+    seconds: float
+    at_most: bool  # nothing like them was timed there yet, so the deadline of a boot counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentCost:
+    """Kernels to build, boots to make, and what they resolve. Times in seconds."""
+
+    kernels: int  # different ones
+    builds: int  # that have to be built
+    build_seconds: float
+    unbuilt: Mapping[str, str]  # rows that are known not to build, and why
+    identical: Sequence[Sequence[str]]  # rows whose images are known to be identical
+    testboxes: Sequence[TestboxCost]
+    resolves: Sequence[Foresight]
+
+    @property
+    def boots(self) -> int:
+        """To be made, on all testboxes."""
+        return sum(box.boots for box in self.testboxes)
+
+    @property
+    def at_most(self) -> bool:
+        """Whether a time in it is an upper bound."""
+        return any(box.at_most for box in self.testboxes)
+
+    @property
+    def box_seconds(self) -> float:
+        """Testbox time."""
+        return sum(box.seconds for box in self.testboxes)
+
+    @property
+    def seconds(self) -> float:
+        """Until the end on an idle lab: kernels one after the other, testboxes side by side."""
+        return self.build_seconds + max((box.seconds for box in self.testboxes), default=0.0)
+
+
+def cost_of(
+    lab: Lab, tx: Transaction, new: NewComparison, variants: Sequence[Variant]
+) -> ExperimentCost:
+    """What `new` costs, whose arms have the kernels `variants`."""
+    keys = list(dict.fromkeys(variant.build_key for variant in variants))
+    builds = tx.builds.by_key(keys)
+    missing = {v.build_key: v for v in variants if v.build_key not in builds}
+    family = max(len(references(rule, [arm.axes for arm in new.arms])) for rule in new.against)
+    return ExperimentCost(
+        kernels=len(keys),
+        builds=len(missing),
+        build_seconds=sum(build_seconds(lab, tx.builds, list(missing.values()))),
+        unbuilt={
+            arm.name: build.trouble
+            for arm, variant in zip(new.arms, variants, strict=True)
+            if (build := builds.get(variant.build_key)) and build.image_sha256 is None
+        },
+        identical=_identical(new, variants, builds),
+        testboxes=[
+            _of_part(lab, tx, new, variants, builds, testbox, spec) for testbox, spec in new.parts
+        ],
+        resolves=foresights(lab, tx, new.parts, new.boots, family),
+    )
+
+
+def _identical(
+    new: NewComparison, variants: Sequence[Variant], builds: Mapping[str, KernelBuild]
+) -> list[list[str]]:
+    """Names of rows that boot the same image with the same settings, group by group."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for arm, variant in zip(new.arms, variants, strict=True):
+        build = builds.get(variant.build_key)
+        image = build.image_sha256 if build else variant.build_key
+        if image is not None:
+            groups.setdefault((image, str(sorted(arm.specs.items()))), []).append(arm.name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+def _of_part(
+    lab: Lab,
+    tx: Transaction,
+    new: NewComparison,
+    variants: Sequence[Variant],
+    builds: Mapping[str, KernelBuild],
+    testbox: str,
+    spec: str,
+) -> TestboxCost:
+    box = lab.testboxes.known(testbox)
+    wanted: Counter[tuple[str, str]] = Counter()  # boots by (image or build key, spec)
+    known = 0
+    for arm, variant in zip(new.arms, variants, strict=True):
+        build = builds.get(variant.build_key)
+        if build is not None and build.image_sha256 is None:
+            continue
+        image, own = (build.image_sha256 if build else None), arm.spec(spec)
+        kernel = image or variant.build_key
+        if (kernel, own) in wanted:
+            continue
+        made = 0
+        if image is not None and box.repeatable:
+            numbers = BootNumbers(range(new.first_k, new.first_k + new.boots), new.purpose)
+            made = len(tx.boots.find(image, testbox, own, series_of(box, ""), numbers))
+        wanted[kernel, own] = new.boots - made
+        known += made
+    usual = tx.boots.seconds(testbox, spec)
+    boots = sum(wanted.values())
+    return TestboxCost(
+        testbox=testbox,
+        boots=boots,
+        known=known,
+        seconds=boots * (lab.policies.deadline_boot if usual is None else usual),
+        at_most=usual is None and boots > 0,
+    )

@@ -1,0 +1,226 @@
+"""Lay out, foresee and queue an experiment: N kernels, one table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from swingbot_jobs.contract.settings import SettingsError, parse_sysctls, parse_words, with_settings
+
+from swingbot.core.experiment.layout import Axis, BadLayout, Row, lay_out
+from swingbot.core.experiment.references import references
+from swingbot.core.model.records import Arm, JobFile, NewComparison, Tree, Variant
+from swingbot.core.model.statuses import ReferenceRule
+from swingbot.service.compare.cost import ExperimentCost, cost_of
+from swingbot.service.compare.kernels import Kernel, KernelRequest, kernels_of, tree_of
+from swingbot.service.kernel.variants import trust_in, variant_of
+from swingbot.service.ports import Lab, RequestError, Transaction
+from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot_jobs.contract.kconfig import NoKconfig, joined
+from swingbot_jobs.contract.trust import Trust, least
+
+DEFAULT_BOOTS: Final = 5  # of each row
+MOST_BOOTS: Final = 1000
+# What a table can show beside the numbers, besides metrics by their names.
+BESIDE: Final = ("locks", "buddyinfo", "size", "profile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentRequest:
+    """What somebody wants measured; job files and testboxes of the tree where none are given."""
+
+    kernels: KernelRequest
+    tree: str | None = None  # None: the only one that has the commits
+    axes: Sequence[Axis] = ()
+    exclude: Sequence[Mapping[str, str]] = ()
+    against: Sequence[ReferenceRule] = ()  # (): what fits the kernels
+    beside: Sequence[str] = ()
+    job_files: Sequence[JobFile] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    testboxes: Sequence[str] = ()
+    boots: int = DEFAULT_BOOTS  # of each row
+    trusted: bool = False  # the requester vouches for the patches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """An experiment as it would be queued."""
+
+    tree: str
+    arms: Sequence[Arm]
+    variants: Sequence[Variant]
+    about: Mapping[str, str]  # row -> the subject behind its name
+    against: tuple[ReferenceRule, ...]
+    boots: int
+    cost: ExperimentCost
+
+
+class _NotNow(Exception):
+    """Ends a transaction whose work was only a rehearsal."""
+
+
+def plan_experiment(lab: Lab, request: ExperimentRequest) -> Planned:
+    """What `request` comes to and costs. Nothing is recorded. Raises RequestError."""
+    found: Planned | None = None
+    try:
+        with lab.transaction("plan experiment") as tx:
+            found, _ = _laid_out(lab, tx, request)
+            raise _NotNow
+    except _NotNow:
+        assert found is not None
+        return found
+
+
+def request_experiment(lab: Lab, request: ExperimentRequest) -> int:
+    """Queue an experiment; its number. The same request is the same experiment. Raises RequestError."""
+    with lab.transaction("request experiment") as tx:
+        planned, new = _laid_out(lab, tx, request)
+        for variant in planned.variants:
+            lab.git.keep(variant.commit)
+        assert new.request_key is not None
+        there = tx.comparisons.of_request(new.request_key)
+        if there is not None and there.status not in ("failed", "cancelled"):
+            return there.id
+        if there is not None:
+            new = replace(new, request_key=f"{new.request_key}:after-{there.id}")
+        return tx.comparisons.add(new)
+
+
+def _laid_out(
+    lab: Lab, tx: Transaction, request: ExperimentRequest
+) -> tuple[Planned, NewComparison]:
+    if not 1 <= request.boots <= MOST_BOOTS:
+        raise RequestError(f"boots of each row are 1 to {MOST_BOOTS}, not {request.boots}")
+    tree = tree_of(lab, tx.trees.all(), request.tree, request.kernels.refs)
+    kernels = kernels_of(lab, tree, request.kernels)
+    try:
+        rows = lay_out([kernel.name for kernel in kernels], request.axes, request.exclude)
+    except BadLayout as error:
+        raise RequestError(str(error)) from None
+    levels = {
+        kernel.name: trust_in(tx.variants, tree, kernel.facts, vouched=request.trusted)
+        for kernel in kernels
+    }
+    trust = least(list(levels.values()))
+    boxes = pick_testboxes(
+        lab, request.testboxes or tree.testboxes, trust, asked=bool(request.testboxes)
+    )
+    parts = resolve_parts(
+        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
+    )
+    by_name = {kernel.name: kernel for kernel in kernels}
+    variants, arms = [], []
+    for row in rows:
+        variant = _variant(lab, tx, tree, by_name[row.kernel], row, levels[row.kernel])
+        variants.append(variant)
+        arms.append(_arm(tx, row, variant, parts, trust))
+    against = tuple(request.against) or _fitting(request, kernels, rows)
+    _check_against(against, arms)
+    new = NewComparison(
+        kind="experiment",
+        tree=tree.id,
+        arms=arms,
+        against=against,
+        beside=tuple(request.beside),
+        boots=request.boots,
+        parts=parts,
+        request_key=_key(tree, variants, arms, parts, against, request),
+    )
+    cost = cost_of(lab, tx, new, variants)
+    planned = Planned(
+        tree=tree.name,
+        arms=arms,
+        variants=variants,
+        about={kernel.name: kernel.about for kernel in kernels if kernel.about},
+        against=against,
+        boots=request.boots,
+        cost=cost,
+    )
+    return planned, new
+
+
+def _variant(
+    lab: Lab, tx: Transaction, tree: Tree, kernel: Kernel, row: Row, level: Trust
+) -> Variant:
+    """The kernel of a row: a commit with the row's compiler and fragments."""
+    kconfig = tree.kconfig
+    try:
+        for fragment in filter(None, row.values.get("fragment", "").split("+")):
+            kconfig = joined(kconfig, fragment)
+        lab.kconfigs.text(kconfig)
+    except NoKconfig as error:
+        raise RequestError(str(error)) from None
+    built = replace(tree, kconfig=kconfig, compiler=row.values.get("compiler") or tree.compiler)
+    return variant_of(lab, tx, built, kernel.facts.commit, kernel.origin, level)
+
+
+def _arm(
+    tx: Transaction,
+    row: Row,
+    variant: Variant,
+    parts: Sequence[tuple[str, str]],
+    trust: Trust,
+) -> Arm:
+    """A row with what its boots set, and what each part becomes by that."""
+    try:
+        words = parse_words(row.values.get("cmdline", ""))
+        sysctls = parse_sysctls(row.values.get("sysctl", ""))
+        specs = {}
+        if words or sysctls:
+            for spec in {spec for _, spec in parts}:
+                jobs = with_settings(tx.specs.get(spec), words, sysctls, trust)
+                specs[spec] = tx.specs.add(jobs)
+    except SettingsError as error:
+        raise RequestError(f"{row.name}: {error}") from None
+    settings: dict[str, Any] = {"cmdline": " ".join(words)} if words else {}
+    if sysctls:
+        settings["sysctl"] = dict(sysctls)
+    return Arm(
+        name=row.name, variant=variant.id, axes=dict(row.axes), settings=settings, specs=specs
+    )
+
+
+def _fitting(
+    request: ExperimentRequest, kernels: Sequence[Kernel], rows: Sequence[Row]
+) -> tuple[ReferenceRule, ...]:
+    """The reference of a row where none was asked for: commits in a row build on each other."""
+    if request.kernels.range is not None or request.kernels.series is not None:
+        return ("above",)
+    if len(kernels) > 1 and len(rows) > len(kernels):
+        return ("pair",)
+    return ("first",)
+
+
+def _check_against(against: Sequence[ReferenceRule], arms: Sequence[Arm]) -> None:
+    for rule in against:
+        if not references(rule, [arm.axes for arm in arms]):
+            raise RequestError(
+                f"--against {rule} compares nothing here: no row has a base under its conditions"
+            )
+
+
+def _key(
+    tree: Tree,
+    variants: Sequence[Variant],
+    arms: Sequence[Arm],
+    parts: Sequence[tuple[str, str]],
+    against: Sequence[str],
+    request: ExperimentRequest,
+) -> str:
+    identity = [
+        tree.id,
+        [
+            [arm.name, variant.commit, variant.kconfig, variant.compiler, dict(arm.settings)]
+            for arm, variant in zip(arms, variants, strict=True)
+        ],
+        sorted(parts),
+        list(against),
+        list(request.beside),
+        request.boots,
+        request.trusted,
+    ]
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    return f"experiment:{digest}"

@@ -1,0 +1,115 @@
+"""More boots, or another row, for a comparison or experiment that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from swingbot.core.experiment.layout import KERNEL, MOST_ROWS
+from swingbot.core.experiment.references import condition
+from swingbot.core.model.records import Arm, Comparison
+from swingbot.service.compare.experiment import MOST_BOOTS
+from swingbot.service.compare.kernels import NamedKernel, kernel_named
+from swingbot.service.kernel.variants import trust_in, variant_of
+from swingbot.service.ports import Lab, RequestError, Transaction
+
+# Comparisons that people ask for; the others belong to what the service proves and watches.
+EXTENDED: Final = ("asked", "experiment")
+
+
+def extend(
+    lab: Lab,
+    number: int,
+    boots: int,
+    named: Sequence[NamedKernel] = (),
+    *,
+    experiment: bool = True,
+    trusted: bool = False,
+) -> int:
+    """Ask for `boots` more of each row, and for rows of `named` kernels; how many boots of each row there will be.
+
+    A new row is booted beside the others, in the new blocks alone: boots of another day are not
+    compared with it. Raises RequestError.
+    """
+    with lab.transaction("extend") as tx:
+        comparison = _extendable(tx, number, experiment)
+        total = comparison.boots + boots
+        if not boots >= 1 or total > MOST_BOOTS:
+            raise RequestError(
+                f"it has {comparison.boots} boots of each row; at most {MOST_BOOTS} make sense,"
+                f" so give 1 to {MOST_BOOTS - comparison.boots} more"
+            )
+        if named and comparison.kind != "experiment":
+            raise RequestError(
+                "a comparison has two kernels; `swingbot experiment` compares more of them"
+            )
+        arms = _arms(lab, tx, comparison, named, trusted)
+        tx.comparisons.reopen(number, total, arms)
+        return total
+
+
+def _extendable(tx: Transaction, number: int, experiment: bool) -> Comparison:
+    kind, letter = ("experiment", "e") if experiment else ("comparison", "c")
+    comparison = tx.comparisons.get(number)
+    if comparison is None or (comparison.kind == "experiment") != experiment:
+        raise RequestError(
+            f"there is no {kind} {letter}{number}; `swingbot list {kind}s` shows those there are"
+        )
+    own = (comparison.request_key or "").startswith("fix:")
+    if comparison.kind not in EXTENDED or own:
+        raise RequestError(
+            f"{letter}{number} belongs to the service, which extends it as its question needs;"
+            " `swingbot compare` asks one of your own"
+        )
+    return comparison
+
+
+def _arms(
+    lab: Lab, tx: Transaction, comparison: Comparison, named: Sequence[NamedKernel], trusted: bool
+) -> list[Arm]:
+    """A row of each named kernel under each of the conditions that the experiment has."""
+    tree = tx.trees.get(comparison.tree)
+    base = tx.variants.get(comparison.base).commit
+    arms: list[Arm] = []
+    for wanted in named:
+        kernel = kernel_named(lab, tree, base, wanted)
+        lab.git.keep(kernel.facts.commit)
+        level = trust_in(tx.variants, tree, kernel.facts, vouched=trusted)
+        for like in _conditions(comparison):
+            of = tx.variants.get(like.variant)
+            built = replace(tree, kconfig=of.kconfig, compiler=of.compiler)
+            variant = variant_of(lab, tx, built, kernel.facts.commit, kernel.origin, level)
+            arms.append(_like(like, kernel.name, variant.id, comparison))
+    names = [arm.name for arm in (*comparison.arms, *arms)]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise RequestError(f"there is a row called {twice[0]!r} already; give another name")
+    if len(names) > MOST_ROWS:
+        raise RequestError(f"that makes {len(names)} rows; at most {MOST_ROWS} fit one experiment")
+    return arms
+
+
+def _conditions(comparison: Comparison) -> list[Arm]:
+    """The first arm under each combination of the axes besides the kernel."""
+    found: dict[frozenset[tuple[str, str]], Arm] = {}
+    for arm in comparison.arms:
+        found.setdefault(condition(arm.axes), arm)
+    return list(found.values())
+
+
+def _like(like: Arm, kernel: str, variant: int, comparison: Comparison) -> Arm:
+    axes = {**like.axes, KERNEL: kernel}
+    varied = [
+        axis
+        for axis in like.axes
+        if axis != KERNEL and len({arm.axes.get(axis) for arm in comparison.arms}) > 1
+    ]
+    return Arm(
+        name=" ".join([*(axes[axis] for axis in varied), kernel]),
+        variant=variant,
+        axes=axes,
+        settings=like.settings,
+        specs=like.specs,
+        from_block=comparison.boots,
+    )

@@ -1,0 +1,171 @@
+"""The kernels of an experiment: commits of a range, patches of a series, named stacks and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Final
+
+from swingbot.core.experiment.layout import MOST_ROWS, BadLayout
+from swingbot.core.model.records import CommitFacts, Tree
+from swingbot.core.model.statuses import VariantOrigin
+from swingbot.core.patchset.model import PatchSeries, SeriesPatch
+from swingbot.service.kernel.variants import resolve_commit
+from swingbot.service.ports import GitError, Lab, RequestError
+
+BASE: Final = "base"  # the row of the common base where its own name is a hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedKernel:
+    """A variant that somebody named: a stack of patches on the base, or a commit of the tree."""
+
+    name: str
+    patches: Sequence[SeriesPatch] = ()
+    ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRequest:
+    """Which kernels an experiment has. Give a range, or a base with what is put beside it."""
+
+    range: tuple[str, str] | None = None  # first-parent commits behind the first, to the second
+    base: str | None = None
+    series: PatchSeries | None = None  # one kernel a patch, each on top of the one before
+    named: Sequence[NamedKernel] = ()
+    paths: Sequence[str] = ()  # of a range: only commits that touch one of these globs
+
+    @property
+    def refs(self) -> list[str]:
+        """The commits, tags and branches that it names."""
+        named = [kernel.ref for kernel in self.named if kernel.ref is not None]
+        return [ref for ref in (*(self.range or ()), self.base, *named) if ref is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One kernel of an experiment, before it is built."""
+
+    name: str
+    facts: CommitFacts
+    origin: VariantOrigin
+    about: str = ""  # the subject behind a name that does not say it
+
+
+def tree_of(lab: Lab, trees: Sequence[Tree], name: str | None, refs: Sequence[str]) -> Tree:
+    """The tree called `name`, or the only one that has all of `refs`. Raises RequestError."""
+    if name is not None:
+        named = [tree for tree in trees if tree.name == name]
+        if not named:
+            raise RequestError(
+                f"there is no tree {name!r}; known are {_names(trees)} (`swingbot tree add` adds one)"
+            )
+        return named[0]
+    if len(trees) == 1:
+        return trees[0]
+    having = [tree for tree in trees if all(_has(lab, tree, ref) for ref in refs)]
+    if len(having) == 1:
+        return having[0]
+    what = ", ".join(refs)
+    if not having:
+        raise RequestError(f"no tree has {what}; name one with --tree: {_names(trees)}")
+    raise RequestError(f"several trees have {what}; choose one with --tree: {_names(having)}")
+
+
+def _names(trees: Sequence[Tree]) -> str:
+    return ", ".join(sorted(tree.name for tree in trees)) or "none"
+
+
+def _has(lab: Lab, tree: Tree, ref: str) -> bool:
+    """Whether a commit is in the branch of the tree, as far as it was fetched."""
+    try:
+        commit = lab.git.resolve(tree.name, ref)
+        ends = (tree.tip_commit, tree.base_commit)
+        return any(end is not None and lab.git.is_ancestor(commit, end) for end in ends)
+    except GitError:
+        return False
+
+
+def kernels_of(lab: Lab, tree: Tree, request: KernelRequest) -> list[Kernel]:
+    """The kernels in the order of the rows, the base first. Raises RequestError."""
+    try:
+        if request.range is not None:
+            return _of_range(lab, tree, request)
+        return list(_beside_base(lab, tree, request))
+    except GitError as error:
+        raise RequestError(str(error)) from None
+
+
+def _of_range(lab: Lab, tree: Tree, request: KernelRequest) -> list[Kernel]:
+    assert request.range is not None
+    if request.base is not None or request.series is not None:
+        raise RequestError("a range has its own base; leave out --base and --series, or the range")
+    good, bad = (resolve_commit(lab, tree, ref) for ref in request.range)
+    if good == bad or not lab.git.is_ancestor(good, bad):
+        raise RequestError(
+            f"{request.range[0]}..{request.range[1]} is empty: {request.range[0]} is not an"
+            f" ancestor of {request.range[1]}, or the same commit"
+        )
+    commits = lab.git.first_parents(good, bad)
+    if request.paths:
+        along = lab.git.paths_along(good, bad)
+        commits = [c for c in commits if _touches(along.get(c, ()), request.paths)]
+    if len(commits) + 1 > MOST_ROWS:
+        raise RequestError(
+            f"{request.range[0]}..{request.range[1]} has {len(commits)} commits; at most"
+            f" {MOST_ROWS - 1} fit one experiment. Narrow the range, or give --paths"
+        )
+    if not commits:
+        raise RequestError(
+            f"no commit of {request.range[0]}..{request.range[1]} touches {', '.join(request.paths)}"
+        )
+    rows = [Kernel(name=_short(request.range[0]), facts=lab.git.facts(good), origin="request")]
+    for commit in commits:
+        facts = lab.git.facts(commit)
+        merge = "merge: " if len(facts.parents) > 1 else ""
+        about = f"{merge}{facts.subject}"
+        rows.append(Kernel(name=commit[:12], facts=facts, origin="request", about=about))
+    return rows + [kernel_named(lab, tree, good, kernel) for kernel in request.named]
+
+
+def _beside_base(lab: Lab, tree: Tree, request: KernelRequest) -> Iterator[Kernel]:
+    if request.base is None:
+        raise RequestError("name the kernels: a range A..B, or --base with --series or --variant")
+    base = resolve_commit(lab, tree, request.base)
+    yield Kernel(name=_short(request.base), facts=lab.git.facts(base), origin="request")
+    if request.series is not None:
+        patches = request.series.patches
+        for patch, commit in zip(patches, lab.git.apply_series(base, patches), strict=True):
+            yield Kernel(
+                name=f"{patch.number}/{len(patches)}",
+                facts=lab.git.facts(commit),
+                origin="patch",
+                about=patch.subject,
+            )
+    for kernel in request.named:
+        yield kernel_named(lab, tree, base, kernel)
+
+
+def kernel_named(lab: Lab, tree: Tree, base: str, wanted: NamedKernel) -> Kernel:
+    """A kernel that somebody named, its patches applied on `base`. Raises RequestError."""
+    try:
+        if wanted.ref is not None:
+            facts = lab.git.facts(resolve_commit(lab, tree, wanted.ref))
+            return Kernel(name=wanted.name, facts=facts, origin="request")
+        commit = lab.git.apply_series(base, wanted.patches)[-1]
+        return Kernel(name=wanted.name, facts=lab.git.facts(commit), origin="patch")
+    except GitError as error:
+        raise RequestError(f"variant {wanted.name}: {error}") from None
+
+
+def _short(ref: str) -> str:
+    """A name as it was given; a long hash by its beginning."""
+    return ref[:12] if len(ref) == 40 else ref
+
+
+def _touches(changed: Sequence[str], globs: Sequence[str]) -> bool:
+    return any(fnmatch(path, glob) for path in changed for glob in globs)
+
+
+__all__ = ["BadLayout", "Kernel", "KernelRequest", "NamedKernel", "kernels_of", "tree_of"]
