@@ -31,6 +31,7 @@ ALTER TABLE comparison DROP COLUMN base, DROP COLUMN head;
 ALTER TABLE comparison ADD COLUMN against text[] NOT NULL DEFAULT '{first}'   -- the rows' references, the first one is that of the table
     CONSTRAINT comparison_against_check CHECK (cardinality(against) >= 1 AND against <@ '{above,first,base,pair}');
 ALTER TABLE comparison ADD COLUMN beside text[] NOT NULL DEFAULT '{}';  -- what a table shows beside the numbers: locks, size, metrics by name
+ALTER TABLE comparison ADD COLUMN looks integer NOT NULL DEFAULT 1 CHECK (looks >= 1);   -- how often it is judged: once more with each extension
 ALTER TABLE comparison DROP CONSTRAINT comparison_kind_check;
 ALTER TABLE comparison ADD CONSTRAINT comparison_kind_check             -- experiment: asked for, of any number of kernels
     CHECK (kind IN ('asked', 'experiment', 'watch', 'attribute', 'prove', 'anchor', 'gate', 'still')) NOT VALID;

@@ -12,6 +12,7 @@ from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .boxes import controller
 from .comparisons import comparison, list_comparisons, samples_of_comparison
+from .experiments import experiment, list_experiments, samples_of_experiment
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
 from .kernels import kernel_builds
@@ -29,6 +30,7 @@ __all__ = [
     "boot_order",
     "comparison",
     "controller",
+    "experiment",
     "gates",
     "history",
     "incident",
@@ -37,6 +39,7 @@ __all__ = [
     "levels",
     "list_bisections",
     "list_comparisons",
+    "list_experiments",
     "list_incidents",
     "list_metrics",
     "list_orders",
@@ -55,6 +58,7 @@ __all__ = [
     "result_run",
     "samples",
     "samples_of_comparison",
+    "samples_of_experiment",
     "status",
     "switch",
     "testbox",

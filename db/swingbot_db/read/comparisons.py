@@ -18,7 +18,7 @@ SELECT c.id, c.kind, c.tree AS tree_id, t.name AS tree, c.change, c.base, c.head
 FROM comparison_pair c JOIN tree t ON t.id = c.tree LEFT JOIN incident i ON i.comparison = c.id
 WHERE c.id = :id
 """
-_PARTS = """
+PARTS = """
 SELECT p.testbox, p.spec, s.unit_jobs, b.facts->>'label' AS label, b.state, coalesce((b.facts->>'repeatable')::boolean, false) AS repeatable
 FROM comparison_part p JOIN boot_spec s ON s.sha256 = p.spec JOIN testbox b ON b.name = p.testbox
 WHERE p.comparison = :id ORDER BY p.testbox, p.spec
@@ -32,28 +32,30 @@ WHERE r.comparison = :id
 """
 # Boots are shared by image: the boot of an identical kernel that another request ordered is a boot of this side too.
 # The series is '' on a repeatable testbox, else the comparison's own (`service/order/place.py`).
-_SIDES = """
+SIDES = """
 WITH side AS (
-    SELECT c.id, s.side, kb.image_sha256, c.first_k, c.purpose, c.boots
-    FROM comparison_pair c
-    CROSS JOIN LATERAL (VALUES ('base', c.base), ('head', c.head)) AS s (side, variant)
-    JOIN variant v ON v.id = s.variant
+    SELECT c.id, a.arm, a.name AS side, a.from_block, kb.image_sha256, c.first_k, c.purpose, c.boots
+    FROM comparison c
+    JOIN comparison_arm a ON a.comparison = c.id
+    JOIN variant v ON v.id = a.variant
     JOIN kernel_build kb ON kb.build_key = v.build_key
     WHERE c.id = :id AND kb.image_sha256 IS NOT NULL
 ), of_side AS (
-    SELECT s.side, x.*
+    SELECT s.side, s.arm, p.spec AS part, x.*
     FROM side s
     JOIN comparison_part p ON p.comparison = s.id
-    JOIN boot x ON x.image_sha256 = s.image_sha256 AND x.testbox = p.testbox AND x.spec = p.spec
-               AND x.series IN ('', 'c' || s.id) AND x.purpose = s.purpose AND x.k >= s.first_k AND x.k < s.first_k + s.boots
+    LEFT JOIN comparison_arm_spec o ON (o.comparison, o.arm, o.spec) = (s.id, s.arm, p.spec)
+    JOIN boot x ON x.image_sha256 = s.image_sha256 AND x.testbox = p.testbox AND x.spec = coalesce(o.own, p.spec)
+               AND x.series IN ('', 'c' || s.id) AND x.purpose = s.purpose
+               AND x.k >= s.first_k + s.from_block AND x.k < s.first_k + s.boots
 )
 """
 _BOOTS = (
-    _SIDES
+    SIDES
     + "SELECT side, id, order_id, testbox, spec, k, outcome, reason, seconds, booted_at FROM of_side ORDER BY testbox, spec, k, side"
 )
-_FACTS = _SIDES + "SELECT side, testbox, spec, k, facts FROM of_side"
-_SAMPLES = _SIDES + (
+_FACTS = SIDES + "SELECT side, testbox, spec, k, facts FROM of_side"
+_SAMPLES = SIDES + (
     "SELECT x.side, x.id AS boot, x.testbox, x.k, x.booted_at, x.origin, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
     "ORDER BY x.testbox, r.unit_job, s.metric, x.side, x.k, r.number, s.seq"
@@ -84,7 +86,7 @@ ORDER BY c.id DESC LIMIT :limit
 _VERDICTS = ("worse", "changed", "invalid", "unclear", "better", "same")
 
 
-def _is_counter(detail: Row) -> bool:
+def is_counter(detail: Row) -> bool:
     """Counters explain; the benchmark's own metrics are what a comparison is about."""
     return (
         bool(detail["class"] != "benchmark")
@@ -109,7 +111,7 @@ def comparison(conn: sa.Connection, id: int | str) -> Row:
         boot | {"id": shown("boot", boot["id"]), "order": shown("order", boot.pop("order_id"))}
         for boot in rows(conn, _BOOTS, id=number)
     ]
-    parts = rows(conn, _PARTS, id=number)
+    parts = rows(conn, PARTS, id=number)
     facts = {
         "id": shown("comparison", number),
         "base": base["commit"],
@@ -151,7 +153,7 @@ def rows_of(conn: sa.Connection, number: int) -> list[Row]:
             "proof": shown("comparison", row["proof"]),
             "evidence": row["evidence"],
         }
-        found.append(row["detail"] | more | {"counter": _is_counter(row["detail"])})
+        found.append(row["detail"] | more | {"counter": is_counter(row["detail"])})
     return sorted(found, key=_importance)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from swingbot.core.model.comparison_row import ComparisonRow
@@ -16,7 +16,7 @@ from swingbot.core.model.statuses import ComparisonStatus
 from swingbot_db.store.rows import Rows
 
 _COMPARISONS: Final = """
-SELECT c.id, kind, tree, against, beside, first_k, purpose, boots, status, reason, request_key,
+SELECT c.id, kind, tree, against, beside, looks, first_k, purpose, boots, status, reason, request_key,
        COALESCE((SELECT jsonb_agg(jsonb_build_array(testbox, spec) ORDER BY testbox, spec)
                  FROM comparison_part p WHERE p.comparison = c.id), '[]') AS parts,
        (SELECT jsonb_agg(jsonb_build_object('name', name, 'variant', variant, 'axes', axes,
@@ -162,6 +162,21 @@ class Comparisons(Rows):
             "UPDATE comparison SET first_k = :k, status = 'waiting' WHERE id = :id AND status = 'running' AND first_k < :k",
             id=number,
             k=first_k,
+        )
+
+    def reopen(self, number: int, boots: int, arms: Sequence[Arm] = ()) -> None:
+        place = self.scalar("SELECT count(*) FROM comparison_arm WHERE comparison = :id", id=number)
+        assert isinstance(place, int)
+        for behind, arm in enumerate(arms):
+            self._add_arm(number, place + behind, arm)
+        judged = self.scalar("SELECT status = 'done' FROM comparison WHERE id = :id", id=number)
+        self.execute("DELETE FROM comparison_row WHERE comparison = :id", id=number)
+        self.execute(
+            "UPDATE comparison SET boots = :boots, status = 'waiting', reason = NULL,"
+            " ended_at = NULL, looks = looks + :more WHERE id = :id",
+            id=number,
+            boots=boots,
+            more=1 if judged else 0,
         )
 
     def latest_tip(self, tree: int) -> Comparison | None:

@@ -26,6 +26,8 @@ COMMANDS: Final = {
     "tree": "trees:tree",
     "testbox": "testboxes:testbox",
     "compare": "requests:compare",
+    "experiment": "experiment:experiment",
+    "extend": "extend:extend",
     "bisect": "bisect:bisect",
     "wait": "requests:wait",
     "cancel": "requests:cancel",

@@ -113,6 +113,32 @@ def test_rows_of_an_experiment_are_of_an_arm_against_another(store: Store, lab: 
         ]
 
 
+def test_an_experiment_that_is_extended_waits_again_and_is_judged_afresh(
+    store: Store, lab: Lab
+) -> None:
+    with store.transaction() as tx:
+        number = a_comparison(tx, lab, kind="experiment", boots=3)
+        tx.comparisons.add_row(number, lab.spec, a_row())
+        tx.comparisons.set_status(number, "done")
+        more = Arm(name="late", variant=lab.kernels[2].id, from_block=3)
+        tx.comparisons.reopen(number, 6, [more])
+        found = known(tx, number)
+        assert (found.status, found.boots, found.looks) == ("waiting", 6, 2)
+        assert [arm.name for arm in found.arms] == ["base", "head", "late"]
+        assert tx.comparisons.rows(number) == []
+        tx.comparisons.set_status(number, "running")
+        tx.comparisons.reopen(number, 7)
+        assert (known(tx, number).boots, known(tx, number).looks) == (7, 2)
+
+
+def test_a_comparison_whose_row_made_a_swing_is_not_opened_again(store: Store, lab: Lab) -> None:
+    with store.transaction() as tx:
+        number = a_tip(tx, lab)
+        a_swing(tx, number)
+    with pytest.raises(REFUSED), store.transaction() as tx:
+        tx.comparisons.reopen(number, 9)
+
+
 def test_two_arms_of_one_name_are_refused(store: Store, lab: Lab) -> None:
     arms = [Arm(name="fix", variant=kernel.id) for kernel in lab.kernels[:2]]
     with pytest.raises(REFUSED), store.transaction() as tx:

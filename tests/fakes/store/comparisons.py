@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.model.records import Comparison, NewComparison
+from swingbot.core.model.records import Arm, Comparison, NewComparison
 from swingbot.core.model.statuses import ComparisonStatus
 from tests.fakes.store.tables import Asked, Noun, Refused
 
@@ -86,6 +86,26 @@ class Comparisons(Noun):
         known = self.db.comparisons[number].comparison
         if known.status == "running" and known.first_k < first_k:
             self._put(number, first_k=first_k, status="waiting")
+
+    def reopen(self, number: int, boots: int, arms: Sequence[Arm] = ()) -> None:
+        row = self.db.comparisons[number]
+        known = row.comparison
+        names = {arm.name for arm in (*known.arms, *arms)}
+        if len(names) < len(known.arms) + len(arms):
+            raise Refused("two arms of a comparison have one name")
+        if any(swing.swing.comparison == number for swing in self.db.swings.values()):
+            raise Refused("a swing is of a row of this comparison")
+        for key in [key for key in self.db.rows if key[0] == number]:
+            del self.db.rows[key]
+        self.db.comparisons[number] = replace(row, ended_at=None)
+        self._put(
+            number,
+            arms=(*known.arms, *arms),
+            boots=boots,
+            status="waiting",
+            reason=None,
+            looks=known.looks + (known.status == "done"),
+        )
 
     def latest_tip(self, tree: int) -> Comparison | None:
         tips = self._where(lambda c: (c.tree, c.kind, c.status) == (tree, "watch", "done"))

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import yaml
 
-from swingbot.adapters.patch_files import read_series
-from swingbot.core.patchset.model import PatchSeries, SeriesError
+from swingbot.adapters.patch_files import patch_sources
+from swingbot.core.patchset.model import PatchSeries
+from swingbot.core.patchset.read import read_series
 from swingbot.service.compare.kernels import NamedKernel
 from swingbot.service.ports import RequestError
 
@@ -89,11 +90,11 @@ class Options:
         return replace(self, **changed)
 
     def read_series(self) -> PatchSeries | None:
-        """The patches of `series`. Raises RequestError."""
-        return None if self.series is None else _series([self.series])
+        """The patches of `series`. Raises SeriesError."""
+        return None if self.series is None else read_series(patch_sources([self.series]))
 
     def named(self) -> list[NamedKernel]:
-        """The variants: NAME=FILE[,FILE] where the files are there, NAME=REF otherwise. Raises RequestError."""
+        """The variants: NAME=FILE[,FILE] where the files are there, NAME=REF otherwise. Raises RequestError, SeriesError."""
         return [_variant(given) for given in self.variants]
 
 
@@ -104,18 +105,11 @@ def _variant(given: str) -> NamedKernel:
     paths = [Path(one) for one in value.split(",")]
     there = [path for path in paths if path.exists()]
     if len(there) == len(paths):
-        return NamedKernel(name=name, patches=_series(paths).patches)
+        return NamedKernel(name=name, patches=read_series(patch_sources(paths)).patches)
     missing = next(path for path in paths if path not in there)
     if len(paths) > 1 or "/" in value or missing.suffix in (".patch", ".diff", ".mbox", ".mbx"):
         raise RequestError(f"--variant {name}: there is no file {missing}")
     return NamedKernel(name=name, ref=value)
-
-
-def _series(paths: Sequence[Path]) -> PatchSeries:
-    try:
-        return read_series(paths)
-    except (SeriesError, OSError) as error:
-        raise RequestError(f"{', '.join(map(str, paths))}: {error}") from None
 
 
 def read_file(path: Path) -> Options:

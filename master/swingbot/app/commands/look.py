@@ -18,9 +18,10 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.app.commands.proof import as_text as gates_as_text
-from swingbot.app.commands.sheets import printed
+from swingbot.app.commands.sheets import experiment_sheet, printed
 from swingbot.app.keep.condition import problems_here
 from swingbot.core.model import ids
+from swingbot.core.report.experiment.forms import EXPERIMENT_FORMS, as_text
 from swingbot.core.report.formats.forms import FORMS
 from swingbot.service.ports import RequestError
 from swingbot.web import kernel_change
@@ -32,6 +33,10 @@ _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "comparisons": (
         read.list_comparisons,
         ("id", "status", "kind", "tree", "base", "head", "reason"),
+    ),
+    "experiments": (
+        read.list_experiments,
+        ("id", "status", "tree", "arms", "testboxes", "reason"),
     ),
     "bisections": (
         read.list_bisections,
@@ -46,6 +51,7 @@ _LISTS: dict[str, tuple[Any, tuple[str, ...]]] = {
 }
 _SHOWN: dict[str, Any] = {
     "comparison": read.comparison,
+    "experiment": read.experiment,
     "bisection": read.bisection,
     "incident": read.incident,
     "report": read.report,
@@ -128,14 +134,14 @@ def _cell(value: object) -> object:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(sorted(FORMS)),
-    help="Comparisons, bisections, reports: for a mail, as LKP or perf stat, for a commit.",
+    type=click.Choice(sorted({*FORMS, *EXPERIMENT_FORMS})),
+    help="For a mail, as LKP or perf stat, for a commit, as CSV (experiments).",
 )
 @as_json
 @pass_session
 @guarded
 def show(session: Session, id_: str, counters: bool, form: str | None, json_: bool) -> None:
-    """Show one thing by its id: c5, b2, i1, r4, o12, v3, x7.
+    """Show one thing by its id: c5, e6, b2, i1, r4, o12, v3, x7.
 
     \b
     Example:
@@ -157,12 +163,16 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
             facts["kernel"] = kernel_change.of_comparison(
                 read, Artifacts(session.settings.artifacts).open, conn, facts
             )
+        sheet = experiment_sheet(conn, facts) if kind == "experiment" else None
     if json_:
         say_json(facts)
     elif kind == "comparison":
         click.echo(
             f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}"
         )
+    elif kind == "experiment":
+        assert sheet is not None
+        click.echo(as_text(sheet, counters=counters), nl=False)
     elif kind == "bisection":
         click.echo(text.bisection(facts))
     elif kind == "boot":

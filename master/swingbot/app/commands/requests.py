@@ -25,6 +25,8 @@ from swingbot.app.commands.context import (
 from swingbot.core.model import ids
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_series
+from swingbot.core.report.experiment.forms import as_text
+from swingbot.core.report.experiment.sheet import sheet_of_experiment
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
@@ -136,7 +138,7 @@ def compare(
             f"{plan[0].boots} boots a side take about {text.seconds(left)}, builds included",
             err=True,
         )
-    _answer(
+    answer(
         session,
         id_,
         wait_=wait_ or exit_code,
@@ -210,7 +212,7 @@ def start(
             trusted=trusted,
         ),
     )
-    _answer(
+    answer(
         session,
         ids.show("bisection", number),
         wait_=wait_ or exit_code,
@@ -240,7 +242,7 @@ def wait(
     exit_code: bool,
     json_: bool,
 ) -> None:
-    """Wait for the end of a comparison or bisection, or (--idle) of everything that is open.
+    """Wait for the end of a comparison, experiment or bisection, or (--idle) of everything that is open.
 
     Idle means: no work is open, and another look at what came back would not begin any. Exit status 1 if --timeout comes first;
     with --timeout 0 it only asks.
@@ -253,7 +255,7 @@ def wait(
     if idle == (id_ is not None):
         raise RequestError("give either an ID or --idle")
     if id_ is not None:
-        _answer(session, id_, wait_=True, exit_code=exit_code, json_=json_, timeout=timeout)
+        answer(session, id_, wait_=True, exit_code=exit_code, json_=json_, timeout=timeout)
     elif exit_code:
         raise RequestError("--exit-code is about one comparison or bisection; give its ID")
     else:
@@ -265,20 +267,20 @@ def wait(
 @pass_session
 @guarded
 def cancel(session: Session, id_: str) -> None:
-    """Call off a comparison or bisection; work that nobody else wants is stopped.
+    """Cancel a comparison, experiment or bisection; work that nothing else needs is stopped.
 
     \b
     Example:
       swingbot cancel c5
     """
     kind, number = ids.read(id_)
-    if kind == "comparison":
-        done = cancel_comparison(session.lab, number)
+    if kind in ("comparison", "experiment"):
+        done = cancel_comparison(session.lab, number, experiment=kind == "experiment")
     elif kind == "bisection":
         done = cancel_bisection(session.lab, number)
     else:
         raise RequestError(
-            f"a {kind} cannot be cancelled; comparisons (c5) and bisections (b2) can"
+            f"a {kind} cannot be cancelled; comparisons (c5), experiments (e6) and bisections (b2) can"
         )
     click.echo(f"{id_} is cancelled" if done else f"{id_} was over already")
 
@@ -291,7 +293,7 @@ def _say_series(series: PatchSeries) -> None:
         click.echo(f"left out: {letter.subject} ({letter.reason})", err=True)
 
 
-def _answer(
+def answer(
     session: Session,
     id_: str,
     *,
@@ -321,10 +323,13 @@ def _reader(id_: str) -> tuple[Callable[..., Facts], Callable[[Facts], str]]:
     kind, _ = ids.read(id_)
     if kind == "comparison":
         return read.comparison, text.comparison
+    if kind == "experiment":
+        return read.experiment, lambda facts: as_text(sheet_of_experiment(facts)).rstrip()
     if kind == "bisection":
         return read.bisection, text.bisection
     raise RequestError(
-        f"there is nothing to wait for in a {kind}; comparisons (c5) and bisections (b2) end"
+        f"there is nothing to wait for in a {kind}; comparisons (c5), experiments (e6) and"
+        " bisections (b2) end"
     )
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from swingbot.core.model import ids
+from swingbot.core.report.experiment.forms import EXPERIMENT_FORMS
+from swingbot.core.report.experiment.sheet import ExperimentSheet, sheet_of_experiment
 from swingbot.core.report.formats.forms import FORMS, NothingToShow
 from swingbot.core.report.formats.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
 from swingbot.service.ports import RequestError
@@ -11,11 +16,25 @@ from swingbot_db.engine import Connection
 
 
 def printed(conn: Connection, id_: str, form: str) -> str:
-    """The numbers of `id_` as `form`, one of FORMS. Raises RequestError."""
+    """The numbers of `id_` as `form`, one of FORMS or EXPERIMENT_FORMS. Raises RequestError."""
+    experiment = ids.read(id_)[0] == "experiment"
+    forms = EXPERIMENT_FORMS if experiment else FORMS
+    if form not in forms:
+        kind = "an experiment" if experiment else "this"
+        raise RequestError(f"{kind} has no form {form}; there are {', '.join(sorted(forms))}")
     try:
+        if experiment:
+            return EXPERIMENT_FORMS[form](experiment_sheet(conn, read.experiment(conn, id_)))
         return FORMS[form](sheet_of(conn, id_))
     except NothingToShow as error:
         raise RequestError(str(error)) from None
+
+
+def experiment_sheet(conn: Connection, experiment: Mapping[str, Any]) -> ExperimentSheet:
+    """An experiment as `read.experiment` gives it, with what its table shows beside the numbers."""
+    metrics = [name for name in experiment["beside"] if "." in name]
+    samples = read.samples_of_experiment(conn, experiment["id"], metrics) if metrics else []
+    return sheet_of_experiment(experiment, samples)
 
 
 def sheet_of(conn: Connection, id_: str) -> Sheet:

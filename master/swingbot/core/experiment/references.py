@@ -39,22 +39,23 @@ def _above(rows: Sequence[Axes]) -> list[tuple[int, int]]:
     last: dict[frozenset[tuple[str, str]], int] = {}
     found = []
     for place, axes in enumerate(rows):
-        condition = _condition(axes)
-        if condition in last:
-            found.append((last[condition], place))
-        last[condition] = place
+        own = condition(axes)
+        if own in last:
+            found.append((last[own], place))
+        last[own] = place
     return found
 
 
 def _pairs(rows: Sequence[Axes]) -> list[tuple[int, int]]:
     base = rows[0].get(KERNEL) if rows else None
-    at = {_condition(axes): place for place, axes in enumerate(rows) if axes.get(KERNEL) == base}
+    at = {condition(axes): place for place, axes in enumerate(rows) if axes.get(KERNEL) == base}
     return [
-        (at[_condition(axes)], place)
+        (at[condition(axes)], place)
         for place, axes in enumerate(rows)
-        if axes.get(KERNEL) != base and _condition(axes) in at
+        if axes.get(KERNEL) != base and condition(axes) in at
     ]
 
 
-def _condition(axes: Axes) -> frozenset[tuple[str, str]]:
+def condition(axes: Axes) -> frozenset[tuple[str, str]]:
+    """Where a row lies on the axes besides the kernel."""
     return frozenset((name, label) for name, label in axes.items() if name != KERNEL)

@@ -1,4 +1,4 @@
-"""Ids as people see them: a letter and a number (`t1`, `v3`, `o12`, `a12`, `c5`, `b2`, `i1`, `r4`)."""
+"""Ids as people see them: a letter and a number (`t1`, `v3`, `o12`, `a12`, `c5`, `e6`, `b2`, `i1`, `r4`)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ LETTERS: Final = {
     "attempt": "a",
     "dispatch": "d",
     "comparison": "c",
+    "experiment": "e",  # numbered with the comparisons: there is a c5 or an e5
     "bisection": "b",
     "incident": "i",
     "report": "r",

@@ -262,6 +262,7 @@ class Comparison:
     boots: int
     status: ComparisonStatus
     parts: tuple[tuple[str, str], ...]  # (testbox, spec)
+    looks: int = 1  # how often it is judged: once more with each extension by hand
     reason: str | None = None  # why it failed or was cancelled; of an anchor: its mark
     request_key: str | None = None  # asking twice with the same key is asking once
 

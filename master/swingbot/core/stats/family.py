@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from swingbot.core.model.comparison_row import ComparisonRow
@@ -14,13 +14,13 @@ def compare_family(
     pairs: Sequence[tuple[int, int]],
     rule: Rule,
     *,
-    invalid: Sequence[str | None] | None = None,
+    invalid: Mapping[int, str] | None = None,
 ) -> list[ComparisonRow]:
     """Judge each pair (reference, arm) such that the error rates of `rule` hold for all together (Bonferroni)."""
     m = max(1, len(pairs))
     shared = replace(rule, alpha=rule.alpha / m, interval_alpha=rule.interval_alpha / m)
-    reasons = invalid or [None] * len(pairs)
+    reasons = invalid or {}
     return [
-        compare(arms[reference], arms[arm], shared if m > 1 else rule, invalid=why)
-        for (reference, arm), why in zip(pairs, reasons, strict=True)
+        compare(arms[reference], arms[arm], shared if m > 1 else rule, invalid=reasons.get(i))
+        for i, (reference, arm) in enumerate(pairs)
     ]

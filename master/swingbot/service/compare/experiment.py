@@ -6,9 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
-from swingbot_jobs.contract.settings import SettingsError, parse_sysctls, parse_words, with_settings
 
 from swingbot.core.experiment.layout import Axis, BadLayout, Row, lay_out
 from swingbot.core.experiment.references import references
@@ -116,7 +115,7 @@ def _laid_out(
     for row in rows:
         variant = _variant(lab, tx, tree, by_name[row.kernel], row, levels[row.kernel])
         variants.append(variant)
-        arms.append(_arm(tx, row, variant, parts, trust))
+        arms.append(_arm(row, variant))
     against = tuple(request.against) or _fitting(request, kernels, rows)
     _check_against(against, arms)
     new = NewComparison(
@@ -157,30 +156,11 @@ def _variant(
     return variant_of(lab, tx, built, kernel.facts.commit, kernel.origin, level)
 
 
-def _arm(
-    tx: Transaction,
-    row: Row,
-    variant: Variant,
-    parts: Sequence[tuple[str, str]],
-    trust: Trust,
-) -> Arm:
-    """A row with what its boots set, and what each part becomes by that."""
-    try:
-        words = parse_words(row.values.get("cmdline", ""))
-        sysctls = parse_sysctls(row.values.get("sysctl", ""))
-        specs = {}
-        if words or sysctls:
-            for spec in {spec for _, spec in parts}:
-                jobs = with_settings(tx.specs.get(spec), words, sysctls, trust)
-                specs[spec] = tx.specs.add(jobs)
-    except SettingsError as error:
-        raise RequestError(f"{row.name}: {error}") from None
-    settings: dict[str, Any] = {"cmdline": " ".join(words)} if words else {}
-    if sysctls:
-        settings["sysctl"] = dict(sysctls)
-    return Arm(
-        name=row.name, variant=variant.id, axes=dict(row.axes), settings=settings, specs=specs
-    )
+def _arm(row: Row, variant: Variant) -> Arm:
+    for axis in ("cmdline", "sysctl"):
+        if row.values.get(axis):
+            raise RequestError(f"{row.name}: no testbox here can set the {axis} of a boot")
+    return Arm(name=row.name, variant=variant.id, axes=dict(row.axes))
 
 
 def _fitting(

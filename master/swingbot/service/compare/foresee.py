@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swingbot.core.model.noise import NoiseRecord
@@ -44,33 +45,36 @@ def foresee(lab: Lab, number: int) -> list[Foresight]:
             raise RequestError(
                 f"there is no comparison c{number}; `swingbot list comparisons` shows those there are"
             )
-        told: list[Foresight] = []
-        for testbox, spec in comparison.parts:
-            for job in tx.specs.get(spec):
-                headline = [
-                    metric
-                    for metric in lab.programs[job.program].metrics.values()
-                    if metric.headline
-                ]
-                known = [
-                    seen
-                    for metric in headline
-                    if (seen := _of_metric(lab, tx, testbox, job, metric, comparison.boots))
-                    is not None
-                ]
-                unknown = Foresight(
-                    testbox=testbox,
-                    unit_job=job.name,
-                    metric=None,
-                    boots=comparison.boots,
-                    words="nothing is known yet of its noise there",
-                )
-                told += known or [unknown]
-        return told
+        return foresights(lab, tx, comparison.parts, comparison.boots)
+
+
+def foresights(
+    lab: Lab, tx: Transaction, parts: Sequence[tuple[str, str]], boots: int, rows: int = 1
+) -> list[Foresight]:
+    """What `boots` of each row show in a table of `rows` compared rows, by testbox and headline metric."""
+    found: list[Foresight] = []
+    for testbox, spec in parts:
+        for job in tx.specs.get(spec):
+            metrics = lab.programs[job.program].metrics.values()
+            known = [
+                seen
+                for metric in metrics
+                if metric.headline
+                and (seen := _of_metric(lab, tx, testbox, job, metric, boots, rows)) is not None
+            ]
+            unknown = Foresight(
+                testbox=testbox,
+                unit_job=job.name,
+                metric=None,
+                boots=boots,
+                words="nothing is known yet of its noise there",
+            )
+            found += known or [unknown]
+    return found
 
 
 def _of_metric(
-    lab: Lab, tx: Transaction, testbox: str, job: UnitJob, metric: Metric, boots: int
+    lab: Lab, tx: Transaction, testbox: str, job: UnitJob, metric: Metric, boots: int, rows: int
 ) -> Foresight | None:
     """None without a record."""
     record = tx.noise.get(testbox, job.name, metric.name)
@@ -89,7 +93,7 @@ def _of_metric(
         1,
         boots,
         box.repeatable,
-        alpha=rule.alpha,
+        alpha=rule.alpha / rows,
     )
     return Foresight(
         testbox=testbox,

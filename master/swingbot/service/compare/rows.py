@@ -132,14 +132,22 @@ class Part:
     ) -> list[ComparisonRow]:
         """The rows of one family: one metric of one unit job, each pair of arms."""
         known = {pair: differences[pair].of(job) for pair in pairs}
-        boots: list[list[BootRuns]] = [[] for _ in arms]
+        boots: dict[tuple[int, int], list[BootRuns]] = {}  # by arm and first boot that counts
+        sides = []
         for pair in pairs:
+            first = self._first_together(pair)
             for side, place in enumerate(pair):
                 arm = arms[place]
                 measured = arm.values.get((job.name, name), []) if arm else []
-                lost = _runs_with(self.lab, job, name)
-                boots[place] = known[pair].with_lost(side, measured, lost)
-        rows = compare_family(boots, pairs, rule, invalid=[known[pair].must for pair in pairs])
+                all_boots = known[pair].with_lost(side, measured, _runs_with(self.lab, job, name))
+                boots[place, first] = [boot for boot in all_boots if boot.k >= first]
+            sides.append([list(boots).index((place, first)) for place in pair])
+        rows = compare_family(
+            list(boots.values()),
+            [(reference, arm) for reference, arm in sides],
+            rule,
+            invalid={i: why for i, pair in enumerate(pairs) if (why := known[pair].must)},
+        )
         metric = metric_of(self.lab.programs, name)
         return [
             _told(
@@ -150,6 +158,11 @@ class Part:
             )
             for pair, row in zip(pairs, rows, strict=True)
         ]
+
+    def _first_together(self, pair: tuple[int, int]) -> int:
+        """The k from which on both arms were booted side by side."""
+        arms = self.comparison.arms
+        return self.comparison.first_k + max(arms[place].from_block for place in pair)
 
     def _names(self, job: UnitJob, metric: Metric) -> dict[str, object]:
         return {

@@ -1,11 +1,13 @@
-"""Comparisons and their rows."""
+"""Comparisons and experiments, their arms and their rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.model.records import (
+    Arm,
     Comparison,
     NewComparison,
 )
@@ -16,9 +18,10 @@ class Comparisons(Protocol):
     """Comparisons and their rows."""
 
     def add(self, new: NewComparison) -> int:
-        """Record the intent to compare two variants on each part (testbox, spec), and return the comparison's number.
+        """Record the intent to compare the arms on each part (testbox, spec), and return the comparison's number.
 
-        The same request key, or the same change, gives the same comparison again, as it is. `boots` are a side, numbered from `first_k` among the boots of this `purpose`.
+        The same request key, or the same change, gives the same comparison again, as it is. `boots` are of each arm, numbered
+        from `first_k` among the boots of this `purpose`. Fails if two arms have one name.
         """
 
     def get(self, number: int) -> Comparison | None:
@@ -37,13 +40,19 @@ class Comparisons(Protocol):
         """Store a row, of boots that ran `spec`. The first one stays; later calls change nothing."""
 
     def rows(self, comparison: int) -> list[ComparisonRow]:
-        """Rows of a comparison, each with its `spec`, by testbox, unit job and metric."""
+        """Rows of a comparison, each with its `spec`, by testbox, unit job, metric, rule and arm."""
 
     def extend(self, number: int, boots: int) -> None:
         """Ask for `boots` a side of a running comparison: it waits to be placed again. Fewer boots than it has, or one that does not run: nothing changes."""
 
     def renew(self, number: int, first_k: int) -> None:
         """Boot both kernels of a running comparison afresh, from boot `first_k` on; what it booted so far counts no more. A second call with the same `first_k` changes nothing."""
+
+    def reopen(self, number: int, boots: int, arms: Sequence[Arm] = ()) -> None:
+        """Ask for `boots` of each arm, with `arms` behind those it has; it waits to be placed again, whatever became of it.
+
+        Its rows are withdrawn. Where it was done, it will be judged once more (`looks`). Fails if a swing is of one of its rows.
+        """
 
     def latest_tip(self, tree: int) -> Comparison | None:
         """The latest watch comparison of the tree that is done; None if there is none."""
