@@ -24,15 +24,20 @@ def printed(conn: Connection, id_: str, form: str) -> str:
         raise RequestError(f"{kind} has no form {form}; there are {', '.join(sorted(forms))}")
     try:
         if experiment:
-            return EXPERIMENT_FORMS[form](experiment_sheet(conn, read.experiment(conn, id_)))
+            found = read.experiment(conn, id_)
+            return EXPERIMENT_FORMS[form](experiment_sheet(conn, found, every_run=form == "lkp"))
         return FORMS[form](sheet_of(conn, id_))
     except NothingToShow as error:
         raise RequestError(str(error)) from None
 
 
-def experiment_sheet(conn: Connection, experiment: Mapping[str, Any]) -> ExperimentSheet:
-    """An experiment as `read.experiment` gives it, with what its table shows beside the numbers."""
+def experiment_sheet(
+    conn: Connection, experiment: Mapping[str, Any], *, every_run: bool = False
+) -> ExperimentSheet:
+    """An experiment as `read.experiment` gives it, with what its table shows beside the numbers, or with `every_run`'s value."""
     metrics = [name for name in experiment["beside"] if "." in name]
+    if every_run:
+        metrics += [row["metric"] for row in experiment["rows"] if not row["counter"]]
     samples = read.samples_of_experiment(conn, experiment["id"], metrics) if metrics else []
     return sheet_of_experiment(experiment, samples)
 

@@ -155,7 +155,7 @@ def kernel_named(lab: Lab, tree: Tree, base: str, wanted: NamedKernel) -> Kernel
             return Kernel(name=wanted.name, facts=facts, origin="request")
         commit = lab.git.apply_series(base, wanted.patches)[-1]
         return Kernel(name=wanted.name, facts=lab.git.facts(commit), origin="patch")
-    except GitError as error:
+    except (GitError, RequestError) as error:
         raise RequestError(f"variant {wanted.name}: {error}") from None
 
 

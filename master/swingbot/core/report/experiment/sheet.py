@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
@@ -11,6 +12,10 @@ from swingbot.core.model.statuses import ReferenceRule
 from swingbot_jobs.language.program import Better
 
 Place = tuple[str, str]  # testbox, unit job
+
+
+# (place, arm, metric): (boot, run): the run's samples
+_Runs = dict[tuple[Place, int, str], dict[tuple[str, int], list[float]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +81,12 @@ class ExperimentSheet:
 def sheet_of_experiment(
     experiment: Mapping[str, Any], samples: Iterable[Mapping[str, Any]] = ()
 ) -> ExperimentSheet:
-    """`experiment` as JSON; `samples` of the metrics that stand beside the numbers."""
+    """`experiment` as JSON; `samples` of what stands beside the numbers, and of what needs each run's value."""
     kernels = tuple(_kernel(arm) for arm in experiment["arms"])
-    beside = _means(samples)
-    columns = tuple(dict.fromkeys(metric for _, _, metric in beside))
+    runs = _runs(samples)
+    columns = tuple(
+        name for name in experiment["beside"] if any(metric == name for _, _, metric in runs)
+    )
     groups: dict[tuple[str, str, str], list[ComparisonRow]] = {}
     counters = {}
     for found in experiment["rows"]:
@@ -95,8 +102,7 @@ def sheet_of_experiment(
         against=tuple(experiment["against"]),
         kernels=kernels,
         blocks=tuple(
-            _block(rows, len(kernels), counters[key], beside, columns)
-            for key, rows in groups.items()
+            _block(rows, len(kernels), counters[key], runs, columns) for key, rows in groups.items()
         ),
         columns=columns,
     )
@@ -119,9 +125,10 @@ def _block(
     rows: Sequence[ComparisonRow],
     kernels: int,
     counter: bool,
-    beside: Mapping[tuple[Place, int, str], float],
+    runs: _Runs,
     columns: Sequence[str],
 ) -> Block:
+    rows = [_with_values(row, runs) for row in rows]
     some = rows[0]
     sides: dict[int, Side] = {}
     for row in rows:
@@ -143,9 +150,9 @@ def _block(
                 side=side if (side := sides.get(arm)) and side.boots else None,
                 rows={row.against: row for row in rows if row.arm == arm},
                 beside={
-                    column: beside[place, arm, column]
+                    column: _mean(runs[place, arm, column])
                     for column in columns
-                    if (place, arm, column) in beside
+                    if (place, arm, column) in runs
                 },
             )
             for arm in range(kernels)
@@ -153,15 +160,27 @@ def _block(
     )
 
 
-def _means(
-    samples: Iterable[Mapping[str, Any]],
-) -> dict[tuple[Place, int, str], float]:
-    """Means of boot means by (place, arm, metric)."""
-    boots: dict[tuple[Place, int, str], dict[str, list[float]]] = {}
+def _with_values(row: ComparisonRow, runs: _Runs) -> ComparisonRow:
+    place = (row.testbox, row.unit_job)
+    base, head = (
+        tuple(fmean(values) for values in runs.get((place, arm, row.metric), {}).values())
+        for arm in (row.reference, row.arm)
+    )
+    return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
+
+
+def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
+    found: _Runs = {}
     for sample in samples:
         key = ((sample["testbox"], sample["unit_job"]), sample["arm"], sample["metric"])
-        boots.setdefault(key, {}).setdefault(sample["boot"], []).append(float(sample["value"]))
-    return {
-        key: sum(sum(values) / len(values) for values in found.values()) / len(found)
-        for key, found in boots.items()
-    }
+        run = (sample["boot"], sample["run"])
+        found.setdefault(key, {}).setdefault(run, []).append(float(sample["value"]))
+    return found
+
+
+def _mean(runs: Mapping[tuple[str, int], Sequence[float]]) -> float:
+    """Of the means of boots, as rows have it."""
+    boots: dict[str, list[float]] = {}
+    for (boot, _), values in runs.items():
+        boots.setdefault(boot, []).append(fmean(values))
+    return fmean(map(fmean, boots.values()))

@@ -1,0 +1,273 @@
+"""Experiments as a person types them: planned, queued, measured, extended and printed, on a real database."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from swingbot.app.cli import main
+from swingbot.app.settings import load
+from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakes.brain import METRIC, Brain, make_brain
+from tests.fakes.mail import brain_environment, running_smtpd
+
+COMMITS = [
+    FakeCommit(speed=80, title="mm: hold the lock longer"),
+    FakeCommit(kind="comment", title="mm: mend a comment"),
+    FakeCommit(kind="broken", title="mm: break the build"),
+    FakeCommit(speed=100, title="mm: hold the lock for as long as before"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """Somebody at a terminal of a lab that watches one tree."""
+
+    brain: Brain
+    commits: list[str]
+    environment: dict[str, str]
+
+    def run(self, *words: str) -> Result:
+        return CliRunner().invoke(main, words, env=self.environment)
+
+    def json(self, *words: str) -> Any:
+        found = self.run(*words, "--json")
+        assert found.exit_code == 0, found.output
+        return json.loads(found.stdout)
+
+    def format_patch(self, *revisions: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(self.brain.repo), "format-patch", "--stdout", *revisions],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+
+@pytest.fixture
+def desk(tmp_path: Path, db_url: str, engine: sa.Engine) -> Iterator[Desk]:
+    environment = brain_environment(tmp_path / "state", db_url)
+    settings = load(environ=environment)
+    commits = make_fakelinux(tmp_path / "linux", COMMITS)
+    with running_smtpd(settings):
+        brain = make_brain(settings, engine, tmp_path / "linux")
+        # The tip is measured against the base once; what follows is of experiments alone.
+        brain.watch(commits[0])
+        brain.run()
+        yield Desk(brain=brain, commits=commits, environment=environment)
+
+
+def levels(facts: dict[str, Any], against: str) -> dict[int, tuple[int, str]]:
+    """(reference, verdict) of each compared row of the headline metric."""
+    return {
+        row["arm"]: (row["reference"], row["verdict"])
+        for row in facts["rows"]
+        if row["metric"] == METRIC and row["against"] == against
+    }
+
+
+def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(desk: Desk) -> None:
+    words = ("experiment", f"{desk.commits[0]}..{desk.commits[4]}", "--boots", "3")
+    asked = desk.json(*words, "--against", "above,first")
+    assert asked["id"].startswith("e") and asked["status"] == "waiting"
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    names = [commit[:12] for commit in desk.commits]
+    assert [arm["name"] for arm in facts["arms"]] == names
+    assert [arm["state"] for arm in facts["arms"]] == ["built", "built", "built", "failed", "built"]
+    assert levels(facts, "above") == {
+        1: (0, "worse"),
+        2: (1, "same"),  # the image is identical
+        3: (2, "invalid"),
+        4: (3, "invalid"),
+    }
+    assert levels(facts, "first") == {
+        1: (0, "worse"),
+        2: (0, "worse"),
+        3: (0, "invalid"),
+        4: (0, "same"),
+    }
+    broken = next(row for row in facts["rows"] if (row["arm"], row["against"]) == (3, "above"))
+    assert "does not build: mm/x.c:1: error" in broken["reason"]
+
+
+def test_the_same_request_is_the_same_experiment(desk: Desk) -> None:
+    words = ("experiment", f"{desk.commits[0]}..{desk.commits[1]}")
+    assert desk.json(*words)["id"] == desk.json(*words)["id"]
+    assert desk.json(*words, "--boots", "4")["id"] != desk.json(*words)["id"]
+
+
+def test_patches_of_a_series_are_rows_with_subjects_of_their_own(
+    desk: Desk, tmp_path: Path
+) -> None:
+    mbox = tmp_path / "series.mbx"
+    mbox.write_text(desk.format_patch("--cover-letter", f"{desk.commits[0]}..{desk.commits[2]}"))
+    asked = desk.json("experiment", "--base", desk.commits[0], "--series", str(mbox))
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert [arm["name"] for arm in facts["arms"]] == [desk.commits[0][:12], "1/2", "2/2"]
+    assert [arm["variant"]["subject"] for arm in facts["arms"][1:]] == [
+        "mm: hold the lock longer",
+        "mm: mend a comment",
+    ]
+    assert levels(facts, "above") == {1: (0, "worse"), 2: (1, "same")}
+
+
+def test_named_stacks_times_a_fragment_are_pairs(desk: Desk, tmp_path: Path) -> None:
+    patch = tmp_path / "slow.patch"
+    patch.write_text(desk.format_patch("-1", desk.commits[1]))
+    words = ("--base", desk.commits[0], "--variant", f"slow={patch}")
+    fragments = ("--fragment", "default=", "--fragment", "align64=align64")
+    asked = desk.json("experiment", *words, *fragments, "--boots", "3")
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    base = desk.commits[0][:12]
+    assert [arm["name"] for arm in facts["arms"]] == [
+        f"default {base}",
+        "default slow",
+        f"align64 {base}",
+        "align64 slow",
+    ]
+    assert facts["against"] == ["pair"]
+    assert levels(facts, "pair") == {1: (0, "worse"), 3: (2, "worse")}
+    assert {arm["variant"]["kconfig"] for arm in facts["arms"]} == {
+        "vm-x86_64",
+        "vm-x86_64+align64",
+    }
+
+
+def test_a_dry_run_prints_plan_and_cost_and_records_nothing(desk: Desk) -> None:
+    def remembered() -> list[int]:
+        return [desk.brain.count(table) for table in ("comparison", "variant", "orders")]
+
+    before = remembered()
+    words = ("experiment", f"{desk.commits[0]}..{desk.commits[4]}", "--dry-run")
+    said = desk.run(*words)
+    assert said.exit_code == 0, said.output
+    assert "5 rows of tree fake, 5 boots of each, against above" in said.output
+    assert "kernels: 3 to build, about" in said.output and "2 known" in said.output
+    assert "vm-icount:" in said.output and "in all" in said.output
+    plan = desk.json(*words)
+    assert plan["cost"]["builds"] == 3 and len(plan["rows"]) == 5
+    assert plan["rows"][1]["subject"] == "mm: hold the lock longer"
+    assert remembered() == before
+
+
+def test_extending_adds_boots_and_a_row_that_stands_in_the_new_blocks_alone(
+    desk: Desk, tmp_path: Path
+) -> None:
+    asked = desk.json("experiment", f"{desk.commits[0]}..{desk.commits[1]}", "--boots", "3")
+    desk.brain.run()
+    patch = tmp_path / "v2.patch"
+    patch.write_text(desk.format_patch("-1", desk.commits[1]))
+    said = desk.run("extend", asked["id"], "--boots", "2", "--variant", f"v2={patch}")
+    assert said.exit_code == 0 and "will have 5 boots of each row" in said.output
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert facts["status"] == "done" and [arm["boots"] for arm in facts["arms"]] == [5, 5, 2]
+    by_arm = {row["arm"]: row for row in facts["rows"] if row["metric"] == METRIC}
+    assert (by_arm[1]["head"]["boots"], by_arm[2]["head"]["boots"]) == (5, 2)
+    assert (
+        "there is a row called 'v2' already"
+        in desk.run("extend", asked["id"], "--boots", "1", "--variant", f"v2={patch}").output
+    )
+
+
+def test_comparisons_are_extended_and_the_service_s_own_are_not(desk: Desk) -> None:
+    own = desk.run("extend", "c1", "--boots", "2")
+    assert own.exit_code == 2 and "c1 belongs to the service" in own.output
+    asked = desk.json("compare", desk.commits[0], desk.commits[1], "--tree", "fake", "--boots", "3")
+    desk.brain.run()
+    assert desk.run("extend", asked["id"], "--boots", "2").exit_code == 0
+    desk.brain.run()
+    row = next(r for r in desk.json("show", asked["id"])["rows"] if r["metric"] == METRIC)
+    assert (row["base"]["boots"], row["head"]["boots"], row["verdict"]) == (5, 5, "worse")
+
+
+def test_every_form_prints_what_was_measured(desk: Desk) -> None:
+    asked = desk.json("experiment", f"{desk.commits[0]}..{desk.commits[2]}", "--boots", "3")
+    empty = desk.run("show", asked["id"], "--format", "changelog")
+    assert empty.exit_code == 2 and "has no rows yet" in empty.output
+    desk.brain.run()
+    for form in ("text", "mail", "changelog"):
+        said = desk.run("show", asked["id"], "--format", form)
+        assert said.exit_code == 0, said.output
+        assert max(map(len, said.output.splitlines())) <= 78
+        assert METRIC in said.output and "-20.0 %" in said.output
+    table = list(
+        csv.DictReader(io.StringIO(desk.run("show", asked["id"], "--format", "csv").output))
+    )
+    rows = [row for row in table if row["metric"] == METRIC]
+    assert [row["kernel"] for row in rows] == [commit[:12] for commit in desk.commits[:3]]
+    change = 100 * (float(rows[1]["mean"]) / float(rows[0]["mean"]) - 1)
+    assert float(rows[1]["change_pct"]) == pytest.approx(change, abs=1e-9)
+    assert METRIC in desk.run("show", asked["id"], "--format", "lkp").output
+    refused = desk.run("show", asked["id"], "--format", "perf")
+    assert refused.exit_code == 2 and "an experiment has no form perf" in refused.output
+
+
+def test_it_is_listed_waited_for_and_cancelled_by_its_own_letter(desk: Desk) -> None:
+    asked = desk.json("experiment", f"{desk.commits[0]}..{desk.commits[2]}")["id"]
+    assert asked in desk.run("list", "experiments").output
+    assert asked.replace("e", "c") not in desk.run("list", "comparisons").output
+    number = asked[1:]
+    for words in (("show", f"c{number}"), ("cancel", f"c{number}"), ("show", "e1")):
+        wrong = desk.run(*words)
+        assert wrong.exit_code == 2 and "there is no" in wrong.output, words
+    assert f"{asked} is cancelled" in desk.run("cancel", asked).output
+    assert desk.run("wait", asked).exit_code == 1
+
+
+def test_a_file_holds_all_of_it(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "slow.patch").write_text(desk.format_patch("-1", desk.commits[1]))
+    sweep = tmp_path / "sweep.yaml"
+    sweep.write_text(
+        f"base: {desk.commits[0]}\nvariant:\n  slow: slow.patch\n"
+        "fragment: {default: '', align64: align64}\nexclude:\n- {fragment: align64, kernel: slow}\n"
+        "against: first\nboots: 3\n"
+    )
+    plan = desk.json("experiment", "--file", str(sweep), "--dry-run")
+    base = desk.commits[0][:12]
+    assert [row["name"] for row in plan["rows"]] == [
+        f"default {base}",
+        "default slow",
+        f"align64 {base}",
+    ]
+    assert plan["boots_each"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "name the kernels: a range A..B, or --base"),
+        (("tip",), "write a range as A..B"),
+        (("tip..base",), "is empty: tip is not an ancestor of base"),
+        (("base..tip", "--base", "base"), "a range has its own base"),
+        (("base..tip", "--paths", "net/*"), "no commit of base..tip touches net/*"),
+        (("--base", "base"), "needs at least two rows"),
+        (("--base", "base", "--variant", "x"), "write it as NAME=FILE or NAME=REF"),
+        (("--base", "base", "--variant", "x=no.patch"), "there is no file no.patch"),
+        (("--base", "base", "--variant", "x=nothing"), "variant x: "),
+        (("--base", "base", "--head", "tip", "--head", "tip"), "two variants are called 'tip'"),
+        (("--base", "base", "--head", "tip", "--fragment", "x=none"), "no fragment 'none'"),
+        (("--base", "base", "--head", "tip", "--against", "left"), "--against left: it is one of"),
+        (("base..tip", "--tree", "other"), "there is no tree 'other'; known are fake"),
+        (("base..tip", "--exclude", "compiler=gcc"), "there is no axis 'compiler'"),
+    ],
+)
+def test_a_request_that_makes_no_table_is_refused_in_a_sentence(
+    desk: Desk, words: tuple[str, ...], sentence: str
+) -> None:
+    said = desk.run("experiment", *words)
+    assert said.exit_code == 2 and sentence in said.output, said.output
+    assert desk.brain.count("comparison WHERE kind = 'experiment'") == 0
