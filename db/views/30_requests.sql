@@ -3,7 +3,7 @@
 CREATE OR REPLACE VIEW v_comparisons AS
 SELECT c.created_at AS "time", c.ended_at, 'c' || c.id AS comparison, c.kind, t.name AS tree, base.commit AS base, head.commit AS head, head.subject AS head_subject, c.status, c.reason,
        extract(epoch FROM coalesce(c.ended_at, now()) - c.created_at)::double precision AS seconds,
-       (SELECT count(*) FROM comparison_row r WHERE r.comparison = c.id AND r.verdict = 'worse') AS worse,
+       (SELECT count(*) FROM comparison_row r WHERE r.comparison = c.id AND r.verdict = 'worse' AND r.detail->>'alias_of' IS NULL) AS worse,
        (SELECT count(*) FROM comparison_row r WHERE r.comparison = c.id) AS rows
 FROM comparison_pair c
 JOIN tree t ON t.id = c.tree

@@ -96,6 +96,22 @@ def test_a_comparison_has_the_keys_scripts_rely_on_and_puts_bad_benchmark_metric
     assert len(found["boot_list"]) == 6
 
 
+def test_a_list_of_comparisons_counts_a_number_once_whatever_it_is_called(
+    conn: sa.Connection,
+) -> None:
+    number, box = a_finished_comparison(conn)
+    make.a_row(conn, number, box, "page-fault.total", alias_of=make.METRIC)
+    found = read.comparison(conn, number)
+    assert [row["metric"] for row in found["rows"] if row["alias_of"] == make.METRIC] == [
+        "page-fault.total"
+    ]
+    (listed,) = [row for row in read.list_comparisons(conn) if row["id"] == found["id"]]
+    assert listed["worse"] == len(
+        [row for row in found["rows"] if row["verdict"] == "worse" and not row["alias_of"]]
+    )
+    assert listed["worse"] == 2
+
+
 def test_samples_of_a_comparison_come_from_both_sides_and_from_its_own_boots_only(
     conn: sa.Connection,
 ) -> None:

@@ -283,6 +283,34 @@ def test_a_comparison_shows_counts_and_spread_and_links_each_boot(site: Site) ->
         assert f'href="/boot/{boot["id"]}"' in text
 
 
+def test_an_alias_stands_under_its_original_and_has_no_row_or_plot(own_site: Site) -> None:
+    site, path = own_site, f"/comparison/c{own_site.lab.comparison}"
+    found = read.comparison(site.conn, site.lab.comparison)["rows"][0]
+    before = page(site, path)
+    site.conn.execute(
+        sa.text(
+            "INSERT INTO comparison_row SELECT comparison, testbox, spec, unit_job, :alias,"
+            " verdict, change_pct, detail || jsonb_build_object('metric', CAST(:alias AS text),"
+            " 'alias_of', metric) FROM comparison_row"
+            " WHERE comparison = :id AND metric = :metric AND unit_job = :job AND testbox = :box"
+        ),
+        {
+            "alias": "page-fault.total_ops",
+            "id": site.lab.comparison,
+            "metric": found["metric"],
+            "job": found["unit_job"],
+            "box": found["testbox"],
+        },
+    )
+    site.conn.commit()
+    after = page(site, path)
+    assert '<span class="n">= page-fault.total_ops</span>' in after
+    assert after.count("page-fault.total_ops") == 1
+    assert after.count("<tr") == before.count("<tr")
+    rows = json.loads(site.client.get(f"{path}.json").text)["rows"]
+    assert "page-fault.total_ops" in [row["metric"] for row in rows]
+
+
 def test_running_things_look_again_and_finished_ones_do_not(site: Site) -> None:
     assert 'http-equiv="refresh"' in page(site, f"/bisection/b{site.lab.running_bisection}")
     assert 'http-equiv="refresh"' not in page(site, f"/bisection/b{site.lab.bisection}")

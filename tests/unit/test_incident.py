@@ -198,6 +198,7 @@ def test_a_test_is_told_by_its_headline_and_by_other_metrics_only_where_that_did
         a_row(-9.0, headline=True),
         a_row(-9.0, metric="netperf.total"),
         a_row(-4.0, metric="other.max", unit_job="other"),
+        a_row(-4.0, metric="other.peak", unit_job="other", alias_of="other.max"),
     ]
     assert [impact.metric for impact in impacts(measured(*rows))] == [
         "netperf.Throughput_Mbps",

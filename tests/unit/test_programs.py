@@ -313,6 +313,59 @@ def test_a_metrics_smallest_effect_depends_on_its_class_and_may_depend_on_a_para
     )
 
 
+@pytest.mark.parametrize(
+    ("test", "threads", "originals"),
+    [
+        ("TCP_STREAM", "1", {"Throughput_Mbps"}),
+        ("TCP_STREAM", "4", {"Throughput_Mbps", "Throughput_total_Mbps"}),
+        (
+            "UDP_STREAM",
+            "1",
+            {"Throughput_Mbps", "ThroughputRecv_Mbps", "ThroughputBoth_Mbps"},
+        ),
+        ("TCP_RR", "1", {"Throughput_tps"}),
+        ("TCP_RR", "4", {"Throughput_tps", "Throughput_total_tps"}),
+    ],
+)
+def test_netperf_has_as_many_numbers_as_its_test_and_flows_give(
+    test: str, threads: str, originals: set[str]
+) -> None:
+    unit = "tps" if test.endswith("_RR") else "Mbps"
+    names = [
+        metric
+        for metric in PROGRAMS["netperf"].metrics.values()
+        if metric.name.endswith(unit) and (test == "UDP_STREAM" or "Recv" not in metric.name)
+    ]
+    params = {"test": test, "nr_threads": threads}
+    assert {metric.alias_of(params) or metric.name for metric in names} == {
+        f"netperf.{name}" for name in originals
+    }
+
+
+def test_an_alias_has_the_number_of_its_target_in_every_recorded_output() -> None:
+    seen = set()
+    for raw in SAMPLES:
+        recorded = json.loads(raw.with_suffix(".expected.json").read_text())
+        params, samples = recorded.get("params", {}), recorded.get("samples", {})
+        for name, values in samples.items():
+            metric = find_metric(PROGRAMS, name)
+            if metric is not None and (target := metric.alias_of(params)):
+                assert values == pytest.approx(samples[target], rel=1e-4), (raw.name, name)
+                seen.add(name.partition(".")[0])
+    assert {"netperf", "will-it-scale"} <= seen
+
+
+def test_the_only_iteration_of_hackbench_is_its_best_worst_and_mean() -> None:
+    params = {"iterations": "1"}
+    samples = parse_run("hackbench", hackbench("0.37"), params, PROGRAMS)
+    for metric in PROGRAMS["hackbench"].metrics.values():
+        if metric.name in samples and not metric.headline:
+            target = metric.alias_of(params)
+            assert target == "hackbench.throughput"
+            assert samples[metric.name] == pytest.approx(samples[target], rel=1e-4)
+            assert metric.alias_of({"iterations": "2"}) is None
+
+
 def test_a_metric_that_no_program_gives_is_not_found() -> None:
     assert find_metric(PROGRAMS, "netperf.throughput") is None
     assert find_metric(PROGRAMS, "nothing.at.all") is None
@@ -371,6 +424,11 @@ def test_a_monitor_gives_no_result_of_its_own() -> None:
 
 
 META = "describe: x\nkind: benchmark\nscope: micro\n"
+ALIASES = (
+    META
+    + "parameters:\n  p: {kind: text, describe: x, choices: [one, three]}\n"
+    + "metrics:\n  a: {describe: x}\n  b: {describe: x, alias_of: {a: p=one}}\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -411,6 +469,39 @@ META = "describe: x\nkind: benchmark\nscope: micro\n"
         (
             META + "metrics:\n  m:\n    describe: x\n    better: more\n",
             "new/meta.yaml:7: better is 'more', must be one of higher, lower",
+        ),
+        (
+            ALIASES + "  m: {describe: x, alias_of: c}\n",
+            "new/meta.yaml:9: metrics 'm' is an alias of 'c', which is not a single metric",
+        ),
+        (
+            ALIASES + "  m: {describe: x, unit: s, alias_of: a}\n",
+            "new/meta.yaml:9: metrics 'm' is an alias of a, but differs from it in unit, class or direction",
+        ),
+        (
+            ALIASES + "  m: {describe: x, headline: true, alias_of: a}\n",
+            "new/meta.yaml:9: metrics 'm' is an alias of a, but no headline, family or target itself",
+        ),
+        (
+            ALIASES + "  m: {describe: x, alias_of: {a: q=1}}\n",
+            "new/meta.yaml:9: metrics 'm' is an alias of a where 'q' is set, which is not a param",
+        ),
+        (
+            ALIASES + "  m: {describe: x, alias_of: {a: p=tw*}}\n",
+            "new/meta.yaml:9: metrics 'm' is an alias of a where p=tw*, which no choice fits",
+        ),
+        (
+            ALIASES + "  m: {describe: x, alias_of: {a: p}}\n",
+            "new/meta.yaml:9: 'p' must be 'parameter=value' or 'parameter=value|value'",
+        ),
+        (
+            ALIASES + "  m: {describe: x, alias_of: {a: }}\n",
+            "new/meta.yaml:9: an alias with conditions needs at least one 'parameter=value'",
+        ),
+        (
+            ALIASES + "  m: {describe: x, alias_of: b}\n",
+            "new/meta.yaml:9: metrics 'm' is an alias of b, which is an alias of a where p=one:"
+            " name a itself",
         ),
         ("kind: benchmark\n", "new/meta.yaml:1: the file needs 'describe'"),
         (META + "parameters: 3\n", "new/meta.yaml:4: parameters must be a table"),

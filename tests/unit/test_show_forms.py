@@ -68,6 +68,35 @@ def test_a_changelog_tells_what_changed_and_not_what_did_not() -> None:
     assert "hackbench" in FORMS["mail"](a_sheet())
 
 
+@pytest.mark.parametrize("form", ["mail", "changelog", "lkp"])
+def test_one_number_is_printed_under_one_name(form: str) -> None:
+    sheet = a_sheet()
+    flow, other = sheet.rows
+    names = ["netperf.Throughput_total_Mbps", "netperf.ThroughputBoth_Mbps"]
+    aliases = [replace(flow, metric=name, alias_of=flow.metric) for name in names]
+    text = FORMS[form](replace(sheet, rows=(*aliases, flow, replace(other, verdict="worse"))))
+    assert flow.metric in text
+    assert other.metric in text
+    assert not [name for name in names if name in text]
+
+
+@pytest.mark.parametrize("form", ["mail", "changelog", "lkp"])
+def test_equal_numbers_of_two_metrics_that_no_program_calls_aliases_are_both_printed(
+    form: str,
+) -> None:
+    sheet = a_sheet()
+    flow = sheet.rows[0]
+    text = FORMS[form](replace(sheet, rows=(flow, replace(flow, metric="netperf.workload"))))
+    assert flow.metric in text
+    assert "netperf.workload" in text
+
+
+def test_an_alias_without_its_original_is_printed() -> None:
+    sheet = a_sheet()
+    alone = replace(sheet.rows[0], metric="netperf.x", alias_of="netperf.Throughput_Mbps")
+    assert "netperf.x" in FORMS["mail"](replace(sheet, rows=(alone,)))
+
+
 def test_lkps_table_has_a_line_a_metric_and_the_change_as_lkp_prints_it() -> None:
     text = FORMS["lkp"](a_sheet())
     (line,) = [line for line in text.splitlines() if line.endswith("netperf.Throughput_Mbps")]

@@ -77,7 +77,7 @@ FROM comparison_pair c
 JOIN tree t ON t.id = c.tree
 JOIN variant base ON base.id = c.base
 JOIN variant head ON head.id = c.head
-LEFT JOIN comparison_row r ON r.comparison = c.id
+LEFT JOIN comparison_row r ON r.comparison = c.id AND r.detail->>'alias_of' IS NULL
 {where}
 GROUP BY c.id, c.kind, c.status, c.reason, c.boots, c.created_at, c.ended_at, t.name, base.commit, base.subject, head.commit, head.subject
 ORDER BY c.id DESC LIMIT :limit
@@ -97,6 +97,8 @@ def is_counter(detail: Row) -> bool:
 
 def comparison(conn: sa.Connection, id: int | str) -> Row:
     """One comparison as DESIGN section 8 words it; rows sorted: benchmark metrics before counters, worse first, larger first.
+
+    `alias_of` of a row names the metric beside it that is the same number; None for most.
 
     More keys: `facts_differ` (how the fact sheets of the two sides differ, what blocks a verdict first), `base_variant`, `head_variant`, `parts`,
     `boot_list`, `progress` {builds, builds_total, boots, boots_total, failed},
@@ -152,6 +154,7 @@ def rows_of(conn: sa.Connection, number: int) -> list[Row]:
             "swing_source": row["swing_source"],
             "proof": shown("comparison", row["proof"]),
             "evidence": row["evidence"],
+            "alias_of": row["detail"].get("alias_of"),
         }
         found.append(row["detail"] | more | {"counter": is_counter(row["detail"])})
     return sorted(found, key=_importance)

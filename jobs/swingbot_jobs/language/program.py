@@ -7,9 +7,10 @@ direction, class and the smallest change that anyone should be told about.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Final, Literal, NoReturn, cast, get_args
 
@@ -55,6 +56,21 @@ class Parameter:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another metric of the program that is the same number where all conditions hold."""
+
+    target: str  # full name
+    when: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (parameter, patterns of its value)
+
+    def holds(self, params: Mapping[str, str]) -> bool:
+        """Whether each parameter fits one of its patterns; without conditions always."""
+        return all(
+            name in params and any(fnmatchcase(params[name], pattern) for pattern in patterns)
+            for name, patterns in self.when
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One number that a program gives. `name` is the full one (`netperf.Throughput_Mbps`) and may end in `*` for a family.
@@ -73,6 +89,14 @@ class Metric:
     min_effect_when: tuple[
         tuple[str, str, float], ...
     ] = ()  # (parameter, pattern of its value, per cent); the first that fits wins
+    aliases: tuple[Alias, ...] = ()  # the first that holds wins
+
+    def alias_of(self, params: Mapping[str, str]) -> str | None:
+        """Full name of the metric that is the same number in a unit job with these parameters.
+
+        None where this one is a number of its own. The metric named is never an alias itself.
+        """
+        return next((alias.target for alias in self.aliases if alias.holds(params)), None)
 
     def min_effect(self, params: Mapping[str, str]) -> float:
         """The smallest change in per cent worth telling, for a unit job with these parameters."""
@@ -162,6 +186,7 @@ def load_program(path: Path) -> Program:
         _families=tuple(metric for metric in metrics.values() if "*" in metric.name),
     )
     table.done()
+    _check_aliases(program, table.refuse_metric)
     return program
 
 
@@ -200,6 +225,7 @@ def _metrics(meta: _Table, program: str) -> Iterator[Metric]:
             headline=table.truth("headline"),
             judged=table.choice("judged", ("true", "false"), "true") == "true",
             min_effect_when=when,
+            aliases=_aliases(table, program),
         )
         table.done()
 
@@ -223,6 +249,83 @@ def _min_effect(metric: _Table, default: float) -> tuple[float, tuple[tuple[str,
     return default, tuple(when)
 
 
+def _aliases(metric: _Table, program: str) -> tuple[Alias, ...]:
+    """`alias_of: METRIC`, or a table of `METRIC: parameter=pattern|pattern ...`."""
+    value = metric.take("alias_of")
+    if value is None:
+        return ()
+    if value.table is None:
+        return (Alias(f"{program}.{metric.text('alias_of')}"),)
+    return tuple(
+        Alias(f"{program}.{target}", tuple(_conditions(metric, entry)))
+        for target, entry in value.table.items()
+    )
+
+
+def _conditions(metric: _Table, value: Value) -> Iterator[tuple[str, tuple[str, ...]]]:
+    words = (value.text or "").split()
+    for word in words:
+        parameter, _, patterns = word.partition("=")
+        if not PARAMETER_NAME.fullmatch(parameter) or not all(patterns.split("|")):
+            metric.refuse(f"{word!r} must be 'parameter=value' or 'parameter=value|value'", value)
+        yield parameter, tuple(patterns.split("|"))
+    if not words:
+        metric.refuse("an alias with conditions needs at least one 'parameter=value'", value)
+
+
+def _check_aliases(program: Program, refuse: Callable[[str, str], NoReturn]) -> None:
+    """Refuse an alias of what does not exist, is another kind of number, or is an alias itself."""
+    aliases = [(m, alias) for m in program.metrics.values() for alias in m.aliases]
+    for metric, alias in aliases:
+        if why := _wrong_alias(program, metric, alias):
+            refuse(metric.name, why)
+    for params in _settings(program, [alias for _, alias in aliases]):
+        for metric, _ in aliases:
+            target = metric.alias_of(params)
+            if target and (further := program.metrics[target].alias_of(params)):
+                where = " ".join(f"{name}={value}" for name, value in params.items())
+                refuse(
+                    metric.name,
+                    f"an alias of {_short(target)}, which is an alias of {_short(further)}"
+                    f"{f' where {where}' if where else ''}: name {_short(further)} itself",
+                )
+
+
+def _wrong_alias(program: Program, metric: Metric, alias: Alias) -> str | None:
+    """Why this alias cannot be, whatever the parameters are; None if it can."""
+    target, name = program.metrics.get(alias.target), _short(alias.target)
+    if target is None or "*" in target.name:
+        return f"an alias of {name!r}, which is not a single metric of this program"
+    if target is metric or "*" in metric.name or metric.headline:
+        return f"an alias of {name}, but no headline, family or target itself can be an alias"
+    if (metric.unit, metric.klass, metric.better) != (target.unit, target.klass, target.better):
+        return f"an alias of {name}, but differs from it in unit, class or direction"
+    for parameter, patterns in alias.when:
+        known = program.parameters.get(parameter)
+        if known is None:
+            return f"an alias of {name} where {parameter!r} is set, which is not a parameter"
+        for pattern in patterns:
+            if known.choices and not any(fnmatchcase(c, pattern) for c in known.choices):
+                return f"an alias of {name} where {parameter}={pattern}, which no choice fits"
+    return None
+
+
+def _settings(program: Program, aliases: Sequence[Alias]) -> Iterator[dict[str, str]]:
+    """The parameters that conditions look at, with every combination of values they can tell."""
+    patterns: dict[str, list[str]] = {}
+    for name, found in (condition for alias in aliases for condition in alias.when):
+        patterns.setdefault(name, []).extend(found)
+    values = [
+        program.parameters[name].choices or (*dict.fromkeys(found), "")
+        for name, found in patterns.items()
+    ]
+    return (dict(zip(patterns, chosen, strict=True)) for chosen in product(*values))
+
+
+def _short(full_name: str) -> str:
+    return full_name.partition(".")[2]
+
+
 class _Table:
     """A table of meta.yaml that knows which keys were asked for."""
 
@@ -234,6 +337,12 @@ class _Table:
 
     def refuse(self, why: str, at: Value | None = None) -> NoReturn:
         raise ProgramError(f"{self._file}:{(at or self._value).line}: {why}")
+
+    def refuse_metric(self, full_name: str, why: str) -> NoReturn:
+        """Refuse the entry of that metric; this is the whole file."""
+        metrics = self._entries["metrics"].table or {}
+        name = _short(full_name)
+        self.refuse(f"metrics {name!r} is {why}", metrics[name])
 
     def take(self, key: str) -> Value | None:
         self._asked.add(key)

@@ -242,8 +242,9 @@ def _values(found: Row, samples: list[Row]) -> list[Row]:
     """The numbers behind the plots, as a table: for each key and boot the values of its runs."""
     tables: dict[Key, dict[tuple[int, str], Row]] = {}
     programs = programs_of(found)
+    aliases = {key_of(row) for row in found["rows"] if row.get("alias_of")}
     for sample in samples:
-        if program_of(sample["metric"]) in programs:
+        if program_of(sample["metric"]) in programs and key_of(sample) not in aliases:
             boot = tables.setdefault(key_of(sample), {}).setdefault(
                 (sample["k"], sample["side"]),
                 {"boot": sample["boot"], "k": sample["k"], "side": sample["side"], "values": []},

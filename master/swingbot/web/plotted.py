@@ -22,9 +22,16 @@ def is_of(metric: str, unit_job: str) -> bool:
 
 
 def plotted(found: Row, samples: list[Row]) -> list[Key]:
-    """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed."""
+    """What is plotted, in the order of the rows: benchmark metrics always, counters when they changed.
+
+    Aliases are not: their points are those of another plot.
+    """
     rows = found["rows"]
-    keys = [key_of(row) for row in rows if not row["counter"] or row["verdict"] in CHANGED]
+    keys = [
+        key_of(row)
+        for row in rows
+        if not row.get("alias_of") and (not row["counter"] or row["verdict"] in CHANGED)
+    ]
     programs = programs_of(found)
     measured = sorted({key_of(row) for row in samples if program_of(row["metric"]) in programs})
     return keys + [key for key in measured if key not in {key_of(row) for row in rows}]

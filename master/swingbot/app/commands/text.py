@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swingbot.core.bisect.picture import Line, picture
-from swingbot.core.model.comparison_row import ComparisonRow, Side
+from swingbot.core.model.comparison_row import ComparisonRow, Side, aliases_of, without_aliases
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.kernel_diff import change_text
 
@@ -92,7 +92,8 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
     ]
     lines += differences(facts.get("facts_differ", ()))
     hidden = 0
-    for row in map(ComparisonRow.from_json, facts["rows"]):
+    given = [ComparisonRow.from_json(row) for row in facts["rows"]]
+    for row in without_aliases(given):
         if not counters and not row.headline:
             hidden += 1
             continue
@@ -106,6 +107,8 @@ def comparison(facts: Facts, *, counters: bool = False) -> str:
                 f"  head {side(row.head)}",
                 f"  verdict {row.verdict}, 95 % interval {interval(row)}",
             ]
+        if also := aliases_of(row, given):
+            lines.append(f"  the same number: {', '.join(also)}")
         if row.reason:
             lines.append(f"  {row.reason}")
         if row.label:

@@ -59,11 +59,12 @@ def words_of(row: ComparisonRow) -> str:
 def impacts(measured: Iterable[Measured], *, but: tuple[str, str] | None = None) -> list[Impact]:
     """Benchmark metrics that changed in at least one place, with every place where they were measured; `but` (unit job, metric) is left out.
 
-    A test is told by its headline metrics; by others only where these did not change (a total of one flow is that flow once more).
+    A test is told by its headline metrics, by others only where these did not change, and by no
+    alias of a metric that was measured beside it.
     Split ones first (a reader must not see one half alone), then by the worst change.
     """
     groups: dict[tuple[str, str], list[Measured]] = {}
-    for one in measured:
+    for one in _without_aliases(measured):
         if one.row.klass in (None, "benchmark"):
             groups.setdefault((one.row.unit_job, one.row.metric), []).append(one)
     found = [
@@ -75,6 +76,16 @@ def impacts(measured: Iterable[Measured], *, but: tuple[str, str] | None = None)
     told = {impact.unit_job for impact in changed if impact.headline}
     shown = [impact for impact in changed if impact.headline or impact.unit_job not in told]
     return sorted(shown, key=lambda i: (not i.split, *i.worst, i.unit_job, i.metric))[:_MOST]
+
+
+def _without_aliases(measured: Iterable[Measured]) -> list[Measured]:
+    given = list(measured)
+    there = {(one.tree, one.row.key) for one in given}
+    return [
+        one
+        for one in given
+        if one.row.alias_of is None or (one.tree, one.row.original) not in there
+    ]
 
 
 def _sorted(measured: Sequence[Measured]) -> tuple[Measured, ...]:

@@ -73,6 +73,7 @@ class ComparisonRow:
     testbox: str = ""
     unit_job: str = ""
     metric: str = ""
+    alias_of: str | None = None  # the metric of the same part that is the same number: meta.yaml
     spec: str = ""  # sha256 of the boot spec that was run; the database adds it
     # Which arm it is of, which one it is compared with, and by which rule; the database adds them.
     arm: int = 1
@@ -113,6 +114,11 @@ class ComparisonRow:
         return self.testbox, self.unit_job, self.metric
 
     @property
+    def original(self) -> Key:
+        """The key of the row whose number this is: its own unless it is an alias."""
+        return self.testbox, self.unit_job, self.alias_of or self.metric
+
+    @property
     def changed(self) -> bool:
         """Whether the verdict claims a change."""
         return self.verdict in CHANGED
@@ -133,6 +139,7 @@ class ComparisonRow:
             "unit": self.unit,
             "problems": list(self.problems),
             "headline": self.headline,
+            **({"alias_of": self.alias_of} if self.alias_of else {}),
         }
 
     def verdict_json(self) -> dict[str, Any]:
@@ -170,6 +177,7 @@ class ComparisonRow:
             testbox=_taken(given, "testbox"),
             unit_job=_taken(given, "unit_job"),
             metric=_taken(given, "metric"),
+            alias_of=given.get("alias_of"),
             spec=given.get("spec") or "",
             arm=given.get("arm", 1),
             reference=given.get("reference", 0),
@@ -200,6 +208,20 @@ class ComparisonRow:
 def key_of(document: Mapping[str, Any]) -> Key:
     """The key of a row, sample or bisection as JSON."""
     return document["testbox"], document["unit_job"], document["metric"]
+
+
+def without_aliases(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
+    """The rows in their order, each number once: an alias is left out beside its original."""
+    given = list(rows)
+    there = {row.key for row in given}
+    return [row for row in given if row.alias_of is None or row.original not in there]
+
+
+def aliases_of(row: ComparisonRow, rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
+    """The other metrics of its part that are the same number as `row`."""
+    return tuple(
+        other.metric for other in rows if other.alias_of is not None and other.original == row.key
+    )
 
 
 def row_of(rows: Iterable[ComparisonRow], key: Key) -> ComparisonRow | None:

@@ -9,6 +9,7 @@ from swingbot.core.experiment.references import references
 from swingbot.core.model.comparison_row import NO_BOOTS, ComparisonRow, Key
 from swingbot.core.model.records import Arm, Comparison
 from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.plan.aliases import with_aliases
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
 from swingbot.core.stats.compare import BootRuns, Rule
@@ -58,6 +59,11 @@ class Part:
     def rows(self, kernels: Sequence[ArmKernel]) -> Iterator[ComparisonRow]:
         """All rows, rule by rule, metric by metric; an arm without a kernel has one a unit job."""
         jobs = {job.name: job for job in self.tx.specs.get(self.spec)}
+        return with_aliases(self._rows(kernels, jobs), jobs, self.lab.programs)
+
+    def _rows(
+        self, kernels: Sequence[ArmKernel], jobs: Mapping[str, UnitJob]
+    ) -> Iterator[ComparisonRow]:
         arms = [self._measured(kernel) for kernel in kernels]
         keys = _in_order(self.lab, jobs, [arm.values for arm in arms if arm is not None])
         headlines = sum(metric_of(self.lab.programs, name).headline for _, name in keys)

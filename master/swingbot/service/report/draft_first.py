@@ -152,7 +152,7 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
         base=bisection.good,
         head=bisection.bad,
         headline=_with_runs(tx.boots, report_row(lab, headline), before, boots),
-        rows=tuple(report_row(lab, row) for row in finding.rows if row.headline),
+        rows=tuple(report_row(lab, row) for row in _beside(headline, finding.rows)),
         bisection=_bisection(tx.bisections, bisection, culprit),
         kconfig=f"{culprit.kconfig}"
         + (f" (sha256 {build.config_sha256[:12]})" if build.config_sha256 else ""),
@@ -198,6 +198,15 @@ def _bisection(bisections: Bisections, bisection: Bisection, culprit: Variant) -
         builds=told["builds"],
         probability=named_in(told, culprit.commit)["probability"],
     )
+
+
+def _beside(headline: ComparisonRow, rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """The headline metrics; the one of which `headline` is an alias is the same number and left out."""
+    return [
+        row
+        for row in rows
+        if row.headline and (row.key == headline.key or row.key != headline.original)
+    ]
 
 
 def report_row(lab: Lab, row: ComparisonRow) -> ComparisonRow:

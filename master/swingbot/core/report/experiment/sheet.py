@@ -57,6 +57,12 @@ class Block:
     cells: tuple[Cell, ...]  # one a kernel, in the order of the table
 
     @property
+    def is_alias(self) -> bool:
+        """Whether all of its rows are another metric's numbers."""
+        rows = [row for cell in self.cells for row in cell.rows.values()]
+        return bool(rows) and all(row.alias_of for row in rows)
+
+    @property
     def place(self) -> Place:
         return self.testbox, self.unit_job
 
@@ -74,8 +80,10 @@ class ExperimentSheet:
     columns: tuple[str, ...] = ()  # beside the numbers, by their metric names
 
     def shown(self, *, counters: bool = False) -> list[Block]:
-        """Headline metrics, or all."""
-        return [block for block in self.blocks if counters or block.headline]
+        """Headline metrics, or all but aliases."""
+        return [
+            block for block in self.blocks if block.headline or (counters and not block.is_alias)
+        ]
 
 
 def sheet_of_experiment(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.model.comparison_row import ComparisonRow, without_aliases
 from swingbot.core.report.facts import Commit
 from swingbot.core.report.formats.sheet import Sheet
 from swingbot.core.report.parts.comparison_table import grid
@@ -28,7 +28,8 @@ def as_mail(sheet: Sheet) -> str:
             f"{sheet.id} has no rows yet; `swingbot wait {sheet.id}` waits for them"
         )
     lines = [*_commits(sheet), "sd is the standard deviation between boots."]
-    for rows in sheet.parts.values():
+    for part in sheet.parts.values():
+        rows = without_aliases(part)
         lines += [
             "",
             *wrap(f"On {_box(rows[0])}, {cut(rows[0].unit_job, 120)}:", "  ", ""),
@@ -56,7 +57,7 @@ def as_lkp(sheet: Sheet) -> str:
             head_subject=head,
             axes=axes,
         )
-        tables.append("".join(f"{line}\n" for line in lkp_table(group, rows)))
+        tables.append("".join(f"{line}\n" for line in lkp_table(group, without_aliases(rows))))
     found = "\n".join(table for table in tables if table)
     if not found:
         raise NothingToShow(f"{sheet.id} has no metric with runs on both sides")
@@ -86,14 +87,12 @@ def as_perf(sheet: Sheet) -> str:
 
 def as_changelog(sheet: Sheet) -> str:
     """A few lines for a commit message: what changed, else what did not; where, and of how many boots. Raises NothingToShow."""
-    rows = [row for row in sheet.rows if row.changed] or [
-        row for row in sheet.rows if row.verdict == "same"
-    ]
+    known = without_aliases(sheet.rows)
+    rows = [row for row in known if row.changed] or [row for row in known if row.verdict == "same"]
     if not rows:
         raise NothingToShow(
             f"{sheet.id} has no metric with a clear answer: nothing that a commit message could say"
         )
-    rows = _without_aliases(rows)
     lines = [*_commits(sheet), ""]
     boxes = list(dict.fromkeys(_box(row) for row in rows))
     keys = [
@@ -106,16 +105,6 @@ def as_changelog(sheet: Sheet) -> str:
     jobs = dict.fromkeys(cut(row.unit_job, 120) for row in rows[:_MOST_ROWS])
     lines += ["", *wrap(f"(sd between boots; {', '.join(jobs)}; on {', '.join(boxes)})")]
     return _text(lines)
-
-
-def _without_aliases(rows: list[ComparisonRow]) -> list[ComparisonRow]:
-    """One of several metrics with the very same numbers: netperf's total of one flow is that flow."""
-    first = {
-        (row.testbox, row.unit_job, row.base.mean, row.head.mean): row for row in reversed(rows)
-    }
-    return [
-        row for row in rows if first[row.testbox, row.unit_job, row.base.mean, row.head.mean] is row
-    ]
 
 
 FORMS: Final[Mapping[str, Callable[[Sheet], str]]] = {

@@ -1,0 +1,49 @@
+"""Which rows of a comparison are the same number under another name, as meta.yaml declares it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from swingbot.core.model.comparison_row import ComparisonRow
+from swingbot.core.plan.rules import metric_of
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.language.program import Program
+
+# Some parsers round one of the two names; a larger difference is a number that must not be hidden.
+_ROUNDING: Final = 1e-3
+
+
+def with_aliases(
+    rows: Iterable[ComparisonRow],
+    unit_jobs: Mapping[str, UnitJob],
+    programs: Mapping[str, Program],
+) -> Iterator[ComparisonRow]:
+    """The rows of one testbox with `alias_of` set where it holds.
+
+    It holds where the program declares it for the unit job's parameters and both rows have the same
+    levels: a declaration that the numbers contradict is ignored, and both rows are printed.
+    """
+    given = {_place(row, row.metric): row for row in rows}
+    for row in given.values():
+        target = metric_of(programs, row.metric).alias_of(unit_jobs[row.unit_job].params)
+        original = given.get(_place(row, target)) if target else None
+        same = original is not None and _same_levels(row, original)
+        yield replace(row, alias_of=target) if same else row
+
+
+def _place(row: ComparisonRow, metric: str) -> tuple[str, str, str, int, int]:
+    """Which number of which pair of kernels a row is."""
+    return row.unit_job, metric, row.against, row.reference, row.arm
+
+
+def _same_levels(one: ComparisonRow, other: ComparisonRow) -> bool:
+    return all(
+        a.mean is not None
+        and b.mean is not None
+        and math.isclose(a.mean, b.mean, rel_tol=_ROUNDING)
+        and a.runs == b.runs
+        for a, b in ((one.base, other.base), (one.head, other.head))
+    )
