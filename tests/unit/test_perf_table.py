@@ -41,13 +41,14 @@ AFTER = {
     "branch-misses": 941738280,
     "duration_time": 18.132070670e9,
 }
+# The perf of 2011 knew M/sec alone (0,088 for context-switches); the rates below are in the units that perf chooses today.
 PRINTED = """\
- Performance counter stats for './hackbench 50 process 4000' (1 runs):
+ Performance counter stats for './hackbench 50 process 4000' (1 run in 1 boot):
 
      327577,471718 task-clock                #   15,821 CPUs utilized
-        28 866 491 context-switches          #    0,088 M/sec
-         1 506 929 CPU-migrations            #    0,005 M/sec
-           127 151 page-faults               #    0,000 M/sec
+        28 866 491 context-switches          #   88,121 K/sec
+         1 506 929 CPU-migrations            #    4,600 K/sec
+           127 151 page-faults               #  388,156 /sec
    829 399 813 448 cycles                    #    2,532 GHz
    580 664 691 740 stalled-cycles-frontend   #   70,01% frontend cycles idle
    197 431 700 448 stalled-cycles-backend    #   23,80% backend  cycles idle
@@ -60,9 +61,9 @@ PRINTED = """\
 """
 DERIVED_AFTER = {
     "task-clock": ["15.786 CPUs utilized"],
-    "context-switches": ["0.069 M/sec"],
-    "CPU-migrations": ["0.006 M/sec"],
-    "page-faults": ["0.000 M/sec"],
+    "context-switches": ["68.836 K/sec"],  # published: 0.069 M/sec
+    "CPU-migrations": ["5.793 K/sec"],  # 0.006 M/sec
+    "page-faults": ["442.906 /sec"],  # 0.000 M/sec
     "cycles": ["2.532 GHz"],
     "stalled-cycles-frontend": ["68.91% frontend cycles idle"],
     "stalled-cycles-backend": ["21.60% backend cycles idle"],
@@ -103,7 +104,7 @@ context-switches: 273 617904338 617904338
 
 
 def test_the_published_table_comes_out_of_its_own_counts_digit_for_digit() -> None:
-    assert perf_table([BEFORE], "./hackbench 50 process 4000", group=" ", decimal=",") == PRINTED
+    assert perf_table([[BEFORE]], "./hackbench 50 process 4000", group=" ", decimal=",") == PRINTED
 
 
 def test_the_derived_columns_of_the_published_table_after_the_change_come_out_too() -> None:
@@ -115,7 +116,7 @@ def test_the_derived_columns_of_the_published_table_after_the_change_come_out_to
 
 
 def test_the_table_is_read_back_by_the_reader_of_perfs_own() -> None:
-    runs = [BEFORE, {event: count * 1.02 for event, count in BEFORE.items()}]
+    runs = [[BEFORE], [{event: count * 1.02 for event, count in BEFORE.items()}]]
     for signs in ({"group": " ", "decimal": ","}, {}):
         counts = read_perf_stat(perf_table(runs, "x", **signs))
         assert counts["cycles"].value == pytest.approx(BEFORE["cycles"] * 1.01, abs=1)
@@ -159,18 +160,50 @@ def test_rates_are_of_means_as_perfs_are() -> None:
             per_run("task-clock"), per_run("page-faults"), (0.574, 1.013, 1.539), strict=True
         )
     ]
-    means = {event: mean.value for event, mean in means_of(runs).items()}
+    means = {event: mean.value for event, mean in means_of([[run] for run in runs]).items()}
     assert derived(means)["task-clock"] == [("0.403", " CPUs utilized")]  # 420.233 / 1042.0
-    # perf's own rate: the last count, but the mean clock
-    assert 1249 / means["task-clock"] == pytest.approx(2.972, abs=0.001)
+    # perf's own rates: the last count, but the mean clock
+    last = {"page-faults": 1249.0, "context-switches": 273.0, "task-clock": means["task-clock"]}
+    assert derived(last)["page-faults"] == [("2.972", " K/sec")]
+    assert derived(last)["context-switches"] == [("649.640", " /sec")]
 
 
-def test_an_event_that_a_run_lacks_is_of_the_others_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("rate", "printed"),
+    [
+        (0.5, "0.500 /sec"),
+        (1000.0, "1000.000 /sec"),  # perf goes to the next unit above 1000, not at it
+        (1001.0, "1.001 K/sec"),
+        (2.5e6, "2.500 M/sec"),
+        (3e9, "3.000 G/sec"),
+        (4e12, "4000.000 G/sec"),
+    ],
+)
+def test_a_rate_is_in_the_unit_that_perf_chooses(rate: float, printed: str) -> None:
+    (part,) = derived({"page-faults": rate, "task-clock": 1000.0})["page-faults"]
+    assert "".join(part) == printed
+
+
+def test_a_slow_first_run_of_every_boot_is_no_noise_between_boots() -> None:
+    boots = [[{"task-clock": first}, {"task-clock": 1169.0}] for first in (2145.0, 2145.0, 2145.0)]
+    (line,) = [line for line in perf_table(boots).splitlines() if "task-clock" in line]
+    assert line.split() == ["1657.000000", "task-clock", "(", "+-", "0.00%", ")"]
+
+
+def test_boots_count_alike_whatever_the_number_of_their_runs() -> None:
+    boots = [[{"cycles": 10.0}], [{"cycles": 20.0}, {"cycles": 20.0}, {"cycles": 20.0}]]
+    mean = means_of(boots)["cycles"]
+    assert (mean.value, mean.boots) == (15.0, 2)
+    assert mean.stderr_pct == pytest.approx(100 * 5 / 15)
+    assert "(4 runs in 2 boots):" in perf_table(boots)
+
+
+def test_an_event_that_a_boot_lacks_is_of_the_others_and_says_so() -> None:
     table = perf_table(
-        [{"cycles": 10, "page-faults": 1}, {"cycles": 10}, {"cycles": 10, "page-faults": 3}]
+        [[{"cycles": 10, "page-faults": 1}], [{"cycles": 10}], [{"cycles": 10, "page-faults": 3}]]
     )
     assert re.search(r" 10 cycles +\( \+-  0\.00% \)\n", table)
-    assert re.search(r" 2 page-faults +\( \+- 50\.00% \)  \[2 of 3 runs\]\n", table)
+    assert re.search(r" 2 page-faults +\( \+- 50\.00% \)  \[2 of 3 boots\]\n", table)
 
 
 def test_what_would_divide_by_a_missing_count_is_left_out() -> None:
@@ -179,8 +212,8 @@ def test_what_would_divide_by_a_missing_count_is_left_out() -> None:
     )
 
 
-def test_one_run_has_no_noise_and_none_is_an_error() -> None:
-    assert "+-" not in perf_table([{"cycles": 1.0}])
+def test_one_boot_has_no_noise_and_none_is_an_error() -> None:
+    assert "+-" not in perf_table([[{"cycles": 1.0}, {"cycles": 2.0}]])
     with pytest.raises(ValueError, match="no run"):
         perf_table([])
 

@@ -9,7 +9,7 @@ import pytest
 from swingbot.core.model.comparison_row import ComparisonRow, Side, Verdict
 from swingbot.core.report.facts import Commit
 from swingbot.core.report.formats.forms import FORMS, NothingToShow
-from swingbot.core.report.formats.sheet import Sheet
+from swingbot.core.report.formats.sheet import Sheet, sheet_of_comparison
 
 NETPERF, HACKBENCH = "vm-netperf-udp", "vm-hackbench-socket"
 
@@ -44,7 +44,10 @@ def a_sheet() -> Sheet:
         a_row("hackbench.throughput", HACKBENCH, 365.0, 364.0, "same"),
     )
     counts = {
-        ("vm-icount", job): (({"task-clock": 10.0}, {"task-clock": 12.0}), ({"task-clock": 20.0},))
+        ("vm-icount", job): (
+            (({"task-clock": 10.0},), ({"task-clock": 12.0},)),
+            (({"task-clock": 20.0},),),
+        )
         for job in (HACKBENCH, NETPERF)
     }
     commits = [
@@ -109,6 +112,37 @@ def test_perf_tables_come_in_the_order_of_the_rows_before_each_after() -> None:
     places = [text.index(f"stats for '{job}'") for job in (NETPERF, HACKBENCH)]
     assert places == sorted(places)
     assert text.index("before: aaaaaaaaaaaa") < text.index("after: bbbbbbbbbbbb")
+
+
+def a_comparison(runs: list[tuple[str, int, int, float]]) -> Sheet:
+    """A comparison as JSON with task-clock of (side, k, run, msec), made into a sheet."""
+    part = {"testbox": "vm-icount", "unit_job": NETPERF}
+    job = {
+        "name": NETPERF,
+        "program": "netperf",
+        "params": {"test": "UDP_STREAM", "nr_threads": "1"},
+        "runs": 2,
+    }
+    variants = {
+        f"{side}_variant": {"commit": letter * 40, "subject": "mm: x", "author": ""}
+        for side, letter in (("base", "a"), ("head", "b"))
+    }
+    samples = [
+        part | {"metric": "perf-stat.task-clock", "side": side, "k": k, "run": run, "value": value}
+        for side, k, run, value in runs
+    ]
+    parts = [{"testbox": "vm-icount", "unit_jobs": [job]}]
+    return sheet_of_comparison("c5", {"rows": [], "parts": parts, **variants}, samples)
+
+
+def test_perf_tables_are_headed_by_the_command_and_their_noise_is_that_of_boots() -> None:
+    sides = [("base", 2145.0), ("head", 2145.0)]
+    runs = [(side, k, 0, slow) for side, slow in sides for k in range(3)]
+    runs += [(side, k, 1, 1169.0) for side, _ in sides for k in range(3)]
+    text = FORMS["perf"](a_comparison(runs))
+    command = "nr_threads=1 test=UDP_STREAM jobs/programs/netperf/run"
+    assert text.count(f" Performance counter stats for '{command}' (6 runs in 3 boots):") == 2
+    assert text.count("( +-  0.00% )") == 2
 
 
 @pytest.mark.parametrize("form", ["mail", "lkp", "perf", "changelog"])

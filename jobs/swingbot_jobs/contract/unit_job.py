@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,12 @@ class UnitJob:
             raise ValueError(
                 f"unit job {self.name}: {strange[:80]!r} is no name of a kernel function"
             )
+
+    @property
+    def command(self) -> str:
+        """How a run calls the program, on one line: its parameters as environment variables, sorted."""
+        params = (f"{name}={shlex.quote(value)}" for name, value in sorted(self.params.items()))
+        return " ".join([*params, f"jobs/programs/{self.program}/run"])
 
     @property
     def numbers(self) -> range:

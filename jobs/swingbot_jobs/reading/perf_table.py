@@ -1,7 +1,8 @@
-"""The table of `perf stat -r N`, made of the counts of N runs: what kernel developers put into a mail to say what a change did.
+"""The table of `perf stat -r N`, made of the counts of several runs in several boots: what kernel developers put into a mail to say what a change did.
 
-Value is the mean of the runs; what stands behind `#` is worked out from means; `+-` is the standard error of the mean in per cent of it
-(stddev / sqrt(N) / mean, with N - 1 in the stddev), which is how sure the mean is, and not how much the runs differ.
+A value is the mean over boots of the mean of their runs; what stands behind `#` is worked out from means. `+-` is the standard error of the
+mean in per cent of it, over boots (stddev of the boot means / sqrt(boots) / mean, with boots - 1 in the stddev): how sure the mean is, and not
+how much runs differ. Runs of one boot are not independent; of boots of a single run each, `+-` is what `perf stat -r` computes.
 
 The perf of Debian 12 (6.1) prints the count of the last run where it means the mean, and `+-` in per cent of that, as its own -v shows: there this table
 is not perf's, but what perf's is meant to be. The seconds at the end, and the standard errors themselves, are the same.
@@ -16,6 +17,7 @@ from typing import Final
 
 # counts by event, as perf names it; task-clock in msec, duration_time in ns
 Run = Mapping[str, float]
+Boot = Sequence[Run]
 
 ELAPSED: Final = "duration_time"
 CLOCKS: Final = ("task-clock", "cpu-clock")
@@ -45,17 +47,17 @@ ORDER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Of the runs that have the event. `stderr_pct` is None for a single run, and where the mean is 0."""
+    """Of the boots that have the event. `stderr_pct` is None for a single boot, and where the mean is 0."""
 
     value: float
-    runs: int
+    boots: int
     stderr_pct: float | None
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """ValueError for no value."""
+    """Of one value a boot. ValueError for no value."""
     if not values:
-        raise ValueError("no run has a count of this event")
+        raise ValueError("no boot has a count of this event")
     mean = math.fsum(values) / len(values)
     if len(values) < 2 or mean == 0:
         return Mean(mean, len(values), None)
@@ -63,11 +65,16 @@ def mean_of(values: Sequence[float]) -> Mean:
     return Mean(mean, len(values), 100 * math.sqrt(variance / len(values)) / abs(mean))
 
 
-def means_of(runs: Sequence[Run]) -> dict[str, Mean]:
-    """By event, in the order of the table. An event that some runs lack is of the others, and `runs` says of how many."""
-    events = {event for run in runs for event in run}
+def means_of(boots: Sequence[Boot]) -> dict[str, Mean]:
+    """By event, in the order of the table. An event that some boots lack is of the others, and `boots` says of how many."""
+    events = {event for boot in boots for run in boot for event in run}
     ordered = [event for event in ORDER if event in events] + sorted(events.difference(ORDER))
-    return {event: mean_of([run[event] for run in runs if event in run]) for event in ordered}
+    return {event: mean_of(_boot_means(boots, event)) for event in ordered}
+
+
+def _boot_means(boots: Sequence[Boot], event: str) -> list[float]:
+    counts = [[run[event] for run in boot if event in run] for boot in boots]
+    return [math.fsum(of_boot) / len(of_boot) for of_boot in counts if of_boot]
 
 
 def derived(means: Mapping[str, float]) -> dict[str, list[tuple[str, str]]]:
@@ -82,28 +89,30 @@ def derived(means: Mapping[str, float]) -> dict[str, list[tuple[str, str]]]:
 
 
 def perf_table(
-    runs: Sequence[Run], command: str = "", *, group: str = ",", decimal: str = "."
+    boots: Sequence[Boot], command: str = "", *, group: str = ",", decimal: str = "."
 ) -> str:
     """The table as text, numbers grouped by the character `group` with `decimal` as the decimal sign. ValueError without runs."""
+    runs = sum(map(len, boots))
     if not runs:
         raise ValueError("there is no run to make a table of")
-    means = means_of(runs)
+    means = means_of(boots)
     behind = derived({event: mean.value for event, mean in means.items()})
-    lines = [f" Performance counter stats for '{command}' ({len(runs)} runs):", ""]
+    words = f"{runs} run{'s' * (runs > 1)} in {len(boots)} boot{'s' * (len(boots) > 1)}"
+    lines = [f" Performance counter stats for '{command}' ({words}):", ""]
     for event, mean in means.items():
         if event != ELAPSED:
-            lines += _lines(event, mean, behind.get(event, []), len(runs))
+            lines += _lines(event, mean, behind.get(event, []), len(boots))
     if ELAPSED in means:
         elapsed = means[ELAPSED]
         lines += [
             "",
-            _noted(f"{elapsed.value / 1e9:18,.9f} seconds time elapsed", elapsed, len(runs)),
+            _noted(f"{elapsed.value / 1e9:18,.9f} seconds time elapsed", elapsed, len(boots)),
         ]
     signs = str.maketrans(",.", group + decimal)
     return "\n".join([*lines[:2], *(line.translate(signs) for line in lines[2:])]) + "\n"
 
 
-def _lines(event: str, mean: Mean, behind: Sequence[tuple[str, str]], runs: int) -> list[str]:
+def _lines(event: str, mean: Mean, behind: Sequence[tuple[str, str]], boots: int) -> list[str]:
     """An event has one line for each thing that is derived from it; the last of them has the `+-`."""
     # perf does not group the digits of a clock, whatever the locale.
     value = f"{mean.value:18.6f}" if event in CLOCKS else f"{mean.value:18,.0f}"
@@ -111,12 +120,12 @@ def _lines(event: str, mean: Mean, behind: Sequence[tuple[str, str]], runs: int)
     parts = [
         f"{head} # {number:>8}{words}" for head, (number, words) in zip(heads, behind, strict=False)
     ] or heads
-    return [*parts[:-1], _noted(parts[-1], mean, runs)]
+    return [*parts[:-1], _noted(parts[-1], mean, boots)]
 
 
-def _noted(line: str, mean: Mean, runs: int) -> str:
+def _noted(line: str, mean: Mean, boots: int) -> str:
     noise = f"  ( +-{mean.stderr_pct:6.2f}% )" if mean.stderr_pct is not None else ""
-    few = f"  [{mean.runs} of {runs} runs]" if mean.runs < runs else ""
+    few = f"  [{mean.boots} of {boots} boots]" if mean.boots < boots else ""
     return f"{line:<79}{noise}{few}".rstrip()
 
 
@@ -135,9 +144,16 @@ def _cycles(means: Mapping[str, float]) -> float:
 
 
 def _rate(event: str, means: Mapping[str, float]) -> _Part:
-    """Millions a second of the CPU time that was counted."""
+    """A second of the CPU time that was counted, in the unit that perf chooses: above 1000 the next one."""
     clock = _clock(means)
-    return (f"{means[event] / clock / 1e3:.3f}", " M/sec") if clock and event != ELAPSED else None
+    if not clock or event == ELAPSED:
+        return None
+    rate = 1e3 * means[event] / clock
+    units = ["/sec", "K/sec", "M/sec", "G/sec"]
+    while rate > 1000 and len(units) > 1:
+        rate /= 1000
+        del units[0]
+    return f"{rate:.3f}", f" {units[0]}"
 
 
 def _utilized(event: str, means: Mapping[str, float]) -> _Part:

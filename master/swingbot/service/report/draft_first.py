@@ -24,7 +24,6 @@ from swingbot.service.prove.evidence import clues_of, gates_of, merged, not_chec
 from swingbot.service.report.find_posting import posting_of
 from swingbot.service.report.moderate import DraftedMail, file_report, suspicion_of
 from swingbot.service.store_mail import WrittenMail, store_mail
-from swingbot_jobs.contract.unit_job import UnitJob
 
 # Facts of the boots that a reader asks for first, by the name the worker gives them, in the order printed.
 _FACTS: Final = (
@@ -162,7 +161,7 @@ def _facts(lab: Lab, tx: Transaction, number: int, finding: _Finding) -> ReportF
             for name in _FACTS
             if box_facts.get(name) not in (None, "")
         },
-        command=_command(job),
+        command=job.command,
         reproduce=_reproduce(report, url),
         not_checked=not_checked(finding.gates, headline),
         links={
@@ -230,16 +229,6 @@ def _sentence(lab: Lab, metric: str) -> str:
     """What the test does and what the number is."""
     program = lab.programs[metric.partition(".")[0]]
     return f"The test: {program.describe}. The metric: {metric_of(lab.programs, metric).describe}."
-
-
-def _command(job: UnitJob) -> str:
-    """The job's program with its parameters as the environment its `run` script found."""
-    return " ".join(
-        [
-            *(f"{name}={value}" for name, value in sorted(job.params.items())),
-            f"jobs/programs/{job.program}/run",
-        ]
-    )
 
 
 def _reproduce(report: str, web: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from swingbot.core.text.plain import clean, cut, wrap
 from swingbot_jobs.reading.perf_table import perf_table
 
 _LONGEST_SUBJECT = 300  # LKP cuts none; one of 10 kB would bury its table
+_LONGEST_COMMAND = 400
 _MOST_ROWS = 4  # of a commit message; a mail has them all
 
 
@@ -65,7 +66,10 @@ def as_lkp(sheet: Sheet) -> str:
 
 
 def as_perf(sheet: Sheet) -> str:
-    """`perf stat -r` of both sides, for each testbox and unit job that was run under it, in the order of the rows. Raises NothingToShow."""
+    """`perf stat -r` of both sides, for each testbox and unit job that was run under it, in the order of the rows. Raises NothingToShow.
+
+    `+-` is over boots. A table is headed by the command that was run, or by the unit job where that is not known.
+    """
     if not sheet.counts:
         raise NothingToShow(
             f"{sheet.id} has no counters of perf stat on both sides; `--format lkp` has the benchmarks' own numbers"
@@ -76,11 +80,12 @@ def as_perf(sheet: Sheet) -> str:
         sheet.counts.items(),
         key=lambda item: (order.index(item[0]) if item[0] in order else len(order), item[0]),
     ):
-        for word, commit, runs in zip(
+        command = cut(sheet.commands.get((testbox, unit_job)) or unit_job, _LONGEST_COMMAND)
+        for word, commit, boots in zip(
             ("before", "after"), (sheet.base, sheet.head), sides, strict=True
         ):
             tables.append(
-                f"{word}: {_commit(commit)}, on {cut(testbox, 63)}\n\n{perf_table(runs, cut(unit_job, 200))}"
+                f"{word}: {_commit(commit)}, on {cut(testbox, 63)}\n\n{perf_table(boots, command)}"
             )
     return "\n".join(tables)
 

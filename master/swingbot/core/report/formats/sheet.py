@@ -9,7 +9,8 @@ from typing import Any
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.report.facts import Commit
-from swingbot_jobs.reading.perf_table import Run
+from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.reading.perf_table import Boot, Run
 
 _COUNTER = "perf-stat."
 # What perf-stat calls rates, ratios and the benchmark's own numbers of watched runs: no counts of a whole run.
@@ -19,13 +20,14 @@ Part = tuple[str, str]  # testbox, unit job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """`id` is what was asked for; `counts` the counters of each run of both sides by testbox and unit job, `command` what was run there."""
+    """`id` is what was asked for; `counts` the counters of each run of both sides, boot by boot; `commands` what ran under perf stat."""
 
     id: str
     base: Commit
     head: Commit
     rows: tuple[ComparisonRow, ...]
-    counts: Mapping[Part, tuple[tuple[Run, ...], tuple[Run, ...]]] = field(default_factory=dict)
+    counts: Mapping[Part, tuple[tuple[Boot, ...], tuple[Boot, ...]]] = field(default_factory=dict)
+    commands: Mapping[Part, str] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[Part, list[ComparisonRow]]:
@@ -51,6 +53,11 @@ def sheet_of_comparison(
             if not row.get("counter")
         ),
         counts=_counts(runs),
+        commands={
+            (part["testbox"], job["name"]): UnitJob.from_json(job).command
+            for part in comparison["parts"]
+            for job in part["unit_jobs"]
+        },
     )
 
 
@@ -87,7 +94,7 @@ def _row(row: ComparisonRow, runs: _Runs) -> ComparisonRow:
     return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
 
 
-def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Run, ...], tuple[Run, ...]]]:
+def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Boot, ...], tuple[Boot, ...]]]:
     found = {}
     for part, sides in runs.items():
         base, head = (_counts_of(sides.get(side, {})) for side in ("base", "head"))
@@ -96,14 +103,18 @@ def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Run, ...], tuple[Run, ...]]]:
     return found
 
 
-def _counts_of(metrics: Mapping[str, Mapping[tuple[int, int], float]]) -> tuple[Run, ...]:
-    by_run: dict[tuple[int, int], dict[str, float]] = {}
+def _counts_of(metrics: Mapping[str, Mapping[tuple[int, int], float]]) -> tuple[Boot, ...]:
+    boots: dict[int, dict[int, dict[str, float]]] = {}
     for metric, values in metrics.items():
         event = metric.removeprefix(_COUNTER)
         if event != metric and not event.startswith(_NO_COUNTS):
-            for run, value in values.items():
-                by_run.setdefault(run, {})[event] = value
-    return tuple(counts for _, counts in sorted(by_run.items()))
+            for (k, run), value in values.items():
+                boots.setdefault(k, {}).setdefault(run, {})[event] = value
+    return tuple(_in_order(boots[k]) for k in sorted(boots))
+
+
+def _in_order(runs: Mapping[int, Run]) -> Boot:
+    return tuple(runs[run] for run in sorted(runs))
 
 
 def _commit(variant: Mapping[str, Any]) -> Commit:
