@@ -7,9 +7,10 @@ from typing import Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, without_aliases
 from swingbot.core.report.facts import Commit
-from swingbot.core.report.formats.sheet import Sheet
+from swingbot.core.report.formats.sheet import Part, Sheet
 from swingbot.core.report.parts.comparison_table import grid
-from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_table
+from swingbot.core.report.parts.lkp_monitors import monitor_rows
+from swingbot.core.report.parts.lkp_table import LkpGroup, lkp_lines, lkp_table
 from swingbot.core.text.plain import clean, cut, wrap
 from swingbot_jobs.reading.perf_table import perf_table
 
@@ -46,7 +47,7 @@ def as_mail(sheet: Sheet) -> str:
 
 
 def as_lkp(sheet: Sheet) -> str:
-    """One table of LKP's for each testbox and unit job. Raises NothingToShow."""
+    """One table of LKP's for each testbox and unit job: the benchmark's rows, then what monitors saw change. Raises NothingToShow."""
     tables = []
     base, head = (cut(commit.subject, _LONGEST_SUBJECT) for commit in (sheet.base, sheet.head))
     for (testbox, unit_job), rows in sheet.parts.items():
@@ -58,11 +59,26 @@ def as_lkp(sheet: Sheet) -> str:
             head_subject=head,
             axes=axes,
         )
-        tables.append("".join(f"{line}\n" for line in lkp_table(group, without_aliases(rows))))
+        lines = lkp_table(group, without_aliases(rows))
+        if lines:
+            lines += _lkp_monitors(sheet, (testbox, unit_job))
+        tables.append("".join(f"{line}\n" for line in lines))
     found = "\n".join(table for table in tables if table)
     if not found:
         raise NothingToShow(f"{sheet.id} has no metric with runs on both sides")
     return found
+
+
+def _lkp_monitors(sheet: Sheet, part: Part) -> list[str]:
+    """The rows below the benchmark's, and how many did not fit."""
+    values = sheet.monitors.get(part, {})
+    found = monitor_rows(values)
+    lines = lkp_lines((metric, *values[metric]) for metric in found.metrics)
+    if found.more:
+        left = ", ".join(f"{more} of {cut(family, 40)}" for family, more in found.more.items())
+        where = f"`swingbot raw {sheet.id} --out DIR` has every sample"
+        lines += ["", f"Changed too, not shown: {left}. {where}."]
+    return lines
 
 
 def as_perf(sheet: Sheet) -> str:

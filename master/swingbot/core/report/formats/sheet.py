@@ -16,11 +16,12 @@ _COUNTER = "perf-stat."
 # What perf-stat calls rates, ratios and the benchmark's own numbers of watched runs: no counts of a whole run.
 _NO_COUNTS = ("i.", "ps.", "overall.", "total.", "beside.")
 Part = tuple[str, str]  # testbox, unit job
+Values = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """`id` is what was asked for; `counts` the counters of each run of both sides, boot by boot; `commands` what ran under perf stat."""
+    """`id` is what was asked for; `counts` the counters of each run of both sides, boot by boot; `commands` what ran under perf stat; `monitors` everything but the benchmark's own numbers."""
 
     id: str
     base: Commit
@@ -28,6 +29,8 @@ class Sheet:
     rows: tuple[ComparisonRow, ...]
     counts: Mapping[Part, tuple[tuple[Boot, ...], tuple[Boot, ...]]] = field(default_factory=dict)
     commands: Mapping[Part, str] = field(default_factory=dict)
+    # what monitors saw, values of each run of base and head by metric
+    monitors: Mapping[Part, Mapping[str, tuple[Values, Values]]] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[Part, list[ComparisonRow]]:
@@ -53,6 +56,9 @@ def sheet_of_comparison(
             if not row.get("counter")
         ),
         counts=_counts(runs),
+        monitors={
+            part: _monitors(sides, _program(comparison, part)) for part, sides in runs.items()
+        },
         commands={
             (part["testbox"], job["name"]): UnitJob.from_json(job).command
             for part in comparison["parts"]
@@ -92,6 +98,30 @@ def _row(row: ComparisonRow, runs: _Runs) -> ComparisonRow:
         tuple(sides.get(side, {}).get(row.metric, {}).values()) for side in ("base", "head")
     )
     return replace(row, base=replace(row.base, values=base), head=replace(row.head, values=head))
+
+
+def _program(comparison: Mapping[str, Any], part: Part) -> str | None:
+    return next(
+        (
+            job["program"]
+            for found in comparison["parts"]
+            for job in found["unit_jobs"]
+            if (found["testbox"], job["name"]) == part
+        ),
+        None,
+    )
+
+
+def _monitors(
+    sides: Mapping[str, Mapping[str, Mapping[tuple[int, int], float]]], program: str | None
+) -> dict[str, tuple[Values, Values]]:
+    """What both sides have and the benchmark did not say itself."""
+    base, head = sides.get("base", {}), sides.get("head", {})
+    return {
+        metric: (tuple(base[metric].values()), tuple(head[metric].values()))
+        for metric in base
+        if metric in head and metric.partition(".")[0] != program
+    }
 
 
 def _counts(runs: _Runs) -> dict[Part, tuple[tuple[Boot, ...], tuple[Boot, ...]]]:

@@ -52,6 +52,14 @@ def lkp_table(
     )
 
 
+def lkp_lines(values: Iterable[tuple[str, Sequence[float], Sequence[float]]]) -> list[str]:
+    """Lines without a heading, in the given order, of (name, values of base, values of head)."""
+    return [
+        f"{lkp_cells(clean(name), base, head)}  {cut(name, _LONGEST_NAME)}"
+        for name, base, head in values
+    ]
+
+
 def lkp_cells(name: str, base: Sequence[float], head: Sequence[float]) -> str:
     """Both means and the change between them, 45 columns where the numbers are of usual size. ValueError for a side without values."""
     if not base or not head:
