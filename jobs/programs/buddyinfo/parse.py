@@ -1,10 +1,10 @@
-"""/proc/buddyinfo: free blocks per node, zone and order, before and after."""
+"""/proc/buddyinfo: free blocks and unusable free space index per node, zone and order, before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swingbot_jobs.reading import snapshots
+from swingbot_jobs.reading import buddy, snapshots
 
 
 def series(text: str) -> list[dict[str, float]]:
@@ -13,6 +13,11 @@ def series(text: str) -> list[dict[str, float]]:
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """The first snapshot under `before.`, the last under `after.`; ParseError without a snapshot."""
+    """Free blocks under `before.` and `after.`, indices under `unusable_before.` and `unusable_after.`.
+
+    `before` is the first snapshot, `after` the last. Raises ParseError without a snapshot.
+    """
     found = series(files.get("buddyinfo", ""))
-    return dict(snapshots.before_and_after(found))
+    blocks = snapshots.before_and_after(found)
+    indices = snapshots.before_and_after([buddy.unusable(snapshot) for snapshot in found])
+    return {**blocks, **{f"unusable_{name}": index for name, index in indices.items()}}
