@@ -14,7 +14,7 @@ from swingbot.core.model.artifact import ArtifactError
 from swingbot.core.model.comparison_row import Key, key_of
 from swingbot.core.model.lookup import NotFound
 
-from . import incident, kernel_change, plot
+from . import free_memory, incident, kernel_change, plot
 from . import report as report_page
 from .plotted import is_of, plotted, program_of, programs_of
 from .ports import Connection, OpenArtifact, Row
@@ -132,7 +132,11 @@ class Pages:
     def _comparison(self, conn: Connection, found: Row) -> Row:
         samples = self._source.read.samples_of_comparison(conn, found["id"])
         shown = plotted(found, samples)
-        return {"plots": [_title(key) for key in shown[:_PLOTS]], "values": _values(found, samples)}
+        return {
+            "plots": [_title(key) for key in shown[:_PLOTS]],
+            "values": _values(found, samples),
+            "free_memory": free_memory.of_comparison(samples),
+        }
 
     def comparison_plot(self, request: Request) -> Response:
         with self._source.reading() as conn:
@@ -182,6 +186,7 @@ class Pages:
         return {
             "metrics": metrics[:_COLUMNS],
             "more": max(0, len(metrics) - _COLUMNS),
+            "free_memory": free_memory.of_boot(found),
             "tail": self._tail(found["files"], "console.log"),
         }
 
