@@ -201,6 +201,7 @@ def _wrong(message: str) -> NoReturn:
 def _add_commands() -> None:
     """Commands that only a service uses live in modules of their own, which need more libraries than work by hand does."""
     main.add_command(importlib.import_module("swingbot_worker.kbuild.bloat").command)
+    main.add_command(importlib.import_module("swingbot_worker.program.command").command)
     main.add_command(importlib.import_module("swingbot_worker.testbox.check").command)
     main.add_command(importlib.import_module("swingbot_worker.walls.command").command)
     if importlib.util.find_spec("swingbot_worker.attempt") is not None:

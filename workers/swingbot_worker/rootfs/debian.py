@@ -81,6 +81,11 @@ def non_free_list(sources: list[Source], codename: str) -> str:
     )
 
 
+def is_fetched(package: str, cache: Path) -> bool:
+    """Whether `fetched` would answer without the network."""
+    return (cache / "debian" / package / "version").exists()
+
+
 def fetched(package: str, cache: Path) -> Path:
     """Folder with the unpacked non-free `package`, fetched once; its file `version` says which version it is."""
     folder = cache / "debian" / package

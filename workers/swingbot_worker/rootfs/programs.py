@@ -1,7 +1,8 @@
 """Where the binaries of each benchmark program come from on this worker.
 
-What the operator has put into benchmarks.dir wins; then Debian's packages; a program of ours is
-compiled here. What cannot be provided is said before anything boots.
+What the operator has put into benchmarks.dir wins; then what `swingbot-worker program build` has
+built; then Debian's packages; a program of ours is compiled here. What cannot be provided is said
+before anything boots.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from pathlib import Path
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, lease, process
+from swingbot_worker.program import installed
 from swingbot_worker.rootfs import debian
 from swingbot_worker.site import Site
 
 WILL_IT_SCALE_DIR = "usr/share/will-it-scale"
+NETPERF = ("netperf", "netserver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,39 +103,64 @@ def _hackbench(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
 
 
 def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    own = [_own(site, name) for name in ("netperf", "netserver")]
-    binaries = [binary for binary in own if binary]
-    if len(binaries) == 1:
-        raise InfraError(
-            f"benchmarks.dir has {binaries[0].source.name} but not the other half of netperf; put netperf and netserver of one build there."
-        )
-    if not binaries:
-        folder = debian.fetched("netperf", site.cache)
-        version = (folder / "version").read_text()
-        binaries = [
-            Binary(folder / "usr" / "bin" / name, f"usr/bin/{name}", version)
-            for name in ("netperf", "netserver")
-        ]
+    binaries = netperf_here(site)
     for test in sorted({job.params.get("test", "") for job in jobs}):
-        if test.startswith("SCTP") and test.encode() not in binaries[0].source.read_bytes():
+        if test.startswith("SCTP") and not (
+            binaries and test.encode() in binaries[0].source.read_bytes()
+        ):
             raise InfraError(
-                f"This netperf has no {test} (Debian's is built without SCTP); build one with --enable-sctp and put netperf and netserver into benchmarks.dir."
+                f"This netperf has no {test} (Debian's is built without SCTP); build one that has it from its source,"
+                " an archive or a checkout: `swingbot-worker program build netperf ARCHIVE`;"
+                " or put netperf and netserver of your own (configured with --enable-sctp) into benchmarks.dir."
             )
-    return binaries
+    if binaries:
+        return binaries
+    folder = debian.fetched("netperf", site.cache)
+    version = (folder / "version").read_text()
+    return [Binary(folder / "usr" / "bin" / name, f"usr/bin/{name}", version) for name in NETPERF]
 
 
-def _will_it_scale(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
+def netperf_here(site: Site) -> list[Binary]:
+    """netperf and netserver of the operator's, else those that were built here; none without either. Raises InfraError for one without the other."""
+    own = [binary for name in NETPERF if (binary := _own(site, name))]
+    if len(own) == 1:
+        raise InfraError(
+            f"benchmarks.dir has {own[0].source.name} but not the other half of netperf; put netperf and netserver of one build there."
+        )
+    built = None if own else installed.find(site.cache, "netperf")
+    if built is None:
+        return own
+    return [binary for name in NETPERF if (binary := _built(built, name, "usr/bin"))]
+
+
+def _will_it_scale(program: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
     binaries = [_stdbuf(), _libstdbuf()]
+    built = installed.find(site.cache, program)
     for job in jobs:
         name = f"{job.params.get('test', '')}_{'threads' if job.params.get('mode') == 'thread' else 'processes'}"
-        path = site.benchmarks / "will-it-scale" / name if site.benchmarks else None
-        if path is None or not _is_executable(path):
-            where = path or "benchmarks.dir/will-it-scale/" + name
-            raise InfraError(
-                f"will-it-scale is in no package: build it from its upstream source and set benchmarks.dir (SWINGBOT_BENCHMARKS_DIR); {where} is not there."
-            )
-        binaries.append(Binary(path, f"{WILL_IT_SCALE_DIR}/{name}", "benchmarks.dir"))
+        path = site.benchmarks / program / name if site.benchmarks else None
+        if path and _is_executable(path):
+            binaries.append(Binary(path, f"{WILL_IT_SCALE_DIR}/{name}", "benchmarks.dir"))
+        elif built and (binary := _built(built, name, WILL_IT_SCALE_DIR)):
+            binaries.append(binary)
+        else:
+            raise InfraError(_no_will_it_scale(name, built, path))
     return binaries
+
+
+def _no_will_it_scale(name: str, built: installed.Installed | None, own: Path | None) -> str:
+    where = own or f"benchmarks.dir/will-it-scale/{name} (SWINGBOT_BENCHMARKS_DIR)"
+    if built:
+        return (
+            f"There is no {name} in the {built.version} that was built here: check the name of the"
+            f" test, build another source, or put your own binary at {where}."
+        )
+    return (
+        f"{name} of will-it-scale is not on this worker, and no package has it: build it from its"
+        " source (https://github.com/antonblanchard/will-it-scale), an archive or a checkout:"
+        " `swingbot-worker program build will-it-scale ARCHIVE`;"
+        f" or put your own binary at {where}."
+    )
 
 
 # Programs with a rule of their own; any other is looked for by its name.
@@ -167,6 +195,11 @@ def _own(site: Site, name: str) -> Binary | None:
     return (
         Binary(path, f"usr/bin/{name}", "benchmarks.dir") if path and _is_executable(path) else None
     )
+
+
+def _built(built: installed.Installed, name: str, directory: str) -> Binary | None:
+    path = built.binary(name)
+    return Binary(path, f"{directory}/{name}", built.version) if path else None
 
 
 def _compiled(program: str, source: Path, cache: Path) -> Binary:

@@ -1,0 +1,287 @@
+"""Build one program from its source: behind the walls of kernel builds, or without rights where there are none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from swingbot_jobs.printable import printable
+from swingbot_worker import InfraError, digest, lease, process, walls
+from swingbot_worker.kbuild.recipe import ENVIRONMENT
+from swingbot_worker.program import installed, source
+from swingbot_worker.program.recipe import RECIPES, Recipe
+from swingbot_worker.program.source import BadSource, Source
+from swingbot_worker.site import Site
+from swingbot_worker.walls import sandbox
+from swingbot_worker.walls.argv import USERS, View
+from swingbot_worker.walls.guard import Guard
+from swingbot_worker.walls.limits import MIB, Limits, limits_of
+
+SECONDS: Final = 600.0
+# will-it-scale with debug information is 6 MB in 140 files, netperf 20 MB in 400.
+DISK, LOG, FILES = 1024 * MIB, 8 * MIB, 20_000
+MAX_BINARY: Final = 64 * MIB
+LAST_LINES: Final = 15
+# Where the source lies as its compiler sees it, so that equal sources give equal binaries.
+INSIDE: Final = Path("/build")
+_X86_64_ELF: Final = re.compile(rb"\x7fELF\x02\x01.{12}\x3e\x00", re.DOTALL)
+
+Tell = Callable[[str], None]
+
+
+class BuildFailed(Exception):
+    """The source does not build; the message is a sentence, `lines` are the last ones that it printed."""
+
+    def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lines = tuple(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A program that was built and put in its place. `walls` says how the build was confined."""
+
+    program: str
+    version: str
+    directory: Path
+    binaries: tuple[str, ...]
+    walls: str
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self) | {"directory": str(self.directory)}
+
+
+def build(program: str, given: Path, site: Site, tell: Tell) -> Built:
+    """Build `program` from the archive or directory `given` and install it for boots of this host.
+
+    What was installed before stays until the new build is whole. Raises BuildFailed if the source is
+    refused or does not build, InfraError if this host lacks something.
+    """
+    recipe = _recipe(program)
+    _need(recipe)
+    compiler = _compiler()
+    with _work() as work:
+        tell(f"Reading {given}.")
+        taken = _taken(recipe, given, work / "source")
+        if taken.left_out:
+            tell(f"{taken.left_out} binaries and objects in it are left out.")
+        way = _way()
+        tell(f"Building {program} {way.words}.")
+        with lease.shared(site.cache, tell=tell):
+            _run(recipe, taken.root, work / "build.log", site, way)
+        binaries = _binaries(recipe, taken.root)
+    version = f"{program} {(taken.commit or taken.sha256)[:12]}, {compiler}"
+    note = {
+        "program": program,
+        "version": version,
+        "source": {
+            "name": given.name,
+            "sha256": taken.sha256,
+            "commit": taken.commit,
+            "archive_sha256": digest.sha256(given) if given.is_file() else None,
+        },
+        "compiler": compiler,
+        "walls": way.words,
+        "built_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "binaries": {name: installed.described(content) for name, content in binaries.items()},
+    }
+    return Built(
+        program=program,
+        version=version,
+        directory=installed.install(site.cache, program, binaries, note),
+        binaries=tuple(sorted(binaries)),
+        walls=way.words,
+    )
+
+
+def _recipe(program: str) -> Recipe:
+    if program not in RECIPES:
+        raise BuildFailed(
+            f"{program!r} is not a program that is built here; it can be {' or '.join(RECIPES)}."
+        )
+    return RECIPES[program]
+
+
+def _need(recipe: Recipe) -> None:
+    lacking = [
+        name for name in ("gcc", "make") if shutil.which(name, path=ENVIRONMENT["PATH"]) is None
+    ]
+    lacking += [
+        package
+        for header, package in recipe.headers.items()
+        if not Path("/usr/include", header).is_file()
+    ]
+    if lacking:
+        raise InfraError(
+            f"{recipe.program} cannot be built on this host: install {' '.join(lacking)}"
+            f" (apt-get install {' '.join(lacking)})."
+        )
+
+
+def _compiler() -> str:
+    """First line of `gcc --version`."""
+    answer = process.output(["gcc", "--version"], timeout=60, env=ENVIRONMENT)
+    return printable(answer.text.partition("\n")[0].strip())[:200]
+
+
+@contextmanager
+def _work() -> Iterator[Path]:
+    """A directory that the user who builds can enter; all of it is deleted afterwards."""
+    work = Path(tempfile.mkdtemp(prefix="swingbot-program-"))
+    try:
+        work.chmod(0o711)
+        yield work
+    finally:
+        sandbox.forget(work)
+
+
+def _taken(recipe: Recipe, given: Path, target: Path) -> Source:
+    target.mkdir()
+    try:
+        taken = source.take_in(given, target)
+    except BadSource as error:
+        raise BuildFailed(f"The source of {recipe.program} is refused: {error}.") from error
+    lacking = [mark for mark in recipe.marks if not (taken.root / mark).is_file()]
+    if lacking:
+        raise BuildFailed(
+            f"{given} is not the source of {recipe.program}: it has no {lacking[0]};"
+            f" upstream is {recipe.upstream}."
+        )
+    return taken
+
+
+# --- running it ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a build is confined: behind all walls, or (None) as a user without rights, with limits."""
+
+    sandbox: walls.Sandbox | None
+    limits: Limits
+    words: str
+
+
+def _way() -> _Way:
+    found = walls.probe()
+    limits = limits_of()
+    limits = replace(limits, disk=min(limits.disk, DISK), log=LOG, files=FILES)
+    if found.sandbox is not None:
+        return _Way(replace(found.sandbox, limits=limits), limits, "behind walls")
+    user = f"as user {USERS['untrusted']}" if os.geteuid() == 0 else "as the user you are"
+    why = walls.missing(found.walls[:1])
+    return _Way(None, limits, f"without walls, {user}, with limits ({why})")
+
+
+def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Way) -> None:
+    """Run the recipe's commands; then `root` holds plain files only. Raises BuildFailed or InfraError."""
+    deadline = time.monotonic() + SECONDS
+    sandbox.owned(root, "root" if os.geteuid() == 0 else "user", "untrusted")
+    for argv in recipe.command_lines(site.make_jobs):
+        left = max(deadline - time.monotonic(), 0.001)
+        try:
+            done = (_behind_walls if way.sandbox else _without_walls)(argv, root, log, left, way)
+            walls.clean(root, way.limits)
+        except walls.OverLimit as error:
+            raise BuildFailed(f"The build of {recipe.program} {error}; it was stopped.") from None
+        if done.timed_out:
+            raise BuildFailed(
+                f"The build of {recipe.program} took longer than {SECONDS:.0f} s and was stopped.",
+                last_lines(log),
+            )
+        if done.rc != 0:
+            command = " ".join(argv)
+            raise BuildFailed(
+                f"`{command}` ended with status {done.rc}; the last lines that it printed follow.",
+                last_lines(log),
+            )
+
+
+def _behind_walls(
+    argv: list[str], root: Path, log: Path, left: float, way: _Way
+) -> process.Completed:
+    assert way.sandbox is not None
+    inside = INSIDE / "source"
+    view = View(trust="untrusted", writable=((root, inside),), directory=inside)
+    command = sandbox.Command(argv=argv, view=view, env=_environment(), log=log, measured=root)
+    return way.sandbox.run(command, timeout=left)
+
+
+def _without_walls(
+    argv: list[str], root: Path, log: Path, left: float, way: _Way
+) -> process.Completed:
+    """As another user if we are root, and never with more rights; memory, files, length of the log and room are limited."""
+    limits, user = way.limits, USERS["untrusted"]
+    limited = {"as": limits.memory, "fsize": limits.disk, "nofile": 4096, "core": 0}
+    drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups"] if os.geteuid() == 0 else []
+    words = [
+        "prlimit",
+        *(f"--{name}={value}:{value}" for name, value in limited.items()),
+        "setpriv",
+        *drop,
+        "--no-new-privs",
+        "--inh-caps=-all",
+        "--",
+        *argv,
+    ]
+    silent, end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        guard = Guard(limits, root, log, silent)
+        start = process.Start(cwd=root, env=_environment())
+        done = process.run(
+            words, timeout=left, log=log, start=start, watch=guard, watch_seconds=0.5
+        )
+        guard.look_at_objects(root)
+        return done
+    finally:
+        os.close(silent)
+        os.close(end)
+
+
+def _environment() -> dict[str, str]:
+    return {**ENVIRONMENT, "HOME": "/tmp", "TMPDIR": "/tmp"}
+
+
+def last_lines(log: Path) -> list[str]:
+    """The last lines of a build log, without control characters and of sensible length."""
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 65_536))
+        text = file.read().decode(errors="replace")
+    return [printable(line)[:300] for line in text.splitlines() if line.strip()][-LAST_LINES:]
+
+
+# --- what came of it -------------------------------------------------------------------------------
+
+
+def _binaries(recipe: Recipe, root: Path) -> dict[str, bytes]:
+    """The program's binaries by name. Raises BuildFailed if there are none or one is no executable."""
+    paths = [path.relative_to(root).as_posix() for path in root.rglob("*")]
+    found = {Path(path).name: _binary(root / path) for path in recipe.binaries(paths)}
+    if not found:
+        raise BuildFailed(
+            f"The build of {recipe.program} ended well and left none of its binaries."
+        )
+    return found
+
+
+def _binary(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BINARY:
+            raise BuildFailed(f"The build left a {path.name} that is not a file of sensible size.")
+        content = file.read(MAX_BINARY + 1)
+    if not _X86_64_ELF.match(content):
+        raise BuildFailed(f"The build left a {path.name} that is not an executable for x86-64.")
+    return content

@@ -1,0 +1,104 @@
+"""`swingbot-worker program`: build benchmark programs that no package has, and say which ones are there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from swingbot_worker import InfraError
+from swingbot_worker.program.listing import JobNeeds, job_needs
+from swingbot_worker.program.recipe import RECIPES
+from swingbot_worker.site import from_environment
+
+BUILD_EXAMPLE = """\b
+Examples:
+  git clone https://github.com/antonblanchard/will-it-scale
+  swingbot-worker program build will-it-scale will-it-scale
+  swingbot-worker program build netperf netperf-2.7.0.tar.gz
+
+Exit status: 0 built, 1 refused or not built, 2 wrong usage or something missing on this host."""
+LIST_EXAMPLE = """\b
+Example:
+  swingbot-worker program list
+
+Exit status: 0 every job can run, 1 some cannot, 2 wrong usage or a damaged file."""
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("program")
+def command() -> None:
+    """Benchmark programs: build those that no package has, list what each shipped job needs."""
+
+
+@command.command("build", epilog=BUILD_EXAMPLE)
+@click.argument("program", type=click.Choice(sorted(RECIPES)))
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@AS_JSON
+def build_program(program: str, source: Path, as_json: bool) -> None:
+    """Build PROGRAM from SOURCE, a tar archive or a directory, and keep it where boots find it.
+
+    Nothing is downloaded. The build runs behind the walls of kernel builds (swingbot-worker walls);
+    on a host without them it runs as a user without rights, with limits, and says so.
+    """
+    from swingbot_worker.program import build
+
+    try:
+        built = build.build(program, source, from_environment(), _tell)
+    except build.BuildFailed as error:
+        for line in error.lines:
+            click.echo(f"  {line}", err=True)
+        _end(1, str(error))
+    except InfraError as error:
+        _end(2, str(error))
+    if as_json:
+        click.echo(json.dumps(built.to_json(), indent=2))
+    else:
+        click.echo(
+            f"{built.version}: {len(built.binaries)} binaries in {built.directory}, built {built.walls}"
+        )
+
+
+@command.command("list", epilog=LIST_EXAMPLE)
+@AS_JSON
+def list_programs(as_json: bool) -> None:
+    """Say for each shipped job whether its programs are on this host, and how to get the missing ones."""
+    try:
+        jobs = job_needs(from_environment())
+    except InfraError as error:
+        _end(2, str(error))
+    if as_json:
+        click.echo(json.dumps({"jobs": [job.to_json() for job in jobs]}, indent=2))
+    else:
+        click.echo("\n".join(_lines(jobs)))
+    sys.exit(0 if all(job.runs for job in jobs) else 1)
+
+
+def _lines(jobs: list[JobNeeds]) -> list[str]:
+    """A line for each job and program, and below them, once, how to get what is missing."""
+    wide = max((len(job.job) for job in jobs), default=0)
+    lines = [
+        f"{need.state:<9} {job.job:<{wide}}  {need.program}"
+        + (f"  {need.detail}" if need.state != "missing" else "")
+        for job in jobs
+        for need in job.needs
+        if need.program != "perf" or need.state == "missing"
+    ]
+    missing: dict[str, list[str]] = {}
+    for job in jobs:
+        for need in job.needs:
+            if need.state == "missing":
+                missing.setdefault(need.program, []).append(need.detail)
+    return [*lines, *(f"\n{program}: {details[0]}" for program, details in missing.items())]
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _end(status: int, message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(status)
