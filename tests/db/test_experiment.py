@@ -261,7 +261,7 @@ def test_a_file_holds_all_of_it(desk: Desk, tmp_path: Path) -> None:
         (("--base", "base", "--head", "tip", "--head", "tip"), "two variants are called 'tip'"),
         (("--base", "base", "--head", "tip", "--fragment", "x=none"), "no fragment 'none'"),
         (("--base", "base", "--head", "tip", "--against", "left"), "--against left: it is one of"),
-        (("base..tip", "--tree", "other"), "there is no tree 'other'; known are fake"),
+        (("base..tip", "--tree", "other"), "there is no tree 'other'; `swingbot tree list`"),
         (("base..tip", "--exclude", "compiler=gcc"), "there is no axis 'compiler'"),
     ],
 )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
-from swingbot.app.commands import text
 from swingbot.app.commands.context import (
     Session,
     as_json,
@@ -20,13 +17,17 @@ from swingbot.app.commands.context import (
     read_overrides,
     say_json,
 )
+from swingbot.app.commands.cost import confirm, cost_json, cost_lines
 from swingbot.app.commands.experiment_file import Options, read_file
 from swingbot.app.commands.requests import (
     answer,
+    dry_run_option,
     exit_code_option,
     job_option,
     set_option,
+    tree_option,
     wait_option,
+    yes_option,
 )
 from swingbot.core.experiment.layout import Axis
 from swingbot.core.model import ids
@@ -91,7 +92,7 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
     metavar="WHAT[,WHAT]",
     help="Beside the numbers: locks, buddyinfo, size, profile, or a metric by its name.",
 )
-@click.option("--tree", "tree", help="Tree of the commits; default: the only one that has them.")
+@tree_option
 @job_option
 @set_option
 @_several("--testbox", "testboxes", metavar="ID|GROUP", help="Where; default: the tree's.")
@@ -105,8 +106,8 @@ def _several(*names: str, metavar: str, help: str) -> Callable[[F], F]:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="All of this from a YAML file; options add to it.",
 )
-@click.option("--dry-run", is_flag=True, help="Print plan and cost; queue nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before queueing.")
+@dry_run_option
+@yes_option
 @wait_option
 @exit_code_option
 @as_json
@@ -149,14 +150,6 @@ def experiment(session: Session, /, **given: Any) -> None:
         json_=json_,
         more={"plan": _plan_json(planned)} if json_ else None,
     )
-
-
-def confirm(*, yes: bool) -> None:
-    """Ask before queueing, on a terminal. Raises RequestError if the answer is no."""
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    if not click.confirm("Queue it?", default=True, err=True):
-        raise RequestError("nothing was queued")
 
 
 def _request(session: Session, options: Options) -> ExperimentRequest:
@@ -238,7 +231,6 @@ def _rule(name: str) -> ReferenceRule:
 
 def plan_lines(planned: Planned) -> list[str]:
     """What would be queued, and what it costs, for a person."""
-    cost = planned.cost
     rows = len(planned.arms)
     lines = [
         f"{rows} rows of tree {planned.tree}, {planned.boots} boots of each,"
@@ -249,27 +241,10 @@ def plan_lines(planned: Planned) -> list[str]:
         lines.append(f"  {arm.name}  {cut(about, 60)}".rstrip())
     if rows > _SHOWN:
         lines.append(f"  and {rows - _SHOWN} more")
-    known = cost.kernels - cost.builds
-    building = f", about {text.seconds(cost.build_seconds)}" if cost.builds else ""
-    lines.append(f"kernels: {cost.builds} to build{building}; {known} known")
-    for name, why in cost.unbuilt.items():
-        lines.append(f"  {name} {cut(why, 120)}")
-    for names in cost.identical:
-        lines.append(f"  the same kernel, booted once: {', '.join(names)}")
-    for box in cost.testboxes:
-        at_most = "at most" if box.at_most else "about"
-        known_boots = f"; {box.known} known" if box.known else ""
-        lines.append(
-            f"{box.testbox}: {box.boots} boots, {at_most} {text.seconds(box.seconds)}{known_boots}"
-        )
-    lines += [seen.sentence for seen in cost.resolves]
-    at_most = "at most" if cost.at_most else "about"
-    lines.append(f"in all {at_most} {text.seconds(cost.seconds)} on an idle lab")
-    return lines
+    return [*lines, *cost_lines(planned.cost)]
 
 
 def _plan_json(planned: Planned) -> dict[str, Any]:
-    cost = planned.cost
     return {
         "tree": planned.tree,
         "against": list(planned.against),
@@ -286,6 +261,5 @@ def _plan_json(planned: Planned) -> dict[str, Any]:
             }
             for arm, variant in zip(planned.arms, planned.variants, strict=True)
         ],
-        "cost": asdict(cost)
-        | {"boots": cost.boots, "seconds": cost.seconds, "box_seconds": cost.box_seconds},
+        "cost": cost_json(planned.cost),
     }

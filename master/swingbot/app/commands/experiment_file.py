@@ -74,9 +74,9 @@ class Options:
             "beside": _listed(given["beside"] or ""),
             "testboxes": tuple(one for text in given["testboxes"] for one in _listed(text)),
         }
-        names = {field.name for field in fields(cls)} - {"range"}
+        names = {field.name for field in fields(cls)} - {"range", "tree"}
         plain = {name: given[name] for name in names if name in given}
-        return cls(range=given["range_"], **(plain | split))
+        return cls(range=given["range_"], tree=given["tree_name"], **(plain | split))
 
     def joined(self, other: Options) -> Options:
         """This one with what `other` gives: lists grow, single values are replaced."""

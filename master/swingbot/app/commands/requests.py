@@ -22,6 +22,7 @@ from swingbot.app.commands.context import (
     read_overrides,
     say_json,
 )
+from swingbot.app.commands.cost import confirm, cost_json, cost_lines
 from swingbot.core.model import ids
 from swingbot.core.patchset.model import PatchSeries
 from swingbot.core.patchset.read import read_series
@@ -30,8 +31,11 @@ from swingbot.core.report.experiment.sheet import sheet_of_experiment
 from swingbot.service.bisect.cancel import cancel_bisection
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.cancel import cancel_comparison
-from swingbot.service.compare.foresee import foresee
-from swingbot.service.compare.request import ComparisonRequest, request_comparison
+from swingbot.service.compare.request import (
+    ComparisonRequest,
+    plan_comparison,
+    request_comparison,
+)
 from swingbot.service.ports import RequestError
 from swingbot_db import read
 
@@ -39,6 +43,9 @@ _OVER: Final = ("done", "failed", "cancelled")
 _POLL_SECONDS: Final = 1.0
 Facts = dict[str, Any]
 
+tree_option = click.option(
+    "--tree", "tree_name", help="Tree of the commits; default: the only one that has them."
+)
 job_option = click.option(
     "--job",
     "jobs",
@@ -49,6 +56,8 @@ job_option = click.option(
 set_option = click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the job file."
 )
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print plan and cost; queue nothing.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before queueing.")
 wait_option = click.option(
     "--wait", "wait_", is_flag=True, help="Wait for the end, showing progress."
 )
@@ -62,7 +71,7 @@ exit_code_option = click.option(
 @click.command()
 @click.argument("base")
 @click.argument("head")
-@click.option("--tree", "tree_name", required=True, help="Tree that holds both commits.")
+@tree_option
 @job_option
 @set_option
 @click.option(
@@ -85,6 +94,8 @@ exit_code_option = click.option(
     is_flag=True,
     help="You vouch for the patches: they are built and booted like the tree itself.",
 )
+@dry_run_option
+@yes_option
 @wait_option
 @exit_code_option
 @as_json
@@ -94,13 +105,15 @@ def compare(
     session: Session,
     base: str,
     head: str,
-    tree_name: str,
+    tree_name: str | None,
     jobs: tuple[str, ...],
     overrides: tuple[str, ...],
     testboxes: tuple[str, ...],
     boots: int | None,
     patches: tuple[Path, ...],
     trusted: bool,
+    dry_run: bool,
+    yes: bool,
     wait_: bool,
     exit_code: bool,
     json_: bool,
@@ -108,43 +121,43 @@ def compare(
     """Compare kernel HEAD with kernel BASE.
 
     Commits may be given by any unique prefix, tag or branch, or as `base` and `tip` of the tree.
+    What it costs is printed first; on a terminal it then asks before it queues anything.
 
     \b
     Example:
       swingbot compare v6.1 v6.1 --patch my.patch --tree linus --job vm-hackbench.yaml --wait
     """
     series = read_series(patch_sources(patches))
-    number = request_comparison(
-        session.lab,
-        ComparisonRequest(
-            tree=tree_name,
-            base=base,
-            head=head,
-            job_files=read_jobs(jobs, session.settings.paths.jobs),
-            overrides=read_overrides(overrides),
-            testboxes=testboxes,
-            boots=boots,
-            patches=series.patches,
-            trusted=trusted,
-        ),
+    request = ComparisonRequest(
+        tree=tree_name,
+        base=base,
+        head=head,
+        job_files=read_jobs(jobs, session.settings.paths.jobs),
+        overrides=read_overrides(overrides),
+        testboxes=testboxes,
+        boots=boots,
+        patches=series.patches,
+        trusted=trusted,
     )
+    cost = plan_comparison(session.lab, request)
+    more = {"plan": [asdict(seen) for seen in cost.resolves], "cost": cost_json(cost)}
+    if dry_run and json_:
+        say_json(more)
+        return
     _say_series(series)
-    plan, id_ = foresee(session.lab, number), ids.show("comparison", number)
-    for seen in plan:
-        click.echo(seen.sentence, err=True)
-    left = _load(session, read.comparison, id_).get("eta_seconds")
-    if left is not None:
-        click.echo(
-            f"{plan[0].boots} boots a side take about {text.seconds(left)}, builds included",
-            err=True,
-        )
+    for line in cost_lines(cost):
+        click.echo(line, err=not dry_run)
+    if dry_run:
+        return
+    confirm(yes=yes or json_)
+    id_ = ids.show("comparison", request_comparison(session.lab, request))
     answer(
         session,
         id_,
         wait_=wait_ or exit_code,
         exit_code=exit_code,
         json_=json_,
-        more={"plan": [asdict(seen) for seen in plan]},
+        more=more,
     )
 
 
@@ -152,7 +165,7 @@ def compare(
 @click.argument("range_", metavar="GOOD..BAD", required=False)
 @click.option("--good", help="One end; with --bad, in any order.")
 @click.option("--bad", help="The other end.")
-@click.option("--tree", "tree_name", required=True, help="Tree that holds the range.")
+@tree_option
 @job_option
 @set_option
 @click.option("--metric", required=True, help="Full name, such as netperf.Throughput_Mbps.")
@@ -173,7 +186,7 @@ def start(
     range_: str | None,
     good: str | None,
     bad: str | None,
-    tree_name: str,
+    tree_name: str | None,
     jobs: tuple[str, ...],
     overrides: tuple[str, ...],
     metric: str,

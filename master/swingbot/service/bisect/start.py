@@ -19,7 +19,7 @@ from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_o
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.ports.testboxes import Testboxes
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
-from swingbot.service.watch.trees import known_tree
+from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import Trust, accepted
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import find_metric
@@ -29,10 +29,10 @@ from swingbot_jobs.language.program import find_metric
 class BisectionRequest:
     """The commit between `good` and `bad` (in any order) that moved `metric` is wanted; job files of the tree where none are given."""
 
-    tree: str
     good: str
     bad: str
     metric: str
+    tree: str | None = None  # None: the only one that has both ends
     testbox: str | None = None  # or a group; None: the first of the tree that may boot the kernels
     unit_job: str | None = None  # None: the only one that gives the metric
     job_files: Sequence[JobFile] = ()
@@ -62,7 +62,7 @@ class ResolvedBisection:
 
 def start_bisection(lab: Lab, request: BisectionRequest) -> int:
     """Record that a bisection is wanted; its number. Raises RequestError."""
-    tree = known_tree(lab, request.tree)
+    tree = tree_of(lab, request.tree, [request.good, request.bad])
     ends = [resolve_commit(lab, tree, ref) for ref in (request.good, request.bad)]
     if not lab.git.is_ancestor(*ends):
         ends.reverse()

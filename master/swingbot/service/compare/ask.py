@@ -14,7 +14,7 @@ from swingbot.core.model.records import Tree
 from swingbot.service.compare.request import DEFAULT_BOOTS, ComparisonRequest, request_comparison
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
-from swingbot.service.watch.trees import known_tree
+from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import Trust
 
 MOST_BOOTS: Final = 50  # a side
@@ -38,7 +38,7 @@ def _trust(tree: Tree, request: ComparisonRequest) -> Trust:
 
 def foresee_cost(lab: Lab, request: ComparisonRequest) -> Cost:
     """What the boots of `request` take. Raises RequestError for a request that makes no sense."""
-    tree = known_tree(lab, request.tree)
+    tree = tree_of(lab, request.tree, [request.base, request.head])
     _check(request)
     _commits(lab, tree, request)
     each = 2 * (request.boots or DEFAULT_BOOTS)
@@ -65,7 +65,7 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> Cost:
 
 def ask_comparison(lab: Lab, request: ComparisonRequest) -> int:
     """Queue what `request` says; the comparison's number. Raises RequestError."""
-    tree = known_tree(lab, request.tree)
+    tree = tree_of(lab, request.tree, [request.base, request.head])
     _check(request)
     base, head = _commits(lab, tree, request)
     return request_comparison(

@@ -13,10 +13,12 @@ from swingbot.core.experiment.references import references
 from swingbot.core.model.records import Arm, JobFile, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import ReferenceRule
 from swingbot.service.compare.cost import ExperimentCost, cost_of
-from swingbot.service.compare.kernels import Kernel, KernelRequest, kernels_of, tree_of
+from swingbot.service.compare.kernels import Kernel, KernelRequest, kernels_of
+from swingbot.service.compare.rehearse import rehearse
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
+from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.kconfig import NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, least
 
@@ -56,20 +58,9 @@ class Planned:
     cost: ExperimentCost
 
 
-class _NotNow(Exception):
-    """Ends a transaction whose work was only a rehearsal."""
-
-
 def plan_experiment(lab: Lab, request: ExperimentRequest) -> Planned:
     """What `request` comes to and costs. Nothing is recorded. Raises RequestError."""
-    found: Planned | None = None
-    try:
-        with lab.transaction("plan experiment") as tx:
-            found, _ = _laid_out(lab, tx, request)
-            raise _NotNow
-    except _NotNow:
-        assert found is not None
-        return found
+    return rehearse(lab, "plan experiment", lambda tx: _laid_out(lab, tx, request)[0])
 
 
 def request_experiment(lab: Lab, request: ExperimentRequest) -> int:
@@ -92,7 +83,7 @@ def _laid_out(
 ) -> tuple[Planned, NewComparison]:
     if not 1 <= request.boots <= MOST_BOOTS:
         raise RequestError(f"boots of each row are 1 to {MOST_BOOTS}, not {request.boots}")
-    tree = tree_of(lab, tx.trees.all(), request.tree, request.kernels.refs)
+    tree = tree_of(lab, request.tree, request.kernels.refs)
     kernels = kernels_of(lab, tree, request.kernels)
     try:
         rows = lay_out([kernel.name for kernel in kernels], request.axes, request.exclude)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Final
 
-from swingbot.core.experiment.layout import MOST_ROWS, BadLayout
+from swingbot.core.experiment.layout import MOST_ROWS
 from swingbot.core.model.records import CommitFacts, Tree
 from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import PatchSeries, SeriesPatch
@@ -51,40 +51,6 @@ class Kernel:
     facts: CommitFacts
     origin: VariantOrigin
     about: str = ""  # the subject behind a name that does not say it
-
-
-def tree_of(lab: Lab, trees: Sequence[Tree], name: str | None, refs: Sequence[str]) -> Tree:
-    """The tree called `name`, or the only one that has all of `refs`. Raises RequestError."""
-    if name is not None:
-        named = [tree for tree in trees if tree.name == name]
-        if not named:
-            raise RequestError(
-                f"there is no tree {name!r}; known are {_names(trees)} (`swingbot tree add` adds one)"
-            )
-        return named[0]
-    if len(trees) == 1:
-        return trees[0]
-    having = [tree for tree in trees if all(_has(lab, tree, ref) for ref in refs)]
-    if len(having) == 1:
-        return having[0]
-    what = ", ".join(refs)
-    if not having:
-        raise RequestError(f"no tree has {what}; name one with --tree: {_names(trees)}")
-    raise RequestError(f"several trees have {what}; choose one with --tree: {_names(having)}")
-
-
-def _names(trees: Sequence[Tree]) -> str:
-    return ", ".join(sorted(tree.name for tree in trees)) or "none"
-
-
-def _has(lab: Lab, tree: Tree, ref: str) -> bool:
-    """Whether a commit is in the branch of the tree, as far as it was fetched."""
-    try:
-        commit = lab.git.resolve(tree.name, ref)
-        ends = (tree.tip_commit, tree.base_commit)
-        return any(end is not None and lab.git.is_ancestor(commit, end) for end in ends)
-    except GitError:
-        return False
 
 
 def kernels_of(lab: Lab, tree: Tree, request: KernelRequest) -> list[Kernel]:
@@ -166,6 +132,3 @@ def _short(ref: str) -> str:
 
 def _touches(changed: Sequence[str], globs: Sequence[str]) -> bool:
     return any(fnmatch(path, glob) for path in changed for glob in globs)
-
-
-__all__ = ["BadLayout", "Kernel", "KernelRequest", "NamedKernel", "kernels_of", "tree_of"]

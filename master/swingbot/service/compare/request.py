@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from swingbot.core.model.records import JobFile, NewComparison, base_and_head
+from swingbot.core.model.records import JobFile, NewComparison, Tree, Variant, base_and_head
+from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import SeriesPatch
+from swingbot.service.compare.cost import ExperimentCost, cost_of
+from swingbot.service.compare.rehearse import rehearse
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
-from swingbot.service.watch.trees import known_tree
+from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.trust import least
 
 DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the stated error rate, with one to spare
@@ -22,9 +25,9 @@ DEFAULT_BOOTS = 5  # a side: what a paired comparison needs for a verdict at the
 class ComparisonRequest:
     """What somebody wants compared; job files and testboxes of the tree where none are given."""
 
-    tree: str
     base: str
     head: str
+    tree: str | None = None  # None: the only one that has both commits
     job_files: Sequence[JobFile] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
     testboxes: Sequence[str] = ()
@@ -38,71 +41,87 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
 
     The same question about the same kernels is the same comparison. Raises RequestError.
     """
-    tree = known_tree(lab, request.tree)
-    base_commit, head_commit = (
-        resolve_commit(lab, tree, request.base),
-        resolve_commit(lab, tree, request.head),
-    )
+    tree, commits = _resolved(lab, request)
     try:
-        if request.patches:
-            head_commit = lab.git.apply_series(head_commit, request.patches)[-1]
-        for commit in (base_commit, head_commit):
+        for commit in commits:
             lab.git.keep(commit)
     except GitError as error:
         raise RequestError(str(error)) from None
-    if base_commit == head_commit:
-        raise RequestError(
-            f"{request.base} and {request.head} are the same commit {base_commit[:12]}; there is nothing to compare"
-        )
     with lab.transaction("request comparison") as tx:
-        sides = [
-            trust_in(tx.variants, tree, lab.git.facts(commit), vouched=request.trusted)
-            for commit in (base_commit, head_commit)
-        ]
-        boxes = pick_testboxes(
-            lab, request.testboxes or tree.testboxes, least(sides), asked=bool(request.testboxes)
-        )
-        parts = resolve_parts(
-            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
-        )
-        identity = json.dumps(
-            [
-                tree.id,
-                base_commit,
-                head_commit,
-                tree.kconfig,
-                tree.compiler,
-                sorted(parts),
-                request.boots,
-                *(["vouched"] if request.trusted else []),
-            ]
-        )
-        key = f"asked:{hashlib.sha256(identity.encode()).hexdigest()}"
-        there = tx.comparisons.of_request(key)
+        new, _ = _laid_out(lab, tx, request, tree, commits)
+        assert new.request_key is not None
+        there = tx.comparisons.of_request(new.request_key)
         if there is not None and there.status not in ("failed", "cancelled"):
             return there.id
         if there is not None:
-            key += f":after-{there.id}"
-        return tx.comparisons.add(
-            NewComparison(
-                kind="asked",
-                tree=tree.id,
-                arms=base_and_head(
-                    variant_of(lab, tx, tree, base_commit, "request", sides[0]).id,
-                    variant_of(
-                        lab,
-                        tx,
-                        tree,
-                        head_commit,
-                        "patch" if request.patches else "request",
-                        sides[1],
-                    ).id,
-                ),
-                boots=request.boots or DEFAULT_BOOTS,
-                parts=parts,
-                request_key=key,
-            )
+            new = replace(new, request_key=f"{new.request_key}:after-{there.id}")
+        return tx.comparisons.add(new)
+
+
+def plan_comparison(lab: Lab, request: ComparisonRequest) -> ExperimentCost:
+    """What `request` costs. Nothing is recorded. Raises RequestError."""
+    tree, commits = _resolved(lab, request)
+
+    def plan(tx: Transaction) -> ExperimentCost:
+        return cost_of(lab, tx, *_laid_out(lab, tx, request, tree, commits))
+
+    return rehearse(lab, "plan comparison", plan)
+
+
+def _resolved(lab: Lab, request: ComparisonRequest) -> tuple[Tree, tuple[str, str]]:
+    """The tree, and the commits of base and head with the patches on it."""
+    tree = tree_of(lab, request.tree, [request.base, request.head])
+    base, head = (resolve_commit(lab, tree, ref) for ref in (request.base, request.head))
+    try:
+        if request.patches:
+            head = lab.git.apply_series(head, request.patches)[-1]
+    except GitError as error:
+        raise RequestError(str(error)) from None
+    if base == head:
+        raise RequestError(
+            f"{request.base} and {request.head} are the same commit {base[:12]}; there is nothing to compare"
         )
+    return tree, (base, head)
+
+
+def _laid_out(
+    lab: Lab, tx: Transaction, request: ComparisonRequest, tree: Tree, commits: tuple[str, str]
+) -> tuple[NewComparison, list[Variant]]:
+    levels = [
+        trust_in(tx.variants, tree, lab.git.facts(commit), vouched=request.trusted)
+        for commit in commits
+    ]
+    boxes = pick_testboxes(
+        lab, request.testboxes or tree.testboxes, least(levels), asked=bool(request.testboxes)
+    )
+    parts = resolve_parts(
+        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
+    )
+    identity = json.dumps(
+        [
+            tree.id,
+            *commits,
+            tree.kconfig,
+            tree.compiler,
+            sorted(parts),
+            request.boots,
+            *(["vouched"] if request.trusted else []),
+        ]
+    )
+    origins: list[VariantOrigin] = ["request", "patch" if request.patches else "request"]
+    variants = [
+        variant_of(lab, tx, tree, commit, origin, level)
+        for commit, origin, level in zip(commits, origins, levels, strict=True)
+    ]
+    new = NewComparison(
+        kind="asked",
+        tree=tree.id,
+        arms=base_and_head(*(variant.id for variant in variants)),
+        boots=request.boots or DEFAULT_BOOTS,
+        parts=parts,
+        request_key=f"asked:{hashlib.sha256(identity.encode()).hexdigest()}",
+    )
+    return new, variants
 
 
 def compare_changes(lab: Lab, tx: Transaction) -> None:

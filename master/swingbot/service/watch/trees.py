@@ -113,6 +113,37 @@ def known_tree(lab: Lab, name: str) -> Tree:
     return tree
 
 
+def tree_of(lab: Lab, name: str | None, refs: Sequence[str]) -> Tree:
+    """The tree called `name`; without one, the only tree that has all of `refs`. Raises RequestError."""
+    if name is not None:
+        return known_tree(lab, name)
+    with lab.transaction("choose tree") as tx:
+        trees = tx.trees.all()
+    if len(trees) == 1:
+        return trees[0]
+    having = [tree for tree in trees if all(_has(lab, tree, ref) for ref in refs)]
+    if len(having) == 1:
+        return having[0]
+    what = ", ".join(refs)
+    if not having:
+        raise RequestError(f"no tree has {what}; name one with --tree: {_names(trees)}")
+    raise RequestError(f"several trees have {what}; choose one with --tree: {_names(having)}")
+
+
+def _names(trees: Sequence[Tree]) -> str:
+    return ", ".join(sorted(tree.name for tree in trees)) or "none"
+
+
+def _has(lab: Lab, tree: Tree, ref: str) -> bool:
+    """Whether a commit is in the branch of the tree, as far as it was fetched."""
+    try:
+        commit = lab.git.resolve(tree.name, ref)
+        ends = (tree.tip_commit, tree.base_commit)
+        return any(end is not None and lab.git.is_ancestor(commit, end) for end in ends)
+    except GitError:
+        return False
+
+
 def poll_tree(lab: Lab, tree: Tree) -> str | None:
     """Look where the branch is. Returns the problem in one sentence, or None."""
     try:

@@ -1,0 +1,45 @@
+"""What a request costs, in words; and the question whether it is to be queued."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.core.text.plain import cut
+from swingbot.service.compare.cost import ExperimentCost
+from swingbot.service.ports import RequestError
+
+
+def cost_lines(cost: ExperimentCost) -> list[str]:
+    """Kernels, boots on each testbox, what they resolve, and how long it all takes."""
+    known = cost.kernels - cost.builds
+    building = f", about {text.seconds(cost.build_seconds)}" if cost.builds else ""
+    lines = [f"kernels: {cost.builds} to build{building}; {known} known"]
+    lines += [f"  {name} {cut(why, 120)}" for name, why in cost.unbuilt.items()]
+    lines += [f"  the same kernel, booted once: {', '.join(names)}" for names in cost.identical]
+    for box in cost.testboxes:
+        at_most = "at most" if box.at_most else "about"
+        known_boots = f"; {box.known} known" if box.known else ""
+        lines.append(
+            f"{box.testbox}: {box.boots} boots, {at_most} {text.seconds(box.seconds)}{known_boots}"
+        )
+    lines += [seen.sentence for seen in cost.resolves]
+    at_most = "at most" if cost.at_most else "about"
+    return [*lines, f"in all {at_most} {text.seconds(cost.seconds)} on an idle lab"]
+
+
+def cost_json(cost: ExperimentCost) -> dict[str, Any]:
+    sums = {"boots": cost.boots, "seconds": cost.seconds, "box_seconds": cost.box_seconds}
+    return asdict(cost) | sums
+
+
+def confirm(*, yes: bool) -> None:
+    """Ask before queueing, on a terminal. Raises RequestError if the answer is no."""
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    if not click.confirm("Queue it?", default=True, err=True):
+        raise RequestError("nothing was queued")
