@@ -67,6 +67,17 @@ LAYOUT_SHARE: Final = 0.05
 # Relative: machines whose memory differs by more are not the same. A larger kernel leaves less: hundreds of kB, not a fiftieth.
 MEMORY_SLACK: Final = 0.02
 
+# --- rows of a table that hold together (core/stats/family.py; docs/statistics.md, "Tables of N kernels") ---
+
+# P at which arms that spread alike are taken to differ in it, for the arm that differs most and for all together. Larger: more tables
+# lose the power of a pooled spread; smaller: a noisy arm hides in it.
+SPREADS_AGREE_P: Final = 0.05
+# Share of the arms that may spread unlike the others before nothing is pooled. Larger: what is pooled is a choice.
+SPREADS_ODD_SHARE: Final = 0.25
+# Share of the family's P at which a row's own boots have to agree with the pooled spread. Smaller: power of tables with few boots;
+# larger: rows of a noisy arm that looks quiet by chance get directions.
+FAMILY_OWN_SHARE: Final = 0.5
+
 # --- stage 1: which metrics of a new tip are worth fresh boots (core/plan/screen.py) ---
 
 # P of the look at the history where no later boots test it; the looks at older tips share as much (CREEP_P_SHARE).

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from swingbot.core.model.comparison_row import Bounds, ComparisonRow, Points, Side, Verdict
-from swingbot.core.stats.modes import mixture_p, separation_p
-from swingbot.core.stats.rows import BootRuns, Rule
+from swingbot.core.stats.modes import fewest_apart, mixture_p, separation_p
+from swingbot.core.stats.rows import Alone, BootRuns, Rule
 from swingbot.core.stats.samples import Drawn, Levels, draw, impossible, levels, plain_side
 from swingbot.core.stats.spread import Spread, counted, spread_of
 from swingbot.core.stats.spread_change import spread_change
@@ -41,7 +41,7 @@ def compare(
     blocks = blocks_of(base, head)
     if blocks is None:
         return _judged(draw(base, head, rule), rule, few, _join(invalid, lost))
-    rule = replace(rule, paired=False)
+    rule = replace(rule, paired=False, family=rule.family and Alone(rule.family.rows))
     row = _judged(draw(blocks.base, blocks.head, rule), rule, few, _join(invalid, lost))
     sides = [plain_side(side) for side in draw(base, head, rule).sides]
     if row.verdict == "unclear" and min(len(blocks.base), len(blocks.head)) < 2:
@@ -147,8 +147,8 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
     row = replace(
         row,
         interval_pct=_interval(scale.pct(d - shown, base), scale.pct(d + shown, base)),
-        stderr=scale.slope(d) * spread.sd,
-        df=spread.df,
+        stderr=scale.slope(d) * spread.governing.sd,
+        df=spread.governing.df,
         p=_finite(spread.p(d)),
         margin_pct=_finite(scale.margin(abs(d) + half)),
         points=Points(
@@ -159,7 +159,7 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
     )
     if abs(d) > half and abs(d) >= least:
         row = replace(row, verdict=_direction(d, rule))
-        return row if pairs or rule.unimodal else _unless_modes(row, found, rule)
+        return row if pairs or rule.unimodal else _unless_modes(row, found, rule, _fewest(spread))
     if abs(d) + half <= least:
         return replace(
             row,
@@ -170,7 +170,7 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
         )
     more = _more_boots(row, d, spread, least, rule, pairs, found.trimmed)
     if more is not None and not pairs and not rule.unimodal:
-        more = max(more, FEWEST_UNPAIRED - min(map(len, found.units)))
+        more = max(more, _fewest(spread) - min(map(len, found.units)))
     many = (
         f"about {more} more boot{'s' * (more > 1)} a side would settle it"
         if more is not None
@@ -185,18 +185,27 @@ def _judge(row: ComparisonRow, found: Levels, pairs: bool, rule: Rule) -> Compar
     return replace(row, reason=_join(row.reason, f"{why}; {many}"), more_boots=more)
 
 
-def _unless_modes(row: ComparisonRow, found: Levels, rule: Rule) -> ComparisonRow:
+def _fewest(spread: Spread) -> int:
+    """Boots a side below which an unpaired row has no direction. A family whose arms agree in their spread shows no modes."""
+    if spread.shared is None or spread.shared.pooled is not None:
+        return FEWEST_UNPAIRED
+    return fewest_apart(spread.shared.rows)
+
+
+def _unless_modes(row: ComparisonRow, found: Levels, rule: Rule, fewest: int) -> ComparisonRow:
     """A row with a direction; unclear where boots that fall into two modes would look like that too often."""
     n, m = map(len, found.units)
-    short = FEWEST_UNPAIRED - min(n, m)
+    rows = rule.family.rows if rule.family else 1
+    short = fewest - min(n, m)
     if short > 0:
-        often = 100 * separation_p(n, m)
+        often = 100 * min(1.0, rows * separation_p(n, m))
+        of = f"tables of {rows} rows" if rows > 1 else "comparisons"
         return replace(
             row,
             verdict="unclear",
             reason=_join(
                 row.reason,
-                f"the sides are apart, but if boots fall into two modes, so few do so in {often:.2g} % of comparisons of equal kernels;"
+                f"the sides are apart, but if boots fall into two modes, so few do so in {often:.2g} % of {of} of equal kernels;"
                 f" {short} more boot{'s' * (short > 1)} a side would settle it",
             ),
             more_boots=short,
@@ -206,7 +215,7 @@ def _unless_modes(row: ComparisonRow, found: Levels, rule: Rule) -> ComparisonRo
         for units, keep in zip(found.units, found.kept, strict=True)
     ]
     p = mixture_p(kept[0], kept[1])
-    if p is None or p < rule.alpha:
+    if p is None or p * rows < rule.alpha:
         return row
     return replace(
         row,
@@ -359,9 +368,7 @@ def _more_boots(
     def settled(n: int) -> bool:
         m = counted(n, trimmed)
         df = (m - 1) * (1 if pairs else 2) + max(rule.prior_df, 0.0)
-        return (
-            Spread(spread.one_boot, spread.one_boot / m, spread.fixed, df).half(rule.alpha) < target
-        )
+        return spread.at(m, df).half(rule.alpha) < target
 
     low, high = have, have + MORE_BOOTS_AT_MOST
     if not settled(high):

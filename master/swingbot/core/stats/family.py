@@ -1,26 +1,219 @@
-"""The rows of one table judged together: their intervals hold jointly."""
+"""Compare the rows of a table so that they hold together: N kernels, one metric of one unit job on one testbox.
+
+A table of 40 equal kernels, each row by itself, claims a change in 18 % of tables. Here the deciding intervals of all rows miss
+together in at most `rule.alpha` of tables and the printed ones in `rule.interval_alpha`. Each row is still judged by `compare`, with
+all that it does about wild boots, modes, drift and lost runs; its spread is that of all arms where they agree.
+Formulas and error rates: docs/statistics.md, "Tables of N kernels".
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from swingbot.core.model.comparison_row import ComparisonRow
-from swingbot.core.stats.compare import BootRuns, Rule, compare
+from swingbot.core.stats.compare import compare
+from swingbot.core.stats.pool import Part, Pool, parts_of_arms, parts_of_rows, pool
+from swingbot.core.stats.rows import Basis, BootRuns, Pooled, Rule
+from swingbot.core.stats.simultaneous import forest_of, independent_rows
+from swingbot.core.thresholds import GONE_SHARE
+
+Arms = Sequence[Sequence[BootRuns]]
+Pair = tuple[int, int]  # (reference, row): indices of arms
+
+__all__ = ["Recovery", "compare_family", "recoveries"]
 
 
 def compare_family(
-    arms: Sequence[Sequence[BootRuns]],
-    pairs: Sequence[tuple[int, int]],
+    arms: Arms,
+    pairs: Sequence[Pair],
     rule: Rule,
     *,
     invalid: Mapping[int, str] | None = None,
+    absent: Mapping[int, str] | None = None,
+    looks: int = 1,
 ) -> list[ComparisonRow]:
-    """Judge each pair (reference, arm) such that the error rates of `rule` hold for all together (Bonferroni)."""
-    m = max(1, len(pairs))
-    shared = replace(rule, alpha=rule.alpha / m, interval_alpha=rule.interval_alpha / m)
-    reasons = invalid or {}
+    """Judge each (reference, row) pair of arms; one ComparisonRow for each, in their order.
+
+    `invalid`: by index of a pair, what is known against it, such as facts that differ. It counts as a row of the family.
+    `absent`: the same of pairs that could not be measured and of which that was known before any boot, such as a kernel that does
+    not build. They are invalid, and the others hold together without them.
+    `looks`: how often the table may be judged, with more boots from one time to the next; decided before the first.
+    A single row is judged exactly as `compare` does. ValueError: a pair that does not name two arms; the same k twice in an arm.
+    """
+    _check(arms, pairs, looks)
+    invalid, absent = invalid or {}, absent or {}
+    rule = replace(rule, alpha=rule.alpha / looks, interval_alpha=rule.interval_alpha / looks)
+    counted = {i: pair for i, pair in enumerate(pairs) if i not in absent}
+    table = Table(arms, counted, rule)
+
+    def judged(i: int, pair: Pair) -> ComparisonRow:
+        why = "; ".join(w for w in (absent.get(i), invalid.get(i)) if w) or None
+        its_rule = table.rule_of((i,), pair) if i in counted else rule
+        return compare(arms[pair[0]], arms[pair[1]], its_rule, invalid=why)
+
+    return [judged(i, pair) for i, pair in enumerate(pairs)]
+
+
+def _check(arms: Arms, pairs: Sequence[Pair], looks: int) -> None:
+    for pair in pairs:
+        if pair[0] == pair[1] or not all(0 <= arm < len(arms) for arm in pair):
+            raise ValueError(
+                f"a row compares two different arms out of {len(arms)}, numbered from 0; got {pair}"
+            )
+    if looks < 1:
+        raise ValueError(f"a table is judged at least once; got looks={looks}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The rows that count, with the spreads that they share; each basis is pooled once."""
+
+    arms: Arms
+    pairs: Mapping[int, Pair]
+    rule: Rule
+    comparisons: int = 0  # that hold together; 0: as many as there are pairs
+    _pools: dict[Basis, Pool | None] = field(default_factory=dict)
+    _pooled: dict[Basis, Pooled | None] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return self.comparisons or len(self.pairs)
+
+    def rule_of(self, rows: Sequence[int], pair: Pair) -> Rule:
+        """The rule of a pair of arms that `rows` lead through; what many rows would show by chance is shown as rarely as in one."""
+        if self.rows < 2:
+            return self.rule
+        return replace(
+            self.rule,
+            family=_Row(self, frozenset(rows), frozenset(pair)),
+            spread_change_p=self.rule.spread_change_p / self.rows,
+            trend_note_alpha=self.rule.trend_note_alpha / self.rows,
+        )
+
+    def pool(self, basis: Basis) -> Pool | None:
+        if basis not in self._pools:
+            self._pools[basis] = pool(self._parts(basis))
+        return self._pools[basis]
+
+    def pooled(self, basis: Basis) -> Pooled | None:
+        """As all rows see it."""
+        if basis not in self._pooled:
+            found = self.pool(basis)
+            self._pooled[basis] = None if found is None else self._shared(found, basis)
+        return self._pooled[basis]
+
+    def _parts(self, basis: Basis) -> dict[int, Part]:
+        if basis.pairs:
+            sides = {i: (self.arms[a], self.arms[b]) for i, (a, b) in self.pairs.items()}
+            return parts_of_rows(sides, self.rule, basis)
+        used = sorted({arm for pair in self.pairs.values() for arm in pair})
+        return parts_of_arms({arm: self.arms[arm] for arm in used}, basis)
+
+    def _shared(self, found: Pool, basis: Basis) -> Pooled:
+        if basis.pairs:
+            df = found.df * _own_information([self.pairs[i] for i in found.members])
+            return Pooled(found.variance, df, (float(self.rows), float(self.rows)))
+        return Pooled(found.variance, found.df, self._independent(found.df, basis))
+
+    def _independent(self, df: float, basis: Basis) -> tuple[float, float]:
+        """Exact for equal numbers of boots of a whole table; else all rows count."""
+        pairs = list(self.pairs.values())
+        boots = {sum(1 for b in self.arms[arm] if b.values) for pair in pairs for arm in pair}
+        exact = len(boots) == 1 and not basis.trimmed and not self.comparisons
+        forest = forest_of(pairs) if exact else None
+        at_alpha, shown = (
+            independent_rows(alpha, forest, self.rows, df)
+            for alpha in (self.rule.alpha, self.rule.interval_alpha)
+        )
+        return at_alpha, shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The family as one row sees it: it shares the spread of those that it agrees with."""
+
+    table: Table
+    through: frozenset[int]
+    arms: frozenset[int]
+
+    @property
+    def rows(self) -> int:
+        return self.table.rows
+
+    def pooled(self, basis: Basis) -> Pooled | None:
+        found = self.table.pool(basis)
+        mine = self.through if basis.pairs else self.arms
+        return self.table.pooled(basis) if found and mine <= found.members else None
+
+
+def _own_information(pairs: Sequence[Pair]) -> float:
+    """Degrees of freedom that a pooled variance of pair differences has, for each that it counts.
+
+    Rows that share an arm have differences with correlation +-1/2, variances with 1/4: Satterthwaite (Biometrics 2, 1946).
+    """
+    uses: dict[int, int] = {}
+    for pair in pairs:
+        for arm in pair:
+            uses[arm] = uses.get(arm, 0) + 1
+    sharing = sum(n * (n - 1) for n in uses.values())
+    return len(pairs) / (len(pairs) + sharing / 4.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """A row that changes for one direction and a later one that takes it back, by their indices."""
+
+    change: int
+    back: int
+    shown: bool  # no change above the minimum effect is left; False: that is not excluded, and less than half is
+    row: ComparisonRow  # from before the change to after the way back
+
+
+def recoveries(
+    arms: Arms, pairs: Sequence[Pair], rows: Sequence[ComparisonRow], rule: Rule
+) -> list[Recovery]:
+    """Patches that cost and later ones that recover it (or gain and lose), in a table where each row is held against the one above.
+
+    `pairs` and `rows`: as `compare_family` took and gave them. For each row with a direction the first later row of the other
+    direction such that what both leave is shown to be no change, or may be none and is at most GONE_SHARE of the change. What both
+    leave is compared at `rule.alpha` over all row pairs of the table, so that one of the marks is wrong in at most `rule.alpha` of tables.
+    ValueError: `rows` that are not those of `pairs`.
+    """
+    if len(pairs) != len(rows):
+        raise ValueError(f"{len(rows)} rows do not belong to {len(pairs)} pairs")
+    _check(arms, pairs, 1)
+    measured = {i: p for i, p in enumerate(pairs) if rows[i].effect is not None}
+    table = Table(arms, measured, rule, comparisons=math.comb(len(pairs), 2))
     return [
-        compare(arms[reference], arms[arm], shared if m > 1 else rule, invalid=reasons.get(i))
-        for i, (reference, arm) in enumerate(pairs)
+        found
+        for i, row in enumerate(rows)
+        if row.changed and (found := _taken_back(i, table, rows)) is not None
     ]
+
+
+def _taken_back(i: int, table: Table, rows: Sequence[ComparisonRow]) -> Recovery | None:
+    for j in range(i + 1, len(rows)):
+        if not (rows[j].changed and _opposite(rows[i], rows[j])):
+            continue
+        before, after = table.pairs[i][0], table.pairs[j][1]
+        if before == after:
+            continue
+        left = compare(
+            table.arms[before], table.arms[after], table.rule_of((i, j), (before, after))
+        )
+        if left.verdict == "same" or _may_be_gone(rows[i], left, table.rule.alpha):
+            return Recovery(change=i, back=j, shown=left.verdict == "same", row=left)
+    return None
+
+
+def _opposite(one: ComparisonRow, other: ComparisonRow) -> bool:
+    return one.effect is not None and other.effect is not None and one.effect * other.effect < 0
+
+
+def _may_be_gone(change: ComparisonRow, left: ComparisonRow, alpha: float) -> bool:
+    if change.effect is None or left.effect is None or left.p is None:
+        return False
+    open_question = left.verdict == "unclear" and left.p >= alpha
+    return open_question and abs(left.effect) <= GONE_SHARE * abs(change.effect)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from swingbot.core.stats.moments import within
-from swingbot.core.thresholds import MODE_GAP
+from swingbot.core.thresholds import FEWEST_UNPAIRED, MODE_GAP
 
 _SHARES = 1000  # of the boots in one mode that are tried
 
@@ -19,6 +20,16 @@ def separation_p(n: int, m: int) -> float:
     """Probability that n and m boots of equal kernels fall into different modes altogether, for the worst share of boots in a mode."""
     shares = [i / _SHARES for i in range(1, _SHARES)]
     return max(p**n * (1.0 - p) ** m + p**m * (1.0 - p) ** n for p in shares)
+
+
+@lru_cache(maxsize=64)
+def fewest_apart(rows: int) -> int:
+    """Boots a side of which modes separate one of `rows` rows no more often than FEWEST_UNPAIRED boots separate a single one."""
+    n = FEWEST_UNPAIRED
+    most = separation_p(n, n)
+    while rows * separation_p(n, n) > most:
+        n += 1
+    return n
 
 
 def mixture_p(base: Sequence[float], head: Sequence[float]) -> float | None:

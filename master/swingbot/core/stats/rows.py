@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from swingbot.core.thresholds import (
     INTERVAL_ALPHA,
@@ -47,6 +47,48 @@ class BootRuns:
         return self.repeats.runs if self.repeats is not None else len(self.values)
 
 
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a spread is a spread of: equal bases can be pooled."""
+
+    form: Form  # the scale; differences are in the metric's unit
+    medians: bool  # boots count by the median of their runs
+    trimmed: bool  # the middle boots count
+    pairs: bool  # of pair differences, not of boots
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """Variance of one boot about the level of its arm, or of one pair difference, from all rows of a family that agree in it."""
+
+    variance: float
+    df: float
+    independent: tuple[float, float]  # rows that count as independent: at alpha, at interval_alpha
+
+
+class Family(Protocol):
+    """The rows of a table that hold together, as one of them sees it: `core/stats/family.py`."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, at least 2."""
+        ...
+
+    def pooled(self, basis: Basis) -> Pooled | None:
+        """None where the arms do not agree in their spread, or this row's arms do not agree with the others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A family from which a row learns nothing but how many rows hold together."""
+
+    rows: int
+
+    def pooled(self, basis: Basis) -> Pooled | None:
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """How a metric is judged; `core/thresholds.py` says what the defaults mean. Spreads are relative (0.01 is 1 %), of one boot mean unless they say otherwise."""
@@ -79,3 +121,4 @@ class Rule:
     # boots: fewer than FEWEST_UNPAIRED boots a side may then have a direction.
     unimodal: bool = False
     lost_share: float = LOST_SHARE
+    family: Family | None = None  # rows that hold together with this one; None: it stands alone

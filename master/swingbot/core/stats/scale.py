@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from swingbot.core.stats.moments import mean
-from swingbot.core.stats.rows import Rule
+from swingbot.core.stats.rows import Form, Rule
 
 FAR = 700.0  # exp of more than this has no double
 
@@ -20,6 +20,13 @@ class Scale(Protocol):
     def effect(self, d: float) -> float: ...
     def slope(self, d: float) -> float:
         """d effect / d d, to carry a standard error over."""
+        ...
+
+    @property
+    def form(self) -> Form: ...
+    @property
+    def unit(self) -> float:
+        """What 1 on this scale is on a scale of the same form that does not depend on the levels."""
         ...
 
     @property
@@ -48,6 +55,14 @@ class Scale(Protocol):
 @dataclass(frozen=True, slots=True)
 class Log:
     """Ratios. Levels above zero."""
+
+    @property
+    def form(self) -> Form:
+        return "ratio"
+
+    @property
+    def unit(self) -> float:
+        return 1.0
 
     def of(self, value: float) -> float:
         return math.log(value)
@@ -90,6 +105,14 @@ class Root:
     middle: float
     runs: float  # that one boot averages; 1 over it is the Poisson variance left
 
+    @property
+    def form(self) -> Form:
+        return "root"
+
+    @property
+    def unit(self) -> float:
+        return 1.0
+
     def of(self, value: float) -> float:
         return math.sqrt(value)
 
@@ -129,6 +152,10 @@ class Difference:
 
     unit: float
     magnitude: float  # the larger of the two levels, for the spread floor
+
+    @property
+    def form(self) -> Form:
+        return "difference"
 
     def of(self, value: float) -> float:
         return value / self.unit

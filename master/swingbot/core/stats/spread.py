@@ -10,9 +10,29 @@ from scipy.special import fdtri, stdtr
 
 from swingbot.core.stats.moments import stddev, t_quantile
 from swingbot.core.stats.robust import middle
-from swingbot.core.stats.rows import Rule
+from swingbot.core.stats.rows import Basis, Pooled, Rule
 from swingbot.core.stats.samples import Levels
-from swingbot.core.thresholds import RUNS_ALIKE_P, WILD_SHARE
+from swingbot.core.stats.simultaneous import sidak, together
+from swingbot.core.thresholds import FAMILY_OWN_SHARE, RUNS_ALIKE_P, WILD_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the other rows of a family do to the spread of one."""
+
+    rows: int
+    alpha: float  # of the family
+    interval_alpha: float
+    pooled: Spread | None = None  # None: nothing but the row's own boots is known
+    independent: tuple[float, float] = (1.0, 1.0)  # rows that need the same bound: at either alpha
+
+    @property
+    def own_share(self) -> float:
+        """Of the family's alpha, for the row's own spread: Bonferroni's, unless a pooled spread holds the family together."""
+        return max(1.0 / self.rows, FAMILY_OWN_SHARE) if self.pooled else 1.0 / self.rows
+
+    def independent_at(self, alpha: float) -> float:
+        return self.independent[0] if alpha <= self.alpha else max(self.independent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +43,7 @@ class Spread:
     variance: float  # of the difference as measured, without `fixed`
     fixed: float  # variance that no number of boots averages out
     own_df: float  # of `variance`
+    shared: Shared | None = None  # with other rows; None: this row stands alone
 
     @property
     def sd(self) -> float:
@@ -34,10 +55,18 @@ class Spread:
         return self.own_df * ((self.variance + self.fixed) / self.variance) ** 2
 
     def half(self, alpha: float) -> float:
-        """Half the width of the interval that misses with probability `alpha`.
+        """Half the width of the interval that misses with probability `alpha`; in a family: of the intervals that miss together so often.
 
         Never narrower than without `fixed`: its degrees of freedom would otherwise take away more than its variance adds.
         """
+        if self.shared is None:
+            return self._half(alpha)
+        own = self._half(alpha * self.shared.own_share)
+        if self.shared.pooled is None:
+            return own
+        return max(own, self.shared.pooled.half(sidak(alpha, self.shared.independent_at(alpha))))
+
+    def _half(self, alpha: float) -> float:
         sure = 1.0 - alpha / 2.0
         return max(
             t_quantile(sure, self.df) * self.sd,
@@ -45,11 +74,31 @@ class Spread:
         )
 
     def p(self, d: float) -> float:
-        """Two-sided, of a difference as large as d when there is none."""
+        """Two-sided, of a difference as large as d when there is none; in a family: of one or more so large."""
+        if self.shared is None:
+            return self._p(d)
+        own = min(1.0, self._p(d) / self.shared.own_share)
+        if self.shared.pooled is None:
+            return own
+        return max(own, together(self.shared.pooled.p(d), self.shared.independent[0]))
+
+    def _p(self, d: float) -> float:
         return 2.0 * max(
             float(stdtr(self.df, -abs(d) / self.sd)),
             float(stdtr(self.own_df, -abs(d) / math.sqrt(self.variance))),
         )
+
+    @property
+    def governing(self) -> Spread:
+        """The one that is better known: the family's where there is one."""
+        return self.shared.pooled if self.shared and self.shared.pooled else self
+
+    def at(self, n: int, df: float) -> Spread:
+        """With n counted boots a side, the row's own spread with `df` degrees of freedom."""
+        shared = self.shared
+        if shared is not None and shared.pooled is not None:
+            shared = replace(shared, pooled=shared.pooled.at(n, shared.pooled.own_df))
+        return Spread(self.one_boot, self.one_boot / n, self.fixed, df, shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +112,49 @@ class _Part:
 
 
 def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
+    """Of the difference of two levels; in a family with what the other rows say of it."""
+    own, floor = _own(levels, pairs, rule)
+    if rule.family is None:
+        return own
+    alone = Shared(rule.family.rows, rule.alpha, rule.interval_alpha)
+    scale = levels.scale
+    found = rule.family.pooled(Basis(scale.form, levels.medians, levels.trimmed, pairs))
+    if found is None:
+        return replace(own, shared=alone)
+    pooled = _pooled_spread(found, levels, pairs, rule, floor)
+    return replace(own, shared=replace(alone, pooled=pooled, independent=found.independent))
+
+
+def _pooled_spread(found: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float) -> Spread:
+    """Of the row's difference, by the pooled variance of one boot (of one pair)."""
+    scale, known = levels.scale, max(rule.prior_df, 0.0)
+    before = (rule.prior_sd * scale.relative) ** 2
+    df = found.df + known
+    variance = (found.df * found.variance / scale.unit**2 + known * before) / df
+    variance = max(variance, floor * floor)
+    counts = [counted(len(side), levels.trimmed) for side in levels.units]
+    share = 1.0 / counts[0] if pairs else math.fsum(1.0 / n for n in counts)
+    fixed = 2.0 * (rule.layout * scale.relative) ** 2
+    return Spread(variance * (1.0 if pairs else 2.0), variance * share, fixed, df)
+
+
+def _own(levels: Levels, pairs: bool, rule: Rule) -> tuple[Spread, float]:
+    """(of the row's own boots, the least spread that one boot or pair may have)."""
     scale, at = levels.scale, levels.at
     floor = scale.floor(replace(rule, poisson=False) if pairs else rule, *at)
     values = [[scale.of(v) for v in side] for side in levels.units]
     unit = scale.relative  # priors and layout are given in relative terms
     if pairs:
         differences = [h - b for b, h in zip(*values, strict=True)]
-        return _combined(
-            [_part(differences, math.sqrt(2.0) * floor, levels.trimmed, rule, unit)], rule, unit
-        )
+        least = math.sqrt(2.0) * floor
+        part = _part(differences, least, levels.trimmed, rule, unit)
+        return _combined([part], rule, unit), least
     floors = [max(floor, _alike(levels, len(side))) for side in values]
-    return _combined(
-        [
-            _part(side, least, levels.trimmed, rule, unit)
-            for side, least in zip(values, floors, strict=True)
-        ],
-        rule,
-        unit,
-    )
+    parts = [
+        _part(side, least, levels.trimmed, rule, unit)
+        for side, least in zip(values, floors, strict=True)
+    ]
+    return _combined(parts, rule, unit), max(floors)
 
 
 def _alike(levels: Levels, n: int) -> float:

@@ -1,0 +1,139 @@
+"""The spread between boots, pooled over the arms of a table that agree in it.
+
+Seven rows of five boots have 8 degrees of freedom each by themselves and 32 together, which is what makes a bound for all rows at once
+affordable. Arms that spread unlike the others are left out, by F tests and then Bartlett's (Proceedings of the Royal Society A 160,
+1937); their rows stand on their own boots. Formulas: docs/statistics.md, "Tables of N kernels".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scipy.special import chdtrc, fdtr, fdtrc
+
+from swingbot.core.stats.moments import mean, stddev
+from swingbot.core.stats.robust import median, middle
+from swingbot.core.stats.rows import LARGEST, Basis, BootRuns, Rule
+from swingbot.core.stats.samples import draw
+from swingbot.core.stats.spread import counted
+from swingbot.core.thresholds import FEWEST_WITH_WILD, SPREADS_AGREE_P, SPREADS_ODD_SHARE
+
+_LEAST: Final = 1e-300  # a variance of 0 has no logarithm
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The variance of one boot of an arm, or of one pair of a row, and its degrees of freedom."""
+
+    variance: float
+    df: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What agrees: variance and degrees of freedom of all together, and whose they are."""
+
+    variance: float
+    df: float
+    members: frozenset[int]
+
+
+def pool(parts: Mapping[int, Part]) -> Pool | None:
+    """The parts that agree in their variance; None where too many do not."""
+    left = {key: part for key, part in parts.items() if part.df > 0}
+    most_odd = int(SPREADS_ODD_SHARE * len(left))
+    for _ in range(most_odd + 1):
+        odd = _odd(left)
+        if odd is None:
+            break
+        del left[odd]
+    if (
+        len(left) < max(2, len(parts) - most_odd)
+        or _bartlett_p(list(left.values())) < SPREADS_AGREE_P
+    ):
+        return None
+    df = math.fsum(part.df for part in left.values())
+    variance = math.fsum(part.df * part.variance for part in left.values()) / df
+    return Pool(variance, df, frozenset(left))
+
+
+def _odd(parts: Mapping[int, Part]) -> int | None:
+    """The part whose variance differs most from that of all others, if it does so beyond chance."""
+    squares = math.fsum(part.df * part.variance for part in parts.values())
+    total = math.fsum(part.df for part in parts.values())
+    looks = {
+        key: _f_p(
+            part, Part((squares - part.df * part.variance) / (total - part.df), total - part.df)
+        )
+        for key, part in parts.items()
+        if total > part.df
+    }
+    if not looks:
+        return None
+    key = min(looks, key=lambda k: (looks[k], k))
+    return key if looks[key] * len(looks) < SPREADS_AGREE_P else None
+
+
+def _f_p(one: Part, others: Part) -> float:
+    """Two-sided, of variances that differ so much where they do not."""
+    ratio = max(one.variance, _LEAST) / max(others.variance, _LEAST)
+    tails = fdtr(one.df, others.df, ratio), fdtrc(one.df, others.df, ratio)
+    return min(1.0, 2.0 * float(min(tails)))
+
+
+def _bartlett_p(parts: Sequence[Part]) -> float:
+    """Of variances that differ so much altogether where they do not. Bartlett's chi-squared with his correction."""
+    df = math.fsum(part.df for part in parts)
+    common = max(math.fsum(part.df * part.variance for part in parts) / df, _LEAST)
+    off = math.fsum(p.df * math.log(common / max(p.variance, _LEAST)) for p in parts)
+    inverse = math.fsum(1.0 / p.df for p in parts) - 1.0 / df
+    return float(chdtrc(len(parts) - 1, off / (1.0 + inverse / (3.0 * (len(parts) - 1)))))
+
+
+def parts_of_arms(arms: Mapping[int, Sequence[BootRuns]], basis: Basis) -> dict[int, Part]:
+    """Of each arm whose boots have a place on the scale; arms with a single boot say nothing."""
+    found = {}
+    for index, boots in arms.items():
+        values = _mapped([[b] for b in boots if b.values], basis)
+        if values is not None and (part := _part(values, basis)) is not None:
+            found[index] = part
+    return found
+
+
+def parts_of_rows(
+    rows: Mapping[int, tuple[Sequence[BootRuns], Sequence[BootRuns]]], rule: Rule, basis: Basis
+) -> dict[int, Part]:
+    """Of the pair differences of each row (base, head) that is compared by pairs."""
+    found = {}
+    for index, (base, head) in rows.items():
+        drawn = draw(base, head, rule)
+        b, h = _mapped(drawn.base, basis), _mapped(drawn.head, basis)
+        if not drawn.pairs or b is None or h is None:
+            continue
+        differences = [y - x for x, y in zip(b, h, strict=True)]
+        if (part := _part(differences, basis)) is not None:
+            found[index] = part
+    return found
+
+
+def _part(values: Sequence[float], basis: Basis) -> Part | None:
+    n = counted(len(values), basis.trimmed)
+    if n < 2 or (basis.trimmed and len(values) < FEWEST_WITH_WILD):
+        return None
+    return Part(middle(values).variance if basis.trimmed else stddev(values) ** 2, n - 1.0)
+
+
+def _mapped(units: Sequence[Sequence[BootRuns]], basis: Basis) -> list[float] | None:
+    """One value a unit of boots; None where one of them has no place on the scale."""
+    if not all(abs(v) < LARGEST for unit in units for b in unit for v in b.values):
+        return None
+    one = median if basis.medians else mean
+    values = [mean([one(b.values) for b in unit]) for unit in units]
+    if basis.form == "difference" or not values:
+        return values
+    if min(values) < 0 or (basis.form == "ratio" and min(values) == 0):
+        return None
+    return [math.log(v) if basis.form == "ratio" else math.sqrt(v) for v in values]
