@@ -1,4 +1,4 @@
-"""/proc/buddyinfo: free blocks and unusable free space index per node, zone and order, before and after."""
+"""/proc/buddyinfo: free blocks and unusable free space index per node, zone and order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def series(text: str) -> list[dict[str, float]]:
 
 
 def parse(files: Mapping[str, str], params: Mapping[str, str]) -> dict[str, float | list[float]]:
-    """Free blocks under `before.` and `after.`, indices under `unusable_before.` and `unusable_after.`.
+    """Free blocks (`before.`, `after.`) and indices (`unusable_before.`, `unusable_after.`).
 
     `before` is the first snapshot, `after` the last. Raises ParseError without a snapshot.
     """

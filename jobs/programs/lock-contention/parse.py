@@ -32,8 +32,8 @@ ZONE = re.compile(
 LRU = re.compile(
     r"folio_batch_move_lru|pagevec_lru_move_fn|__pagevec_lru_add\w*|lru_add_drain\w*|lru_add_fn"
     r"|release_pages|folios_put\w*|__page_cache_release|__folio_put\w*|lru_note_cost\w*"
-    r"|(?:folio|lock_page)_lruvec_\w+|folio_lruvec_\w+|(?:folio_)?isolate_lru_page|folio_isolate_lru"
-    r"|isolate_lru_\w+|isolate_migratepages_block|shrink_(?:in)?active_list|move_(?:pages|folios)_to_lru"
+    r"|(?:folio|lock_page)_lruvec_\w+|folio_isolate_lru|isolate_lru_\w+"
+    r"|isolate_migratepages_block|shrink_(?:in)?active_list|move_(?:pages|folios)_to_lru"
     r"|mlock_(?:pagevec|folio_batch|folio)\w*|__?m(?:un)?lock_\w*folio\w*|folio_activate\w*"
     r"|check_move_unevictable_\w+|deactivate_\w+|lruvec_\w+|evict_folios|scan_folios"
 )
@@ -122,6 +122,6 @@ def shares(rows: list[Row], lines: list[str]) -> dict[str, float]:
 
 
 def lock_of(caller: str) -> str:
-    """`zone`, `lru` or `other`: the lock that a function of the page allocator or of reclaim takes."""
+    """`zone`, `lru` or `other`: the lock that a function of mm/ takes."""
     name = re.sub(r"(?:\.(?:\d+|isra|part|constprop|cold|llvm))+$", "", caller)
     return "zone" if ZONE.fullmatch(name) else "lru" if LRU.fullmatch(name) else "other"

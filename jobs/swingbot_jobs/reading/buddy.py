@@ -1,4 +1,4 @@
-"""Free memory as the buddy allocator keeps it: blocks by node, zone and order, and what an order cannot use."""
+"""Free blocks of the buddy allocator by node, zone and order, and what an order cannot use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Free blocks by zone and order on the pages of a boot and of a comparison, from the monitor buddyinfo."""
+"""Free memory by zone and order on the pages of a boot and of a comparison."""
 
 from __future__ import annotations
 

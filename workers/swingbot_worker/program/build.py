@@ -1,4 +1,4 @@
-"""Build one program from its source: behind the walls of kernel builds, or without rights where there are none."""
+"""Build one program from its source, behind the walls of kernel builds or else unprivileged."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from swingbot_worker.walls.argv import USERS, View
 from swingbot_worker.walls.guard import Guard
 from swingbot_worker.walls.limits import MIB, Limits, limits_of
 
+PATH: Final = ENVIRONMENT["PATH"]
 SECONDS: Final = 600.0
 # will-it-scale with debug information is 6 MB in 140 files, netperf 20 MB in 400.
 DISK, LOG, FILES = 1024 * MIB, 8 * MIB, 20_000
@@ -39,7 +40,7 @@ Tell = Callable[[str], None]
 
 
 class BuildFailed(Exception):
-    """The source does not build; the message is a sentence, `lines` are the last ones that it printed."""
+    """The source does not build; `lines` are the last ones that the build printed."""
 
     def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -63,11 +64,11 @@ class Built:
 def build(program: str, given: Path, site: Site, tell: Tell) -> Built:
     """Build `program` from the archive or directory `given` and install it for boots of this host.
 
-    What was installed before stays until the new build is whole. Raises BuildFailed if the source is
-    refused or does not build, InfraError if this host lacks something.
+    What was installed before stays until the new build is complete. Raises BuildFailed if the
+    source is refused or does not build, InfraError if this host lacks something.
     """
     recipe = _recipe(program)
-    _need(recipe)
+    _need()
     compiler = _compiler()
     with _work() as work:
         tell(f"Reading {given}.")
@@ -79,7 +80,8 @@ def build(program: str, given: Path, site: Site, tell: Tell) -> Built:
         with lease.shared(site.cache, tell=tell):
             _run(recipe, taken.root, work / "build.log", site, way)
         binaries = _binaries(recipe, taken.root)
-    version = f"{program} {(taken.commit or taken.sha256)[:12]}, {compiler}"
+    commit = f"{taken.commit[:12]} " if taken.commit else ""
+    version = f"{program} {commit}(source {taken.sha256[:12]}), {compiler}"
     note = {
         "program": program,
         "version": version,
@@ -111,18 +113,11 @@ def _recipe(program: str) -> Recipe:
     return RECIPES[program]
 
 
-def _need(recipe: Recipe) -> None:
-    lacking = [
-        name for name in ("gcc", "make") if shutil.which(name, path=ENVIRONMENT["PATH"]) is None
-    ]
-    lacking += [
-        package
-        for header, package in recipe.headers.items()
-        if not Path("/usr/include", header).is_file()
-    ]
+def _need() -> None:
+    lacking = [name for name in ("gcc", "make") if shutil.which(name, path=PATH) is None]
     if lacking:
         raise InfraError(
-            f"{recipe.program} cannot be built on this host: install {' '.join(lacking)}"
+            f"Nothing can be built on this host: install {' '.join(lacking)}"
             f" (apt-get install {' '.join(lacking)})."
         )
 
@@ -159,12 +154,12 @@ def _taken(recipe: Recipe, given: Path, target: Path) -> Source:
     return taken
 
 
-# --- running it ------------------------------------------------------------------------------------
+# --- running it ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a build is confined: behind all walls, or (None) as a user without rights, with limits."""
+    """How a build is confined: behind all walls, or (None) unprivileged and with limits."""
 
     sandbox: walls.Sandbox | None
     limits: Limits
@@ -183,7 +178,7 @@ def _way() -> _Way:
 
 
 def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Way) -> None:
-    """Run the recipe's commands; then `root` holds plain files only. Raises BuildFailed or InfraError."""
+    """Run the recipe's commands; then `root` holds plain files only. Raises BuildFailed."""
     deadline = time.monotonic() + SECONDS
     sandbox.owned(root, "root" if os.geteuid() == 0 else "user", "untrusted")
     for argv in recipe.command_lines(site.make_jobs):
@@ -199,11 +194,21 @@ def _run(recipe: Recipe, root: Path, log: Path, site: Site, way: _Way) -> None:
                 last_lines(log),
             )
         if done.rc != 0:
-            command = " ".join(argv)
-            raise BuildFailed(
-                f"`{command}` ended with status {done.rc}; the last lines that it printed follow.",
-                last_lines(log),
-            )
+            words = f"`{' '.join(argv)}` ended with status {done.rc}.{_hint(recipe)}"
+            raise BuildFailed(words, last_lines(log))
+
+
+def _hint(recipe: Recipe) -> str:
+    """The packages that a failed build may have lacked."""
+    lacking = [
+        (header, package)
+        for header, package in recipe.headers.items()
+        if not Path("/usr/include", header).is_file()
+    ]
+    return "".join(
+        f" {header} is not on this host; install it (apt-get install {package}) and try again."
+        for header, package in lacking
+    )
 
 
 def _behind_walls(
@@ -219,7 +224,7 @@ def _behind_walls(
 def _without_walls(
     argv: list[str], root: Path, log: Path, left: float, way: _Way
 ) -> process.Completed:
-    """As another user if we are root, and never with more rights; memory, files, length of the log and room are limited."""
+    """Run unprivileged, as another user if we are root, with limits of memory, disk and log."""
     limits, user = way.limits, USERS["untrusted"]
     limited = {"as": limits.memory, "fsize": limits.disk, "nofile": 4096, "core": 0}
     drop = [f"--reuid={user}", f"--regid={user}", "--clear-groups"] if os.geteuid() == 0 else []
@@ -261,12 +266,12 @@ def last_lines(log: Path) -> list[str]:
     return [printable(line)[:300] for line in text.splitlines() if line.strip()][-LAST_LINES:]
 
 
-# --- what came of it -------------------------------------------------------------------------------
+# --- what came of it -------------------------------------------------------------------------
 
 
 def _binaries(recipe: Recipe, root: Path) -> dict[str, bytes]:
-    """The program's binaries by name. Raises BuildFailed if there are none or one is no executable."""
-    paths = [path.relative_to(root).as_posix() for path in root.rglob("*")]
+    """The program's binaries by name. Raises BuildFailed without any, or if one is no executable."""
+    paths = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
     found = {Path(path).name: _binary(root / path) for path in recipe.binaries(paths)}
     if not found:
         raise BuildFailed(

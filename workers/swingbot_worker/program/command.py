@@ -1,4 +1,4 @@
-"""`swingbot-worker program`: build benchmark programs that no package has, and say which ones are there."""
+"""`swingbot-worker program`: build benchmark programs that no package has, list what jobs need."""
 
 from __future__ import annotations
 
@@ -57,15 +57,14 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(built.to_json(), indent=2))
     else:
-        click.echo(
-            f"{built.version}: {len(built.binaries)} binaries in {built.directory}, built {built.walls}"
-        )
+        count = len(built.binaries)
+        click.echo(f"{built.version}: {count} binaries in {built.directory}, built {built.walls}")
 
 
 @command.command("list", epilog=LIST_EXAMPLE)
 @AS_JSON
 def list_programs(as_json: bool) -> None:
-    """Say for each shipped job whether its programs are on this host, and how to get the missing ones."""
+    """Say for each shipped job whether its programs are on this host, and how to get them."""
     try:
         jobs = job_needs(from_environment())
     except InfraError as error:

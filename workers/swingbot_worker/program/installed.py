@@ -1,4 +1,4 @@
-"""Programs that were built here: binaries and a note about them, where root file systems take them from."""
+"""Programs that were built here: their binaries, and a note about how they were built."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def place(cache: Path, program: str) -> Path:
 
 
 def find(cache: Path, program: str) -> Installed | None:
-    """What was built of `program` on this host; None if nothing was. Raises InfraError for a damaged note."""
+    """The build of `program` on this host; None without one. Raises InfraError for a damaged note."""
     directory = place(cache, program)
     try:
         note = json.loads((directory / NOTE).read_text())

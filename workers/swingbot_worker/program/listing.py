@@ -51,17 +51,20 @@ def job_needs(site: Site) -> list[JobNeeds]:
     Raises InfraError if a job file cannot be read.
     """
     known = load_programs(site.jobs / "programs")
-    return [_of_job(path, known, site) for path in sorted(site.jobs.glob("*.yaml"))]
+    perf = _perf()
+    return [
+        JobNeeds(job=path.name, needs=(perf, *_of_job(path, known, site)))
+        for path in sorted(site.jobs.glob("*.yaml"))
+    ]
 
 
-def _of_job(path: Path, known: Mapping[str, Program], site: Site) -> JobNeeds:
+def _of_job(path: Path, known: Mapping[str, Program], site: Site) -> list[Need]:
     try:
         unit_jobs = expand(_text(path), path.name, NominalBox(), known)
     except (JobError, OSError, UnicodeDecodeError) as error:
         raise InfraError(f"The job file {path} cannot be read ({error}); mend it.") from error
     names = sorted({job.program for job in unit_jobs})
-    needs = [_need(name, [job for job in unit_jobs if job.program == name], site) for name in names]
-    return JobNeeds(job=path.name, needs=(_perf(), *needs))
+    return [_need(name, [job for job in unit_jobs if job.program == name], site) for name in names]
 
 
 def _text(path: Path) -> str:

@@ -46,7 +46,7 @@ _ALL: Final = (
         marks=("configure.ac", "src/netperf.c", "src/netserver.c"),
         headers={"netinet/sctp.h": "libsctp-dev"},
         commands=(
-            # A checkout has no configure and needs autoconf and automake; the archive of a release has one.
+            # A checkout has no configure, unlike a release, and needs autoconf and automake.
             # --copy, because links do not outlive a command.
             ("sh", "-c", f"test -e configure || {{ {_AUTOTOOLS}; }}"),
             # 2.7.0 defines its globals in headers, which gcc 10 and later refuse by default.

@@ -1,7 +1,7 @@
-"""The source of a program: an archive or a checkout, either of which may be hostile, as a clean tree of plain files.
+"""The source of a program, an archive or a checkout that may be hostile, as a tree of plain files.
 
-Nothing of it is run here and no program reads it. Only directories and regular files are made, below
-a new directory, so that no name leads outside; everything else ends the build with a sentence.
+Nothing of it is run here and no program reads it. Only directories and regular files are made,
+below a new directory, so that no name leads outside; everything else is refused.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def take_in(given: Path, target: Path) -> Source:
 
 
 def digest(root: Path) -> str:
-    """SHA-256 over names, modes and contents of all files: equal for a checkout and an archive of it."""
+    """SHA-256 over names, modes and contents: equal for a checkout and an archive of it."""
     whole = hashlib.sha256()
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         content, mode = path.read_bytes(), path.stat().st_mode & 0o100 != 0
@@ -115,7 +115,7 @@ class _Tree:
 
 
 def _place(name: str) -> PurePosixPath:
-    """Where a member goes, relative to the tree. Raises BadSource for a name that leads elsewhere."""
+    """Where a member goes in the tree. Raises BadSource for a name that leads elsewhere."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise BadSource(f"{name[:200]!r} leads outside its directory")
@@ -126,7 +126,7 @@ def _place(name: str) -> PurePosixPath:
     return path
 
 
-# --- archives --------------------------------------------------------------------------------------
+# --- archives --------------------------------------------------------------------------------
 
 
 class _Readable(Protocol):
@@ -134,7 +134,7 @@ class _Readable(Protocol):
 
 
 class _Limited(io.RawIOBase):
-    """Reads `file` and ends with BadSource before more than MAX_BYTES and some headers came out of it."""
+    """Reads `file`; raises BadSource once more came out than MAX_BYTES and headers have."""
 
     def __init__(self, file: _Readable) -> None:
         self._file, self._left = file, MAX_BYTES + MAX_FILES * 4096
@@ -204,11 +204,6 @@ def _take_members(plain: _Readable, tree: _Tree) -> str | None:
                 )
             content = archive.extractfile(member)
             assert content is not None  # it is a regular file
-            if member.size > MAX_FILE_BYTES:
-                raise BadSource(
-                    f"{member.name[:200]!r} has {member.size} bytes;"
-                    f" a source file may have {MAX_FILE_BYTES}"
-                )
             tree.add(member.name, member.size, bool(member.mode & 0o100), content)
         return _commit(archive.pax_headers.get("comment", ""))
 
@@ -225,7 +220,7 @@ def _kind(member: tarfile.TarInfo) -> str:
     )
 
 
-# --- directories -----------------------------------------------------------------------------------
+# --- directories -----------------------------------------------------------------------------
 
 
 def _take_directory(given: Path, tree: _Tree) -> str | None:

@@ -1,4 +1,4 @@
-"""Free memory by zone and order from the samples of `buddyinfo`: of one boot, or the mean over boots."""
+"""Free memory by zone and order from samples of `buddyinfo`: of one boot, or means over boots."""
 
 from __future__ import annotations
 
