@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from swingbot_jobs.contract import settings
+
 # A unit job's name becomes a directory in the guest, a URL and a column: nothing else may be in it.
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9+=:.%_]{0,254}")
 
@@ -43,6 +45,9 @@ class UnitJob:
     functions: tuple[
         str, ...
     ] = ()  # of the kernel, as its source names them: whose calls the monitor function-profile counts
+    cmdline: str = ""  # words behind the testbox's own on the kernel command line of the boot
+    # sysctls by name (settings.sysctl_name), set for its runs and then set back
+    sysctl: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -55,6 +60,11 @@ class UnitJob:
             raise ValueError(
                 f"unit job {self.name}: {strange[:80]!r} is no name of a kernel function"
             )
+        try:
+            settings.parse_words(self.cmdline)
+            settings.check_form(self.sysctl)
+        except settings.SettingError as error:
+            raise ValueError(f"unit job {self.name}: {error}") from error
 
     @property
     def command(self) -> str:
@@ -87,6 +97,7 @@ class UnitJob:
             "compare_fact": list(self.compare_fact),
         }
         more["functions"] = list(self.functions)
+        more |= {"cmdline": self.cmdline, "sysctl": dict(sorted(self.sysctl.items()))}
         return plain | {key: value for key, value in more.items() if value}
 
     @classmethod
@@ -101,7 +112,26 @@ class UnitJob:
             demand=dict(value.get("demand", {})),
             compare_fact=tuple(value.get("compare_fact", ())),
             functions=tuple(value.get("functions", ())),
+            cmdline=value.get("cmdline", ""),
+            sysctl=dict(value.get("sysctl", {})),
         )
+
+
+def cmdline_of(unit_jobs: Iterable[UnitJob]) -> str:
+    """The words that the unit jobs of one boot want on its kernel command line.
+
+    Raises ValueError if they do not agree: one boot has one command line.
+    """
+    first: UnitJob | None = None
+    for job in unit_jobs:
+        first = first or job
+        if job.cmdline != first.cmdline:
+            raise ValueError(
+                f"{first.name} and {job.name} have different kernel_cmdline"
+                f" ({first.cmdline!r} and {job.cmdline!r}), and one boot has one kernel command"
+                " line; measure them in requests of their own"
+            )
+    return first.cmdline if first else ""
 
 
 def spec_sha256(unit_jobs: Iterable[UnitJob]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from swingbot_jobs.contract.unit_job import UnitJob
-from swingbot_jobs.language import demands
+from swingbot_jobs.language import boot_settings, demands
 from swingbot_jobs.language.job import OURS, Document, JobError, load_job
 from swingbot_jobs.language.program import Program
 from swingbot_jobs.language.values import Box, Point, check_needs
@@ -30,8 +30,9 @@ def expand(
 ) -> list[UnitJob]:
     """Unit jobs of a job file on `testbox`, in the order in which they are written: earlier keys vary slowest.
 
-    `overrides` replace a parameter, `cluster`, `runs` or a demand in every document (`nr_threads=2`, `netperf.test=TCP_RR`, `demand.governor=performance`;
-    `[a, b]` is an axis).
+    `overrides` replace a parameter, `cluster`, `runs`, `kernel_cmdline`, a sysctl or a demand in every
+    document (`nr_threads=2`, `netperf.test=TCP_RR`, `sysctl.vm.swappiness=0`,
+    `demand.governor=performance`; `[a, b]` is an axis).
     Raises JobError with file and line.
     """
     documents = load_job(text, file_name, programs)
@@ -85,6 +86,8 @@ def _overridden(document: Document, program: Program, overrides: Mapping[str, st
         value = _override_value(text, document.where)
         if key in OURS:
             document = replace(document, ours={**document.ours, key: value})
+        elif key.startswith("sysctl."):
+            document = _with_sysctl(document, key.removeprefix("sysctl."), value)
         elif key.startswith("demand."):
             table = Value({key.removeprefix("demand."): value}, value.line, value.file)
             for option, fact, wanted in demands.written("demand", table):
@@ -103,6 +106,17 @@ def _overridden(document: Document, program: Program, overrides: Mapping[str, st
                 f"{where}: {program.name} has no parameter {name!r}{suggest(name, known)}; known are {', '.join(known)}"
             )
     return document
+
+
+def _with_sysctl(document: Document, name: str, value: Value) -> Document:
+    """`document` with one sysctl set to `value`; an empty one is not set any more."""
+    there = document.ours.get("sysctl")
+    table = boot_settings.written(there)
+    table = {key: item for key, item in table.items() if not boot_settings.same(key, name)}
+    if value.content is not None:
+        table[name] = value
+    changed = Value(table or None, value.line, value.file)
+    return replace(document, ours={**document.ours, "sysctl": changed})
 
 
 def _override_value(text: str, where: str) -> Value:
@@ -136,9 +150,12 @@ def _unit_jobs(
     runs, warmup = _runs(document, "runs", 1), _runs(document, "warmup", 0)
     monitors = tuple(name for name in document.monitors if programs[name].when == "asked")
     compare_fact = demands.compared(document.ours.get("compare_fact"))
+    cmdline = boot_settings.cmdline(document.ours.get("kernel_cmdline"))
+    sysctl = boot_settings.sysctls(document.ours.get("sysctl"))
     for values in itertools.product(*axes.values()):
         point = Point(document, program, testbox, dict(zip(axes, values, strict=True)))
         params, demand = point.params(), point.demand()
+        boot_settings.refuse_demanded(sysctl, demand, document.where)
         name = f"{document.job_name}-{path_params(point.written())}"
         try:
             yield UnitJob(
@@ -150,6 +167,8 @@ def _unit_jobs(
                 monitors=monitors,
                 demand=demand,
                 compare_fact=compare_fact,
+                cmdline=cmdline,
+                sysctl=sysctl,
             )
         except ValueError as error:
             raise JobError(f"{document.where}: {error}") from error

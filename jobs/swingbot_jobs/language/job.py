@@ -21,8 +21,9 @@ from swingbot_jobs.lines import JobError as JobError
 from swingbot_jobs.lines import Places, Value, read_documents, suggest
 from swingbot_jobs.testbox.wire import LOCALHOST
 
-# Keys of our own beside parameters: how often a unit job runs, and what may differ between the sides of a comparison.
-OURS: Final = ("runs", "warmup", "compare_fact")
+# Keys beside parameters that are no axes: how often a unit job runs, what may differ between the
+# sides of a comparison, and what is set for the boot.
+OURS: Final = ("runs", "warmup", "compare_fact", "kernel_cmdline", "sysctl")
 _ERB: Final = re.compile(r"<%|^%(?!YAML|TAG)", re.MULTILINE)
 _CONTROL: Final = re.compile(r"(?:if|for|while|until|function|call|command)\s")
 _ROLE: Final = re.compile(r"if\s+role\s+(\S+)")

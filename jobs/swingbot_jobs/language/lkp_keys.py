@@ -26,8 +26,7 @@ NOT_HERE: Final = {
     "commit": "swingbot chooses the commits",
     "compiler": "the tree's settings choose the compiler",
     "rootfs": "the testbox's root file system is always the same",
-    "kernel_cmdline": "the testbox's file sets the kernel command line",
-    "boot_params": "the testbox's file sets the kernel command line",
+    "boot_params": "kernel_cmdline adds words to the kernel command line",
     "testbox": "orders choose the testbox",
     "tbox_group": "orders choose the testbox",
     "nr_cpu": "the testbox's file says how many CPUs there are",
@@ -46,7 +45,7 @@ _SETUPS: Final = """
 acpi_cpufreq aspm block_queue cgroup cgroup2 chrt cooling_device cpufreq cpuidle_cstate cpuoffline damon-reclaim daxctl debug-setup dirty_thresh disk
 drop_caches eatmem env fragment fs fs1 fs2 fuse intel_powerclamp intel_pstate iosched md memory-hotplug migratepages migration_path msr net-buffer nic
 numactl nvdimm pepc pipe_user_pages_soft quiet-network ramdisk random_migration resctrl sanity-check sched_domain sched_feature sleep_after_boot
-stop_daemons stop_service swap swapin_setup swapon sysctl taskset ucode x86_energy_perf_policy
+stop_daemons stop_service swap swapin_setup swapon taskset ucode x86_energy_perf_policy
 """
 # Names of LKP's monitors; those that we have too are programs of ours, and are looked for first.
 _MONITORS: Final = """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Final
 
+from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.orders import SEARCH
 from swingbot_jobs.contract.trust import Trust
-from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.testbox.ssh import SshDriver
 from swingbot_jobs.testbox.tuning import Tuning
 from swingbot_jobs.testbox.wire import IPV4, IPV6, LOCALHOST, ROLES
@@ -18,6 +19,10 @@ from swingbot_jobs.testbox.wire import IPV4, IPV6, LOCALHOST, ROLES
 DEFAULT_BOOT_SECONDS: Final = 10.0
 # Boots of other purposes repeat no delay of so many boots of the search: a comparison of 1000 boots and the proof that follows it use fewer.
 SEARCHED: Final = 2000
+# What a job may set for a boot, where the testbox can set it.
+CMDLINE: Final = "cmdline"
+SYSCTL: Final = "sysctl"
+CAN_SET: Final = (CMDLINE, SYSCTL)
 # Draws until a delay is free; a list whose range is all taken by then repeats a delay of the search.
 DRAWS: Final = 64
 
@@ -173,6 +178,7 @@ class Testbox:
     demand: Mapping[str, str] = field(default_factory=dict)
     tuning: Tuning | None = None  # how it is kept quiet
     lkp: LkpEngine | None = None  # set where the engine is lkp
+    can_set: tuple[str, ...] = CAN_SET  # what a job may set for its boots here
 
     @property
     def engine(self) -> str:
@@ -199,13 +205,47 @@ class Testbox:
         return self.perturbations(k, purpose) if self.perturbations else 0
 
     def demanded(self, unit_jobs: Iterable[UnitJob]) -> list[UnitJob]:
-        """The unit jobs with what the testbox demands; what a job says of the same fact counts more."""
+        """The unit jobs with what the testbox demands; what a job says of the same fact counts more.
+
+        A job says it by a demand of its own, or by a sysctl that it sets.
+        """
         return [
-            replace(job, demand=dict(sorted({**self.demand, **job.demand}.items())))
+            replace(job, demand=dict(sorted({**self._demand_of(job), **job.demand}.items())))
             if self.demand
             else job
             for job in unit_jobs
         ]
+
+    def _demand_of(self, job: UnitJob) -> Mapping[str, str]:
+        return {name: wanted for name, wanted in self.demand.items() if name not in job.sysctl}
+
+    def check_settings(self, unit_jobs: Sequence[UnitJob], trust: Trust) -> None:
+        """Refuse what the unit jobs of one boot set and this testbox can't, or a job may not.
+
+        `trust` is that of the kernel to boot. Raises ValueError with a sentence that says what to do.
+        """
+        cmdline = cmdline_of(unit_jobs)
+        for what, sets in (
+            (CMDLINE, "kernel_cmdline" if cmdline else ""),
+            (SYSCTL, "sysctl" if any(job.sysctl for job in unit_jobs) else ""),
+        ):
+            if sets and what not in self.can_set:
+                raise ValueError(
+                    f"testbox {self.name} can't set what the job asks for by {sets} (can_set in its"
+                    " file, and what its driver and engine can); use another testbox, or remove it"
+                )
+        settings.check_words(cmdline, trust)
+        for job in unit_jobs:
+            settings.check_sysctls(job.sysctl, trust)
+        if cmdline:
+            usual = " " * settings.DRIVER_CHARS
+            settings.check_length(settings.joined(usual, self.longest_cmdline, cmdline))
+
+    @property
+    def longest_cmdline(self) -> str:
+        """The longest of the command lines that the files of its machines add."""
+        nodes = self.driver.nodes.values() if isinstance(self.driver, ClusterDriver) else ()
+        return max((self.cmdline, *(node.cmdline for node in nodes)), key=len)
 
     def to_json(self) -> dict[str, Any]:
         """The facts as they are stored and shown, flat enough for SQL; `driver` is the driver's name."""
@@ -238,4 +278,7 @@ def remembered(facts: Mapping[str, Any]) -> Testbox:
         "accepts",
         "demand",
     )
-    return Testbox(driver=CommandDriver(argv=()), **{name: facts[name] for name in kept})
+    # rows from before jobs could set anything do not say what can be set
+    can_set = tuple(facts.get("can_set", CAN_SET))
+    told = {name: facts[name] for name in kept}
+    return Testbox(driver=CommandDriver(argv=()), can_set=can_set, **told)

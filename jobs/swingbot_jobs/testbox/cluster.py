@@ -30,6 +30,7 @@ _INTERFACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 _OF_NODES: Final = (
     "perturbations",
     "cmdline",
+    "can_set",
     "tuning",
     "tuning_without",
     "engine",

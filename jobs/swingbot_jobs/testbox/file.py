@@ -16,7 +16,10 @@ from swingbot_jobs.contract import facts
 from swingbot_jobs.contract.trust import Trust, trust_of
 from swingbot_jobs.testbox import cluster, ssh, tuning
 from swingbot_jobs.testbox.box import (
+    CAN_SET,
+    CMDLINE,
     DEFAULT_BOOT_SECONDS,
+    SYSCTL,
     ClusterDriver,
     CommandDriver,
     Driver,
@@ -80,10 +83,11 @@ def load(
     kind = table.text("driver")
     if kind not in DRIVERS:
         table.refuse("driver", f"driver {kind!r} is unknown; known are {', '.join(DRIVERS)}")
+    driver, engine = _driver(table, kind, find), _engine(table)
     box = Testbox(
         name=table.text("name"),
         tbox_group=table.text("tbox_group"),
-        driver=_driver(table, kind, find),
+        driver=driver,
         description=table.text("description", ""),
         model=table.text("model"),
         nr_cpu=table.whole("nr_cpu", at_least=1),
@@ -101,7 +105,8 @@ def load(
             **(_demand(table.table("demand")) if table.has("demand") else {}),
         },
         tuning=quiet,
-        lkp=_engine(table),
+        lkp=engine,
+        can_set=_can_set(table, driver, engine),
     )
     table.done()
     _check(box, table, Path(file_name).stem)
@@ -166,6 +171,26 @@ def _tuning(table: Table, tunings: Mapping[str, tuning.Tuning]) -> tuning.Tuning
         return tunings[name].without(without)
     except tuning.TuningError as error:
         table.refuse("tuning_without", str(error))
+
+
+def _can_set(table: Table, driver: Driver, engine: LkpEngine | None) -> tuple[str, ...]:
+    """What a job may set there: what the file says, as far as driver and engine can."""
+    if isinstance(driver, ClusterDriver):
+        nodes = [set(node.can_set) for node in driver.nodes.values()]
+        return tuple(what for what in CAN_SET if all(what in node for node in nodes))
+    if not table.has("can_set"):
+        alone = engine is not None or isinstance(driver, CommandDriver)
+        return (SYSCTL,) if alone else CAN_SET
+    told = table.take("can_set")
+    if not isinstance(told, list) or any(what not in CAN_SET for what in told):
+        table.refuse("can_set", f"can_set must be a list of {' and '.join(CAN_SET)}; [] is nothing")
+    if engine is not None and CMDLINE in told:
+        table.refuse(
+            "can_set",
+            "can_set has cmdline, but a testbox with the engine lkp has one kernel command line:"
+            " that of its file; remove it",
+        )
+    return tuple(what for what in CAN_SET if what in told)
 
 
 def _accepts(table: Table) -> Trust:

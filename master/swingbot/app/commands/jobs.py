@@ -177,8 +177,13 @@ def _described(job: UnitJob) -> str:
     """`netperf, 2 runs after 1 to warm up, 1 with vmstat; governor is performance: ip=ipv4 test=TCP_RR`"""
     runs = _count(job.runs, "run") + (f" after {job.warmup} to warm up" if job.warmup else "")
     watched = "".join(f", 1 with {monitor}" for monitor in job.monitors)
-    demands = "; ".join(f"{fact} is {wanted}" for fact, wanted in job.demand.items())
-    return f"{job.program}, {runs}{watched}{f'; {demands}' if demands else ''}: {' '.join(f'{key}={value}' for key, value in job.params.items())}"
+    conditions = [
+        *(f"{fact} is {wanted}" for fact, wanted in job.demand.items()),
+        *([f"kernel_cmdline {job.cmdline}"] if job.cmdline else []),
+        *(f"sets {name} to {value}" for name, value in job.sysctl.items()),
+    ]
+    with_ = "".join(f"; {condition}" for condition in conditions)
+    return f"{job.program}, {runs}{watched}{with_}: {' '.join(f'{key}={value}' for key, value in job.params.items())}"
 
 
 def _count(number: int, what: str) -> str:

@@ -129,6 +129,7 @@ def interchangeable(one: Testbox, other: Testbox) -> bool:
             box.memory_mb,
             dict(box.demand),
             box.lkp,
+            box.can_set,
             box.repeatable,
             box.accepts,
             box.cluster,

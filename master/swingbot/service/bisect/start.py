@@ -79,7 +79,7 @@ def start_bisection(lab: Lab, request: BisectionRequest) -> int:
         )
         boxes = _alike(lab, tx.testboxes, boxes)
         parts = resolve_parts(
-            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
+            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, trust
         )
         if len({spec for _, spec in parts}) > 1:
             raise RequestError(

@@ -50,7 +50,14 @@ def foresee_cost(lab: Lab, request: ComparisonRequest) -> Cost:
             _trust(tree, request),
             asked=bool(request.testboxes),
         )
-        parts = resolve_parts(lab, tx.specs, request.job_files or tree.job_files, boxes, {})
+        parts = resolve_parts(
+            lab,
+            tx.specs,
+            request.job_files or tree.job_files,
+            boxes,
+            {},
+            _trust(tree, request),
+        )
         for testbox, spec in parts:
             usual = tx.boots.seconds(testbox, spec)
             at_most = at_most or usual is None

@@ -95,7 +95,7 @@ def _laid_out(
         lab, request.testboxes or tree.testboxes, least(levels), asked=bool(request.testboxes)
     )
     parts = resolve_parts(
-        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
+        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, least(levels)
     )
     identity = json.dumps(
         [
@@ -138,6 +138,6 @@ def compare_changes(lab: Lab, tx: Transaction) -> None:
                     variant_of(lab, tx, tree, change.new_commit).id,
                 ),
                 boots=lab.policies.watch_boots,
-                parts=resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}),
+                parts=resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust),
             )
         )

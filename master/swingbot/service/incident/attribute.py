@@ -90,7 +90,7 @@ def _where(lab: Lab, tx: Transaction, tree: Tree, number: int) -> list[tuple[str
     bisection = tx.bisections.get(number)
     assert bisection is not None
     try:
-        watched = resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {})
+        watched = resolve_parts(lab, tx.specs, tree.job_files, tree.testboxes, {}, tree.trust)
     except RequestError:
         watched = []  # a job or testbox of the tree is no longer what it was; the bisection's own are enough
     here = [spec for box, spec in watched if box == bisection.testbox]

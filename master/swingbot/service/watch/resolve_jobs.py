@@ -59,8 +59,13 @@ def resolve_parts(
     job_files: Sequence[JobFile],
     testboxes: Sequence[str],
     overrides: Mapping[str, str],
+    trust: Trust,
 ) -> list[tuple[str, str]]:
-    """(testbox, spec) for each testbox: one boot runs the unit jobs of all files. Raises RequestError with file and line."""
+    """(testbox, spec) for each testbox: one boot runs the unit jobs of all files.
+
+    `trust` is that of the least trusted kernel to boot: not every setting is taken for every kernel.
+    Raises RequestError with file and line.
+    """
     parts = []
     for name in testboxes:
         unit_jobs = []
@@ -83,5 +88,9 @@ def resolve_parts(
             raise RequestError(
                 f"two of the jobs are called {sorted(twice)[0]}; rename one of the job files"
             )
+        try:
+            lab.testboxes.known(name).check_settings(unit_jobs, trust)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
         parts.append((name, specs.add(unit_jobs)))
     return parts

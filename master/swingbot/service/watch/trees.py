@@ -72,7 +72,7 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         trust=new.trust,
     )
     with lab.transaction("add tree") as tx:
-        resolve_parts(lab, tx.specs, new.job_files, boxes, {})
+        resolve_parts(lab, tx.specs, new.job_files, boxes, {}, new.trust)
         there = tx.trees.named(new.name)
         if there is None:
             return tx.trees.add(tree)

@@ -1,0 +1,107 @@
+"""What a job sets for its boot, as it is written: `kernel_cmdline: WORDS` and `sysctl: {name: value}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from swingbot_jobs.contract import facts, settings
+from swingbot_jobs.lines import JobError, Value
+
+# LKP's program sysctl calls them so, without the directory that they are in.
+_LKP_PREFIX: Final = "sc_"
+_BLANKS: Final = re.compile(r"[ \t]+")
+
+
+def cmdline(value: Value | None) -> str:
+    """The words of `kernel_cmdline`, one blank between them. Raises JobError with the line."""
+    if value is None or value.content is None:
+        return ""
+    if value.text is None:
+        raise JobError(
+            f"{value.where}: kernel_cmdline must be words with blanks between them, such as"
+            " 'transparent_hugepage=never nokaslr'"
+        )
+    words = " ".join(value.text.split())
+    try:
+        settings.check_words(words)
+    except settings.SettingError as error:
+        raise JobError(f"{value.where}: kernel_cmdline: {error}") from None
+    return words
+
+
+def sysctls(value: Value | None) -> dict[str, str]:
+    """The sysctls of `sysctl`, by their one name and in its order. Raises JobError with the line."""
+    found: dict[str, tuple[str, Value]] = {}
+    for written, item in _entries(value):
+        name, text = _one(written, item)
+        if name in found:
+            first = found[name][1].line
+            raise JobError(f"{item.where}: the sysctl {name} is set twice, first in line {first}")
+        found[name] = (text, item)
+    try:
+        settings.check_form({name: text for name, (text, _) in found.items()})
+    except settings.SettingError as error:
+        assert value is not None
+        raise JobError(f"{value.where}: {error}") from None
+    return {name: text for name, (text, _) in sorted(found.items())}
+
+
+def written(value: Value | None) -> dict[str, Value]:
+    """The entries of `sysctl` as they are written, without tables in tables. Raises JobError."""
+    return dict(_entries(value))
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two names, as they are written, are those of one sysctl."""
+    try:
+        return settings.sysctl_path(one) == settings.sysctl_path(other)
+    except settings.SettingError:
+        return one == other
+
+
+def refuse_demanded(sysctl: Mapping[str, str], demand: Mapping[str, str], where: str) -> None:
+    """Refuse a sysctl that the same job demands to be something else. Raises JobError."""
+    for name in sysctl.keys() & demand.keys():
+        if not facts.meets(sysctl[name], demand[name]):
+            raise JobError(
+                f"{where}: the job sets {name} to {sysctl[name]} and demands {demand[name]};"
+                " remove one of the two"
+            )
+
+
+def _entries(value: Value | None) -> Iterator[tuple[str, Value]]:
+    """Names and values; a table in a table is a part of a name, as `sysctl.vm.swappiness: 1` makes one."""
+    if value is None or value.content is None:
+        return
+    if value.table is None:
+        raise JobError(
+            f"{value.where}: sysctl must be a table of names and values, such as 'vm.swappiness: 10'"
+        )
+    for key, item in value.table.items():
+        if item.table is None:
+            yield key, item
+        else:
+            yield from ((f"{key}.{rest}", inner) for rest, inner in _entries(item))
+
+
+def _one(written: str, item: Value) -> tuple[str, str]:
+    if written.startswith(_LKP_PREFIX):
+        raise JobError(
+            f"{item.where}: {written[:60]} is LKP's name of a sysctl; write the one that sysctl(8)"
+            " prints, such as vm.overcommit_memory for sc_overcommit_memory"
+        )
+    if item.text is None:
+        raise JobError(f"{item.where}: the sysctl {written[:60]} must have exactly one value")
+    if item.ambiguous:
+        raise JobError(
+            f"{item.where}: {written[:60]}: YAML takes {item.text[:60]} for another value than it"
+            " looks like; put it in quotes, or write it plainly"
+        )
+    try:
+        name, text = settings.sysctl_name(written), _BLANKS.sub(" ", item.text.strip(" \t"))
+        settings.check_sysctls({name: text})
+    except settings.SettingError as error:
+        raise JobError(f"{item.where}: {error}") from None
+    return name, text
