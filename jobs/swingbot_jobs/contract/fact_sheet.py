@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from swingbot_jobs.contract import settings
 from swingbot_jobs.contract.facts import END, Fact, Value, known, unmet
+from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
 
 BEFORE: Final = "sheet"  # members of facts/ with the files as they were before the first run ...
@@ -21,7 +23,10 @@ RUN_BEFORE: Final = (
 )
 RUN_AFTER: Final = "facts-after"  # ... and after it
 FACT_LENGTH: Final = 1000
+CMDLINE_UNKNOWN: Final = "cmdline_unknown"  # the fact that names words of the job's
+_LENGTHS: Final = {"cmdline": settings.COMMAND_LINE_SIZE}  # of facts that may be longer
 MAX_FACTS: Final = 400
+PROC_SYS: Final = "/proc/sys/"
 _MAX_FILES: Final = 4000
 _MAX_LINES: Final = 200  # of one file
 _GNU_BUILD_ID: Final = 3  # type of the note, elf.h
@@ -66,9 +71,43 @@ def not_as_demanded(
     )
 
 
-def value(text: str) -> Value:
-    """A number where it looks like one, else one line of printable text."""
-    plain = printable(text[:FACT_LENGTH], " ").strip()
+def not_as_asked(job: UnitJob, boot: Mapping[str, Value], files: Mapping[str, str]) -> str | None:
+    """Why a run of `job` with these files does not count in a boot with these facts.
+
+    None if all that the job demands was so, and all that it sets was set before and after the run.
+    """
+    return (
+        not_as_demanded(job.demand, boot, files)
+        or settings.unlike_cmdline(job.cmdline, boot.get("cmdline"), boot.get(CMDLINE_UNKNOWN))
+        or settings.unlike_sysctls(
+            job.sysctl, [_sysctls(files.get(name, "")) for name in (RUN_BEFORE, RUN_AFTER)]
+        )
+    )
+
+
+def sysctls_read(sysctls: Iterable[str], files: Mapping[str, str]) -> dict[str, str]:
+    """What these sysctls, by name, were after a run with these files; those that can't be read are left out."""
+    found = _sysctls(files.get(RUN_AFTER, ""))
+    paths = {name: settings.sysctl_path(name) for name in sysctls}
+    return {
+        name: printable(found[path][:FACT_LENGTH], " ")
+        for name, path in paths.items()
+        if path in found
+    }
+
+
+def _sysctls(text: str) -> dict[str, str]:
+    """The first line of each file below /proc/sys in a dump, by path below it."""
+    return {
+        path.removeprefix(PROC_SYS): lines[0]
+        for path, lines in _dump(text).items()
+        if path.startswith(PROC_SYS)
+    }
+
+
+def value(text: str, length: int = FACT_LENGTH) -> Value:
+    """A number where it looks like one, else one line of printable text of at most `length`."""
+    plain = printable(text[:length], " ").strip()
     if not re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,6})?", plain):
         return plain
     return float(plain) if "." in plain else int(plain)
@@ -91,7 +130,8 @@ def _told(fact: Fact, dump: Dump) -> Value:
     if not files:
         return None
     told = _FORMS[fact.form](fact, files)
-    return value(str(told)) if told is not None else None
+    length = _LENGTHS.get(fact.name, FACT_LENGTH)
+    return value(str(told), length) if told is not None else None
 
 
 def _matching(pattern: str, dump: Dump) -> Iterator[tuple[str, list[str]]]:

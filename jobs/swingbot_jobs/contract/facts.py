@@ -21,6 +21,7 @@ LIST: Final = Path(__file__).resolve().parents[2] / "schema" / "facts.yaml"
 Value = str | int | float | bool | None
 Compare = Literal["machine", "setting", "kernel", "variant", "boot"]
 OF_SERVER: Final = "server."  # before the name of a fact of the server in a cluster
+SET: Final = "set."  # before the name of a sysctl that a job set, as it was in the job's runs
 END: Final = "_end"  # of the name of a fact that was read once more after the last run
 _BOUND: Final = re.compile(r"(<=|>=|<|>) ?(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)")
 _WORD: Final = re.compile(r"[A-Za-z0-9(][-A-Za-z0-9 _.,:+=@()/]{0,119}")

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
-from swingbot_jobs.contract.fact_sheet import facts_of, not_as_demanded
+from swingbot_jobs.contract.fact_sheet import facts_of, not_as_asked
 from swingbot_jobs.contract.facts import Value
 from swingbot_jobs.contract.unit_job import NAME, UnitJob
 from swingbot_jobs.language.program import Program
@@ -242,10 +242,10 @@ def parse_results(
 def _counted(
     run: ParsedRun, job: UnitJob, results: Results, facts: Mapping[str, Value]
 ) -> ParsedRun:
-    """The run without its samples if it only warmed up, or if the machine was not as demanded."""
+    """The run without its samples if it only warmed up, or if the machine was not as demanded or set."""
     if run.status != "ok":
         return run
-    if why := not_as_demanded(job.demand, facts, results.runs[job.name, run.number]):
+    if why := not_as_asked(job, facts, results.runs[job.name, run.number]):
         return replace(run, status="invalid", reason=why[:2000], samples={})
     return (
         replace(run, status="warmup", reason="a warm-up: not counted", samples={})

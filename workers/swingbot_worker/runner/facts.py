@@ -12,12 +12,29 @@ from collections.abc import Sequence
 from typing import Final
 
 from swingbot_jobs.contract import facts
-from swingbot_jobs.contract.fact_sheet import AFTER, BEFORE, NOTES, RUN_AFTER, RUN_BEFORE
-from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.contract.fact_sheet import (
+    AFTER,
+    BEFORE,
+    CMDLINE_UNKNOWN,
+    NOTES,
+    PROC_SYS,
+    RUN_AFTER,
+    RUN_BEFORE,
+)
+from swingbot_jobs.contract.settings import parse_words, sysctl_path
+from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 
 # Lines of one file: enough for the first CPU of /proc/cpuinfo and for all of /proc/meminfo.
 LINES: Final = 80
 
+# Two sysctls for one limit: the kernel sets the second to 0 when the first is written, and refuses a
+# 0 in the first (mm/page-writeback.c, mm/util.c).
+_PAIRS: Final = (
+    ("vm.dirty_bytes", "vm.dirty_ratio"),
+    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
+    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
+)
+_CLEARED: Final = dict(_PAIRS) | {second: first for first, second in _PAIRS}
 _FUNCTIONS: Final = r"""
 # fact NAME VALUE: a missing value is no fact
 fact() {
@@ -44,6 +61,17 @@ facts_again() {
 	dump @AGAIN@ >facts/@AFTER@
 }
 """
+_CMDLINE: Final = r"""
+# check_cmdline WORD...: those that the kernel does not know, and has handed to init, become a fact
+check_cmdline() {
+	sb_unknown=
+	for sb_word; do
+		cat /proc/1/environ /proc/1/cmdline 2>/dev/null | tr '\000' '\n' | grep -qxF -e "$sb_word" || continue
+		sb_unknown="$sb_unknown $sb_word"
+	done
+	fact @UNKNOWN@ "${sb_unknown# }"
+}
+"""
 _HOLD: Final = r"""
 # hold VALUE FILE...: write VALUE to each, and remember what was there
 hold() {
@@ -58,6 +86,11 @@ hold() {
 			printf '%s %s\n' "$sb_file" "$sb_was" >>held
 		} 2>/dev/null
 	done
+}
+
+# note FILE: remember what is there, for what is written next may change it
+note() {
+	[ ! -r "$1" ] || printf '%s %s\n' "$1" "$(head -n 1 "$1")" >>held
 }
 
 # put_back: what was there before, the last one first
@@ -103,7 +136,15 @@ def functions(unit_jobs: Sequence[UnitJob]) -> str:
     text = _FUNCTIONS
     for name, value in filled.items():
         text = text.replace(name, value)
-    return text + (_HOLD if any(job.demand for job in unit_jobs) else "")
+    held = any(job.demand or job.sysctl for job in unit_jobs)
+    return text + (_HOLD if held else "") + _check_cmdline(unit_jobs)
+
+
+def _check_cmdline(unit_jobs: Sequence[UnitJob]) -> str:
+    words = parse_words(cmdline_of(unit_jobs))
+    if not words:
+        return ""
+    return f"{_CMDLINE.replace('@UNKNOWN@', CMDLINE_UNKNOWN)}check_cmdline {shlex.join(words)}\n"
 
 
 def _words(files: Sequence[str] | dict[str, None]) -> str:
@@ -112,8 +153,9 @@ def _words(files: Sequence[str] | dict[str, None]) -> str:
 
 
 def demanded(job: UnitJob, number: int, run: str) -> list[str]:
-    """The lines of one run: `run` itself, with a look at what is demanded before and behind it."""
-    files = facts.files_of(job.demand)
+    """The lines of one run: `run` itself, with a look at what is demanded or set before and behind it."""
+    files = [*facts.files_of(job.demand), *map(_file_of, job.sysctl)]
+    files = list(dict.fromkeys(files))
     if not files:
         return [run]
     place = f"{shlex.quote(job.name)} {number}"
@@ -122,5 +164,17 @@ def demanded(job: UnitJob, number: int, run: str) -> list[str]:
 
 
 def held(job: UnitJob) -> list[str]:
-    """The lines before the runs of a unit job that set what it demands."""
-    return [f"hold {shlex.quote(value)} {file}" for file, value in facts.settings(job.demand)]
+    """The lines before the runs of a unit job that set what it demands, and its sysctls."""
+    demands = [f"hold {shlex.quote(value)} {file}" for file, value in facts.settings(job.demand)]
+    return [*demands, *(line for name in job.sysctl for line in _set(name, job.sysctl[name]))]
+
+
+def _set(name: str, value: str) -> list[str]:
+    """The lines that set one sysctl. What the kernel clears with it is noted, to be set back too."""
+    file, other = _file_of(name), _CLEARED.get(name)
+    noted = [f"note {_file_of(other)}"] if other else []
+    return [*noted, f"hold {shlex.quote(value)} {file}"]
+
+
+def _file_of(sysctl: str) -> str:
+    return f"{PROC_SYS}{sysctl_path(sysctl)}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from swingbot_jobs.contract.fact_sheet import facts_of
 from swingbot_jobs.contract.trust import accepted
+from swingbot_jobs.contract.unit_job import cmdline_of
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.parse import read_results
 from swingbot_jobs.reading.result import Results
@@ -31,7 +32,7 @@ from swingbot_worker.testbox.driver import (
 )
 from swingbot_worker.testbox.kernel import Kernel, find
 from swingbot_worker.testbox.limits import limits
-from swingbot_worker.testbox.runs import runs_of
+from swingbot_worker.testbox.runs import runs_of, settings_read
 
 
 def boot(order: BootOrder, out: Path, site: Site, tell_phase: TellPhase = tell_nobody) -> Outcome:
@@ -89,12 +90,14 @@ def _boot(
         tell=_tell,
         tell_phase=tell_phase,
         document=order.document,
+        cmdline=cmdline_of(order.unit_jobs),
     )
     made = driver.boot(request)
     results = read_results(request.results) if request.results.is_file() else Results(runs={})
     _check_engine(box, results)
     ours = {"testbox_label": box.label, "engine": box.engine, **made.facts}
     ours |= {"image_sha256": sha256(kernel.image)}
+    ours |= settings_read(order.unit_jobs, results)
     return made, _facts(results, {**host.facts(stolen), **ours}), results
 
 
@@ -113,6 +116,10 @@ def _testbox(order: BootOrder, site: Site) -> Testbox:
         raise OrderError(
             f"This kernel is not trusted, and testbox {box.name} takes trusted ones only (`accepts` in its file)."
         )
+    try:
+        box.check_settings(order.unit_jobs, order.kernel.trust)
+    except ValueError as error:
+        raise OrderError(f"The order can't be carried out: {error}.") from None
     return box
 
 

@@ -2,8 +2,9 @@
 
 It is started with this environment: SWINGBOT_IMAGE (path of the kernel), SWINGBOT_K (number of the
 boot among those of its purpose), SWINGBOT_PURPOSE (what the boot is for), SWINGBOT_ORDER (path of the
-order, JSON), SWINGBOT_JOB (folder with the generated run.sh and programs/), SWINGBOT_OUT (folder to
-write to). It writes results.tar and console.log into SWINGBOT_OUT and exits with 0 up, 10 panicked,
+order, JSON), SWINGBOT_CMDLINE (the job's words, which go to the end of the kernel command line; empty
+unless the testbox file says by `can_set` that this program does that), SWINGBOT_JOB (folder with the
+generated run.sh and programs/), SWINGBOT_OUT (folder to write to). It writes results.tar and console.log into SWINGBOT_OUT and exits with 0 up, 10 panicked,
 11 oopsed, 12 hung, 13 timed out; anything else is the lab's fault.
 """
 
@@ -80,6 +81,7 @@ def _environment(request: Request, work: Path) -> dict[str, str]:
         "SWINGBOT_K": str(request.k),
         "SWINGBOT_PURPOSE": request.purpose,
         "SWINGBOT_ORDER": str(order),
+        "SWINGBOT_CMDLINE": request.cmdline,
         "SWINGBOT_JOB": str(work / "job"),
         "SWINGBOT_OUT": str(request.out),
     }

@@ -100,6 +100,7 @@ class Request:
     tell_phase: TellPhase = tell_nobody  # outside of the measured window only
     node: Node = field(default_factory=Node)
     document: Mapping[str, object] = field(default_factory=dict)  # the order, without its token
+    cmdline: str = ""  # the job's words, which go behind the testbox's own
 
     @property
     def console(self) -> Path:

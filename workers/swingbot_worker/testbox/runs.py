@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swingbot_jobs.contract.fact_sheet import FACT_LENGTH, not_as_demanded
+from swingbot_jobs.contract.fact_sheet import FACT_LENGTH, not_as_asked, sysctls_read
+from swingbot_jobs.contract.facts import SET
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
 from swingbot_jobs.reading.result import Results
@@ -47,9 +48,23 @@ def _status(
         )
     if not files.get("stdout", "").strip():
         return "failed", f"{job.program} printed nothing"
-    if why := not_as_demanded(job.demand, facts, files):
+    if why := not_as_asked(job, facts, files):
         return "invalid", why[:REASON_LENGTH]
     return "ok" if number >= job.warmup else "warmup", None
+
+
+def settings_read(unit_jobs: Iterable[UnitJob], results: Results) -> dict[str, Fact]:
+    """What the sysctls that the unit jobs set were in their runs, as facts `set.<name>`.
+
+    Different values, of several unit jobs or of a kernel that changed one, stand beside each other.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for job in unit_jobs:
+        for number in job.numbers if job.sysctl else ():
+            files = results.runs.get((job.name, number), {})
+            for name, value in sysctls_read(job.sysctl, files).items():
+                found.setdefault(name, {})[" ".join(value.split())] = None
+    return {f"{SET}{name}": ", ".join(values)[:FACT_LENGTH] for name, values in found.items()}
 
 
 def _seconds(files: Mapping[str, str]) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from swingbot_jobs.contract.settings import joined
 from swingbot_jobs.testbox.box import QemuDriver, Testbox
 
 PROGRAM = "qemu-system-x86_64"
@@ -30,13 +31,17 @@ class Files:
     results: Path
 
 
-def kernel_cmdline(box: Testbox, delay_us: int) -> str:
-    """The kernel's command line; `delay_us` is this boot's perturbation."""
-    return " ".join((*CMDLINE, f"swingbot.delay_us={delay_us}", *shlex.split(box.cmdline)))
+def kernel_cmdline(box: Testbox, delay_us: int, job: str = "") -> str:
+    """The kernel's command line; `delay_us` is this boot's perturbation, `job` the job's words.
+
+    The job's words come last: of a parameter that is set twice, the kernel takes the last value.
+    """
+    ours = (*CMDLINE, f"swingbot.delay_us={delay_us}", *shlex.split(box.cmdline))
+    return joined(*ours, job)
 
 
-def qemu_argv(box: Testbox, files: Files, delay_us: int) -> list[str]:
-    """Arguments that boot `files.image` once on `box`, console and results into files."""
+def qemu_argv(box: Testbox, files: Files, delay_us: int, cmdline: str = "") -> list[str]:
+    """Arguments that boot `files.image` once on `box`, console and results into files; `cmdline`: the job's words."""
     assert isinstance(box.driver, QemuDriver)
     return [
         PROGRAM,
@@ -56,7 +61,7 @@ def qemu_argv(box: Testbox, files: Files, delay_us: int) -> list[str]:
         *("-chardev", f"file,id=results,path={escaped(files.results)}"),
         *("-device", RESULTS_DEVICE, "-device", f"virtserialport,chardev=results,name={PORT}"),
         *("-kernel", str(files.image), "-initrd", str(files.initrd)),
-        *("-append", kernel_cmdline(box, delay_us)),
+        *("-append", kernel_cmdline(box, delay_us, cmdline)),
     ]
 
 

@@ -72,7 +72,8 @@ class Qemu:
         return [host.has_program(argv.PROGRAM)]
 
     def _argv(self, request: Request, files: argv.Files, delay: int) -> list[str]:
-        return [*argv.qemu_argv(self.box, files, delay), *request.node.devices]
+        made = argv.qemu_argv(self.box, files, delay, request.cmdline)
+        return [*made, *request.node.devices]
 
 
 # Files by name alone, for arguments that are to be repeated elsewhere.

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swingbot_jobs.contract.settings import joined
 from swingbot_jobs.testbox.box import Testbox
 from swingbot_worker.rootfs import cpio
 
@@ -35,13 +36,16 @@ class Card:
     gateway: str = ""
 
 
-def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int) -> str:
-    """The kernel's command line. `token` tells this boot from any other, on the console and from inside."""
+def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int, job: str = "") -> str:
+    """The kernel's command line. `token` tells this boot from any other, on the console and from inside.
+
+    The words of the `job` come last: of a parameter that is set twice, the kernel takes the last value.
+    """
     ours = (
         *(f"{WORD}={token}", f"rdinit=/{INIT}", f"panic={panic_seconds}", "oops=panic"),
         *("printk.time=1", "printk.devkmsg=on", f"swingbot.delay_us={delay_us}"),
     )
-    return " ".join((*ours, *shlex.split(box.cmdline)))
+    return joined(*ours, *shlex.split(box.cmdline), job)
 
 
 def entries(

@@ -171,7 +171,8 @@ class Session:
         initrd, image = self._initrd(self.home), kernel.image.read_bytes()
         preflight.check_space(box.name, self.home, len(image), len(initrd), self.driver)
         delay = box.perturbation(self.request.k, self.request.purpose)
-        cmdline = guest.cmdline(box, self.token, self.driver.panic_seconds, delay)
+        panic, job = self.driver.panic_seconds, self.request.cmdline
+        cmdline = guest.cmdline(box, self.token, panic, delay, job)
         began = time.monotonic()
         self._stage(image, initrd, cmdline)
         self.facts |= {
