@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from swingbot.core.thresholds import MEMORY_SLACK
-from swingbot_jobs.contract.facts import END, OF_SERVER, fact_of, known
+from swingbot_jobs.contract.facts import END, OF_SERVER, SET, fact_of, known
+from swingbot_jobs.contract.settings import parameter
 
 Facts = Mapping[str, Any]
 Boots = Mapping[int, Facts]  # by k
@@ -28,6 +29,29 @@ _NAMES: Final = {
     "rootfs": "the root file system",
 }
 # Ours: set for each boot, such as its perturbation. The boot loader's: the name of the image.
+# What a kernel parameter decides, so that a difference in it follows from the parameter. The facts
+# of the kernel's own making (`compare: kernel`) need not be here: they never block.
+_DECIDES: Final = {
+    "transparent_hugepage": ("thp_enabled",),
+    "transparent_hugepage_shmem": ("shmem_enabled",),
+    "numa_balancing": ("kernel.numa_balancing",),
+    "norandmaps": ("kernel.randomize_va_space",),
+    "hugepages": ("hugepages",),
+    "isolcpus": ("isolated_cpus",),
+    "nosmt": ("smt", "nr_cpu", "threads_per_core", "node_cpus"),
+    "maxcpus": ("nr_cpu", "threads_per_core", "nr_socket", "node_cpus"),
+    "nr_cpus": ("nr_cpu", "threads_per_core", "nr_socket", "node_cpus"),
+    "mem": ("memory_kb", "nr_node", "node_cpus"),
+    "numa": ("nr_node", "node_cpus"),
+    "cpufreq.default_governor": ("governor",),
+    "intel_pstate": ("freq_driver", "pstate_status", "governor"),
+    "amd_pstate": ("freq_driver", "pstate_status", "governor"),
+    "cpuidle.governor": ("idle_governor",),
+    "cpuidle.off": ("idle_driver", "idle_governor", "idle_states"),
+    "nmi_watchdog": ("kernel.nmi_watchdog",),
+    "schedstats": ("kernel.sched_schedstats",),
+    "noautogroup": ("kernel.sched_autogroup_enabled",),
+}
 _OF_THE_BOOT: Final = re.compile(r"^(swingbot\.|BOOT_IMAGE=|initrd=)")
 _SHOWN: Final = 60
 
@@ -58,12 +82,27 @@ class Difference:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """What one side of a comparison was asked to set for its boots: UnitJob's fields of these names."""
+
+    cmdline: str = ""
+    sysctl: Mapping[str, str] = field(default_factory=dict)
+
+
 def differences(
-    base: Boots, head: Boots, *, paired: bool, compared: Collection[str] = ()
+    base: Boots,
+    head: Boots,
+    *,
+    paired: bool,
+    compared: Collection[str] = (),
+    arms: tuple[Arm, Arm] = (Arm(), Arm()),
 ) -> list[Difference]:
     """How the sheets of base and head differ, what blocks a verdict first.
 
     On a paired testbox only boots of equal k have to agree; else all boots of both sides have to. `compared`: facts that the job demands or compares.
+    `arms`: what base and head were asked to set. A difference that is exactly the one between them,
+    or that follows from it, is what is compared.
     """
     names = {
         name
@@ -78,6 +117,7 @@ def differences(
         for name in names
         for made in _difference(name, base, head, paired, _kind(name, ours, compared))
     ]
+    found = [replace(d, kind="compared") if _asked(d, arms) else d for d in found]
     places = {name: place for place, name in enumerate(known())}
     return sorted(
         found, key=lambda d: (_KINDS.index(d.kind), places.get(d.fact, len(places)), d.fact)
@@ -103,6 +143,35 @@ def against(found: Sequence[Difference]) -> str | None:
 def told(found: Sequence[Difference]) -> str | None:
     """What may be the explanation of a change, in a sentence."""
     return _few([d.words for d in found if d.kind in ("compared", "told")])
+
+
+def _asked(difference: Difference, arms: tuple[Arm, Arm]) -> bool:
+    """Whether a difference is what the arms were asked to differ in."""
+    name, words = difference.fact.removeprefix(OF_SERVER), [_words_of(arm) for arm in arms]
+    if difference.kind == "variant":
+        return False
+    if name == "cmdline":
+        rest = [
+            {_without(line, own - other) for line in lines}
+            for lines, own, other in (
+                (difference.base, words[0], words[1]),
+                (difference.head, words[1], words[0]),
+            )
+        ]
+        return words[0] != words[1] and rest[0] == rest[1]
+    sysctl = name.removeprefix(SET)
+    if arms[0].sysctl.get(sysctl) != arms[1].sysctl.get(sysctl):
+        return True
+    decided = (_DECIDES.get(parameter(word), ()) for word in words[0] ^ words[1])
+    return any(name in facts for facts in decided)
+
+
+def _words_of(arm: Arm) -> frozenset[str]:
+    return frozenset(arm.cmdline.split())
+
+
+def _without(line: str, words: Collection[str]) -> str:
+    return " ".join(word for word in line.split() if word not in words)
 
 
 def _same_guest(boots: Sequence[Facts]) -> bool:
