@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Final
 
 from swingbot_jobs.contract.unit_job import UnitJob
@@ -26,6 +27,8 @@ def text(job: UnitJob) -> str:
         f"suite: {job.program}",
         f"testcase: {job.program}",
         "category: benchmark",
+        *([f"kernel_cmdline: {_scalar(job.cmdline)}"] if job.cmdline else []),
+        *(f"# set before the run: sysctl -w {_assignment(job, name)}" for name in job.sysctl),
         *(f"{name}: {_scalar(job.params[name])}" for name in _GLOBAL if name in job.params),
     ]
     server = _SERVERS.get(job.program)
@@ -46,6 +49,10 @@ def _program(program: str, params: dict[str, str]) -> list[str]:
         f"{program}:",
         *(f"  {name}: {_scalar(value)}" for name, value in sorted(params.items())),
     ]
+
+
+def _assignment(job: UnitJob, name: str) -> str:
+    return shlex.quote(f"{name}={job.sysctl[name]}")
 
 
 def _scalar(value: str) -> str:

@@ -129,6 +129,12 @@ def _where(kit: Kit) -> Paragraphs:
         kit.unit_job.name,
         *(f"{name}={shlex.quote(value)}" for name, value in sorted(kit.unit_job.params.items())),
     )
+    if kit.unit_job.cmdline:
+        yield _prose("The job asked for these words at the end of the kernel command line:")
+        yield _code(*wrap(kit.unit_job.cmdline, "", width=_WIDTH - 4))
+    if kit.unit_job.sysctl:
+        yield _prose("It set these sysctls for its runs, and job/run.sh does so too:")
+        yield _code(*(f"{name} = {value}" for name, value in sorted(kit.unit_job.sysctl.items())))
     if len(kit.unit_jobs) > 1:
         yield _prose(
             f"Each boot ran {len(kit.unit_jobs)} unit jobs one after the other, as the kit does; numbers.tsv has what came of each."
@@ -155,8 +161,9 @@ def _programs(kit: Kit) -> Paragraphs:
 
 def _elsewhere(kit: Kit) -> Paragraphs:
     program = kit.unit_job.program
+    words = " and with the words above on its command line" if kit.unit_job.cmdline else ""
     yield _prose(
-        f"Boot each kernel there, with {program} installed, and run `./reproduce.sh --here` as root: it runs job/run.sh, the same script as in our boots, "
+        f"Boot each kernel there{words}, with {program} installed, and run `./reproduce.sh --here` as root: it runs job/run.sh, the same script as in our boots, "
         "once, and prints the numbers. Boots are what to repeat: runs of one boot share their page placement."
     )
     yield _prose("With lkp-tests installed, job.yaml is the headline's job for `lkp run`.")

@@ -140,7 +140,7 @@ read_results() {
 }
 
 run_here() {
-	mkdir -p "$out/here/results" "$out/here/work" || fail "cannot make $out/here"
+@CHECK_CMDLINE@	mkdir -p "$out/here/results" "$out/here/work" || fail "cannot make $out/here"
 	# one shell more between: the job ends everything else where its parent is the first process
 	(SWINGBOT_PROGRAMS=$kit/job/programs SWINGBOT_WORK=$out/here/work sh -c 'sh "$0"; exit' "$kit/job/run.sh" 3>"$out/here/results.tar")
 	tar -x -i -f "$out/here/results.tar" -C "$out/here/results" || fail "the job left no results; it needs the programs that README names"
@@ -179,6 +179,12 @@ done <"$kit/boots.tsv"
 rm -f "$out/initrd"
 say ''
 awk -F '\t' -v unit_job="$unit_job" -v metric="$metric" -v unit="$unit" -v better=@BETTER@ -v reported=@CHANGE@ '@TABLE@' "$out/here.tsv" "$kit/numbers.tsv"
+"""
+
+_CHECK_CMDLINE: Final = r"""	for sb_word in @WORDS@; do
+		tr ' ' '\n' </proc/cmdline | grep -qxF -e "$sb_word" ||
+			fail "this kernel was booted without $sb_word; add it to the kernel command line and reboot"
+	done
 """
 
 # First file: what came here. Second: what was reported. Exit status 3 where a number differs, 1 where one is missing.
@@ -290,8 +296,16 @@ def reproduce(kit: Kit) -> str:
         "TESTBOX": kit.testbox,
         "FIRST": kit.boots[0].id if kit.boots else "none",
         "TABLE": _TABLE,
+        "CHECK_CMDLINE": _check_cmdline(kit.unit_job),
     }
     return _filled(_REPRODUCE, plain, quoted)
+
+
+def _check_cmdline(job: UnitJob) -> str:
+    """Lines that end the script unless the running kernel was booted with the job's words."""
+    if not job.cmdline:
+        return ""
+    return _CHECK_CMDLINE.replace("@WORDS@", shlex.join(job.cmdline.split()))
 
 
 def _numbers(job: UnitJob) -> str:
