@@ -44,7 +44,7 @@ def test_facts_of_boots_and_boots_that_gave_nothing_reach_the_verdict(conn: sa.C
 
     def known(ks: range) -> tuple[str | None, str | None]:
         found = differences_of(
-            tx, [base.image, head.image], VM, box.spec, "", BootNumbers(list(ks))
+            tx, [base.image, head.image], VM, [box.spec] * 2, "", BootNumbers(list(ks))
         )
         return found.must, found.told
 
@@ -69,7 +69,7 @@ def test_boots_that_panicked_count_as_lost_runs(conn: sa.Connection) -> None:
             outcome="up" if k < 2 else "oopsed",
         )
     found = differences_of(
-        PgTransaction(conn), [base.image, head.image], VM, box.spec, "", BootNumbers(range(4))
+        PgTransaction(conn), [base.image, head.image], VM, [box.spec] * 2, "", BootNumbers(range(4))
     )
     boots = [BootRuns(k=k, values=(v, v + 1, v)) for v in (90.0,) for k in range(2)]
     row = compare(
@@ -86,7 +86,7 @@ def test_one_image_is_identical(conn: sa.Connection) -> None:
     kernel = builders.a_kernel(conn, tree, 1)
     builders.a_boot(conn, box, kernel, values={METRIC: [100.0]}, facts=FACTS)
     found = differences_of(
-        PgTransaction(conn), [kernel.image, kernel.image], VM, box.spec, "", BootNumbers([0])
+        PgTransaction(conn), [kernel.image, kernel.image], VM, [box.spec] * 2, "", BootNumbers([0])
     )
     assert (found.identical, found.must, found.told) == (True, None, None)
 
@@ -117,7 +117,7 @@ def test_a_setting_blocks_unless_the_job_compares_or_demands_it(conn: sa.Connect
         PgTransaction(conn),
         [base.image, head.image],
         VM,
-        box.spec,
+        [box.spec] * 2,
         f"c{comparison}",
         BootNumbers([0, 1]),
     )

@@ -89,7 +89,7 @@ def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(des
         1: (0, "worse"),
         2: (1, "same"),  # the image is identical
         3: (2, "invalid"),
-        4: (3, "invalid"),
+        4: (2, "better"),  # against the nearest one above that was measured
     }
     assert levels(facts, "first") == {
         1: (0, "worse"),
@@ -97,6 +97,13 @@ def test_a_range_is_a_table_in_which_a_patch_costs_and_another_takes_it_back(des
         3: (0, "invalid"),
         4: (0, "same"),
     }
+    notes = {
+        row["arm"]: row["reason"]
+        for row in facts["rows"]
+        if row["metric"] == METRIC and row["against"] == "above"
+    }
+    assert f"{names[4]} takes it back" in notes[1]
+    assert f"takes {names[1]} back, all of it" in notes[4]
     broken = next(row for row in facts["rows"] if (row["arm"], row["against"]) == (3, "above"))
     assert "does not build: mm/x.c:1: error" in broken["reason"]
 

@@ -274,14 +274,24 @@ def test_a_request_that_lkp_can_t_run_is_refused_when_it_is_made() -> None:
     specs = SimpleNamespace(add=lambda jobs: jobs[0].name)
     tx = cast(Transaction, SimpleNamespace(specs=specs))
     assert resolve_parts(
-        lab, tx.specs, [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")], ["box"], {}, "trusted"
+        lab,
+        tx.specs,
+        [JobFile(name="h.yaml", text="hackbench:\n  ipc: pipe\n")],
+        ["box"],
+        {},
+        "trusted",
     ) == [("box", "h-pipe")]
     with pytest.raises(
         RequestError,
         match="p-1: engine lkp can't run page-fault: lkp-tests has no such program; it shares hackbench, netperf",
     ):
         resolve_parts(
-            lab, tx.specs, [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")], ["box"], {}, "trusted"
+            lab,
+            tx.specs,
+            [JobFile(name="p.yaml", text="page-fault:\n  nr_task: 1\n")],
+            ["box"],
+            {},
+            "trusted",
         )
 
 

@@ -83,6 +83,12 @@ def test_above_goes_from_kernel_to_kernel_under_the_same_conditions() -> None:
     ]
 
 
+def test_above_passes_over_a_row_that_was_not_measured() -> None:
+    rows = [row.axes for row in lay_out(["a", "b", "c", "d"], [])]
+    assert references("above", rows, {1, 2}) == [(0, 1), (0, 2), (0, 3)]
+    assert references("above", rows, {0}) == [(0, 1), (1, 2), (2, 3)]
+
+
 def test_first_and_base_are_common_to_all_rows() -> None:
     rows = [row.axes for row in lay_out(["a", "b", "c"], [])]
     assert references("first", rows) == references("base", rows) == [(0, 1), (0, 2)]

@@ -83,7 +83,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class BootSettings:
     """What one side of a comparison was asked to set for its boots: UnitJob's fields of these names."""
 
     cmdline: str = ""
@@ -96,7 +96,7 @@ def differences(
     *,
     paired: bool,
     compared: Collection[str] = (),
-    arms: tuple[Arm, Arm] = (Arm(), Arm()),
+    arms: tuple[BootSettings, BootSettings] = (BootSettings(), BootSettings()),
 ) -> list[Difference]:
     """How the sheets of base and head differ, what blocks a verdict first.
 
@@ -145,7 +145,7 @@ def told(found: Sequence[Difference]) -> str | None:
     return _few([d.words for d in found if d.kind in ("compared", "told")])
 
 
-def _asked(difference: Difference, arms: tuple[Arm, Arm]) -> bool:
+def _asked(difference: Difference, arms: tuple[BootSettings, BootSettings]) -> bool:
     """Whether a difference is what the arms were asked to differ in."""
     name, words = difference.fact.removeprefix(OF_SERVER), [_words_of(arm) for arm in arms]
     if difference.kind == "variant":
@@ -166,7 +166,7 @@ def _asked(difference: Difference, arms: tuple[Arm, Arm]) -> bool:
     return any(name in facts for facts in decided)
 
 
-def _words_of(arm: Arm) -> frozenset[str]:
+def _words_of(arm: BootSettings) -> frozenset[str]:
     return frozenset(arm.cmdline.split())
 
 

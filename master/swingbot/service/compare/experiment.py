@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from swingbot.core.experiment.layout import Axis, BadLayout, Row, lay_out
 from swingbot.core.experiment.references import references
 from swingbot.core.model.records import Arm, JobFile, NewComparison, Tree, Variant
 from swingbot.core.model.statuses import ReferenceRule
+from swingbot.core.plan.settings import with_settings
 from swingbot.service.compare.cost import ExperimentCost, cost_of
 from swingbot.service.compare.kernels import Kernel, KernelRequest, kernels_of
 from swingbot.service.compare.rehearse import rehearse
@@ -98,14 +99,14 @@ def _laid_out(
         lab, request.testboxes or tree.testboxes, trust, asked=bool(request.testboxes)
     )
     parts = resolve_parts(
-        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides
+        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, trust
     )
     by_name = {kernel.name: kernel for kernel in kernels}
     variants, arms = [], []
     for row in rows:
         variant = _variant(lab, tx, tree, by_name[row.kernel], row, levels[row.kernel])
         variants.append(variant)
-        arms.append(_arm(row, variant))
+        arms.append(_arm(lab, tx, row, variant, parts, levels[row.kernel]))
     against = tuple(request.against) or _fitting(request, kernels, rows)
     _check_against(against, arms)
     new = NewComparison(
@@ -146,11 +147,41 @@ def _variant(
     return variant_of(lab, tx, built, kernel.facts.commit, kernel.origin, level)
 
 
-def _arm(row: Row, variant: Variant) -> Arm:
-    for axis in ("cmdline", "sysctl"):
-        if row.values.get(axis):
-            raise RequestError(f"{row.name}: no testbox here can set the {axis} of a boot")
-    return Arm(name=row.name, variant=variant.id, axes=dict(row.axes))
+def _arm(
+    lab: Lab,
+    tx: Transaction,
+    row: Row,
+    variant: Variant,
+    parts: Sequence[tuple[str, str]],
+    trust: Trust,
+) -> Arm:
+    """A row with what its boots set, and what each part becomes by that. Raises RequestError."""
+    cmdline, sysctl = row.values.get("cmdline", ""), _sysctls(row)
+    settings: dict[str, Any] = {"cmdline": cmdline} if cmdline else {}
+    if sysctl:
+        settings["sysctl"] = sysctl
+    specs = {}
+    try:
+        for testbox, spec in parts if settings else ():
+            jobs = with_settings(tx.specs.get(spec), cmdline, sysctl)
+            lab.testboxes.known(testbox).check_settings(jobs, trust)
+            specs[spec] = tx.specs.add(jobs)
+    except ValueError as error:
+        raise RequestError(f"{row.name}: {error}") from None
+    return Arm(
+        name=row.name, variant=variant.id, axes=dict(row.axes), settings=settings, specs=specs
+    )
+
+
+def _sysctls(row: Row) -> dict[str, str]:
+    """`vm.swappiness=10 vm.stat_interval=5`, by name."""
+    found = {}
+    for pair in row.values.get("sysctl", "").split():
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise RequestError(f"{row.name}: sysctl {pair}: write it as KEY=VALUE")
+        found[name] = value
+    return found
 
 
 def _fitting(

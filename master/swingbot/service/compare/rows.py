@@ -13,7 +13,7 @@ from swingbot.core.plan.aliases import with_aliases
 from swingbot.core.plan.rules import metric_of, rule_of
 from swingbot.core.plan.series import series_for
 from swingbot.core.stats.compare import BootRuns, Rule
-from swingbot.core.stats.family import compare_family
+from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.result.boots import Values, boots_of
 from swingbot.service.result.differences import Differences, differences_of
@@ -43,6 +43,16 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """The boots that the rows of one metric are made of."""
+
+    pairs: Sequence[tuple[int, int]]  # (reference, row) by their places in the table
+    known: Sequence[Differences]  # of each pair
+    boots: Sequence[Sequence[BootRuns]]
+    sides: Sequence[tuple[int, int]]  # of each pair, by the index in `boots`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One testbox and what is run there."""
 
@@ -68,13 +78,15 @@ class Part:
         keys = _in_order(self.lab, jobs, [arm.values for arm in arms if arm is not None])
         headlines = sum(metric_of(self.lab.programs, name).headline for _, name in keys)
         silent = jobs.keys() - {job for arm in arms if arm for job, _ in arm.values}
+        missing = {place for place, arm in enumerate(arms) if arm is None or not arm.values}
         for against in self.comparison.against:
-            pairs = references(against, [arm.axes for arm in self.comparison.arms])
+            pairs = references(against, [arm.axes for arm in self.comparison.arms], missing)
             built = [(i, j) for i, j in pairs if arms[i] is not None and arms[j] is not None]
             differences = {pair: self._differences(arms, pair) for pair in built}
             for unit_job, metric in keys:
                 rule = self._rule(jobs[unit_job], metric, headlines)
-                rows = self._judged(arms, built, differences, jobs[unit_job], metric, rule)
+                family = self._family(arms, built, differences, jobs[unit_job], metric)
+                rows = self._judged(family, arms, jobs[unit_job], metric, rule, against)
                 for (reference, arm), row in zip(built, rows, strict=True):
                     yield self._placed(row, against, reference, arm)
             for reference, arm in pairs:
@@ -127,16 +139,15 @@ class Part:
             unimodal=rule.unimodal or self.comparison.kind in ("attribute", "gate"),
         )
 
-    def _judged(
+    def _family(
         self,
         arms: Sequence[_Measured | None],
         pairs: Sequence[tuple[int, int]],
         differences: Mapping[tuple[int, int], Differences],
         job: UnitJob,
         name: str,
-        rule: Rule,
-    ) -> list[ComparisonRow]:
-        """The rows of one family: one metric of one unit job, each pair of arms."""
+    ) -> _Family:
+        """One metric of one unit job: the boots of each side of each pair."""
         known = {pair: differences[pair].of(job) for pair in pairs}
         boots: dict[tuple[int, int], list[BootRuns]] = {}  # by arm and first boot that counts
         sides = []
@@ -147,23 +158,59 @@ class Part:
                 measured = arm.values.get((job.name, name), []) if arm else []
                 all_boots = known[pair].with_lost(side, measured, _runs_with(self.lab, job, name))
                 boots[place, first] = [boot for boot in all_boots if boot.k >= first]
-            sides.append([list(boots).index((place, first)) for place in pair])
-        rows = compare_family(
-            list(boots.values()),
-            [(reference, arm) for reference, arm in sides],
-            rule,
-            invalid={i: why for i, pair in enumerate(pairs) if (why := known[pair].must)},
+            places = list(boots)
+            sides.append((places.index((pair[0], first)), places.index((pair[1], first))))
+        return _Family(
+            pairs=pairs,
+            known=[known[pair] for pair in pairs],
+            boots=list(boots.values()),
+            sides=sides,
         )
+
+    def _judged(
+        self,
+        family: _Family,
+        arms: Sequence[_Measured | None],
+        job: UnitJob,
+        name: str,
+        rule: Rule,
+        against: ReferenceRule,
+    ) -> list[ComparisonRow]:
+        """The rows of a family, in the order of its pairs."""
+        invalid = {i: why for i, known in enumerate(family.known) if (why := known.must)}
+        rows = compare_family(
+            family.boots, family.sides, rule, invalid=invalid, looks=self.comparison.looks
+        )
+        if against == "above":
+            rows = self._with_recoveries(family, rows, rule)
         metric = metric_of(self.lab.programs, name)
         return [
             _told(
                 row,
-                known[pair],
+                known,
                 [_problems(arms[place]) for place in pair],
                 self._names(job, metric),
             )
-            for pair, row in zip(pairs, rows, strict=True)
+            for pair, known, row in zip(family.pairs, family.known, rows, strict=True)
         ]
+
+    def _with_recoveries(
+        self, family: _Family, rows: Sequence[ComparisonRow], rule: Rule
+    ) -> list[ComparisonRow]:
+        """Rows that another one takes back say so, both of them."""
+        marked = list(rows)
+        for found in recoveries(family.boots, family.sides, rows, rule):
+            change, back = (
+                self.comparison.arms[family.pairs[i][1]].name for i in (found.change, found.back)
+            )
+            left = "all of it" if found.shown else "as far as can be told"
+            for i, words in (
+                (found.change, f"{back} takes it back"),
+                (found.back, f"takes {change} back, {left}"),
+            ):
+                reason = marked[i].reason
+                marked[i] = replace(marked[i], reason=f"{reason}; {words}" if reason else words)
+        return marked
 
     def _first_together(self, pair: tuple[int, int]) -> int:
         """The k from which on both arms were booted side by side."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from swingbot.core.model.records import BootNumbers
 from swingbot.core.stats.compare import BootRuns
-from swingbot.core.stats.facts import Difference, against, differences, told
+from swingbot.core.stats.facts import BootSettings, Difference, against, differences, told
 from swingbot.service.ports import Transaction
-from swingbot_jobs.contract.unit_job import UnitJob
+from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 from swingbot_jobs.testbox.box import Testbox
 
 
@@ -65,12 +65,23 @@ def differences_of(
         tx.boots.find(image, box.name, spec, series, numbers)
         for image, spec in zip(images, specs, strict=True)
     ]
+    base_set, head_set = (_settings(tx.specs.get(spec)) for spec in specs)
     found = differences(
-        *({boot.k: boot.facts for boot in boots} for boots in sides), paired=box.repeatable
+        *({boot.k: boot.facts for boot in boots} for boots in sides),
+        paired=box.repeatable,
+        arms=(base_set, head_set),
     )
     base, head = (tuple(boot.k for boot in boots) for boots in sides)
     return Differences(
         identical=images[0] == images[1] and specs[0] == specs[1],
         facts=tuple(found),
         happened=(base, head),
+    )
+
+
+def _settings(jobs: Sequence[UnitJob]) -> BootSettings:
+    """What the unit jobs of one boot set for it."""
+    return BootSettings(
+        cmdline=cmdline_of(jobs),
+        sysctl={name: value for job in jobs for name, value in job.sysctl.items()},
     )
