@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.core.model.records import JobFile
+from swingbot.core.plan.costs import FULL_SECONDS
 from swingbot.core.plan.noise import noise_prior
 from swingbot.service.compare.foresee import foresee
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
@@ -280,6 +281,43 @@ def test_compare_says_what_it_can_resolve_once_there_is_a_record(brain: Brain) -
     assert (after.needs is not None and after.needs <= 6) == (
         after.resolves_pct <= after.wanted_pct
     )
+
+
+def test_a_comparison_foresees_a_full_build_where_no_work_tree_stands_and_a_small_one_after(
+    brain: Brain,
+) -> None:
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    first, second = commits(brain, FakeCommit(), FakeCommit())
+    brain.watch(base)
+
+    def asked(old: str, new: str) -> list[float]:
+        number = request_comparison(brain.lab, ComparisonRequest(tree="fake", base=old, head=new))
+        sides = [brain.facts("c", number)[f"{side}_variant"] for side in ("base", "head")]
+        assert (brain.facts("c", number)["eta_seconds"] is None) == (brain.count("boot") == 0)
+        with brain.lab.transaction("read") as tx:
+            found = tx.builds.forecasts([side["build_key"] for side in sides])
+        return [found[side["build_key"]] for side in sides if side["build"] is None]
+
+    full, step = asked(base, first)
+    assert full == FULL_SECONDS
+    assert step < 0.1 * FULL_SECONDS
+    brain.run()
+    with brain.engine.begin() as conn:
+        conn.execute(sa.text("UPDATE boot SET origin = 'measured'"))
+    (third,) = commits(brain, FakeCommit())
+    brain.poll()
+    (after,) = asked(second, third)
+    assert after < 0.1 * FULL_SECONDS
+
+
+def test_builds_that_the_loop_orders_are_foreseen(brain: Brain) -> None:
+    brain.watch(brain.lab.git.fetch_branch("base", str(brain.repo), "main"))
+    tick(brain.lab)
+    with brain.lab.transaction("read") as tx:
+        keys = {order.build_key for order in tx.orders.open() if order.kind == "build"}
+        assert keys
+        assert tx.builds.forecasts(keys).keys() == keys
+        assert FULL_SECONDS in tx.builds.forecasts(keys).values()
 
 
 def idle(brain: Brain) -> None:

@@ -323,6 +323,20 @@ def test_patches_that_make_no_sense_are_refused(conn: sa.Connection, wrong: str)
         conn.execute(sa.text(f"UPDATE branch_patch SET {wrong}"))
 
 
+def test_builds_of_before_forecasts_have_none_and_take_one(old: sa.Engine) -> None:
+    upgrade_to(old, "0021")
+    with old.begin() as conn:
+        kernel = make.a_kernel(conn, make.a_tree(conn), 0)
+    upgrade(old)
+    with old.begin() as conn:
+        builds = PgTransaction(conn).builds
+        assert kernel.build_key in builds.by_key([kernel.build_key])
+        assert builds.forecasts([kernel.build_key]) == {}
+        builds.put_forecast(kernel.build_key, 300.0)
+        with pytest.raises(sa.exc.IntegrityError), conn.begin_nested():
+            builds.put_forecast(kernel.build_key, -1.0)
+
+
 def test_comparisons_of_before_experiments_have_two_arms(old: sa.Engine) -> None:
     upgrade_to(old, "0020")
     with old.begin() as conn:

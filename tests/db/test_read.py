@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from swingbot_db import read
+from swingbot_db.store import PgTransaction
 from tests import builders as make
 
 
@@ -142,6 +144,60 @@ def test_a_running_comparison_tells_how_far_it_is_and_estimates_from_earlier_boo
     found = read.comparison(conn, comparison)
     assert (found["progress"]["boots"], found["progress"]["boots_total"]) == (2, 6)
     assert found["eta_seconds"] == pytest.approx(4 * 20.0)
+
+
+def ago(seconds: float) -> datetime:
+    return datetime.now(UTC) - timedelta(seconds=seconds)
+
+
+def forecast(conn: sa.Connection, kernel: make.Kernel, seconds: float) -> None:
+    PgTransaction(conn).builds.put_forecast(kernel.build_key, seconds)
+
+
+def test_a_full_build_is_estimated_as_one_whatever_the_builds_before_it_took(
+    conn: sa.Connection,
+) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    for n in range(10):
+        make.a_kernel_build(conn, make.a_variant(conn, tree, n), seconds=8.0)
+    make.a_boot(conn, box, make.a_kernel(conn, tree, 10), seconds=20.0)
+    base, head = (make.a_variant(conn, tree, n) for n in (11, 12))
+    comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
+    assert read.comparison(conn, comparison)["eta_seconds"] is None  # not foreseen yet
+    forecast(conn, base, 400.0)
+    forecast(conn, head, 9.0)
+    assert read.comparison(conn, comparison)["eta_seconds"] == pytest.approx(409 + 6 * 20)
+
+
+@pytest.mark.parametrize(("elapsed", "left"), [(100.0, 300.0), (390.0, 39.0), (1000.0, 100.0)])
+def test_the_estimate_of_a_running_build_falls_with_its_time_and_grows_when_that_is_over(
+    conn: sa.Connection, elapsed: float, left: float
+) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    make.a_boot(conn, box, make.a_kernel(conn, tree, 10), seconds=20.0)
+    base, head = (make.a_variant(conn, tree, n) for n in (11, 12))
+    comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
+    for kernel, seconds in ((base, 400.0), (head, 9.0)):
+        forecast(conn, kernel, seconds)
+        order = make.an_order(conn, kernel, state="running", comparison=comparison)
+        make.an_attempt(conn, order, at=ago(elapsed))
+    found = read.comparison(conn, comparison)["eta_seconds"]
+    assert found == pytest.approx(left + 9 + 6 * 20, abs=2)
+
+
+def test_a_build_that_waited_for_another_one_runs_since_the_end_of_that(
+    conn: sa.Connection,
+) -> None:
+    tree, box = make.a_tree(conn), make.a_testbox(conn)
+    base, head = (make.a_variant(conn, tree, n) for n in (11, 12))
+    make.a_kernel_build(conn, base, seconds=400.0, at=ago(410))
+    make.a_boot(conn, box, base, seconds=20.0, k=9)
+    comparison = make.a_comparison(conn, tree, base, head, [box], status="running")
+    forecast(conn, head, 50.0)
+    order = make.an_order(conn, head, state="running", comparison=comparison)
+    make.an_attempt(conn, order, at=ago(410))
+    found = read.comparison(conn, comparison)["eta_seconds"]
+    assert found == pytest.approx(40 + 6 * 20, abs=2)
 
 
 def test_boots_of_an_identical_image_count_for_both_sides(conn: sa.Connection) -> None:

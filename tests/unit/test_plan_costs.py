@@ -16,6 +16,7 @@ from swingbot.core.plan.costs import (
     change_of,
     costs,
     costs_of_points,
+    seconds_left,
 )
 from swingbot.core.plan.relevance import untouched, weight, weights
 from swingbot.core.thresholds import PRIOR_EVEN_SHARE, PRIOR_MAYBE_COMPILED, PRIOR_NO_CODE
@@ -46,6 +47,25 @@ def test_costs_are_those_of_the_lab_whatever_a_few_builds_waited_for(seed: int) 
     assert learnt.of(Change(wide=1)) == pytest.approx(128, rel=0.25)
     assert learnt.of(Change(config=2)) == pytest.approx(68, rel=0.3)
     assert learnt.of(Change(sources=3, local=1)) == pytest.approx(29, rel=0.35)
+
+
+def test_what_is_left_of_a_build_falls_to_a_tenth_and_then_grows_with_the_build() -> None:
+    assert [seconds_left(300.0, elapsed) for elapsed in (0.0, 100.0, 250.0, 300.0, 600.0)] == [
+        300.0,
+        200.0,
+        50.0,
+        30.0,
+        60.0,
+    ]
+
+
+@given(st.floats(0, 1e5), st.floats(0, 1e5), st.floats(0, 1e3))
+def test_the_foreseen_end_of_a_build_never_comes_nearer_by_waiting(
+    foreseen: float, elapsed: float, more: float
+) -> None:
+    now = elapsed + seconds_left(foreseen, elapsed)
+    assert elapsed + more + seconds_left(foreseen, elapsed + more) >= now * (1 - 1e-12)
+    assert now >= max(foreseen, elapsed) * (1 - 1e-12)
 
 
 def test_without_builds_the_defaults_hold_and_scale_with_a_full_build() -> None:

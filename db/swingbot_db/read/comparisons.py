@@ -208,9 +208,9 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
                 estimate.boot_seconds(conn, part["testbox"], part["spec"]),
             )
         )
-    return estimate.remaining_seconds(
-        done["builds_total"] - done["builds"], estimate.build_seconds(conn), left
-    )
+    sides = (row["base_variant"], row["head_variant"])
+    unbuilt = {side["build_key"] for side in sides if side["build"] is None}
+    return estimate.remaining_seconds(estimate.builds_left(conn, unbuilt), left)
 
 
 def samples_of_comparison(conn: sa.Connection, id: int | str) -> list[Row]:

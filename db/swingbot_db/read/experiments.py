@@ -190,10 +190,14 @@ def _eta(conn: sa.Connection, row: Row) -> float | None:
         _together(found, estimate.queued_before(conn, testbox, first_order) if first_order else 0)
         for testbox, found in by_box.items()
     ]
-    done = row["progress"]
-    return estimate.remaining_seconds(
-        done["builds_total"] - done["builds"], estimate.build_seconds(conn), boots_by_box
-    )
+    return estimate.remaining_seconds(estimate.builds_left(conn, _unbuilt(row)), boots_by_box)
+
+
+def _unbuilt(row: Row) -> set[str]:
+    """Build keys of the kernels that are still to be built."""
+    keys = {arm["variant"]["build_key"] for arm in row["arms"] if arm["variant"]["build"] is None}
+    open_ = {o["build_key"] for o in row["orders"] if o["kind"] == "build" and o["state"] in _LEFT}
+    return keys & open_ if row["orders"] else keys
 
 
 _LEFT = ("waiting", "ready", "running")

@@ -56,6 +56,21 @@ class KernelBuilds(Rows):
         )
         return [PastBuild(**row._mapping) for row in reversed(rows)]
 
+    def put_forecast(self, build_key: str, seconds: float) -> None:
+        self.execute(
+            "INSERT INTO build_forecast (build_key, seconds) VALUES (:key, :seconds)"
+            " ON CONFLICT (build_key) DO UPDATE SET seconds = excluded.seconds, foreseen_at = now()",
+            key=build_key,
+            seconds=seconds,
+        )
+
+    def forecasts(self, build_keys: Iterable[str]) -> dict[str, float]:
+        rows = self.select(
+            "SELECT build_key, seconds FROM build_forecast WHERE build_key = ANY(:keys)",
+            keys=list(build_keys),
+        )
+        return {row.build_key: row.seconds for row in rows}
+
     def object_lists(self, build_keys: Iterable[str]) -> dict[str, str]:
         rows = self.select(
             "SELECT build_key, files -> 'objects.json' ->> 'sha256' AS sha256 FROM kernel_build"

@@ -16,6 +16,7 @@ from swingbot.service.incident.attribute import attribute_incidents, explain_swi
 from swingbot.service.incident.check_fixes import check_fixes
 from swingbot.service.incident.keep import fold_sightings, identify_sightings
 from swingbot.service.incident.versions import check_versions
+from swingbot.service.kernel.foresee_builds import foresee_open_builds
 from swingbot.service.lab.alert_operator import alert_operator
 from swingbot.service.lab.anchors import boot_anchors
 from swingbot.service.lab.load_testboxes import load_testboxes
@@ -68,6 +69,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("screen testboxes", screen_testboxes),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),
+    ("foresee builds", foresee_open_builds),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
     # 6. What is wrong with the lab after all that.

@@ -67,6 +67,15 @@ def test_a_change_is_noted_once_and_moves_the_tip(store: Store, lab: Lab) -> Non
         assert tx.trees.changes_to_compare() == []
 
 
+def test_the_latest_forecast_of_a_build_is_kept(store: Store, lab: Lab) -> None:
+    one, other = (kernel.build_key for kernel in lab.kernels[:2])
+    with store.transaction() as tx:
+        tx.builds.put_forecast(one, 300.0)
+        tx.builds.put_forecast(one, 12.0)
+        assert tx.builds.forecasts([one, other]) == {one: 12.0}
+        assert tx.builds.forecasts([]) == {}
+
+
 def test_a_variant_is_stored_once_for_each_layout_and_trust(store: Store, lab: Lab) -> None:
     with store.transaction() as tx:
         kernel = lab.kernels[0]

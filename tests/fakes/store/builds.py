@@ -64,6 +64,12 @@ class KernelBuilds(Noun):
             if (self._variant(row).kconfig, self._variant(row).compiler) == (kconfig, compiler)
         ]
 
+    def put_forecast(self, build_key: str, seconds: float) -> None:
+        self.db.forecasts[build_key] = seconds
+
+    def forecasts(self, build_keys: Iterable[str]) -> dict[str, float]:
+        return {key: self.db.forecasts[key] for key in build_keys if key in self.db.forecasts}
+
     def object_lists(self, build_keys: Iterable[str]) -> dict[str, str]:
         lists = {key: _objects(self.db.builds[key]) for key in build_keys if key in self.db.builds}
         return {key: sha256 for key, sha256 in lists.items() if sha256 is not None}

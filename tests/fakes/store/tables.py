@@ -272,6 +272,7 @@ class Tables:
     dispatches: dict[tuple[int, int], DispatchRow] = field(default_factory=dict)
     leases: dict[str, LeaseRow] = field(default_factory=dict)
     builds: dict[str, BuildRow] = field(default_factory=dict)
+    forecasts: dict[str, float] = field(default_factory=dict)
     boots: dict[int, BootRow] = field(default_factory=dict)
     runs: dict[int, RunRow] = field(default_factory=dict)
     comparisons: dict[int, Asked] = field(default_factory=dict)

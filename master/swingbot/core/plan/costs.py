@@ -18,6 +18,8 @@ FULL_SECONDS: Final = 300.0
 _BASE, _SOURCE, _LOCAL, _WIDE, _CONFIG = 0.04, 0.005, 0.03, 0.7, 0.5
 # Slopes between builds that differ by this many sources or fewer are mostly noise of the base cost.
 _APART: Final = 2
+# A build is taken to have at least this share of its time so far ahead: smaller, and an estimate that was too low stands still at nothing.
+_OVERRUN: Final = 0.1
 # Latest builds that are learnt from: more cost time and are of an older tree.
 PAST_BUILDS: Final = 60
 
@@ -150,6 +152,15 @@ def standing(history: Iterable[PastBuild]) -> list[str]:
     return list(
         dict.fromkeys({past.worker: past.commit for past in history if not past.cached}.values())
     )
+
+
+def seconds_left(foreseen: float, elapsed: float) -> float:
+    """What a build has left that has been running for `elapsed` seconds of those foreseen.
+
+    Never less than `_OVERRUN` of what it has taken: of a build that overruns its forecast, all that is
+    known is that it takes longer than thought, so what is left grows with it.
+    """
+    return max(foreseen - elapsed, _OVERRUN * elapsed)
 
 
 def change_of(paths: Iterable[str], compiled: frozenset[str] | None = None) -> Change:

@@ -10,8 +10,8 @@ from swingbot.core.experiment.references import references
 from swingbot.core.model.records import BootNumbers, KernelBuild, NewComparison, Variant
 from swingbot.core.plan.series import series_of
 from swingbot.service.compare.foresee import Foresight, foresights
+from swingbot.service.kernel.foresee_builds import build_seconds
 from swingbot.service.ports import Lab, Transaction
-from swingbot.service.prove.foresee import build_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

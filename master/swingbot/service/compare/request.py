@@ -12,6 +12,7 @@ from swingbot.core.model.statuses import VariantOrigin
 from swingbot.core.patchset.model import SeriesPatch
 from swingbot.service.compare.cost import ExperimentCost, cost_of
 from swingbot.service.compare.rehearse import rehearse
+from swingbot.service.kernel.foresee_builds import foresee_builds
 from swingbot.service.kernel.variants import resolve_commit, trust_in, variant_of
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
@@ -48,13 +49,14 @@ def request_comparison(lab: Lab, request: ComparisonRequest) -> int:
     except GitError as error:
         raise RequestError(str(error)) from None
     with lab.transaction("request comparison") as tx:
-        new, _ = _laid_out(lab, tx, request, tree, commits)
+        new, kernels = _laid_out(lab, tx, request, tree, commits)
         assert new.request_key is not None
         there = tx.comparisons.of_request(new.request_key)
         if there is not None and there.status not in ("failed", "cancelled"):
             return there.id
         if there is not None:
             new = replace(new, request_key=f"{new.request_key}:after-{there.id}")
+        foresee_builds(lab, tx, kernels)
         return tx.comparisons.add(new)
 
 

@@ -23,6 +23,12 @@ class KernelBuilds(Protocol):
     def past(self, kconfig: str, compiler: str, most: int) -> list[PastBuild]:
         """The latest `most` builds of a configuration, oldest first. Simulated ones count too: a lab is simulated as a whole or not at all."""
 
+    def put_forecast(self, build_key: str, seconds: float) -> None:
+        """Remember what a build is foreseen to take. It replaces an earlier forecast."""
+
+    def forecasts(self, build_keys: Iterable[str]) -> dict[str, float]:
+        """Seconds that these builds were foreseen to take, by key; what was not foreseen is absent."""
+
     def object_lists(self, build_keys: Iterable[str]) -> dict[str, str]:
         """sha256 of the artifact objects.json of each of these builds that has one, by build key."""
 
