@@ -100,6 +100,19 @@ def test_the_shipped_programs_run_and_their_samples_are_read(
     } <= set(outcome["facts"])
 
 
+def test_the_first_run_of_a_boot_takes_what_the_others_take(
+    tmp_path: Path, base_kernel: Path
+) -> None:
+    params = {"test": "UDP_STREAM", "ip": "ipv4", "nr_threads": "1", "runtime": "1"}
+    jobs = [a_job("netperf", runs=2, **params)]
+    lab = virtual_lab(tmp_path, base_kernel)
+    assert lab.boot(jobs)["status"] == "up"
+    seen = samples(lab.out / "results.tar", jobs)
+    for event in ("task-clock", "duration_time"):
+        first, second = (seen[f"netperf-job/{run} perf-stat.{event}"] for run in (0, 1))
+        assert first == pytest.approx(second, rel=0.02)
+
+
 STALE = "[    4.4] int3: 0000 [#1] SMP\n[    4.4] Code: 41 8b 4f 20 66 <90> f7 c1\n[    4.5] Kernel panic - not syncing: Fatal exception\n"
 
 
