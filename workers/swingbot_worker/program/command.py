@@ -18,7 +18,7 @@ BUILD_EXAMPLE = """\b
 Examples:
   git clone https://github.com/antonblanchard/will-it-scale
   swingbot-worker program build will-it-scale will-it-scale
-  swingbot-worker program build netperf netperf-2.7.0.tar.gz
+  swingbot-worker program build netperf netperf.tar.gz
 
 Exit status: 0 built, 1 refused or not built, 2 wrong usage or something missing on this host."""
 LIST_EXAMPLE = """\b
