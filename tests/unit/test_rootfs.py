@@ -9,6 +9,7 @@ import pytest
 
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_worker import InfraError, rootfs
+from swingbot_worker.program import installed
 from swingbot_worker.rootfs import cpio, debian, libraries, programs
 from swingbot_worker.site import Site
 
@@ -93,6 +94,23 @@ def test_a_root_file_system_is_made_once_and_depends_on_the_programs_alone(site:
 # --- programs
 
 
+def test_the_netperf_that_was_built_here_serves_where_the_operators_lacks_a_test(
+    site: Site,
+) -> None:
+    assert site.benchmarks is not None
+    own = {put(site.benchmarks / name) for name in programs.NETPERF}
+    content = b"#!/bin/sh\n# SCTP_STREAM\n"
+    note = {"version": "netperf 1", "binaries": {}}
+    note["binaries"] = {name: installed.described(content) for name in programs.NETPERF}
+    built = installed.install(site.cache, "netperf", dict.fromkeys(programs.NETPERF, content), note)
+    for test, sources in (
+        ("TCP_RR", own),
+        ("SCTP_STREAM", {built / name for name in programs.NETPERF}),
+    ):
+        found = programs.needed([a_job("netperf", test=test)], site)
+        assert {binary.source for binary in found} == sources
+
+
 def test_what_the_operator_built_wins(site: Site) -> None:
     assert site.benchmarks is not None
     own = put(site.benchmarks / "hackbench")
@@ -122,7 +140,11 @@ def test_will_it_scale_takes_each_test_in_its_mode(site: Site) -> None:
             r"page_fault1_threads of will-it-scale is not on this worker.* program build will-it-scale",
         ),
         (a_job("netperf", test="TCP_RR"), ["netperf"], "not the other half"),
-        (a_job("netperf", test="SCTP_RR"), ["netperf", "netserver"], "no SCTP_RR .* --enable-sctp"),
+        (
+            a_job("netperf", test="SCTP_RR"),
+            ["netperf", "netserver"],
+            "No netperf here has SCTP_RR .* --enable-sctp",
+        ),
     ],
 )
 def test_a_program_that_cannot_be_provided_says_what_to_do(

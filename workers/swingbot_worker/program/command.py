@@ -54,6 +54,8 @@ def build_program(program: str, source: Path, as_json: bool) -> None:
         _end(1, str(error))
     except InfraError as error:
         _end(2, str(error))
+    except OSError as error:
+        _end(2, f"{error.filename or 'The build'}: {error.strerror}; nothing was changed.")
     if as_json:
         click.echo(json.dumps(built.to_json(), indent=2))
     else:

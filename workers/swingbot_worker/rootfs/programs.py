@@ -103,34 +103,35 @@ def _hackbench(program: str, _: Sequence[UnitJob], site: Site) -> list[Binary]:
 
 
 def _netperf(_: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
-    binaries = netperf_here(site)
-    for test in sorted({job.params.get("test", "") for job in jobs}):
-        if test.startswith("SCTP") and not (
-            binaries and test.encode() in binaries[0].source.read_bytes()
-        ):
-            raise InfraError(
-                f"This netperf has no {test} (Debian's is built without SCTP); build one that has it from its source,"
-                " an archive or a checkout: `swingbot-worker program build netperf ARCHIVE`;"
-                " or put netperf and netserver of your own (configured with --enable-sctp) into benchmarks.dir."
-            )
-    if binaries:
-        return binaries
+    tests = sorted({job.params.get("test", "") for job in jobs})
+    sctp = [test for test in tests if test.startswith("SCTP")]
+    for pair in netperf_here(site):
+        if all(test.encode() in pair[0].source.read_bytes() for test in sctp):
+            return pair
+    if sctp:
+        raise InfraError(
+            f"No netperf here has {sctp[0]} (Debian's is built without SCTP); build one that has it from its source,"
+            " an archive or a checkout: `swingbot-worker program build netperf ARCHIVE`;"
+            " or put netperf and netserver of your own (configured with --enable-sctp) into benchmarks.dir."
+        )
     folder = debian.fetched("netperf", site.cache)
     version = (folder / "version").read_text()
     return [Binary(folder / "usr" / "bin" / name, f"usr/bin/{name}", version) for name in NETPERF]
 
 
-def netperf_here(site: Site) -> list[Binary]:
-    """netperf and netserver of the operator's, else those that were built here; none without either. Raises InfraError for one without the other."""
+def netperf_here(site: Site) -> list[list[Binary]]:
+    """netperf and netserver of the operator's, and those that were built here, as far as there are.
+
+    Raises InfraError for one of them without the other.
+    """
     own = [binary for name in NETPERF if (binary := _own(site, name))]
     if len(own) == 1:
         raise InfraError(
             f"benchmarks.dir has {own[0].source.name} but not the other half of netperf; put netperf and netserver of one build there."
         )
-    built = None if own else installed.find(site.cache, "netperf")
-    if built is None:
-        return own
-    return [binary for name in NETPERF if (binary := _built(built, name, "usr/bin"))]
+    built = installed.find(site.cache, "netperf")
+    here = [_built(built, name, "usr/bin") for name in NETPERF] if built else []
+    return [pair for pair in (own, [binary for binary in here if binary]) if len(pair) == 2]
 
 
 def _will_it_scale(program: str, jobs: Sequence[UnitJob], site: Site) -> list[Binary]:
