@@ -1,4 +1,4 @@
-"""What a job sets for its boot, on real kernels: by its effect, and not at all where the kernel refuses."""
+"""What a job sets for its boot, on real kernels: seen by its effect, and by its refusal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_results, read_results
 from tests.boot import lab as labs
 from tests.boot.lab import virtual_lab
-from tests.contract.labs import ROOT, a_job
+from tests.contract.labs import ROOT, Lab, a_job
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 SHOWS = f"""cat {THP}
@@ -26,7 +26,7 @@ NEVER = "transparent_hugepage=never"
 FAULT = a_job("page-fault", mode="process", nr_task="1", cycles="1", size="33554432")
 
 
-def shown(lab: labs.Lab) -> dict[tuple[str, int], list[str]]:
+def shown(lab: Lab) -> dict[tuple[str, int], list[str]]:
     runs = read_results(lab.out / "results.tar").runs
     return {key: files["stdout"].splitlines() for key, files in runs.items()}
 

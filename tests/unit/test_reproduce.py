@@ -233,6 +233,32 @@ def test_a_reader_sees_what_what_is_missing_and_no_line_is_long() -> None:
     assert "netperf_2.7.0-0.1_amd64" in text
 
 
+def test_a_kit_says_what_the_job_set_for_its_boots(tmp_path: Path) -> None:
+    job = replace(JOB, cmdline="nosmt slub_debug=F,*", sysctl={"net.ipv4.tcp_rmem": "1 2 3"})
+    made = texts(replace(a_kit(), unit_job=job, unit_jobs=[job]))
+    assert "    nosmt slub_debug=F,*\n" in made["README"]
+    assert "    net.ipv4.tcp_rmem = 1 2 3\n" in made["README"]
+    assert "with the words above on its command line" in " ".join(made["README"].split())
+    read = yaml.safe_load(made["job.yaml"])
+    assert read["kernel_cmdline"] == job.cmdline
+    assert "# set before the run: sysctl -w 'net.ipv4.tcp_rmem=1 2 3'\n" in made["job.yaml"]
+    (tmp_path / "reproduce.sh").write_text(made["reproduce.sh"])
+    done = subprocess.run(
+        ["sh", "reproduce.sh", "--here"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "reproduce.sh: this kernel was booted without nosmt; add it to the kernel command line and"
+        " reboot\n"
+    )
+
+
+def test_a_kit_of_a_job_that_sets_nothing_says_nothing_of_it() -> None:
+    made = texts(a_kit())
+    assert "command line" not in made["README"] and "/proc/cmdline" not in made["reproduce.sh"]
+    assert "sysctl" not in made["README"] + made["job.yaml"]
+
+
 def test_boots_are_made_in_turn() -> None:
     assert [line.split()[:3] for line in texts(a_kit())["boots.tsv"].splitlines()] == [
         ["x1", "parent", "0"],

@@ -57,6 +57,11 @@ def test_the_perturbation_of_a_boot_is_no_difference_of_the_command_line() -> No
     )
 
 
+def test_the_token_of_a_bare_metal_boot_is_no_difference_of_the_command_line() -> None:
+    token = "swingbot=o{0}-a{0}-77aa rdinit=/ssh/init panic=10"
+    assert both({"cmdline": token.format(1)}, {"cmdline": token.format(2)}) == (None, None)
+
+
 def test_a_command_line_that_differs_is_told_by_its_words() -> None:
     must, _ = both({}, {"cmdline": "console=ttyS0 panic=-1 mitigations=off"})
     assert must == "the kernel command line differs: nothing more in base, mitigations=off in head"

@@ -86,7 +86,7 @@ def not_as_asked(job: UnitJob, boot: Mapping[str, Value], files: Mapping[str, st
 
 
 def sysctls_read(sysctls: Iterable[str], files: Mapping[str, str]) -> dict[str, str]:
-    """What these sysctls, by name, were after a run with these files; those that can't be read are left out."""
+    """What these sysctls were after a run with these files, by name; unreadable ones left out."""
     found = _sysctls(files.get(RUN_AFTER, ""))
     paths = {name: settings.sysctl_path(name) for name in sysctls}
     return {

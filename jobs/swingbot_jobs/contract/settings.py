@@ -58,11 +58,20 @@ _OWNED: Final = {
 # Parameters that reach beyond the kernel under test: firmware, buses, memory below it, devices, and
 # what keeps one kernel's code from the machine.
 _OF_THE_MACHINE: Final = (
-    "acpi efi noefi pci iommu iomem memmap lockdown lsm security selinux mce reserve reservetop msr",
+    "acpi efi noefi pci iommu iomem memmap lockdown lsm security selinux mce msr"
+    " reserve reservetop",
     "acpi acpi_ acpi. pci_ pcie efi_ efi. efivar intel_iommu amd_iommu iommu. module. thermal. msr."
     " libata ata_ nvme usb ima_ evm apparmor mce. mem_encrypt ioremap",
 )
 
+# Parameters that x86 looks for in the text of the command line (`cmdline_find_option`), some of
+# them in the boot stub alone. The kernel hands them to init as words that it does not know.
+_SCANNED: Final = (
+    "acpi_rsdp clearcpuid debug dis_ucode_ldr edd forcepae mem_encrypt no387 no5lvl nofxsr nokaslr"
+    " nopti nospec_store_bypass_disable nospectre_v2 noxsave noxsaveopt noxsaves pti"
+    " spec_store_bypass_disable spectre_v2 spectre_v2_user split_lock_detect tsx vga video",
+    "",
+)
 # Sysctls (paths below /proc/sys, and beginnings of paths) that are refused, and why.
 _REFUSED_SYSCTLS: Final = {
     "the lab decides which programs a kernel starts": (
@@ -102,7 +111,7 @@ class Refusal:
         return f"{self.what} can't be set by a job: {self.why}; remove it"
 
 
-# --- the kernel command line -----------------------------------------------------------------------
+# --- the kernel command line --------------------------------------------------------------------
 
 
 def parse_words(cmdline: str) -> tuple[str, ...]:
@@ -127,6 +136,18 @@ def parse_words(cmdline: str) -> tuple[str, ...]:
     if (twice := next((word for word in words if words.count(word) > 1), None)) is not None:
         raise SettingError(f"{twice[:60]!r} stands twice on the kernel command line; remove one")
     return words
+
+
+def handed_on(cmdline: str) -> tuple[str, ...]:
+    """The words that the kernel hands to init only where it does not know them.
+
+    Others cannot be told from unknown ones: those that the kernel looks for in the text, and those
+    of a module, whose name has a dot.
+    """
+    names = {word: parameter(word) for word in parse_words(cmdline)}
+    return tuple(
+        word for word, name in names.items() if not _listed(name, _SCANNED) and "." not in name
+    )
 
 
 def parameter(word: str) -> str:
@@ -176,7 +197,7 @@ def check_length(cmdline: str) -> None:
         )
 
 
-# --- sysctls ---------------------------------------------------------------------------------------
+# --- sysctls ------------------------------------------------------------------------------------
 
 
 def sysctl_path(name: str) -> str:
@@ -195,7 +216,7 @@ def sysctl_path(name: str) -> str:
 
 
 def sysctl_name(name: str) -> str:
-    """The one spelling of a sysctl's name: dots, unless a part of it has a dot. Raises SettingError."""
+    """The one spelling of a sysctl's name: dots, unless a part of it has one. Raises SettingError."""
     path = sysctl_path(name)
     return path if "." in path else path.replace("/", ".")
 
@@ -242,7 +263,7 @@ def _listed(name: str, listed: tuple[str, str]) -> bool:
     return name in names or name.startswith(tuple(beginnings))
 
 
-# --- what came of it -------------------------------------------------------------------------------
+# --- what came of it ----------------------------------------------------------------------------
 
 
 def unlike_cmdline(cmdline: str, booted: object, unknown: object) -> str | None:
@@ -258,7 +279,7 @@ def unlike_cmdline(cmdline: str, booted: object, unknown: object) -> str | None:
     if missing := [word for word in words if word not in there]:
         return f"not as set: the kernel command line of this boot lacks {_few(missing)}"
     strange = str(unknown or "").split()
-    if refused := [word for word in words if word in strange]:
+    if refused := [word for word in handed_on(cmdline) if word in strange]:
         return f"not as set: the kernel does not know the parameter or its value: {_few(refused)}"
     return None
 

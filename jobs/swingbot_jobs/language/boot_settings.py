@@ -1,4 +1,4 @@
-"""What a job sets for its boot, as it is written: `kernel_cmdline: WORDS` and `sysctl: {name: value}`."""
+"""What a job sets for its boot, as written: `kernel_cmdline: WORDS`, `sysctl: {name: value}`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cmdline(value: Value | None) -> str:
 
 
 def sysctls(value: Value | None) -> dict[str, str]:
-    """The sysctls of `sysctl`, by their one name and in its order. Raises JobError with the line."""
+    """The sysctls of `sysctl` by their one name, in its order. Raises JobError with the line."""
     found: dict[str, tuple[str, Value]] = {}
     for written, item in _entries(value):
         name, text = _one(written, item)
@@ -46,6 +46,25 @@ def sysctls(value: Value | None) -> dict[str, str]:
         assert value is not None
         raise JobError(f"{value.where}: {error}") from None
     return {name: text for name, (text, _) in sorted(found.items())}
+
+
+def problems(ours: Mapping[str, Value]) -> Iterator[JobError]:
+    """Everything that is wrong with the settings of a job, each value by itself."""
+    try:
+        cmdline(ours.get("kernel_cmdline"))
+    except JobError as error:
+        yield error
+    value = ours.get("sysctl")
+    try:
+        entries = written(value)
+    except JobError as error:
+        yield error
+        return
+    for name, item in entries.items():
+        try:
+            _one(name, item)
+        except JobError as error:
+            yield error
 
 
 def written(value: Value | None) -> dict[str, Value]:
@@ -72,12 +91,13 @@ def refuse_demanded(sysctl: Mapping[str, str], demand: Mapping[str, str], where:
 
 
 def _entries(value: Value | None) -> Iterator[tuple[str, Value]]:
-    """Names and values; a table in a table is a part of a name, as `sysctl.vm.swappiness: 1` makes one."""
+    """Names and values; the key of a table in a table is a part of a name: `sysctl.vm.x: 1`."""
     if value is None or value.content is None:
         return
     if value.table is None:
         raise JobError(
-            f"{value.where}: sysctl must be a table of names and values, such as 'vm.swappiness: 10'"
+            f"{value.where}: sysctl must be a table of names and values, such as"
+            " 'vm.swappiness: 10'"
         )
     for key, item in value.table.items():
         if item.table is None:

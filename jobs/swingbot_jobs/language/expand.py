@@ -30,8 +30,8 @@ def expand(
 ) -> list[UnitJob]:
     """Unit jobs of a job file on `testbox`, in the order in which they are written: earlier keys vary slowest.
 
-    `overrides` replace a parameter, `cluster`, `runs`, `kernel_cmdline`, a sysctl or a demand in every
-    document (`nr_threads=2`, `netperf.test=TCP_RR`, `sysctl.vm.swappiness=0`,
+    `overrides` replace a parameter, `cluster`, `runs`, `kernel_cmdline`, a sysctl or a demand in
+    every document (`nr_threads=2`, `netperf.test=TCP_RR`, `sysctl.vm.swappiness=0`,
     `demand.governor=performance`; `[a, b]` is an axis).
     Raises JobError with file and line.
     """

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from swingbot_jobs.language import boot_settings
 from swingbot_jobs.language.expand import axes_of, expand_documents
 from swingbot_jobs.language.job import Document, JobError, read_job
 from swingbot_jobs.language.lkp_keys import OTHER_DEFAULTS
@@ -41,6 +42,8 @@ def lint(
 ) -> Linted:
     """Look at a job file as it would be on each of `testboxes`. Raises nothing: whatever is wrong is a finding."""
     documents, problems = read_job(text, file_name, programs)
+    for document in documents:
+        problems += boot_settings.problems(document.ours)
     counts: dict[str, int] = {}
     for box in testboxes:
         found = [

@@ -242,7 +242,7 @@ def parse_results(
 def _counted(
     run: ParsedRun, job: UnitJob, results: Results, facts: Mapping[str, Value]
 ) -> ParsedRun:
-    """The run without its samples if it only warmed up, or if the machine was not as demanded or set."""
+    """The run without its samples if it warmed up, or the machine was not as demanded or set."""
     if run.status != "ok":
         return run
     if why := not_as_asked(job, facts, results.runs[job.name, run.number]):

@@ -205,7 +205,7 @@ class Testbox:
         return self.perturbations(k, purpose) if self.perturbations else 0
 
     def demanded(self, unit_jobs: Iterable[UnitJob]) -> list[UnitJob]:
-        """The unit jobs with what the testbox demands; what a job says of the same fact counts more.
+        """The unit jobs with what the testbox demands; a job's own word on a fact counts more.
 
         A job says it by a demand of its own, or by a sysctl that it sets.
         """
@@ -222,7 +222,7 @@ class Testbox:
     def check_settings(self, unit_jobs: Sequence[UnitJob], trust: Trust) -> None:
         """Refuse what the unit jobs of one boot set and this testbox can't, or a job may not.
 
-        `trust` is that of the kernel to boot. Raises ValueError with a sentence that says what to do.
+        `trust` is that of the kernel to boot. Raises ValueError with what to do.
         """
         cmdline = cmdline_of(unit_jobs)
         for what, sets in (

@@ -21,14 +21,14 @@ from swingbot_jobs.contract.fact_sheet import (
     RUN_AFTER,
     RUN_BEFORE,
 )
-from swingbot_jobs.contract.settings import parse_words, sysctl_path
+from swingbot_jobs.contract.settings import handed_on, sysctl_path
 from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 
 # Lines of one file: enough for the first CPU of /proc/cpuinfo and for all of /proc/meminfo.
 LINES: Final = 80
 
-# Two sysctls for one limit: the kernel sets the second to 0 when the first is written, and refuses a
-# 0 in the first (mm/page-writeback.c, mm/util.c).
+# Two sysctls for one limit: the kernel sets the second to 0 when the first is written, and refuses
+# a 0 in the first (mm/page-writeback.c, mm/util.c).
 _PAIRS: Final = (
     ("vm.dirty_bytes", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
@@ -66,7 +66,8 @@ _CMDLINE: Final = r"""
 check_cmdline() {
 	sb_unknown=
 	for sb_word; do
-		cat /proc/1/environ /proc/1/cmdline 2>/dev/null | tr '\000' '\n' | grep -qxF -e "$sb_word" || continue
+		cat /proc/1/environ /proc/1/cmdline 2>/dev/null | tr '\000' '\n' |
+			grep -qxF -e "$sb_word" || continue
 		sb_unknown="$sb_unknown $sb_word"
 	done
 	fact @UNKNOWN@ "${sb_unknown# }"
@@ -141,7 +142,7 @@ def functions(unit_jobs: Sequence[UnitJob]) -> str:
 
 
 def _check_cmdline(unit_jobs: Sequence[UnitJob]) -> str:
-    words = parse_words(cmdline_of(unit_jobs))
+    words = handed_on(cmdline_of(unit_jobs))
     if not words:
         return ""
     return f"{_CMDLINE.replace('@UNKNOWN@', CMDLINE_UNKNOWN)}check_cmdline {shlex.join(words)}\n"
@@ -153,7 +154,7 @@ def _words(files: Sequence[str] | dict[str, None]) -> str:
 
 
 def demanded(job: UnitJob, number: int, run: str) -> list[str]:
-    """The lines of one run: `run` itself, with a look at what is demanded or set before and behind it."""
+    """The lines of one run: `run` itself, between two looks at what is demanded or set."""
     files = [*facts.files_of(job.demand), *map(_file_of, job.sysctl)]
     files = list(dict.fromkeys(files))
     if not files:
@@ -170,7 +171,7 @@ def held(job: UnitJob) -> list[str]:
 
 
 def _set(name: str, value: str) -> list[str]:
-    """The lines that set one sysctl. What the kernel clears with it is noted, to be set back too."""
+    """The lines that set one sysctl. What the kernel clears with it is noted, to be set back."""
     file, other = _file_of(name), _CLEARED.get(name)
     noted = [f"note {_file_of(other)}"] if other else []
     return [*noted, f"hold {shlex.quote(value)} {file}"]

@@ -1,11 +1,12 @@
 """The driver `command`: a program of the operator boots the machine.
 
 It is started with this environment: SWINGBOT_IMAGE (path of the kernel), SWINGBOT_K (number of the
-boot among those of its purpose), SWINGBOT_PURPOSE (what the boot is for), SWINGBOT_ORDER (path of the
-order, JSON), SWINGBOT_CMDLINE (the job's words, which go to the end of the kernel command line; empty
-unless the testbox file says by `can_set` that this program does that), SWINGBOT_JOB (folder with the
-generated run.sh and programs/), SWINGBOT_OUT (folder to write to). It writes results.tar and console.log into SWINGBOT_OUT and exits with 0 up, 10 panicked,
-11 oopsed, 12 hung, 13 timed out; anything else is the lab's fault.
+boot among those of its purpose), SWINGBOT_PURPOSE (what the boot is for), SWINGBOT_CMDLINE (the
+job's words, which go to the end of the kernel command line; empty unless `can_set` of the testbox
+file has cmdline), SWINGBOT_ORDER (path of the order, JSON), SWINGBOT_JOB (folder with the generated
+run.sh and programs/), SWINGBOT_OUT (folder to write to). It writes results.tar and console.log into
+SWINGBOT_OUT and exits with 0 up, 10 panicked, 11 oopsed, 12 hung, 13 timed out; anything else is
+the lab's fault.
 """
 
 from __future__ import annotations

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swingbot_jobs.contract.fact_sheet import FACT_LENGTH, not_as_asked, sysctls_read
+from swingbot_jobs.contract.fact_sheet import (
+    FACT_LENGTH,
+    not_as_asked,
+    sysctls_read,
+    value,
+)
 from swingbot_jobs.contract.facts import SET
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.printable import printable
@@ -62,9 +67,9 @@ def settings_read(unit_jobs: Iterable[UnitJob], results: Results) -> dict[str, F
     for job in unit_jobs:
         for number in job.numbers if job.sysctl else ():
             files = results.runs.get((job.name, number), {})
-            for name, value in sysctls_read(job.sysctl, files).items():
-                found.setdefault(name, {})[" ".join(value.split())] = None
-    return {f"{SET}{name}": ", ".join(values)[:FACT_LENGTH] for name, values in found.items()}
+            for name, read in sysctls_read(job.sysctl, files).items():
+                found.setdefault(name, {})[" ".join(read.split())] = None
+    return {f"{SET}{name}": value(", ".join(values)) for name, values in found.items()}
 
 
 def _seconds(files: Mapping[str, str]) -> float | None:

@@ -1,4 +1,4 @@
-"""Unit jobs with more settings for their boot than their job file has, as an experiment asks for them. Pure."""
+"""Unit jobs with more settings than their job file has, as an experiment asks for. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from swingbot_jobs.contract.unit_job import UnitJob, cmdline_of
 def with_settings(
     unit_jobs: Sequence[UnitJob], cmdline: str | None, sysctl: Mapping[str, str]
 ) -> list[UnitJob]:
-    """The unit jobs of one boot with `cmdline` behind their own words and `sysctl` beside their own.
+    """The unit jobs of one boot, with `cmdline` and `sysctl` added to their own settings.
 
     Names stay the same, so that both sides of an experiment have the same rows; the boot specs
-    differ. A parameter or sysctl that a unit job has already may be named again with the same value.
+    differ. A parameter or sysctl that a unit job has may be named again with the same value.
 
     Raises settings.SettingError for what no job may set, for a parameter or sysctl with two values,
     and for a sysctl that the job or the testbox demands to be something else.
@@ -45,8 +45,8 @@ def _new_words(own: str, added: str) -> list[str]:
     for word in new:
         if (name := settings.parameter(word)) in by_name:
             raise settings.SettingError(
-                f"the job has {by_name[name]} on the kernel command line, and {word} is to be added;"
-                f" remove {name} from one of the two"
+                f"the job has {by_name[name]} on the kernel command line, and {word} is to be"
+                f" added; remove {name} from one of the two"
             )
     return new
 

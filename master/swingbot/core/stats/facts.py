@@ -28,7 +28,7 @@ _NAMES: Final = {
     "memory_kb": "the memory (kB)",
     "rootfs": "the root file system",
 }
-# Ours: set for each boot, such as its perturbation. The boot loader's: the name of the image.
+# Ours: set for each boot, such as its perturbation and its token. The boot loader's: the image.
 # What a kernel parameter decides, so that a difference in it follows from the parameter. The facts
 # of the kernel's own making (`compare: kernel`) need not be here: they never block.
 _DECIDES: Final = {
@@ -52,7 +52,7 @@ _DECIDES: Final = {
     "schedstats": ("kernel.sched_schedstats",),
     "noautogroup": ("kernel.sched_autogroup_enabled",),
 }
-_OF_THE_BOOT: Final = re.compile(r"^(swingbot\.|BOOT_IMAGE=|initrd=)")
+_OF_THE_BOOT: Final = re.compile(r"^(swingbot[.=]|BOOT_IMAGE=|initrd=)")
 _SHOWN: Final = 60
 
 
@@ -84,7 +84,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootSettings:
-    """What one side of a comparison was asked to set for its boots: UnitJob's fields of these names."""
+    """What one side of a comparison was asked to set: UnitJob's fields of these names."""
 
     cmdline: str = ""
     sysctl: Mapping[str, str] = field(default_factory=dict)

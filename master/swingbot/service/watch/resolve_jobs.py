@@ -63,7 +63,7 @@ def resolve_parts(
 ) -> list[tuple[str, str]]:
     """(testbox, spec) for each testbox: one boot runs the unit jobs of all files.
 
-    `trust` is that of the least trusted kernel to boot: not every setting is taken for every kernel.
+    `trust` is that of the least trusted kernel to boot, for which some settings are refused.
     Raises RequestError with file and line.
     """
     parts = []

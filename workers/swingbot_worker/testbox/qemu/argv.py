@@ -41,7 +41,7 @@ def kernel_cmdline(box: Testbox, delay_us: int, job: str = "") -> str:
 
 
 def qemu_argv(box: Testbox, files: Files, delay_us: int, cmdline: str = "") -> list[str]:
-    """Arguments that boot `files.image` once on `box`, console and results into files; `cmdline`: the job's words."""
+    """Arguments that boot `files.image` once on `box`; `cmdline` are the job's words."""
     assert isinstance(box.driver, QemuDriver)
     return [
         PROGRAM,

@@ -37,9 +37,9 @@ class Card:
 
 
 def cmdline(box: Testbox, token: str, panic_seconds: int, delay_us: int, job: str = "") -> str:
-    """The kernel's command line. `token` tells this boot from any other, on the console and from inside.
+    """The kernel's command line. `token` tells this boot from any other, in and out of the guest.
 
-    The words of the `job` come last: of a parameter that is set twice, the kernel takes the last value.
+    The words of the `job` come last: of a parameter set twice, the kernel takes the last value.
     """
     ours = (
         *(f"{WORD}={token}", f"rdinit=/{INIT}", f"panic={panic_seconds}", "oops=panic"),
