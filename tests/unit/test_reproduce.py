@@ -210,6 +210,19 @@ def test_build_sh_builds_as_the_worker_does() -> None:
         assert word == "-j3" or words.get(word, word) in script, word
 
 
+def test_build_sh_builds_with_llvm_where_the_worker_did() -> None:
+    kit = a_kit()
+    kernels = {side: replace(kernel, compiler="clang-19") for side, kernel in kit.kernels.items()}
+    spec = Spec(repo="r", commit="b" * 40, kconfig="vm-x86_64", compiler="clang-19", layout=0)
+    made = recipe.make_argv(spec, Path("/out/linux"), jobs=3, ccache=False, targets=("bzImage",))
+    script = texts(replace(kit, kernels=kernels))["build.sh"]
+    tools = [word for word in made if word.startswith("LLVM=") or "=l" in word]
+    assert len(tools) == 10
+    assert script.count(f"cc=clang-19 llvm='{' '.join(tools)}'") == 2
+    assert '$llvm "$@"' in script
+    assert texts(kit)["build.sh"].count("cc=gcc llvm=''") == 2
+
+
 def test_a_reader_sees_what_what_is_missing_and_no_line_is_long() -> None:
     kit = replace(
         a_kit(),

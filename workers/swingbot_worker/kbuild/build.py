@@ -121,7 +121,7 @@ def _kept_or_made(one: _Build) -> tuple[Result, bool]:
         ),
         one.spec.trust,
     )
-    name = recipe.kept_name(key, one.compiler_version, one.spec.layout)
+    name = recipe.kept_name(key, one.compiler_version, one.spec.layout, one.spec.compiler)
     kept = Kept(one.site.cache)
     if found := kept.fetch(name, one.out):
         return found, True

@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from swingbot_jobs import kernel_diff
+from swingbot_jobs.contract.compiler import is_clang, make_variables
 from swingbot_jobs.contract.trust import Trust
 from swingbot_worker.order import Spec
 
 # Part of every name under cache/kernels: raise it when anything below changes what comes out of a build.
 RECIPE = 1
 
-# Becomes an argument; an order may come from anywhere.
-COMPILER = re.compile(r"(gcc|clang)(-[0-9]{1,3})?")
-
 # The same for builds of another layout than 0.
 LAYOUT_RECIPE = 2
+
+# The same for builds by LLVM.
+LLVM_RECIPE = 1
 
 # make runs with these and nothing else, so that neither secrets nor habits of the host get into a build,
 # and equal sources give equal images: kbuild writes date, user, host and build number into the kernel.
@@ -37,9 +38,11 @@ ENVIRONMENT: Mapping[str, str] = {
 CCACHE_SIZE = "5G"
 
 
-def kept_name(key: str, compiler_version: str, layout: int = 0) -> str:
+def kept_name(key: str, compiler_version: str, layout: int = 0, compiler: str = "gcc") -> str:
     """Directory of a finished build: everything that could make it a different one is in the name."""
-    recipe = [RECIPE, LAYOUT_RECIPE] if layout else RECIPE
+    recipe: object = [RECIPE, LAYOUT_RECIPE] if layout else RECIPE
+    if is_clang(compiler):
+        recipe = {"llvm": LLVM_RECIPE, "recipe": recipe}
     exact = hashlib.sha256(
         json.dumps([compiler_version, recipe, kernel_diff.VERSION]).encode()
     ).hexdigest()
@@ -72,8 +75,7 @@ def make_argv(
     Inside, because kbuild then writes relative paths into every command line, and ccache finds
     what another work tree on this host compiled.
     """
-    prefix = "ccache " if ccache else ""
-    compilers = [f"CC={prefix}{spec.compiler}", f"HOSTCC={prefix}{spec.compiler}"]
+    compilers = make_variables(spec.compiler, prefix="ccache " if ccache else "")
     return [
         "make",
         "--no-print-directory",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 
+from swingbot_jobs.contract.compiler import FORM, is_compiler, programs
 from swingbot_worker import InfraError, process
-from swingbot_worker.kbuild.recipe import COMPILER, ENVIRONMENT
+from swingbot_worker.kbuild.recipe import ENVIRONMENT
 
 # program -> Debian package
 TOOLS = {
@@ -22,11 +23,9 @@ TOOLS = {
 
 def compiler_version(compiler: str) -> str:
     """First line of `<compiler> --version`. Raises InfraError if the compiler or another tool is missing."""
-    if not COMPILER.fullmatch(compiler):
-        raise InfraError(
-            f"{compiler[:80]!r} is not a compiler this worker uses; it takes gcc, clang, gcc-<n> or clang-<n>."
-        )
-    _need({compiler: compiler, **TOOLS})
+    if not is_compiler(compiler):
+        raise InfraError(f"{compiler[:80]!r} is not a compiler that swingbot builds with: {FORM}.")
+    _need({**programs(compiler), **TOOLS})
     answer = process.output([compiler, "--version"], timeout=60, env=ENVIRONMENT)
     first = answer.text.partition("\n")[0].strip()[:500]
     if answer.rc != 0 or not first:

@@ -7,6 +7,7 @@ import shlex
 from typing import Final
 
 from swingbot.core.reproduce.kit import SIDES, Kit
+from swingbot_jobs.contract.compiler import llvm_variables
 from swingbot_jobs.contract.unit_job import UnitJob
 
 # The same as the worker's own recipe; a test holds the two together.
@@ -235,8 +236,8 @@ kit=$(cd "$(dirname "$0")" && pwd)
 linux=$1 side=$2
 parent=@PARENT@ commit=@COMMIT@
 case $side in
-parent) config=$kit/kernels/parent/config want=@PARENT_IMAGE@ objects=@PARENT_OBJECTS@ cc=@PARENT_CC@ said=@PARENT_VERSION@ ;;
-commit) config=$kit/kernels/commit/config want=@COMMIT_IMAGE@ objects=@COMMIT_OBJECTS@ cc=@COMMIT_CC@ said=@COMMIT_VERSION@ ;;
+parent) config=$kit/kernels/parent/config want=@PARENT_IMAGE@ objects=@PARENT_OBJECTS@ cc=@PARENT_CC@ llvm=@PARENT_LLVM@ said=@PARENT_VERSION@ ;;
+commit) config=$kit/kernels/commit/config want=@COMMIT_IMAGE@ objects=@COMMIT_OBJECTS@ cc=@COMMIT_CC@ llvm=@COMMIT_LLVM@ said=@COMMIT_VERSION@ ;;
 *) echo 'build.sh: name parent or commit' >&2; exit 2 ;;
 esac
 [ -f "$config" ] || { echo "build.sh: this kit has no configuration of the $side" >&2; exit 1; }
@@ -257,8 +258,9 @@ version=$($cc --version | sed -n 1p)
 mkdir -p "$out/linux/$objects"
 cp "$config" "$out/linux/$objects/.config"
 make_kernel() {
+	# shellcheck disable=SC2086 # a list of words is meant
 	env -i @ENVIRONMENT@ HOME="$out" \
-		make --no-print-directory -C "$out/linux" O="$objects" ARCH=x86_64 CC="$cc" HOSTCC="$cc" "$@"
+		make --no-print-directory -C "$out/linux" O="$objects" ARCH=x86_64 CC="$cc" HOSTCC="$cc" $llvm "$@"
 }
 make_kernel olddefconfig >"$out/build.log" 2>&1
 make_kernel -j"$(nproc 2>/dev/null || echo 1)" bzImage >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; exit 1; }
@@ -329,6 +331,7 @@ def build(kit: Kit) -> str:
         quoted[f"{side.upper()}_IMAGE"] = kernel.image_sha256
         quoted[f"{side.upper()}_OBJECTS"] = f"o-{kernel.kconfig}-{kernel.compiler}-0"
         quoted[f"{side.upper()}_CC"] = kernel.compiler
+        quoted[f"{side.upper()}_LLVM"] = " ".join(llvm_variables(kernel.compiler))
         quoted[f"{side.upper()}_VERSION"] = kernel.compiler_version
     environment = " ".join(
         f"{name}={shlex.quote(value)}" for name, value in BUILD_ENVIRONMENT.items()
