@@ -11,6 +11,7 @@ from swingbot_db.store.bisections import Bisections
 from swingbot_db.store.boots import Boots
 from swingbot_db.store.builds import KernelBuilds
 from swingbot_db.store.comparisons import Comparisons
+from swingbot_db.store.compilers import Compilers
 from swingbot_db.store.gates import Gates
 from swingbot_db.store.histories import Histories
 from swingbot_db.store.incidents import Incidents
@@ -40,6 +41,7 @@ class PgTransaction:
         self.testboxes = Testboxes(conn)
         self.specs = Specs(conn)
         self.attempts = Attempts(conn)
+        self.compilers = Compilers(conn)
         self.builds = KernelBuilds(conn)
         self.boots = Boots(conn)
         self.runs = Runs(conn)

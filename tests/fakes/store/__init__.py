@@ -15,6 +15,7 @@ from tests.fakes.store.bisections import Bisections
 from tests.fakes.store.boots import Boots
 from tests.fakes.store.builds import KernelBuilds
 from tests.fakes.store.comparisons import Comparisons
+from tests.fakes.store.compilers import Compilers
 from tests.fakes.store.gates import Gates
 from tests.fakes.store.histories import Histories
 from tests.fakes.store.incidents import Incidents
@@ -45,6 +46,7 @@ class MemoryTransaction:
         self.testboxes = Testboxes(db)
         self.specs = Specs(db)
         self.attempts = Attempts(db)
+        self.compilers = Compilers(db)
         self.builds = KernelBuilds(db)
         self.boots = Boots(db)
         self.runs = Runs(db)

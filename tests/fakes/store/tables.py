@@ -25,6 +25,7 @@ from swingbot.core.model.records import (
     Tree,
     TreeHistory,
     Variant,
+    WorkerCompiler,
 )
 from swingbot.core.model.statuses import AttemptState, DispatchState, ReportState, TestboxState
 from swingbot.core.moderation.ruling import ReportClass
@@ -271,6 +272,7 @@ class Tables:
     attempts: dict[int, AttemptRow] = field(default_factory=dict)
     dispatches: dict[tuple[int, int], DispatchRow] = field(default_factory=dict)
     leases: dict[str, LeaseRow] = field(default_factory=dict)
+    compilers: dict[tuple[str, str], WorkerCompiler] = field(default_factory=dict)
     builds: dict[str, BuildRow] = field(default_factory=dict)
     forecasts: dict[str, float] = field(default_factory=dict)
     boots: dict[int, BootRow] = field(default_factory=dict)

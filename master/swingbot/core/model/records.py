@@ -143,6 +143,16 @@ class BootNumbers(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerCompiler:
+    """A compiler as a build worker announced it; `problem`: why it cannot build kernels there."""
+
+    worker: str
+    name: str
+    version: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     id: int
     kind: OrderKind

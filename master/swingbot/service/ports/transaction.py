@@ -11,6 +11,7 @@ from swingbot.service.ports.bisections import Bisections
 from swingbot.service.ports.boots import Boots
 from swingbot.service.ports.builds import KernelBuilds
 from swingbot.service.ports.comparisons import Comparisons
+from swingbot.service.ports.compilers import Compilers
 from swingbot.service.ports.gates import Gates
 from swingbot.service.ports.histories import Histories
 from swingbot.service.ports.incidents import Incidents
@@ -46,6 +47,8 @@ class Transaction(Protocol):
     def specs(self) -> Specs: ...
     @property
     def attempts(self) -> Attempts: ...
+    @property
+    def compilers(self) -> Compilers: ...
     @property
     def builds(self) -> KernelBuilds: ...
     @property
