@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from swingbot.core.model.records import CommitFacts, Tree, Variant
 from swingbot.core.model.statuses import VariantOrigin
+from swingbot.service.compilers import check_compiler
 from swingbot.service.ports import GitError, Lab, RequestError, Transaction
 from swingbot.service.ports.variants import Variants
 from swingbot_jobs.contract.build_key import build_key
@@ -52,7 +53,27 @@ def with_fragment(lab: Lab, tx: Transaction, variant: Variant, fragment: str) ->
     return _again(lab, tx, variant, joined(variant.kconfig, fragment), variant.layout)
 
 
+def built_with(
+    lab: Lab,
+    tx: Transaction,
+    variant: Variant,
+    *,
+    compiler: str | None = None,
+    kconfig: str | None = None,
+) -> Variant:
+    """`variant` built with another compiler or kernel configuration; None: with its own.
+
+    Raises RequestError if no build worker has the compiler, and NoKconfig if there is no such
+    configuration.
+    """
+    if compiler is not None and compiler != variant.compiler:
+        check_compiler(tx.compilers, compiler)
+    wanted = replace(variant, compiler=compiler or variant.compiler)
+    return _again(lab, tx, wanted, kconfig or variant.kconfig, variant.layout)
+
+
 def _again(lab: Lab, tx: Transaction, variant: Variant, kconfig: str, layout: int) -> Variant:
+    """The commit of `variant` by its compiler, in another configuration or layout."""
     facts = CommitFacts(
         commit=variant.commit,
         tree_hash=variant.tree_hash,

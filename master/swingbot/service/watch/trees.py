@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from swingbot.core.model.records import JobFile, Tree
 from swingbot.core.plan.change import matters, what_changed
+from swingbot.service.compilers import check_compiler
 from swingbot.service.ports import GitError, Lab, RequestError
 from swingbot.service.watch.patches import patches_after
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
@@ -39,6 +40,8 @@ def add_tree(lab: Lab, new: NewTree) -> Tree:
         lab.kconfigs.text(new.kconfig)
     except NoKconfig as error:
         raise RequestError(str(error)) from None
+    with lab.transaction("check compiler") as tx:
+        check_compiler(tx.compilers, new.compiler)
     boxes = pick_testboxes(lab, new.testboxes, new.trust)
     if not new.job_files:
         raise RequestError("a tree needs at least one job: give --job FILE")
