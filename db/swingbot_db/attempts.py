@@ -7,7 +7,7 @@ transaction each, for callers that must not know SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -15,9 +15,12 @@ import sqlalchemy as sa
 
 from swingbot.core.access.uploads import Brought, Cap
 from swingbot.core.model.dispatch import DatabaseAway, Delivery, OpenDispatch, OrderFacts
+from swingbot.core.model.records import WorkerCompiler
 from swingbot_db import uploads
 from swingbot_db.engine import transaction
+from swingbot_db.store.compilers import Compilers
 from swingbot_db.store.leases import Leases
+from swingbot_jobs.contract.compiler import Compiler
 
 Result = Literal["success", "failure", "retry", "cancelled", "exception"]
 
@@ -93,8 +96,10 @@ def open_dispatches(conn: sa.Connection) -> list[OpenDispatch]:
         sa.text(
             """
             SELECT d.id, d.attempt, a.order_id AS "order", d.builder, d.external_id, d.state, d.bb_request, d.bb_number, o.priority,
-                   (o.state = 'cancelled' OR a.state = 'dead') AS cancelled
+                   (o.state = 'cancelled' OR a.state = 'dead') AS cancelled,
+                   CASE o.kind WHEN 'build' THEN v.compiler END AS compiler
             FROM dispatch d JOIN attempt a ON a.id = d.attempt JOIN orders o ON o.id = a.order_id
+            JOIN variant v ON v.id = o.variant
             WHERE d.state <> 'over'
             ORDER BY o.priority DESC, d.id
             """
@@ -177,6 +182,15 @@ class Attempts:
         """What the worker says that the attempt's testbox does; False if the attempt has it no more."""
         with self._writing("phase told") as conn:
             return Leases(conn).tell_phase(attempt, phase, why)
+
+    def announce(self, worker: str, compilers: Sequence[Compiler]) -> None:
+        """Take the compilers of a build worker."""
+        with self._writing("compilers announced") as conn:
+            Compilers(conn).announce(worker, compilers)
+
+    def compilers(self) -> list[WorkerCompiler]:
+        with self._reading() as conn:
+            return Compilers(conn).all()
 
     def order_facts(self, attempt: int) -> OrderFacts | None:
         with self._reading() as conn:

@@ -9,7 +9,7 @@ from tests.buildbot.lab import Lab
 COMMIT, KEY = "1" * 40, "a" * 64
 
 
-def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT) -> int:
+def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT, compiler: str = "gcc") -> int:
     """A kernel to build, its first attempt and a wanted dispatch of it; returns the attempt."""
     tree = lab.sql(
         "INSERT INTO tree (name, url, branch, base_commit) VALUES ('t' || gen_random_uuid(), 'u', 'b', :c) RETURNING id",
@@ -17,10 +17,11 @@ def add_build_order(lab: Lab, key: str = KEY, commit: str = COMMIT) -> int:
     )[0].id
     variant = lab.sql(
         "INSERT INTO variant (tree, commit, subject, tree_hash, kconfig, compiler, build_key, origin)"
-        " VALUES (:t, :c, 's', :c, 'k', 'gcc', :k, 'branch') RETURNING id",
+        " VALUES (:t, :c, 's', :c, 'k', :compiler, :k, 'branch') RETURNING id",
         t=tree,
         c=commit,
         k=key,
+        compiler=compiler,
     )[0].id
     order = lab.sql(
         "INSERT INTO orders (kind, key, build_key, variant, state) VALUES ('build', 'build:' || :k, :k, :v, 'running') RETURNING id",

@@ -75,7 +75,10 @@ def main() -> None:
     help="Without --order: name of workers/kconfig/<name>.config; NAME+trace merges a fragment over it.",
 )
 @click.option(
-    "--compiler", default="gcc", show_default=True, help="Without --order: gcc, gcc-12, clang ..."
+    "--compiler",
+    default="gcc",
+    show_default=True,
+    help="Without --order: gcc, gcc-12, clang-19 ... (see `swingbot-worker compilers`).",
 )
 @click.option(
     "--layout",
@@ -201,6 +204,7 @@ def _wrong(message: str) -> NoReturn:
 def _add_commands() -> None:
     """Commands that only a service uses live in modules of their own, which need more libraries than work by hand does."""
     main.add_command(importlib.import_module("swingbot_worker.kbuild.bloat").command)
+    main.add_command(importlib.import_module("swingbot_worker.kbuild.compilers").command)
     main.add_command(importlib.import_module("swingbot_worker.program.command").command)
     main.add_command(importlib.import_module("swingbot_worker.testbox.check").command)
     main.add_command(importlib.import_module("swingbot_worker.walls.command").command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import json
 import os
 import re
 import sys
@@ -14,8 +15,11 @@ from typing import Any, Final, NoReturn
 import click
 
 from swingbot_jobs.contract import worker_secret
+from swingbot_jobs.contract.compiler import ANNOUNCEMENT, to_announcement
+from swingbot_worker.kbuild.compilers import probe
 
 KEEPALIVE_SECONDS: Final = 30
+BOX_WORKER: Final = "box-"  # begins the name of a worker that drives a testbox and builds nothing
 LONGEST_PAUSE_SECONDS: Final = 5.0  # between two tries to reach the master
 _CERTIFICATE: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----\n?", re.DOTALL
@@ -95,11 +99,16 @@ def trust(ca: Path, state: Path) -> Path:
 
 
 def prepare_state(state: Path, name: str) -> None:
-    """The worker's directory, and what Buildbot's pages show of the worker."""
+    """Make the worker's directory, with what it tells the master at each login.
+
+    That is what Buildbot's pages show of the worker and, for a build worker, its compilers.
+    """
     info = state / "info"
     info.mkdir(parents=True, exist_ok=True)
     (info / "admin").write_text("the operator of this swingbot\n")
     (info / "host").write_text(f"worker {name} on {os.uname().nodename}\n")
+    if not name.startswith(BOX_WORKER):
+        (info / ANNOUNCEMENT).write_text(json.dumps(to_announcement(probe())))
 
 
 def default_state(name: str) -> Path:

@@ -7,11 +7,11 @@ import fnmatch
 import ipaddress
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from swingbot.adapters import artifacts, worker_secrets
 from swingbot.app.database import database_url
-from swingbot.app.settings import Settings, SettingsError
+from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.core.access import tokens
 from swingbot.core.access.roles import Role
 from swingbot.core.model.dispatch import Terms, order_document
@@ -22,7 +22,9 @@ from swingbot_jobs.testbox import likeness
 from swingbot_jobs.testbox.box import Testbox
 from swingbot_jobs.testbox.file import load_all
 
-BUILD_WORKER: Final = "builder"
+if TYPE_CHECKING:
+    from swingbot.adapters.buildbot import compilers
+
 SCHEDULER: Final = "swingbot"
 LOG_BYTES: Final = 2 << 20  # of one step; whole build logs come as artifacts
 
@@ -47,20 +49,24 @@ def testboxes(settings: Settings) -> dict[str, Testbox]:
 
 
 def worker_names(settings: Settings) -> list[str]:
-    return [BUILD_WORKER, *(boot_worker(box) for box in sorted(testboxes(settings)))]
+    """Workers that build kernels, then those of the testboxes."""
+    return [
+        *build_workers(settings.build),
+        *(boot_worker(box) for box in sorted(testboxes(settings))),
+    ]
 
 
 def builders(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Each builder's worker and deadline in seconds, by its name."""
+    """Each builder's workers and deadline in seconds, by its name."""
     table: dict[str, dict[str, Any]] = {
         KERNEL_BUILDER: {
-            "worker": BUILD_WORKER,
+            "workers": build_workers(settings.build),
             "deadline_seconds": settings.build.deadline_seconds,
         }
     }
     for box in sorted(testboxes(settings)):
         table[boot_builder(box)] = {
-            "worker": boot_worker(box),
+            "workers": [boot_worker(box)],
             "deadline_seconds": settings.boot.deadline_seconds,
         }
     return table
@@ -157,14 +163,25 @@ def operator_of(engine: Engine, token: str) -> str | None:
     return person.who if person is not None and person.role is Role.OPERATOR else None
 
 
+def _worker(settings: Settings, name: str, announced: compilers.Announced) -> Any:
+    from swingbot.adapters.buildbot import compilers, fleet
+
+    secret = fleet.SecretFile(name, secret_file(settings, name))
+    terms: dict[str, Any] = {"max_builds": 1, "keepalive_interval": 60}
+    if name in build_workers(settings.build):
+        return compilers.BuildWorker(name, secret, announced=announced, **terms)
+    return fleet.FleetWorker(name, secret, **terms)
+
+
 def config(settings: Settings) -> dict[str, Any]:
     """Buildbot's `BuildmasterConfig`. Makes the workers' secrets if they are not there; raises SettingsError or SecretError."""
     from buildbot.plugins import schedulers, util
 
-    from swingbot.adapters.buildbot import database, dispatcher, fleet, pages, steps
+    from swingbot.adapters.buildbot import compilers, database, dispatcher, pages, steps
 
     url = database_url(settings)
     engine = make_engine(url)
+    rows = attempts.Attempts(engine)
     make_secrets(settings)
 
     def make_order(attempt: int) -> dict[str, Any] | None:
@@ -191,18 +208,13 @@ def config(settings: Settings) -> dict[str, Any]:
         "protocols": {"pb": {"port": worker_endpoint(settings)}},
         "db": database.config(url),
         "workers": [
-            fleet.FleetWorker(
-                name,
-                fleet.SecretFile(name, secret_file(settings, name)),
-                max_builds=1,
-                keepalive_interval=60,
-            )
-            for name in worker_names(settings)
+            _worker(settings, name, compilers.Announced(rows)) for name in worker_names(settings)
         ],
         "builders": [
             util.BuilderConfig(
                 name=name,
-                workernames=[entry["worker"]],
+                workernames=entry["workers"],
+                canStartBuild=compilers.routing(rows) if name == KERNEL_BUILDER else None,
                 factory=steps.factory(make_order, entry["deadline_seconds"], settings.web_url),
                 collapseRequests=False,
                 description=f"swingbot: {'kernel builds' if name == KERNEL_BUILDER else 'boots of ' + name.removeprefix('boot-')}",
@@ -211,7 +223,7 @@ def config(settings: Settings) -> dict[str, Any]:
         ],
         # Never triggered: Buildbot wants a scheduler for each builder, and the dispatcher's buildsets bear this one's name.
         "schedulers": [schedulers.Triggerable(name=SCHEDULER, builderNames=list(table))],
-        "services": [dispatcher.Dispatcher(attempts.Attempts(engine))],
+        "services": [dispatcher.Dispatcher(rows)],
         "configurators": [
             util.JanitorConfigurator(logHorizon=datetime.timedelta(days=logs), hour=4)
         ]

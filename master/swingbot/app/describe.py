@@ -37,7 +37,7 @@ def describe(settings: Settings) -> str:
 def _builders(settings: Settings) -> dict[str, Any]:
     return {
         name: {
-            "workers": [entry["worker"]],
+            "workers": entry["workers"],
             "collapse_requests": False,
             "deadline_seconds": entry["deadline_seconds"],
             "steps": ["order", "attempt"],

@@ -32,7 +32,7 @@ from swingbot.adapters import artifacts
 from swingbot.adapters.worker_secrets import SecretError
 from swingbot.app import buildmaster, postgres, process, supervision
 from swingbot.app.database import owner_url
-from swingbot.app.settings import Settings, SettingsError
+from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.app.supervision import MASTER, POSTGRES, Program, Supervisor
 from swingbot_db import migrate
 from swingbot_db.engine import make_engine
@@ -288,7 +288,7 @@ def _wait_until_healthy(settings: Settings, child: process.Child) -> None:
         lambda: names <= (attached_workers(settings) or set()),
         settings,
         child,
-        f"{supervision.WORKER}{buildmaster.BUILD_WORKER}",
+        f"{supervision.WORKER}{build_workers(settings.build)[0]}",
     )
 
 

@@ -18,7 +18,7 @@ from swingbot.app.keep.backup import KeepError
 from swingbot.app.keep.condition import beat_file
 from swingbot.app.keep.retain import due, retain
 from swingbot.app.settings import Settings
-from swingbot.app.wiring import mail_ways, make_outbox, sync_testboxes
+from swingbot.app.wiring import forget_workers, mail_ways, make_outbox, sync_testboxes
 from swingbot.service.faults import Faults, in_a_line
 from swingbot.service.ports import Lab
 from swingbot.service.report.send import send_due
@@ -66,6 +66,7 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stopped.append(received))
     sync_testboxes(lab)
+    forget_workers(settings, lab)
     with lab.transaction("begin") as tx:
         tx.rounds.note_unseen()  # settings, jobs and testboxes may be others than before
     mailer, archive = mail_ways(settings)

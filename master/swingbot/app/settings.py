@@ -21,7 +21,9 @@ from urllib.parse import urlsplit
 from swingbot.core.moderation.ruling import RELEASES
 from swingbot.core.proof.gates import BadGate
 from swingbot.core.proof.gates import names as gate_names
+from swingbot_jobs.contract.compiler import FORM, is_compiler
 
+_WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
 CHECKOUT = Path(__file__).resolve().parents[3]
 DEFAULT_FILE = Path("/etc/swingbot/swingbot.toml")
@@ -187,7 +189,13 @@ class Build:
         "vm-x86_64",
         "name of workers/kconfig/<name>.config used for new trees; <name>+align64 merges fragments/align64.config over it",
     )
-    compiler: str = _key("gcc", "compiler of new trees")
+    compiler: str = _key(
+        "gcc", "compiler of new trees: gcc, gcc-12, clang-19 ...; `swingbot compilers` lists them"
+    )
+    workers: str = _key(
+        "builder",
+        "comma-separated names of the workers that build kernels, each what it has a compiler for",
+    )
     deadline_seconds: int = _key(3600, "a kernel build is given up after this")
 
 
@@ -603,6 +611,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             "mail.bcc_maildir: name in mail.bcc the address whose mail is delivered there"
         )
     _check_web(settings.web)
+    _check_build(settings.build)
     if not settings.git.fetch_gib > 0:
         raise SettingsError(f"git.fetch_gib: {settings.git.fetch_gib} leaves nothing to fetch")
     for key in ("most_recipients", "per_list"):
@@ -620,6 +629,26 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             if not value >= 0:
                 raise SettingsError(f"{section}.{name}: {value} is less than 0")
     return settings
+
+
+def _check_build(build: Build) -> None:
+    """Raise SettingsError for a compiler or a worker that cannot be one."""
+    if not is_compiler(build.compiler):
+        raise SettingsError(f"build.compiler: {build.compiler!r} is not a compiler; use {FORM}")
+    names = build_workers(build)
+    if not names or len(set(names)) != len(names):
+        raise SettingsError("build.workers: name each worker that builds kernels once")
+    for name in names:
+        if not _WORKER.fullmatch(name) or name.startswith("box-"):
+            raise SettingsError(
+                f"build.workers: {name!r} cannot be a build worker; use letters, digits and ._-,"
+                " and no name that begins with box- (those drive testboxes)"
+            )
+
+
+def build_workers(build: Build) -> list[str]:
+    """Names of the workers that build kernels."""
+    return [name for word in build.workers.split(",") if (name := word.strip())]
 
 
 def _check_web(web: Web) -> None:

@@ -20,7 +20,7 @@ from swingbot.adapters.smtp import SmtpMailer
 from swingbot.app.database import database_url
 from swingbot.app.keep.condition import why_no_room
 from swingbot.app.mail import leave_rules, mail_policy
-from swingbot.app.settings import Settings, SettingsError
+from swingbot.app.settings import Settings, SettingsError, build_workers
 from swingbot.core.mail.addresses import addresses
 from swingbot.core.model.testboxes import KnownTestboxes
 from swingbot.core.plan.boxes import BoxPolicy
@@ -131,6 +131,12 @@ def sync_testboxes(lab: Lab) -> None:
     """Make the database agree with `workers/testboxes/*.yaml`."""
     with lab.transaction("sync testboxes") as tx:
         tx.testboxes.sync((box, box.to_json()) for box in lab.testboxes.present.values())
+
+
+def forget_workers(settings: Settings, lab: Lab) -> None:
+    """Forget the compilers of workers that no longer build kernels here (`build.workers`)."""
+    with lab.transaction("forget workers") as tx:
+        tx.compilers.keep(build_workers(settings.build))
 
 
 def make_outbox(settings: Settings, engine: Engine) -> PostgresOutbox:

@@ -42,6 +42,7 @@ class OpenDispatch:
     builder: str  # Buildbot's builder: 'kernel' or 'boot-<testbox>'
     external_id: str  # o12/a1/d1
     state: Literal["wanted", "placed"]
+    compiler: str | None  # that a kernel build wants; None: a boot
     bb_request: int | None
     bb_number: int | None
     priority: int

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from swingbot.core.model.records import Order
+from swingbot.core.plan.compilers import KernelQueue
 
 KERNEL_BUILDER: Final = "kernel"
 # Someone waits for an answer; then what a bisection needs; then what its culprit has to pass; then what nobody asked for in person.
@@ -46,20 +48,27 @@ def choose(
     leased: Collection[str],
     usable: Collection[str],
     nodes: Mapping[str, Collection[str]] = MappingProxyType({}),
+    kernels: KernelQueue | None = None,
 ) -> list[Order]:
     """Pick what to hand out now from `ready` (dearest first).
 
     `busy` counts open dispatches per builder, `leased` names testboxes at work, `usable` those that may take work, `nodes` what each cluster is made
     of. A cluster begins when all of its nodes are free; while it waits for one of them, none of them begins anything that is less dear.
+    `kernels` counts builds by compiler; without it, all builds share one queue.
     """
     room, taken = dict(busy), set(leased)
+    built = Counter(kernels.under_way) if kernels else Counter({"": room.get(KERNEL_BUILDER, 0)})
+    queues = kernels or KernelQueue()
     picked: list[Order] = []
     for order in ready:
-        builder, limit = (
-            builder_of(order),
-            KERNELS_AHEAD if order.kind == "build" and order.priority > AHEAD else 1,
-        )
-        if room.get(builder, 0) >= limit:
+        if order.kind == "build":
+            ahead = KERNELS_AHEAD if order.priority > AHEAD else 1
+            if built[queues.key(order)] < queues.limit(order, ahead):
+                built[queues.key(order)] += 1
+                picked.append(order)
+            continue
+        builder = builder_of(order)
+        if room.get(builder, 0) >= 1:
             continue
         if order.testbox is not None:
             together = {order.testbox, *nodes.get(order.testbox, ())}

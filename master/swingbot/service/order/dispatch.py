@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from swingbot.core.model.records import Attempt, Order
+from swingbot.core.plan.compilers import KernelQueue, workers_by_compiler
 from swingbot.core.plan.queue import builder_of, choose, patience
 from swingbot.service.lab.move_testboxes import gave_up, hand_out, withdrew
 from swingbot.service.lab.watch_testboxes import unscreened
@@ -73,6 +74,11 @@ def dispatch_orders(lab: Lab, tx: Transaction) -> None:
         leased=tx.attempts.leased(),
         usable=fit,
         nodes=nodes,
+        kernels=KernelQueue(
+            compilers=tx.compilers.of_builds(),
+            under_way=tx.compilers.under_way(),
+            workers=workers_by_compiler(tx.compilers.all()),
+        ),
     ):
         _hand_out(lab, tx, order, made_by[order.id] + 1)
 

@@ -1,0 +1,123 @@
+"""Kernel builds go to workers that have the compiler: taken at each login, asked before each build.
+
+Buildbot 4.3.0 offers a request to each free worker of its builder in turn, asks `canStartBuild`,
+and leaves a request that no worker may take for later without holding up those behind it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from buildbot.process.builder import Builder
+from twisted.internet import defer, task, threads
+from twisted.python import log
+
+from swingbot.adapters.buildbot.deferred import deferred
+from swingbot.adapters.buildbot.fleet import FleetWorker
+from swingbot.core.model.records import WorkerCompiler
+from swingbot.core.plan.compilers import may_build
+from swingbot.service.faults import in_a_line
+from swingbot_jobs.contract.compiler import (
+    ANNOUNCEMENT,
+    BadAnnouncement,
+    Compiler,
+    from_announcement,
+)
+
+PROPERTY: Final = "swingbot_compiler"  # of a build request: the compiler that the kernel wants
+AGAIN_SECONDS: Final = 5.0
+TRIES: Final = 6  # of storing an announcement while the database is away
+
+
+class CompilerStore(Protocol):
+    """`swingbot_db.attempts.Attempts` fits. Called in threads: every method may block."""
+
+    def announce(self, worker: str, compilers: Sequence[Compiler]) -> None: ...
+    def compilers(self) -> list[WorkerCompiler]: ...
+
+
+class Announced:
+    """The store for announcements.
+
+    All are equal: Buildbot configures a worker again when an argument differs.
+    """
+
+    def __init__(self, store: CompilerStore) -> None:
+        self.store = store
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Announced)
+
+    def __hash__(self) -> int:
+        return hash(Announced)
+
+
+class BuildWorker(FleetWorker):
+    """A build worker, whose compilers are stored before it gets anything to build."""
+
+    def checkConfig(self, name: str, password: Any, announced: Announced, **rest: Any) -> Any:
+        return super().checkConfig(name, password, **rest)
+
+    @deferred
+    async def reconfigService(
+        self, name: str, password: Any, announced: Announced, **rest: Any
+    ) -> None:
+        self._announced = announced
+        await super().reconfigService(name, password, **rest)
+
+    @deferred
+    async def attached(self, conn: Any) -> None:
+        await self._store_compilers(_compilers_of(self.name, conn.info.get(ANNOUNCEMENT)))
+        await super().attached(conn)
+
+    async def _store_compilers(self, compilers: list[Compiler]) -> None:
+        for _ in range(TRIES):
+            try:
+                await threads.deferToThread(self._announced.store.announce, self.name, compilers)
+                return
+            except Exception as error:
+                log.msg(f"swingbot: compilers of {self.name} not stored yet: {in_a_line(error)}")
+            await task.deferLater(self.master.reactor, AGAIN_SECONDS, lambda: None)
+        log.msg(f"swingbot: compilers of {self.name} not stored; restart the worker to try again")
+
+
+def _compilers_of(worker: str, text: object) -> list[Compiler]:
+    """What a worker announced; none if it announced nothing or what cannot be read."""
+    if text is None:
+        log.msg(f"swingbot: worker {worker} announced no compilers; upgrade it")
+        return []
+    try:
+        return from_announcement(str(text))
+    except BadAnnouncement as error:
+        log.msg(f"swingbot: worker {worker} announced compilers that cannot be read: {error}")
+        return []
+
+
+def routing(store: CompilerStore) -> Callable[[Builder, Any, Any], defer.Deferred[bool]]:
+    """Buildbot's `canStartBuild` for the builder of kernels."""
+
+    @deferred
+    async def can_start(builder: Builder, candidate: Any, request: Any) -> bool:
+        compiler = request.properties.getProperty(PROPERTY)
+        if compiler is None:  # handed out by a version that did not route
+            return True
+        try:
+            announced = _by_worker(await threads.deferToThread(store.compilers))
+        except Exception as error:
+            log.msg(f"swingbot: routing of a kernel build waits: {in_a_line(error)}")
+            builder.master.reactor.callLater(
+                AGAIN_SECONDS, builder.botmaster.maybeStartBuildsForBuilder, builder.name
+            )
+            return False
+        return may_build(announced, candidate.worker.workername, compiler)
+
+    return can_start
+
+
+def _by_worker(announced: Sequence[WorkerCompiler]) -> Mapping[str, Sequence[WorkerCompiler]]:
+    lists: dict[str, list[WorkerCompiler]] = defaultdict(list)
+    for one in announced:
+        lists[one.worker].append(one)
+    return lists
