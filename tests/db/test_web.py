@@ -430,6 +430,7 @@ def test_an_empty_database_has_pages_too(engine: sa.Engine, tmp_path: Path) -> N
             "/reports",
             "/orders",
             "/testboxes",
+            "/compilers",
             "/trees",
             "/metrics",
             "/mailbox",

@@ -12,6 +12,7 @@ from .bisections import bisection, list_bisections
 from .boot_order import boot_order
 from .boxes import controller
 from .comparisons import comparison, list_comparisons, samples_of_comparison
+from .compilers import list_compilers
 from .experiments import experiment, list_experiments, samples_of_experiment
 from .history import history, levels
 from .incidents import incident, list_incidents, list_reports, report
@@ -39,6 +40,7 @@ __all__ = [
     "levels",
     "list_bisections",
     "list_comparisons",
+    "list_compilers",
     "list_experiments",
     "list_incidents",
     "list_metrics",

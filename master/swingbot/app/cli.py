@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "describe": "service:describe_",
     "tree": "trees:tree",
     "testbox": "testboxes:testbox",
+    "compilers": "compilers:compilers",
     "compare": "requests:compare",
     "experiment": "experiment:experiment",
     "extend": "extend:extend",

@@ -33,6 +33,7 @@ PLURALS = (
     "reports",
     "orders",
     "testboxes",
+    "compilers",
     "trees",
     "metrics",
 )
@@ -66,6 +67,11 @@ class Pages:
             "order": self._order,
             "boot": self._boot,
             "kernel": self._kernel,
+        }
+
+        # What a list's page shows below the list.
+        self._beside: Mapping[str, Callable[[Connection], Row]] = {
+            "testboxes": lambda conn: {"compilers": read.list_compilers(conn)},
         }
 
     def overview(self, request: Request) -> Response:
@@ -125,9 +131,12 @@ class Pages:
                 found = getattr(self._source.read, f"list_{plural}")(conn, filters, limit)
             except ValueError as error:
                 raise HTTPException(400, f"{error}") from error
+            more = self._beside[plural](conn) if plural in self._beside else {}
         if is_json(request):
             return JSONResponse(found)
-        return self._renderer.page(f"list_{plural}.html", rows=found, filters=filters, limit=limit)
+        return self._renderer.page(
+            f"list_{plural}.html", rows=found, filters=filters, limit=limit, **more
+        )
 
     def _comparison(self, conn: Connection, found: Row) -> Row:
         samples = self._source.read.samples_of_comparison(conn, found["id"])

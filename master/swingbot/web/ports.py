@@ -74,6 +74,9 @@ class ReadModels(Protocol):
     def list_orders(
         self, conn: Connection, filters: Filters = None, limit: int = 100
     ) -> list[Row]: ...
+    def list_compilers(
+        self, conn: Connection, filters: Filters = None, limit: int = 500
+    ) -> list[Row]: ...
     def list_testboxes(
         self, conn: Connection, filters: Filters = None, limit: int = 200
     ) -> list[Row]: ...

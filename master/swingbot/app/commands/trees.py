@@ -71,7 +71,11 @@ def tree() -> None:
     metavar="NAME",
     help="Kernel configuration, as vm-x86_64 or vm-x86_64+align64; default: build.kconfig.",
 )
-@click.option("--compiler", metavar="CC", help="Compiler; default: build.compiler.")
+@click.option(
+    "--compiler",
+    metavar="CC",
+    help="Compiler, as gcc-12 or clang-19 (see `swingbot compilers`); default: build.compiler.",
+)
 @click.option(
     "--trust",
     type=click.Choice(LEVELS),

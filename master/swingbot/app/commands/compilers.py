@@ -1,0 +1,30 @@
+"""`swingbot compilers`: what the build workers can compile kernels with."""
+
+from __future__ import annotations
+
+import click
+
+from swingbot.app.commands import text
+from swingbot.app.commands.context import Session, as_json, guarded, pass_session, say_json
+from swingbot_db import read
+
+
+@click.command(epilog="Example:  swingbot compilers --json")
+@as_json
+@pass_session
+@guarded
+def compilers(session: Session, json_: bool) -> None:
+    """List the compilers that each build worker announced when it last logged in.
+
+    A worker looks for compilers when it starts: restart it after installing one.
+    """
+    with session.reading() as conn:
+        rows = read.list_compilers(conn)
+    if json_:
+        say_json(rows)
+        return
+    if not rows:
+        click.echo("no build worker has announced its compilers yet; see `swingbot worker list`")
+        return
+    cells = [(r["worker"], r["name"], r["version"], r["problem"] or "builds kernels") for r in rows]
+    click.echo(text.table(cells, ("WORKER", "COMPILER", "VERSION", "STATE")))
