@@ -224,7 +224,8 @@ def import_source(tarball: Path, repo: Path, progress: Progress, only: Sequence[
     """
     process.run(["git", "init", "--bare", "--quiet", repo], env=process.git_environment())
     git = Repository(repo)
-    message = f"Linux as in Debian's linux-source-6.1\n\nSHA-256 of the tarball: {sha256_of(tarball)}\n".encode()
+    package, digest = tarball.name.removesuffix(".tar.xz"), sha256_of(tarball)
+    message = f"Linux as in Debian's {package}\n\nSHA-256 of the tarball: {digest}\n".encode()
     who = f"{AUTHOR} <{MAIL}> {FIRST_SECOND - 60} +0000"
     # Compressing harder takes longer than it saves; deltas between unrelated files would take minutes.
     importer = [
