@@ -278,3 +278,43 @@ def test_a_request_that_makes_no_table_is_refused_in_a_sentence(
     said = desk.run("experiment", *words)
     assert said.exit_code == 2 and sentence in said.output, said.output
     assert desk.brain.count("comparison WHERE kind = 'experiment'") == 0
+
+
+def test_locks_code_and_free_memory_stand_beside_the_numbers(desk: Desk) -> None:
+    words = ("experiment", f"{desk.commits[0]}..{desk.commits[2]}", "--boots", "2")
+    asked = desk.json(*words, "--with", "size,locks,buddyinfo,page-fault.per_process_ops")
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert facts["beside"] == ["size", "locks", "buddyinfo", "page-fault.per_process_ops"]
+    said = desk.run("show", asked["id"]).output
+    assert "Code of" in said and "against" in said
+    assert max(map(len, said.splitlines())) <= 78, said
+    refused = desk.run(*words, "--with", "nothing")
+    assert refused.exit_code == 2
+    assert "--with nothing: it is one of locks, buddyinfo, size, profile" in refused.output
+
+
+def test_rows_differ_in_what_their_boots_set(desk: Desk) -> None:
+    words = ("--cmdline", "never=transparent_hugepage=never")
+    more = ("--cmdline", "always=transparent_hugepage=always")
+    sysctl = ("--sysctl", "high8=vm.percpu_pagelist_high_fraction=8")
+    asked = desk.json(
+        "experiment", "--base", "base", "--head", "tip", *words, *more, *sysctl, "--boots", "2"
+    )
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert [arm["name"] for arm in facts["arms"]] == [
+        "never base",
+        "never tip",
+        "always base",
+        "always tip",
+    ]
+    assert facts["arms"][0]["settings"] == {
+        "cmdline": "transparent_hugepage=never",
+        "sysctl": {"vm.percpu_pagelist_high_fraction": "8"},
+    }
+    assert [arm["up"] for arm in facts["arms"]] == [2, 2, 2, 2]
+    refused = desk.run(
+        "experiment", "--base", "base", "--head", "tip", "--cmdline", "x=init=/bin/sh"
+    )
+    assert refused.exit_code == 2 and "init" in refused.output

@@ -570,7 +570,9 @@ def test_what_sysctls_were_becomes_facts_of_the_boot() -> None:
 BOOT = {"cmdline": "console=ttyS0 panic=-1 swingbot.delay_us=1200", "cpu_model": "x", "nr_cpu": 2}
 
 
-def said_of(arms: tuple[BootSettings, BootSettings], base: dict[str, object], head: dict[str, object]) -> str | None:
+def said_of(
+    arms: tuple[BootSettings, BootSettings], base: dict[str, object], head: dict[str, object]
+) -> str | None:
     found = differences({0: BOOT | base}, {0: BOOT | head}, paired=False, arms=arms)
     return against(found)
 
@@ -596,7 +598,10 @@ def test_what_a_word_decides_is_compared_and_no_other_fact_of_the_machine() -> N
 
 
 def test_arms_may_differ_in_exactly_the_sysctls_that_they_were_asked_for() -> None:
-    arms = (BootSettings(sysctl={"vm.swappiness": "1"}), BootSettings(sysctl={"vm.swappiness": "9"}))
+    arms = (
+        BootSettings(sysctl={"vm.swappiness": "1"}),
+        BootSettings(sysctl={"vm.swappiness": "9"}),
+    )
     base: dict[str, object] = {"set.vm.swappiness": 1, "vm.swappiness": 1}
     head: dict[str, object] = {"set.vm.swappiness": 9, "vm.swappiness": 9}
     assert said_of(arms, base, head) is None

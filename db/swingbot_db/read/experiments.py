@@ -35,7 +35,7 @@ _BOOTS = (
 _SAMPLES = SIDES + (
     "SELECT x.arm, x.id AS boot, x.testbox, x.k, r.unit_job, r.number AS run, s.metric, s.seq, s.value "
     "FROM of_side x JOIN run r ON r.boot = x.id JOIN sample s ON s.run = r.id "
-    "WHERE CAST(:metrics AS text[]) IS NULL OR s.metric = ANY(:metrics) "
+    "WHERE CAST(:metrics AS text[]) IS NULL OR s.metric LIKE ANY(CAST(:metrics AS text[])) "
     "ORDER BY x.testbox, r.unit_job, s.metric, x.arm, x.k, r.number, s.seq"
 )
 _ORDERS = """
@@ -88,7 +88,7 @@ def experiment(conn: sa.Connection, id: int | str) -> Row:
 def samples_of_experiment(
     conn: sa.Connection, id: int | str, metrics: list[str] | None = None
 ) -> list[Row]:
-    """Every sample of its arms, or those of some `metrics`: arm, boot, testbox, k, unit_job, run, metric, seq, value."""
+    """Every sample of its arms, or those of metrics that fit one of the LIKE patterns `metrics`: arm, boot, testbox, k, unit_job, run, metric, seq, value."""
     of = _found(conn, id)["id"]
     found = rows(conn, _SAMPLES, id=of, metrics=metrics)
     return [row | {"boot": shown("boot", row["boot"])} for row in found]

@@ -80,7 +80,7 @@ def service(settings: Settings, engine: Engine) -> ASGIApp:
         *ModerationPages(
             engine, read, renderer, forms, DatabaseModerator(engine), settings.mail
         ).routes(),
-        *tables.routes(engine, printed, FORMS),
+        *tables.routes(engine, functools.partial(printed, open_artifact=store.open), FORMS),
         *(metrics(settings, engine).routes() if settings.web.metrics != "off" else ()),
     ]
     programs = load_programs(Path(settings.paths.jobs) / "programs")

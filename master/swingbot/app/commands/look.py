@@ -18,13 +18,14 @@ from swingbot.app.commands.context import (
     say_json,
 )
 from swingbot.app.commands.proof import as_text as gates_as_text
-from swingbot.app.commands.sheets import experiment_sheet, printed
+from swingbot.app.commands.sheets import printed
 from swingbot.app.keep.condition import problems_here
 from swingbot.core.model import ids
 from swingbot.core.report.experiment.forms import EXPERIMENT_FORMS, as_text
 from swingbot.core.report.formats.forms import FORMS
 from swingbot.service.ports import RequestError
 from swingbot.web import kernel_change
+from swingbot.web.experiment_sheet import sheet_with_beside
 from swingbot_db import read
 from swingbot_jobs.language.program import load_programs
 from swingbot_jobs.reading.parse import parse_file
@@ -153,7 +154,9 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
         if json_:
             raise RequestError("--format prints text; leave out --json, or --format")
         with session.reading() as conn:
-            click.echo(printed(conn, id_, form), nl=False)
+            click.echo(
+                printed(conn, id_, form, Artifacts(session.settings.artifacts).open), nl=False
+            )
         return
     if kind not in _SHOWN:
         raise RequestError(f"a {kind} has no page of its own; `swingbot tree list` shows trees")
@@ -163,7 +166,8 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
             facts["kernel"] = kernel_change.of_comparison(
                 read, Artifacts(session.settings.artifacts).open, conn, facts
             )
-        sheet = experiment_sheet(conn, facts) if kind == "experiment" else None
+        if kind == "experiment":
+            sheet = sheet_with_beside(read, Artifacts(session.settings.artifacts).open, conn, facts)
     if json_:
         say_json(facts)
     elif kind == "comparison":
@@ -171,7 +175,6 @@ def show(session: Session, id_: str, counters: bool, form: str | None, json_: bo
             f"{text.comparison(facts, counters=counters)}\n\n{text.kernel_change(facts['kernel'])}"
         )
     elif kind == "experiment":
-        assert sheet is not None
         click.echo(as_text(sheet, counters=counters), nl=False)
     elif kind == "bisection":
         click.echo(text.bisection(facts))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from swingbot.core.model import ids
 from swingbot.core.report.experiment.forms import EXPERIMENT_FORMS
-from swingbot.core.report.experiment.sheet import ExperimentSheet, sheet_of_experiment
 from swingbot.core.report.formats.forms import FORMS, NothingToShow
 from swingbot.core.report.formats.sheet import Sheet, sheet_of_bisection, sheet_of_comparison
 from swingbot.service.ports import RequestError
+from swingbot.web.experiment_sheet import sheet_with_beside
+from swingbot.web.ports import OpenArtifact
 from swingbot_db import read
 from swingbot_db.engine import Connection
 
 
-def printed(conn: Connection, id_: str, form: str) -> str:
+def printed(conn: Connection, id_: str, form: str, open_artifact: OpenArtifact) -> str:
     """The numbers of `id_` as `form`, one of FORMS or EXPERIMENT_FORMS. Raises RequestError."""
     experiment = ids.read(id_)[0] == "experiment"
     forms = EXPERIMENT_FORMS if experiment else FORMS
@@ -25,21 +23,11 @@ def printed(conn: Connection, id_: str, form: str) -> str:
     try:
         if experiment:
             found = read.experiment(conn, id_)
-            return EXPERIMENT_FORMS[form](experiment_sheet(conn, found, every_run=form == "lkp"))
+            sheet = sheet_with_beside(read, open_artifact, conn, found, every_run=form == "lkp")
+            return EXPERIMENT_FORMS[form](sheet)
         return FORMS[form](sheet_of(conn, id_))
     except NothingToShow as error:
         raise RequestError(str(error)) from None
-
-
-def experiment_sheet(
-    conn: Connection, experiment: Mapping[str, Any], *, every_run: bool = False
-) -> ExperimentSheet:
-    """An experiment as `read.experiment` gives it, with what its table shows beside the numbers, or with `every_run`'s value."""
-    metrics = [name for name in experiment["beside"] if "." in name]
-    if every_run:
-        metrics += [row["metric"] for row in experiment["rows"] if not row["counter"]]
-    samples = read.samples_of_experiment(conn, experiment["id"], metrics) if metrics else []
-    return sheet_of_experiment(experiment, samples)
 
 
 def sheet_of(conn: Connection, id_: str) -> Sheet:

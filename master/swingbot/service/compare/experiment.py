@@ -16,17 +16,21 @@ from swingbot.core.plan.settings import with_settings
 from swingbot.service.compare.cost import ExperimentCost, cost_of
 from swingbot.service.compare.kernels import Kernel, KernelRequest, kernels_of
 from swingbot.service.compare.rehearse import rehearse
+from swingbot.service.compilers import check_compiler
 from swingbot.service.kernel.variants import trust_in, variant_of
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot.service.watch.resolve_jobs import pick_testboxes, resolve_parts
 from swingbot.service.watch.trees import tree_of
 from swingbot_jobs.contract.kconfig import NoKconfig, joined
 from swingbot_jobs.contract.trust import Trust, least
+from swingbot_jobs.language.program import find_metric
 
 DEFAULT_BOOTS: Final = 5  # of each row
 MOST_BOOTS: Final = 1000
-# What a table can show beside the numbers, besides metrics by their names.
+# What a table can show beside the numbers, besides metrics by their names, and the monitor that
+# gives it where not every boot has it anyway.
 BESIDE: Final = ("locks", "buddyinfo", "size", "profile")
+MONITORS: Final = {"locks": "lock-contention", "profile": "perf-profile"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +102,12 @@ def _laid_out(
     boxes = pick_testboxes(
         lab, request.testboxes or tree.testboxes, trust, asked=bool(request.testboxes)
     )
-    parts = resolve_parts(
-        lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, trust
-    )
+    parts = [
+        (testbox, _watched(lab, tx, spec, request.beside))
+        for testbox, spec in resolve_parts(
+            lab, tx.specs, request.job_files or tree.job_files, boxes, request.overrides, trust
+        )
+    ]
     by_name = {kernel.name: kernel for kernel in kernels}
     variants, arms = [], []
     for row in rows:
@@ -132,6 +139,23 @@ def _laid_out(
     return planned, new
 
 
+def _watched(lab: Lab, tx: Transaction, spec: str, beside: Sequence[str]) -> str:
+    """The spec with the monitors that a table needs for what stands beside its numbers."""
+    wanted = [MONITORS[name] for name in beside if name in MONITORS]
+    for name in beside:
+        known = name in BESIDE or find_metric(lab.programs, name) is not None
+        if not known:
+            raise RequestError(
+                f"--with {name}: it is one of {', '.join(BESIDE)}, or a metric by its full name,"
+                " such as perf-stat.instructions"
+            )
+    jobs = tx.specs.get(spec)
+    watched = [
+        replace(job, monitors=tuple(dict.fromkeys((*job.monitors, *wanted)))) for job in jobs
+    ]
+    return spec if watched == jobs else tx.specs.add(watched)
+
+
 def _variant(
     lab: Lab, tx: Transaction, tree: Tree, kernel: Kernel, row: Row, level: Trust
 ) -> Variant:
@@ -143,7 +167,9 @@ def _variant(
         lab.kconfigs.text(kconfig)
     except NoKconfig as error:
         raise RequestError(str(error)) from None
-    built = replace(tree, kconfig=kconfig, compiler=row.values.get("compiler") or tree.compiler)
+    compiler = row.values.get("compiler") or tree.compiler
+    check_compiler(tx.compilers, compiler)
+    built = replace(tree, kconfig=kconfig, compiler=compiler)
     return variant_of(lab, tx, built, kernel.facts.commit, kernel.origin, level)
 
 

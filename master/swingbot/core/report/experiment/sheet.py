@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 from swingbot.core.model.comparison_row import ComparisonRow, Side
 from swingbot.core.model.statuses import ReferenceRule
@@ -16,6 +16,37 @@ Place = tuple[str, str]  # testbox, unit job
 
 # (place, arm, metric): (boot, run): the run's samples
 _Runs = dict[tuple[Place, int, str], dict[tuple[str, int], list[float]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One number a kernel beside the table's own, by place and row; place None: the same everywhere."""
+
+    title: str
+    values: Mapping[tuple[Place | None, int], float]
+
+    def of(self, place: Place, arm: int) -> float | None:
+        """None where it is not known."""
+        return self.values.get((place, arm), self.values.get((None, arm)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Below:
+    """A block of text below the tables."""
+
+    heading: str
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What stands beside the numbers: columns of the tables, and blocks below them."""
+
+    columns: Sequence[Column] = ()
+    below: Sequence[Below] = ()
+
+
+NOTHING_BESIDE: Final = Beside()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +108,8 @@ class ExperimentSheet:
     against: tuple[ReferenceRule, ...]
     kernels: tuple[Kernel, ...]
     blocks: tuple[Block, ...]
-    columns: tuple[str, ...] = ()  # beside the numbers, by their metric names
+    columns: tuple[str, ...] = ()  # titles of what stands beside the numbers
+    below: tuple[Below, ...] = ()
 
     def shown(self, *, counters: bool = False) -> list[Block]:
         """Headline metrics, or all but aliases."""
@@ -87,14 +119,13 @@ class ExperimentSheet:
 
 
 def sheet_of_experiment(
-    experiment: Mapping[str, Any], samples: Iterable[Mapping[str, Any]] = ()
+    experiment: Mapping[str, Any],
+    samples: Iterable[Mapping[str, Any]] = (),
+    beside: Beside = NOTHING_BESIDE,
 ) -> ExperimentSheet:
-    """`experiment` as JSON; `samples` of what stands beside the numbers, and of what needs each run's value."""
+    """`experiment` as JSON; `samples` of the metrics that need each run's value."""
     kernels = tuple(_kernel(arm) for arm in experiment["arms"])
     runs = _runs(samples)
-    columns = tuple(
-        name for name in experiment["beside"] if any(metric == name for _, _, metric in runs)
-    )
     groups: dict[tuple[str, str, str], list[ComparisonRow]] = {}
     counters = {}
     for found in experiment["rows"]:
@@ -110,9 +141,11 @@ def sheet_of_experiment(
         against=tuple(experiment["against"]),
         kernels=kernels,
         blocks=tuple(
-            _block(rows, len(kernels), counters[key], runs, columns) for key, rows in groups.items()
+            _block(rows, len(kernels), counters[key], runs, beside.columns)
+            for key, rows in groups.items()
         ),
-        columns=columns,
+        columns=tuple(column.title for column in beside.columns),
+        below=tuple(beside.below),
     )
 
 
@@ -134,7 +167,7 @@ def _block(
     kernels: int,
     counter: bool,
     runs: _Runs,
-    columns: Sequence[str],
+    columns: Sequence[Column],
 ) -> Block:
     rows = [_with_values(row, runs) for row in rows]
     some = rows[0]
@@ -158,9 +191,9 @@ def _block(
                 side=side if (side := sides.get(arm)) and side.boots else None,
                 rows={row.against: row for row in rows if row.arm == arm},
                 beside={
-                    column: _mean(runs[place, arm, column])
+                    column.title: value
                     for column in columns
-                    if (place, arm, column) in runs
+                    if (value := column.of(place, arm)) is not None
                 },
             )
             for arm in range(kernels)
@@ -184,11 +217,3 @@ def _runs(samples: Iterable[Mapping[str, Any]]) -> _Runs:
         run = (sample["boot"], sample["run"])
         found.setdefault(key, {}).setdefault(run, []).append(float(sample["value"]))
     return found
-
-
-def _mean(runs: Mapping[tuple[str, int], Sequence[float]]) -> float:
-    """Of the means of boots, as rows have it."""
-    boots: dict[str, list[float]] = {}
-    for (boot, _), values in runs.items():
-        boots.setdefault(boot, []).append(fmean(values))
-    return fmean(map(fmean, boots.values()))

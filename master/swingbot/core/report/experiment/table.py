@@ -32,6 +32,8 @@ def table(sheet: ExperimentSheet, *, counters: bool = False) -> list[str]:
         for block in blocks:
             lines += ["", *_head(block, [block.testbox]), *_lines(down(sheet, block))]
             lines += _notes(sheet, [block])
+    for below in sheet.below:
+        lines += ["", *wrap(below.heading), *below.lines]
     return lines[1:]
 
 
@@ -46,7 +48,7 @@ def down(sheet: ExperimentSheet, block: Block) -> Grid:
         for column in sheet.columns
         if any(column in cell.beside for cell in block.cells)
     }
-    grid = [[*heads, *(_column(column) for column in beside)]]
+    grid = [[*heads, *beside]]
     for place, (kernel, cell) in enumerate(zip(sheet.kernels, block.cells, strict=True)):
         line = [cut(kernel.name, _NAME), *_level(kernel, cell, means[place])]
         for rule in sheet.against:
@@ -163,10 +165,6 @@ def reading(sheet: ExperimentSheet) -> list[str]:
 
 def _short(rule: ReferenceRule) -> str:
     return {"pair": "base"}.get(rule, rule)
-
-
-def _column(metric: str) -> str:
-    return cut(metric.partition(".")[2] or metric, 18)
 
 
 def _width(grid: Grid) -> int:

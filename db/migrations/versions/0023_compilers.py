@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from swingbot_db.migrate import run_sql
 
-revision = "0021"
-down_revision = "0020"
+revision = "0023"
+down_revision = "0022"
 
 
 def upgrade() -> None:
-    run_sql("0021_compilers.sql")
+    run_sql("0023_compilers.sql")

@@ -1,0 +1,55 @@
+"""An experiment with all that its tables show, for pages and the command line."""
+
+from __future__ import annotations
+
+from swingbot.core.report.experiment.beside import Known, beside, patterns
+from swingbot.core.report.experiment.sheet import ExperimentSheet, sheet_of_experiment
+from swingbot.service.kernel.compare import NoRecord, record_of
+from swingbot_jobs.kernel_diff import KernelRecord
+
+from .ports import Connection, OpenArtifact, ReadModels, Row
+
+
+def sheet_with_beside(
+    read: ReadModels,
+    open_artifact: OpenArtifact,
+    conn: Connection,
+    experiment: Row,
+    *,
+    every_run: bool = False,
+) -> ExperimentSheet:
+    """`experiment` as `read.experiment` gives it; `every_run`: with the values of all runs of its benchmarks."""
+    wanted = experiment["beside"]
+    metrics = patterns(wanted)
+    if every_run:
+        metrics += [row["metric"] for row in experiment["rows"] if not row["counter"]]
+    samples = read.samples_of_experiment(conn, experiment["id"], metrics) if metrics else []
+    rule = experiment["against"][0]
+    pairs = {
+        (row["reference"], row["arm"]): None
+        for row in experiment["rows"]
+        if row["against"] == rule and row["headline"]
+    }
+    known = Known(
+        names=[arm["name"] for arm in experiment["arms"]],
+        samples=samples,
+        records=_records(read, open_artifact, conn, experiment) if "size" in wanted else {},
+        references=sorted(pairs, key=lambda pair: pair[1]),
+    )
+    return sheet_of_experiment(experiment, samples, beside(wanted, known))
+
+
+def _records(
+    read: ReadModels, open_artifact: OpenArtifact, conn: Connection, experiment: Row
+) -> dict[int, KernelRecord]:
+    """What each row's build left of its code; rows without it are left out. Equal builds share one record."""
+    keys = {arm["arm"]: arm["variant"]["build_key"] for arm in experiment["arms"]}
+    builds = read.kernel_builds(conn, list(keys.values()))
+    found: dict[str, KernelRecord] = {}
+    for key in dict.fromkeys(keys.values()):
+        try:
+            if key in builds:
+                found[key] = record_of(open_artifact, builds[key])
+        except NoRecord:
+            continue
+    return {arm: found[key] for arm, key in keys.items() if key in found}
