@@ -16,11 +16,11 @@ from swingbot.core.model.comparison_row import ComparisonRow
 from swingbot.core.stats.compare import compare
 from swingbot.core.stats.pool import Part, Pool, parts_of_arms, parts_of_rows, pool
 from swingbot.core.stats.rows import Basis, BootRuns, Pooled, Rule
-from swingbot.core.stats.simultaneous import forest_of, independent_rows
+from swingbot.core.stats.simultaneous import Edge as Pair
+from swingbot.core.stats.simultaneous import forest_of, independent_rows, information
 from swingbot.core.thresholds import GONE_SHARE
 
 Arms = Sequence[Sequence[BootRuns]]
-Pair = tuple[int, int]  # (reference, row): indices of arms
 
 __all__ = ["Recovery", "compare_family", "recoveries"]
 
@@ -113,7 +113,7 @@ class Table:
 
     def _shared(self, found: Pool, basis: Basis) -> Pooled:
         if basis.pairs:
-            df = found.df * _own_information([self.pairs[i] for i in found.members])
+            df = found.df * information([self.pairs[i] for i in found.members])
             return Pooled(found.variance, df, (float(self.rows), float(self.rows)))
         return Pooled(found.variance, found.df, self._independent(found.df, basis))
 
@@ -146,19 +146,6 @@ class _Row:
         found = self.table.pool(basis)
         mine = self.through if basis.pairs else self.arms
         return self.table.pooled(basis) if found and mine <= found.members else None
-
-
-def _own_information(pairs: Sequence[Pair]) -> float:
-    """Degrees of freedom that a pooled variance of pair differences has, for each that it counts.
-
-    Rows that share an arm have differences with correlation +-1/2, variances with 1/4: Satterthwaite (Biometrics 2, 1946).
-    """
-    uses: dict[int, int] = {}
-    for pair in pairs:
-        for arm in pair:
-            uses[arm] = uses.get(arm, 0) + 1
-    sharing = sum(n * (n - 1) for n in uses.values())
-    return len(pairs) / (len(pairs) + sharing / 4.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,11 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
-Edge = tuple[int, int]
+from swingbot.core.thresholds import FAMILY_OWN_SHARE, FAMILY_UNLIKE_SHARE
+
+Edge = tuple[int, int]  # of arms, by index: (reference, row)
 Grid = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 _STEP: Final = (
@@ -86,6 +88,16 @@ def _interned(
 def sidak(alpha: float, rows: float) -> float:
     """P of each of `rows` independent rows where one or more of them exceeds its bound with P `alpha`."""
     return -math.expm1(math.log1p(-alpha) / rows)
+
+
+def own_share(rows: int, pooled: bool) -> float:
+    """Share of a table's alpha at which a row's own boots are judged; `pooled`: its arms spread like the others."""
+    return max(1.0 / rows, FAMILY_OWN_SHARE) if pooled else FAMILY_UNLIKE_SHARE / rows
+
+
+def pooling_decides(rows: int) -> bool:
+    """Whether a pooled spread is needed beside a row's own: else the own ones hold the rows together by Bonferroni's inequality."""
+    return rows * FAMILY_OWN_SHARE > 1.0
 
 
 def together(p: float, rows: float) -> float:
@@ -169,6 +181,14 @@ def _window(f: Grid, steps: int) -> Grid:
     return np.asarray(sums[2 * steps :] - sums[: -2 * steps], dtype=np.float64)
 
 
-def two_sided(t: float, df: float) -> float:
-    """P of a Student's t beyond +-t."""
-    return 2.0 * float(stdtr(df, -abs(t)))
+def information(pairs: Sequence[Edge]) -> float:
+    """Degrees of freedom that a pooled variance of pair differences has, for each that it counts.
+
+    Rows that share an arm have differences with correlation +-1/2, variances with 1/4: Satterthwaite (Biometrics 2, 1946).
+    """
+    uses: dict[int, int] = {}
+    for pair in pairs:
+        for arm in pair:
+            uses[arm] = uses.get(arm, 0) + 1
+    sharing = sum(n * (n - 1) for n in uses.values())
+    return len(pairs) / (len(pairs) + sharing / 4.0)

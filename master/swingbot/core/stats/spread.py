@@ -12,8 +12,8 @@ from swingbot.core.stats.moments import stddev, t_quantile
 from swingbot.core.stats.robust import middle
 from swingbot.core.stats.rows import Basis, Pooled, Rule
 from swingbot.core.stats.samples import Levels
-from swingbot.core.stats.simultaneous import sidak, together
-from swingbot.core.thresholds import FAMILY_OWN_SHARE, RUNS_ALIKE_P, WILD_SHARE
+from swingbot.core.stats.simultaneous import own_share, pooling_decides, sidak, together
+from swingbot.core.thresholds import RUNS_ALIKE_P, WILD_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,17 @@ class Shared:
     independent: tuple[float, float] = (1.0, 1.0)  # rows that need the same bound: at either alpha
 
     @property
+    def deciding(self) -> Spread | None:
+        """The pooled spread where it has a say."""
+        return self.pooled if pooling_decides(self.rows) else None
+
+    @property
     def own_share(self) -> float:
-        """Of the family's alpha, for the row's own spread: Bonferroni's, unless a pooled spread holds the family together."""
-        return max(1.0 / self.rows, FAMILY_OWN_SHARE) if self.pooled else 1.0 / self.rows
+        """Of the family's alpha, for the row's own spread; larger where a pooled spread holds the family together."""
+        return own_share(self.rows, self.pooled is not None)
 
     def independent_at(self, alpha: float) -> float:
+        """Of the two alphas that a row is judged at."""
         return self.independent[0] if alpha <= self.alpha else max(self.independent)
 
 
@@ -62,9 +68,10 @@ class Spread:
         if self.shared is None:
             return self._half(alpha)
         own = self._half(alpha * self.shared.own_share)
-        if self.shared.pooled is None:
+        pooled = self.shared.deciding
+        if pooled is None:
             return own
-        return max(own, self.shared.pooled.half(sidak(alpha, self.shared.independent_at(alpha))))
+        return max(own, pooled.half(sidak(alpha, self.shared.independent_at(alpha))))
 
     def _half(self, alpha: float) -> float:
         sure = 1.0 - alpha / 2.0
@@ -78,9 +85,8 @@ class Spread:
         if self.shared is None:
             return self._p(d)
         own = min(1.0, self._p(d) / self.shared.own_share)
-        if self.shared.pooled is None:
-            return own
-        return max(own, together(self.shared.pooled.p(d), self.shared.independent[0]))
+        pooled = self.shared.deciding
+        return max(own, together(pooled.p(d), self.shared.independent[0])) if pooled else own
 
     def _p(self, d: float) -> float:
         return 2.0 * max(
@@ -90,8 +96,8 @@ class Spread:
 
     @property
     def governing(self) -> Spread:
-        """The one that is better known: the family's where there is one."""
-        return self.shared.pooled if self.shared and self.shared.pooled else self
+        """The one that is better known: the family's where that has a say."""
+        return (self.shared and self.shared.deciding) or self
 
     def at(self, n: int, df: float) -> Spread:
         """With n counted boots a side, the row's own spread with `df` degrees of freedom."""
