@@ -74,13 +74,14 @@ MEMORY_SLACK: Final = 0.02
 SPREADS_AGREE_P: Final = 0.05
 # Share of the arms that may spread unlike the others before nothing is pooled. Larger: what is pooled is a choice.
 SPREADS_ODD_SHARE: Final = 0.25
-# Share of the family's P at which a row's own boots have to show a change as well, where the pooled spread shows it. Smaller: tables of
-# few boots lose power; larger: rows of a noisy arm that looks quiet by chance get directions (0.5: in 0.65 % of tables, not 0.5 %).
-# Up to four rows (1 over it) Bonferroni's bound on the own boots is as good, and nothing else decides.
+# Share of the table's P at which a row's own boots have to show a change as well, where the pooled spread shows it; less where one arm is
+# in more than two rows (core/stats/simultaneous.py). Smaller: tables of few boots lose power; larger: rows of a noisy arm that looks
+# quiet by chance get directions (0.5: in 0.65 % of tables, not 0.5 %). Up to four rows Bonferroni's bound is no wider, and decides.
 FAMILY_OWN_SHARE: Final = 0.25
-# Share of Bonferroni's P (that of the family over its rows) at which a row counts whose arms do not spread like the others: Welch's form
-# is wrong in 0.6 to 0.8 % instead of 0.5 % where one side is three times as noisy. Larger: that shows in tables; smaller: power.
-FAMILY_UNLIKE_SHARE: Final = 0.7
+# Share of Bonferroni's P (that of the table over its rows) at which a row counts whose arms do not spread like the others: Welch's form
+# is wrong in 0.6 to 0.8 % instead of 0.5 % where one side is three times as noisy, and more so at a smaller P. Larger: that shows in
+# tables where many arms are noisy; smaller: power.
+FAMILY_UNLIKE_SHARE: Final = 0.5
 
 # --- stage 1: which metrics of a new tip are worth fresh boots (core/plan/screen.py) ---
 

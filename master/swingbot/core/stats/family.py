@@ -17,7 +17,13 @@ from swingbot.core.stats.compare import compare
 from swingbot.core.stats.pool import Part, Pool, parts_of_arms, parts_of_rows, pool
 from swingbot.core.stats.rows import Basis, BootRuns, Pooled, Rule
 from swingbot.core.stats.simultaneous import Edge as Pair
-from swingbot.core.stats.simultaneous import forest_of, independent_rows, information
+from swingbot.core.stats.simultaneous import (
+    forest_of,
+    independent_rows,
+    information,
+    own_share,
+    uses_of,
+)
 from swingbot.core.thresholds import GONE_SHARE
 
 Arms = Sequence[Sequence[BootRuns]]
@@ -46,7 +52,7 @@ def compare_family(
     invalid, absent = invalid or {}, absent or {}
     rule = replace(rule, alpha=rule.alpha / looks, interval_alpha=rule.interval_alpha / looks)
     counted = {i: pair for i, pair in enumerate(pairs) if i not in absent}
-    table = Table(arms, counted, rule)
+    table = Table(arms, counted, rule, uses=uses_of(counted.values()))
 
     def judged(i: int, pair: Pair) -> ComparisonRow:
         why = "; ".join(w for w in (absent.get(i), invalid.get(i)) if w) or None
@@ -74,6 +80,7 @@ class Table:
     pairs: Mapping[int, Pair]
     rule: Rule
     comparisons: int = 0  # that hold together; 0: as many as there are pairs
+    uses: Mapping[int, int] = field(default_factory=dict)  # rows of each arm
     _pools: dict[Basis, Pool | None] = field(default_factory=dict)
     _pooled: dict[Basis, Pooled | None] = field(default_factory=dict)
 
@@ -87,10 +94,15 @@ class Table:
             return self.rule
         return replace(
             self.rule,
-            family=_Row(self, frozenset(rows), frozenset(pair)),
+            family=_Row(self, frozenset(rows), frozenset(pair), self._most_uses(pair)),
             spread_change_p=self.rule.spread_change_p / self.rows,
             trend_note_alpha=self.rule.trend_note_alpha / self.rows,
         )
+
+    def _most_uses(self, pair: Pair) -> int:
+        if self.comparisons:  # of any two arms
+            return len(self.pairs)
+        return max(self.uses[arm] for arm in pair)
 
     def pool(self, basis: Basis) -> Pool | None:
         if basis not in self._pools:
@@ -114,8 +126,8 @@ class Table:
     def _shared(self, found: Pool, basis: Basis) -> Pooled:
         if basis.pairs:
             df = found.df * information([self.pairs[i] for i in found.members])
-            return Pooled(found.variance, df, (float(self.rows), float(self.rows)))
-        return Pooled(found.variance, found.df, self._independent(found.df, basis))
+            return Pooled(found.variance, df, (float(self.rows), float(self.rows)), 1.0)
+        return Pooled(found.variance, found.df, self._independent(found.df, basis), 1.0)
 
     def _independent(self, df: float, basis: Basis) -> tuple[float, float]:
         """Exact for equal numbers of boots of a whole table; else all rows count."""
@@ -137,6 +149,7 @@ class _Row:
     table: Table
     through: frozenset[int]
     arms: frozenset[int]
+    uses: int  # rows that the arm has which is in more of them
 
     @property
     def rows(self) -> int:
@@ -145,7 +158,8 @@ class _Row:
     def pooled(self, basis: Basis) -> Pooled | None:
         found = self.table.pool(basis)
         mine = self.through if basis.pairs else self.arms
-        return self.table.pooled(basis) if found and mine <= found.members else None
+        pooled = self.table.pooled(basis) if found and mine <= found.members else None
+        return pooled and replace(pooled, own_share=own_share(self.rows, self.uses))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

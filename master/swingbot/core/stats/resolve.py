@@ -17,8 +17,8 @@ from swingbot.core.stats.simultaneous import (
     independent_rows,
     information,
     own_share,
-    pooling_decides,
     sidak,
+    uses_of,
 )
 from swingbot.core.thresholds import (
     FEWEST_UNPAIRED,
@@ -45,12 +45,15 @@ class PlannedRows:
     rows: int
     forest: Forest | None  # the shape of a table whose rows form one
     information: float  # degrees of freedom of a pooled pair variance for each that it counts
+    own_share: float  # of alpha, at which a row's own boots are judged
 
     @classmethod
     def of(cls, pairs: Sequence[Edge]) -> PlannedRows:
         """Of (reference, row) pairs of arms."""
+        uses = uses_of(pairs)
         return cls(
-            arms=len({arm for pair in pairs for arm in pair}),
+            arms=len(uses),
+            own_share=own_share(len(pairs), max(uses.values())),
             rows=len(pairs),
             forest=forest_of(pairs),
             information=information(pairs),
@@ -243,12 +246,12 @@ def _power_of_row(plan: Resolution, table: PlannedRows, boots: int, effect: floa
 
     Averaged over both spreads at equally likely points; the own boots are part of the pool.
     """
-    each, alpha = float(boots - 1), plan.alpha * own_share(table.rows, True)
+    each, alpha = float(boots - 1), plan.alpha * table.own_share
     true = plan.sd**2 * _scatter(plan.df)[:, None, None] * 2.0 / boots
     share, own = _own_shares(each, plan.paired)
     mine, fixed = true * share, 2.0 * plan.layout**2
     half = _half(mine, fixed, own, alpha)
-    if pooling_decides(table.rows):
+    if table.own_share * table.rows > 1.0:
         all_df = each * (table.rows * table.information if plan.paired else table.arms)
         part = each * (1.0 if plan.paired else 2.0)
         rest = true * _chi2_share(max(all_df - part, 1.0), _REST_POINTS)

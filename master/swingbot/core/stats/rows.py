@@ -64,6 +64,7 @@ class Pooled:
     variance: float
     df: float
     independent: tuple[float, float]  # rows that count as independent: at alpha, at interval_alpha
+    own_share: float  # of the family's alpha, at which the row's own boots are judged beside it
 
 
 class Family(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -90,14 +90,23 @@ def sidak(alpha: float, rows: float) -> float:
     return -math.expm1(math.log1p(-alpha) / rows)
 
 
-def own_share(rows: int, pooled: bool) -> float:
-    """Share of a table's alpha at which a row's own boots are judged; `pooled`: its arms spread like the others."""
-    return max(1.0 / rows, FAMILY_OWN_SHARE) if pooled else FAMILY_UNLIKE_SHARE / rows
+def own_share(rows: int, uses: int) -> float:
+    """Share of a table's alpha at which a row's own boots are judged where its arms spread like the others.
+
+    `uses`: rows that the arm has which is in more of them. A noisy arm that looks quiet by chance puts all of its rows at risk; that
+    the share falls with the cube root of their number was found in simulation (docs/statistics.md, "Tables of N kernels").
+    """
+    return max(1.0 / rows, FAMILY_OWN_SHARE * math.cbrt(2.0 / max(uses, 2)))
 
 
-def pooling_decides(rows: int) -> bool:
-    """Whether a pooled spread is needed beside a row's own: else the own ones hold the rows together by Bonferroni's inequality."""
-    return rows * FAMILY_OWN_SHARE > 1.0
+def unlike_share(rows: int) -> float:
+    """The same where they do not: Bonferroni's, and less, since Welch's form is too sure of spreads that differ."""
+    return FAMILY_UNLIKE_SHARE / rows
+
+
+def uses_of(pairs: Iterable[Edge]) -> Counter[int]:
+    """How many rows each arm is in."""
+    return Counter(arm for pair in pairs for arm in pair)
 
 
 def together(p: float, rows: float) -> float:
@@ -186,9 +195,5 @@ def information(pairs: Sequence[Edge]) -> float:
 
     Rows that share an arm have differences with correlation +-1/2, variances with 1/4: Satterthwaite (Biometrics 2, 1946).
     """
-    uses: dict[int, int] = {}
-    for pair in pairs:
-        for arm in pair:
-            uses[arm] = uses.get(arm, 0) + 1
-    sharing = sum(n * (n - 1) for n in uses.values())
+    sharing = sum(n * (n - 1) for n in uses_of(pairs).values())
     return len(pairs) / (len(pairs) + sharing / 4.0)

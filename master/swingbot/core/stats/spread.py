@@ -12,7 +12,7 @@ from swingbot.core.stats.moments import stddev, t_quantile
 from swingbot.core.stats.robust import middle
 from swingbot.core.stats.rows import Basis, Pooled, Rule
 from swingbot.core.stats.samples import Levels
-from swingbot.core.stats.simultaneous import own_share, pooling_decides, sidak, together
+from swingbot.core.stats.simultaneous import sidak, together, unlike_share
 from swingbot.core.thresholds import RUNS_ALIKE_P, WILD_SHARE
 
 
@@ -22,23 +22,18 @@ class Shared:
 
     rows: int
     alpha: float  # of the family
-    interval_alpha: float
+    own_share: float  # of it, for the row's own spread
     pooled: Spread | None = None  # None: nothing but the row's own boots is known
     independent: tuple[float, float] = (1.0, 1.0)  # rows that need the same bound: at either alpha
 
     @property
     def deciding(self) -> Spread | None:
-        """The pooled spread where it has a say."""
-        return self.pooled if pooling_decides(self.rows) else None
-
-    @property
-    def own_share(self) -> float:
-        """Of the family's alpha, for the row's own spread; larger where a pooled spread holds the family together."""
-        return own_share(self.rows, self.pooled is not None)
+        """The pooled spread where it has a say: otherwise the own ones hold the rows together by Bonferroni's inequality."""
+        return self.pooled if self.own_share * self.rows > 1.0 else None
 
     def independent_at(self, alpha: float) -> float:
         """Of the two alphas that a row is judged at."""
-        return self.independent[0] if alpha <= self.alpha else max(self.independent)
+        return self.independent[0] if alpha <= self.alpha else self.independent[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +117,13 @@ def spread_of(levels: Levels, pairs: bool, rule: Rule) -> Spread:
     own, floor = _own(levels, pairs, rule)
     if rule.family is None:
         return own
-    alone = Shared(rule.family.rows, rule.alpha, rule.interval_alpha)
-    scale = levels.scale
+    rows, scale = rule.family.rows, levels.scale
     found = rule.family.pooled(Basis(scale.form, levels.medians, levels.trimmed, pairs))
     if found is None:
-        return replace(own, shared=alone)
+        return replace(own, shared=Shared(rows, rule.alpha, unlike_share(rows)))
     pooled = _pooled_spread(found, levels, pairs, rule, floor)
-    return replace(own, shared=replace(alone, pooled=pooled, independent=found.independent))
+    shared = Shared(rows, rule.alpha, found.own_share, pooled, found.independent)
+    return replace(own, shared=shared)
 
 
 def _pooled_spread(found: Pooled, levels: Levels, pairs: bool, rule: Rule, floor: float) -> Spread:
