@@ -65,7 +65,9 @@ def cost_of(
     keys = list(dict.fromkeys(variant.build_key for variant in variants))
     builds = tx.builds.by_key(keys)
     missing = {v.build_key: v for v in variants if v.build_key not in builds}
-    family = max(len(references(rule, [arm.axes for arm in new.arms])) for rule in new.against)
+    family = max(
+        (references(rule, [arm.axes for arm in new.arms]) for rule in new.against), key=len
+    )
     return ExperimentCost(
         kernels=len(keys),
         builds=len(missing),

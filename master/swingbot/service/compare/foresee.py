@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from swingbot.core.model.noise import NoiseRecord
 from swingbot.core.plan.noise import layout_sd
 from swingbot.core.plan.rules import rule_of
-from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_comparison
+from swingbot.core.stats.resolve import KnownNoise, Resolution, plan_family
 from swingbot.service.ports import Lab, RequestError, Transaction
 from swingbot_jobs.contract.unit_job import UnitJob
 from swingbot_jobs.language.program import Metric
+
+Pairs = Sequence[tuple[int, int]]
+ONE_PAIR: Final = ((0, 1),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +53,9 @@ def foresee(lab: Lab, number: int) -> list[Foresight]:
 
 
 def foresights(
-    lab: Lab, tx: Transaction, parts: Sequence[tuple[str, str]], boots: int, rows: int = 1
+    lab: Lab, tx: Transaction, parts: Sequence[tuple[str, str]], boots: int, pairs: Pairs = ONE_PAIR
 ) -> list[Foresight]:
-    """What `boots` of each row show in a table of `rows` compared rows, by testbox and headline metric."""
+    """What `boots` of each kernel show in a table of `pairs` (reference, row), by testbox and headline metric."""
     found: list[Foresight] = []
     for testbox, spec in parts:
         for job in tx.specs.get(spec):
@@ -60,7 +64,7 @@ def foresights(
                 seen
                 for metric in metrics
                 if metric.headline
-                and (seen := _of_metric(lab, tx, testbox, job, metric, boots, rows)) is not None
+                and (seen := _of_metric(lab, tx, testbox, job, metric, boots, pairs)) is not None
             ]
             unknown = Foresight(
                 testbox=testbox,
@@ -74,7 +78,7 @@ def foresights(
 
 
 def _of_metric(
-    lab: Lab, tx: Transaction, testbox: str, job: UnitJob, metric: Metric, boots: int, rows: int
+    lab: Lab, tx: Transaction, testbox: str, job: UnitJob, metric: Metric, boots: int, pairs: Pairs
 ) -> Foresight | None:
     """None without a record."""
     record = tx.noise.get(testbox, job.name, metric.name)
@@ -83,18 +87,13 @@ def _of_metric(
     spread = _spread(record, box.repeatable)
     if record is None or spread is None:
         return None
-    found: Resolution = plan_comparison(
-        KnownNoise(
-            run=0.0,
-            boot=spread[0],
-            df=spread[1],
-            layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
-        ),
-        1,
-        boots,
-        box.repeatable,
-        alpha=rule.alpha / rows,
+    noise = KnownNoise(
+        run=0.0,
+        boot=spread[0],
+        df=spread[1],
+        layout=layout_sd(record, rule.layout) if rule.layout else 0.0,
     )
+    found: Resolution = plan_family(noise, 1, boots, box.repeatable, pairs)
     return Foresight(
         testbox=testbox,
         unit_job=job.name,
