@@ -201,7 +201,7 @@ def test_comparisons_are_extended_and_the_service_s_own_are_not(desk: Desk) -> N
     assert (row["base"]["boots"], row["head"]["boots"], row["verdict"]) == (5, 5, "worse")
 
 
-def test_every_form_prints_what_was_measured(desk: Desk) -> None:
+def test_every_form_prints_what_was_measured(desk: Desk, tmp_path: Path) -> None:
     asked = desk.json("experiment", f"{desk.commits[0]}..{desk.commits[2]}", "--boots", "3")
     empty = desk.run("show", asked["id"], "--format", "changelog")
     assert empty.exit_code == 2 and "has no rows yet" in empty.output
@@ -219,6 +219,11 @@ def test_every_form_prints_what_was_measured(desk: Desk) -> None:
     change = 100 * (float(rows[1]["mean"]) / float(rows[0]["mean"]) - 1)
     assert float(rows[1]["change_pct"]) == pytest.approx(change, abs=1e-9)
     assert METRIC in desk.run("show", asked["id"], "--format", "lkp").output
+    out = tmp_path / "raw"
+    raw = desk.run("raw", asked["id"], "--out", str(out))
+    assert raw.exit_code == 0, raw.output
+    boots = json.loads((out / "manifest.json").read_text())["boots"]
+    assert {role for boot in boots for role in boot["roles"]} == {row["kernel"] for row in rows}
     refused = desk.run("show", asked["id"], "--format", "perf")
     assert refused.exit_code == 2 and "an experiment has no form perf" in refused.output
 

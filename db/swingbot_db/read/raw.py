@@ -1,4 +1,4 @@
-"""Everything that was kept of a comparison, bisection, incident, report, order or boot: its files, its runs, every sample.
+"""Everything that was kept of a comparison, experiment, bisection, incident, report, order or boot: its files, its runs, every sample.
 
 Two ways in: by the id of a request (`raw_manifest`, `samples`), and by result root, as LKP's users look things up (`result_children`).
 """
@@ -15,6 +15,7 @@ from swingbot.core.model.lookup import NotFound
 
 from .bisections import bisection
 from .comparisons import comparison
+from .experiments import experiment
 from .incidents import incident, report
 from .orders import boot, order
 from .rows import Row, first, rows, shown
@@ -50,7 +51,7 @@ _ONE_RUN = """
 SELECT r.boot, r.id, r.unit_job, r.number AS run, r.status, r.reason, r.seconds, r.parser
 FROM result_root rr JOIN run r ON r.result_root = rr.id WHERE rr.name = :name AND r.root_run = :number
 """
-HAS_RAW: Final = ("comparison", "bisection", "incident", "report", "order", "boot")
+HAS_RAW: Final = ("comparison", "experiment", "bisection", "incident", "report", "order", "boot")
 MOST: Final = 10_000  # entries of one level of result roots
 _BOOTS_AT_ONCE: Final = (
     20  # whose samples are in memory together: 20 boots of 10 runs of 300 metrics are 60 000 rows
@@ -63,6 +64,11 @@ def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
     if kind == "comparison":
         for row in comparison(conn, id)["boot_list"]:
             roles.setdefault(row["id"], []).append(row["side"])
+    elif kind == "experiment":
+        found = experiment(conn, id)
+        names = {arm["arm"]: arm["name"] for arm in found["arms"]}
+        for row in found["boot_list"]:
+            roles.setdefault(row["id"], []).append(names[row["arm"]])
     elif kind == "bisection":
         for row in bisection(conn, id)["log"]:
             place = f"commit {row['idx']}"
@@ -73,8 +79,8 @@ def _roles(conn: sa.Connection, kind: str, id: str) -> dict[str, list[str]]:
     elif kind == "incident":
         roles = _roles_of_incident(conn, id)
     else:
-        found = boot(conn, id)["id"] if kind == "boot" else order(conn, id)["boot"]
-        roles = {found: []} if found else {}
+        only = boot(conn, id)["id"] if kind == "boot" else order(conn, id)["boot"]
+        roles = {only: []} if only else {}
     return roles
 
 
@@ -96,13 +102,14 @@ def _read_id(id: str) -> tuple[str, str]:
     kind, number = ids.read(id)
     if kind not in HAS_RAW:
         raise ids.BadId(
-            f"a {kind} has no raw results; comparisons (c5), bisections (b2), incidents (i1), reports (r4), orders (o7) and boots (x12) have"
+            f"a {kind} has no raw results; comparisons (c5), experiments (e6), bisections (b2), incidents (i1), reports (r4), orders (o7)"
+            " and boots (x12) have"
         )
     return kind, ids.show(kind, number)
 
 
 def raw_manifest(conn: sa.Connection, id: str) -> Row:
-    """`files` ([{"path", "sha256", "size"}]) and `boots` (each with its `runs`) of c5, b2, i1, r4, o7 or x12.
+    """`files` ([{"path", "sha256", "size"}]) and `boots` (each with its `runs`) of c5, e6, b2, i1, r4, o7 or x12.
 
     Raises BadId for an id of something without raw results, NotFound.
     """
@@ -137,7 +144,7 @@ def _paths(files: Any, prefix: str) -> list[Row]:
 
 
 def samples(conn: sa.Connection, id: str) -> Iterator[Row]:
-    """Every sample of c5, b2, i1, r4, o7 or x12, boot by boot: result_root, commit, side, boot, k, testbox, unit_job, run, metric, seq, value, ...
+    """Every sample of c5, e6, b2, i1, r4, o7 or x12, boot by boot: result_root, commit, side, boot, k, testbox, unit_job, run, metric, seq, value, ...
 
     Holds the samples of a few boots at a time. `side` is the boot's roles, joined by '+'.
     """

@@ -43,7 +43,7 @@ def _say(line: str) -> None:
 @pass_session
 @guarded
 def raw(session: Session, id_: str, out: Path, without_kernels: bool, json_: bool) -> None:
-    """Bring the raw results of both sides of a comparison, or of a bisection, incident, report, order or boot.
+    """Bring the raw results of a comparison, experiment, bisection, incident, report, order or boot.
 
     Every file as it came, checked against its sha256, a directory a run under LKP's result root names, and tables that R and
     pandas read; README says what lies where. Call it again to go on after a break. ID may be an address of a web service.
