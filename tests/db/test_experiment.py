@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from swingbot.app.cli import main
 from swingbot.app.settings import load
-from tests.fakelinux import FakeCommit, make_fakelinux
+from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 from tests.fakes.brain import METRIC, Brain, make_brain
 from tests.fakes.mail import brain_environment, running_smtpd
 
@@ -323,3 +323,18 @@ def test_rows_differ_in_what_their_boots_set(desk: Desk) -> None:
         "experiment", "--base", "base", "--head", "tip", "--cmdline", "x=init=/bin/sh"
     )
     assert refused.exit_code == 2 and "init" in refused.output
+
+
+def test_a_kernel_that_never_comes_up_is_booted_three_times_and_costs_the_others_nothing(
+    desk: Desk,
+) -> None:
+    _, last = add_commits(desk.brain.repo, [FakeCommit(kind="unbootable"), FakeCommit(speed=70)])
+    desk.brain.poll()
+    asked = desk.json("experiment", f"{desk.commits[4]}..{last}", "--boots", "6")
+    desk.brain.run()
+    facts = desk.json("show", asked["id"])
+    assert facts["status"] == "done"
+    assert [(arm["boots"], arm["up"]) for arm in facts["arms"]] == [(6, 6), (3, 0), (6, 6)]
+    assert levels(facts, "above") == {1: (0, "invalid"), 2: (0, "worse")}
+    row = next(row for row in facts["rows"] if row["arm"] == 1 and row["metric"] == METRIC)
+    assert "no boot of the head gave a value" in row["reason"] and "panicked" in row["reason"]

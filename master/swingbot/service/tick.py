@@ -22,6 +22,7 @@ from swingbot.service.lab.anchors import boot_anchors
 from swingbot.service.lab.load_testboxes import load_testboxes
 from swingbot.service.lab.watch_testboxes import screen_testboxes, watch_testboxes
 from swingbot.service.order.dispatch import dispatch_orders, follow_dispatches
+from swingbot.service.order.give_up import give_up_arms
 from swingbot.service.order.place import place_comparisons, settle_orders
 from swingbot.service.ports import Lab, Transaction
 from swingbot.service.prove.gates import extend_gates, judge_gates, open_gates
@@ -69,6 +70,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("screen testboxes", screen_testboxes),
     ("place comparisons", place_comparisons),
     ("settle orders", settle_orders),
+    ("give up arms", give_up_arms),
     ("foresee builds", foresee_open_builds),
     ("follow dispatches", follow_dispatches),
     ("dispatch orders", dispatch_orders),
