@@ -12,34 +12,42 @@ from swingbot_jobs.reading.parse import parse_results
 from tests.boot.lab import virtual_lab
 from tests.contract.labs import ROOT
 
-JOB = UnitJob(
-    name="faults",
-    program="page-fault",
-    params={"mode": "process", "nr_task": "2", "cycles": "3", "size": str(128 << 20)},
-    runs=1,
-    monitors=("lock-contention",),
-)
+FAULTS = {"mode": "process", "nr_task": "2", "cycles": "1", "size": str(128 << 20)}
+HACKBENCH = {
+    "mode": "process",
+    "ipc": "socket",
+    "nr_threads": "2",
+    "iterations": "1",
+    "loops": "60",
+    "fds": "20",
+    "datasize": "100",
+}
+JOBS = [
+    UnitJob(name=name, program=name, params=params, runs=1, monitors=("lock-contention",))
+    for name, params in (("page-fault", FAULTS), ("hackbench", HACKBENCH))
+]
 PREFIX = "lock-contention."
 
 
-def test_two_cpus_that_fault_pages_in_wait_for_locks(tmp_path: Path, base_kernel: Path) -> None:
+def test_two_cpus_wait_for_each_others_locks(tmp_path: Path, base_kernel: Path) -> None:
     lab = virtual_lab(tmp_path, base_kernel, box="vm-tcg", boot_seconds=6)
     (lab.site.jobs / "programs" / "lock-contention").symlink_to(
         ROOT / "jobs" / "programs" / "lock-contention"
     )
-    outcome = lab.boot([JOB.to_json()])
+    outcome = lab.boot([job.to_json() for job in JOBS])
     assert outcome["status"] == "up", outcome["reason"]
-    plain, watched = parse_results(
-        lab.out / "results.tar", [JOB], load_programs(ROOT / "jobs" / "programs")
-    )
-    assert (plain.status, watched.status, watched.monitor) == ("ok", "ok", "lock-contention")
-    found = {
-        name.removeprefix(PREFIX): values[0]
-        for name, values in watched.samples.items()
-        if name.startswith(PREFIX)
-    }
-    assert found["contended"] > 0
-    assert 0 < found["recorded_seconds"] < 10
-    parts = [found[f"spinning_pct.{lock}"] for lock in ("zone", "lru", "other")]
-    assert sum(parts) == pytest.approx(found["spinning_pct"])
-    assert 0 < found["spinning_pct"] <= 100
+    programs = load_programs(ROOT / "jobs" / "programs")
+    runs = parse_results(lab.out / "results.tar", JOBS, programs)
+    assert [(run.status, run.reason) for run in runs if run.status != "ok"] == []
+    waits = []
+    for run in runs:
+        if run.monitor is not None:
+            found = {name.removeprefix(PREFIX): one[0] for name, one in run.samples.items()}
+            assert 0 < found["recorded_seconds"] < 10
+            parts = [found[f"spinning_pct.{lock}"] for lock in ("zone", "lru", "other")]
+            assert sum(parts) == pytest.approx(found["spinning_pct"])
+            assert 0 <= found["spinning_pct"] <= 100
+            waits.append(found["contended"])
+    # On a busy host two virtual CPUs may not run at once during one of the two recordings.
+    assert len(waits) == 2
+    assert max(waits) > 0
