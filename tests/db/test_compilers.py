@@ -15,6 +15,13 @@ from swingbot.adapters.artifacts import Artifacts
 from swingbot.app.cli import main
 from swingbot.app.settings import load
 from swingbot.app.wiring import forget_workers
+from swingbot.core.experiment.layout import Axis
+from swingbot.service.compare.experiment import (
+    ExperimentRequest,
+    plan_experiment,
+    request_experiment,
+)
+from swingbot.service.compare.kernels import KernelRequest
 from swingbot.service.ports import RequestError
 from swingbot.web.app import make_app
 from swingbot_db import read
@@ -86,6 +93,24 @@ def test_a_tree_with_a_compiler_that_no_worker_has_is_not_added(brain: Brain) ->
     with brain.lab.transaction("read") as tx:
         assert tx.trees.all() == []
     brain.watch(base, compiler="gcc")
+
+
+def test_an_experiment_with_a_compiler_that_no_worker_has_is_not_queued(brain: Brain) -> None:
+    announce(brain, "builder", GCC, Compiler(name="gcc-12", version="12.2.0"))
+    base = brain.lab.git.fetch_branch("base", str(brain.repo), "main")
+    brain.watch(base)
+    asked = ExperimentRequest(
+        kernels=KernelRequest(base=base),
+        tree="fake",
+        axes=[Axis(name="compiler", values=(("gcc-12", "gcc-12"), ("gcc-11", "gcc-11")))],
+        against=("first",),
+    )
+    with pytest.raises(RequestError, match="no build worker has gcc-11; .*: gcc, gcc-12$"):
+        request_experiment(brain.lab, asked)
+    assert brain.count("variant") == 0
+    announce(brain, "builder", GCC, *(Compiler(name=n, version=n) for n in ("gcc-11", "gcc-12")))
+    planned = plan_experiment(brain.lab, asked)
+    assert [variant.compiler for variant in planned.variants] == ["gcc-12", "gcc-11"]
 
 
 def test_a_worker_that_is_no_longer_in_the_settings_is_forgotten(brain: Brain) -> None:
