@@ -67,8 +67,8 @@ test: ## all gates and tests, from a fresh clone, set-up included
 	$(STAGE) calibration make --no-print-directory calibrate
 	$(STAGE) end-to-end make --no-print-directory test-e2e
 
-demo: setup ## the whole loop on this machine: a planted regression, and the mail that names it
-	@$(BIN)/python -m tests.demo.demo
+demo: setup ## the whole loop on this machine: a planted regression, and the mail that names it; EXPERIMENT=1: one table
+	@$(BIN)/python -m tests.demo.$(if $(EXPERIMENT),experiment,demo)
 
 seeds: setup ## make seeds N=20 [PLANT=none]: the demo with seeds 1..N, one line each; goes on where it stopped
 	@$(BIN)/python -m tests.demo.seeds $(or $(N),20)

@@ -129,9 +129,7 @@ def main() -> int:
     """0 if the mail names the planted commit and no other (PLANT=none: if there is no mail)."""
     clock = Clock()
     service: Service | None = None
-    # also where a shell started us with SIGINT ignored
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    interruptible()
     try:
         repo, series = make_inputs(clock)
         service = make_service(clock)
@@ -147,6 +145,12 @@ def main() -> int:
     finally:
         if service is not None:
             service.stop()
+
+
+def interruptible() -> None:
+    """End in an orderly way on SIGINT and SIGTERM, also where a shell started us with SIGINT ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -172,9 +176,10 @@ def make_inputs(clock: Clock) -> tuple[Path, Series]:
     return repo, series
 
 
-def make_service(clock: Clock) -> Service:
+def make_service(clock: Clock, name: str = "swingbot-demo") -> Service:
+    """A service that is not started yet; its state is emptied. Raises DemoError where something else is there."""
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    state = Path(os.environ.get("DEMO_STATE") or home / "swingbot-demo").absolute()
+    state = Path(os.environ.get("DEMO_STATE") or home / name).absolute()
     if state.exists():
         if not (state / "artifacts").exists() and any(state.iterdir()):
             raise DemoError(
