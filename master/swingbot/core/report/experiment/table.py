@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,6 +18,7 @@ _INDENT: Final = "  "
 _GAP: Final = "  "
 _NAME: Final = 24  # columns of a kernel's name beside its numbers
 _MISSING: Final = "-"
+_PLAIN: Final = re.compile(r"no change above [0-9.e-]+ (%|points)")  # the cell says it
 
 Grid = list[list[str]]  # cells by row, the head line first; the first column is the kernel's
 
@@ -89,9 +92,17 @@ def _marked(row: ComparisonRow | None) -> str:
     if row.verdict == "invalid" or row.change_pct is None:
         return "invalid" if row.verdict == "invalid" else row.verdict
     if row.verdict == "same":
-        return "=" if row.margin_pct is None else f"= {row.margin_pct:.2g} %"
+        return "=" if row.margin_pct is None else f"= {_rounded_up(row.margin_pct):.2g} %"
     text = f"{row.change_pct:+.1f} %"
     return f"({text})" if row.verdict == "unclear" else text
+
+
+def _rounded_up(pct: float) -> float:
+    """To two digits, so that what is excluded stays excluded."""
+    if pct <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(pct)) - 1)
+    return math.ceil(pct / step - 1e-9) * step
 
 
 def _level(kernel: Kernel, cell: Cell, mean: str) -> list[str]:
@@ -134,7 +145,7 @@ def _notes(sheet: ExperimentSheet, blocks: Sequence[Block]) -> list[str]:
     for block in blocks:
         for kernel, cell in zip(sheet.kernels, block.cells, strict=True):
             for row in cell.rows.values():
-                if row.reason and kernel.trouble is None:
+                if row.reason and kernel.trouble is None and not _PLAIN.fullmatch(row.reason):
                     where = f" on {block.testbox}" if len(blocks) > 1 else ""
                     text = f"{cut(kernel.name, _NAME)}{where}: {row.verdict}, {row.reason}"
                     lines += wrap(text, _INDENT * 2, _INDENT)
