@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -34,7 +34,7 @@ def boots(level: float, number: int = 4) -> list[BootRuns]:
 
 
 def an_experiment(
-    levels: dict[str, Sequence[float | None]],
+    levels: Mapping[str, Sequence[float | None]],
     names: Sequence[str],
     against: Sequence[ReferenceRule] = ("above",),
     axes: Sequence[dict[str, str]] = (),
