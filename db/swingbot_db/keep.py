@@ -12,7 +12,7 @@ from swingbot.core.keep.retention import Named
 # Orders that somebody still needs, and why. What was reported is needed for ever: both sides of it, its proof and what led to it.
 _HELD: Final = """
 WITH asker AS (
-  SELECT id AS comparison, NULL::bigint AS bisection, 'c' || id || ' is under way' AS why FROM comparison WHERE status IN ('waiting', 'running')
+  SELECT id AS comparison, NULL::bigint AS bisection, CASE kind WHEN 'experiment' THEN 'e' ELSE 'c' END || id || ' is under way' AS why FROM comparison WHERE status IN ('waiting', 'running')
   UNION ALL SELECT NULL, id, 'b' || id || ' is under way' FROM bisection WHERE status = 'running'
   UNION ALL SELECT comparison, NULL, 'incident i' || id FROM incident WHERE comparison IS NOT NULL
   UNION ALL SELECT fix_check, NULL, 'incident i' || id FROM incident WHERE fix_check IS NOT NULL
