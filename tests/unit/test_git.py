@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from swingbot.adapters.git import Mirror
+from swingbot.core.patchset.model import PatchFile, PatchSource, SeriesPatch
+from swingbot.core.patchset.read import read_series
 from swingbot.service.ports import GitError
 from tests.fakelinux import FakeCommit, add_commits, make_fakelinux
 
@@ -24,6 +26,12 @@ def linux(tmp_path: Path) -> tuple[Path, list[str]]:
 @pytest.fixture
 def mirror(tmp_path: Path) -> Mirror:
     return Mirror(tmp_path / "mirror.git")
+
+
+def series(*files: bytes) -> tuple[SeriesPatch, ...]:
+    return read_series(
+        [PatchSource(name="x", files=(PatchFile(name="x", data=file),)) for file in files]
+    ).patches
 
 
 def git(path: Path, *words: str) -> str:
@@ -110,11 +118,13 @@ def test_a_patch_gives_the_same_commit_each_time(
         ["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True
     ).stdout
     mirror.fetch_branch("t", str(path), "main")
-    applied = mirror.apply(ids[2], [mail])
-    assert applied == mirror.apply(ids[2], [mail])
+    (applied,) = mirror.apply_series(ids[2], series(mail))
+    assert [applied] == mirror.apply_series(ids[2], series(mail))
     assert mirror.facts(applied).tree_hash == mirror.facts(ids[3]).tree_hash
     assert mirror.facts(applied).subject == "3"
-    assert mirror.facts(mirror.apply(ids[2], [diff])).tree_hash == mirror.facts(ids[3]).tree_hash
+    (bare,) = mirror.apply_series(ids[2], series(diff))
+    assert mirror.facts(bare).tree_hash == mirror.facts(ids[3]).tree_hash
+    assert mirror.facts(bare).author == "unknown <unknown@localhost>"
 
 
 def test_a_patch_that_does_not_apply_says_which_and_where(
@@ -125,11 +135,8 @@ def test_a_patch_that_does_not_apply_says_which_and_where(
         ["git", "-C", str(path), "diff", ids[2], ids[3]], check=True, capture_output=True
     ).stdout
     mirror.fetch_branch("t", str(path), "main")
-    with pytest.raises(GitError, match="patch 2 does not apply on [0-9a-f]{12}"):
-        mirror.apply(ids[2], [diff, diff])
-    for rubbish in (b"", b"\0\1\2", b"no patch at all\n"):
-        with pytest.raises(GitError):
-            mirror.apply(ids[2], [rubbish])
+    with pytest.raises(GitError, match=r"patch 2/2 \(x\) does not apply on [0-9a-f]{12}: \S"):
+        mirror.apply_series(ids[2], series(diff, diff))
 
 
 def commit_file(path: Path, name: str, text: str, title: str) -> str:

@@ -1,7 +1,8 @@
-"""Patches into commits: a series applied in the mirror with an index of its own, nothing checked out.
+"""Apply a patch series in the mirror, with an index of its own and nothing checked out.
 
-`git apply` itself refuses paths outside the tree, into `.git`, and beyond symbolic links. What it takes and no
-kernel needs is refused here: submodules, links that lead out of the tree, and files of any size.
+`git apply` itself refuses paths outside the tree, into `.git`, and beyond symbolic links. What it
+takes and no kernel needs is refused here: submodules, links that lead out of the tree, and files
+of any size.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class _Entry:
 def apply_series(run: Run, base: str, patches: Sequence[SeriesPatch]) -> list[str]:
     """Commit each patch on the one before; the commits, oldest first, which nothing refers to yet.
 
-    They are a function of `base` and `patches`. Raises GitError, which names the patch and the commit.
+    They are a function of `base` and `patches`. Raises GitError, which names the patch and the
+    commit.
     """
     commits: list[str] = []
     with tempfile.TemporaryDirectory(prefix="swingbot-apply-") as scratch:

@@ -1,4 +1,4 @@
-"""Patches from files and directories: as many bytes as a series may have, and nothing outside a directory."""
+"""Read patches from files and directories, no more bytes than a series may have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES: Final = (".patch", ".diff", ".eml")
 
 
 def patch_sources(paths: Sequence[Path]) -> list[PatchSource]:
-    """A source for each path: a mailbox or patch, a quilt directory, or a directory of patches by name.
+    """A source for each path: a patch or mailbox, a quilt directory, or a directory of patches.
 
     Raises SeriesError, which names the file, for what cannot be read or is too large.
     """

@@ -1,4 +1,4 @@
-"""A patch series as people send it: mailboxes, quilt directories, single patches; read into one ordered series.
+"""Read a patch series as it is sent: mailboxes, quilt directories, single patches.
 
 model      patches of a series, what was left out, and the limits
 mailbox    mails in a file, and their headers

@@ -1,7 +1,9 @@
-"""The unified diff in a text: every line of it, and none that is not. Linear in the size of the text.
+"""The unified diff in a text: every line of it, and none that is not.
 
-Hunks are read by the line counts in their headers, as `git apply` reads them, so that a signature or a note that
-looks like a diff is not part of one, and a removed line "- " is no signature.
+Linear in the size of the text.
+
+Hunks are read by the line counts in their headers, as `git apply` reads them, so that a signature
+or a note that looks like a diff is not part of one, and a removed line "- " is no signature.
 """
 
 from __future__ import annotations
@@ -107,7 +109,8 @@ class _Reader:
             self.held, self.file, self.in_file = [line], line[11:], False
         elif line.startswith((b"diff --cc ", b"diff --combined ")):
             raise SeriesError(
-                "it has the combined diff of a merge, which cannot be applied; send the commits of the branch"
+                "it has the combined diff of a merge, which cannot be applied;"
+                " send the commits of the branch"
             )
         elif self._is_binary(line):
             raise SeriesError(
@@ -116,8 +119,10 @@ class _Reader:
         elif self.held and self.held[0].startswith(b"diff --git ") and line.startswith(_EXTENDED):
             self.held.append(line)
         elif line.startswith(b"--- "):
-            git = self.held if self.held and self.held[0].startswith(b"diff --git ") else []
-            self.held, self.in_file = [*git, line], False
+            while self.held and self.held[-1].startswith((b"--- ", b"+++ ")):
+                self.held.pop()
+            self.held.append(line)
+            self.in_file = False
         elif line.startswith(b"+++ ") and self.held and self.held[-1].startswith(b"--- "):
             self.held.append(line)
             self.file = line[4:]
@@ -136,7 +141,7 @@ class _Reader:
         )
 
     def _take_header(self) -> None:
-        """A header without a hunk counts if it says more than a name: a mode, a rename, an empty file."""
+        """Keep a header without a hunk if it has a mode, a rename or an empty file."""
         held, self.held = self.held, []
         if held and held[0].startswith(b"diff --git ") and len(held) > 1:
             self.out += [line for line in held if not line.startswith((b"--- ", b"+++ "))]
@@ -161,6 +166,6 @@ def _name(line: bytes) -> str:
 
 def _broken_off(file: bytes) -> str:
     return (
-        f"the diff of {_name(file)} breaks off within a hunk: the mailer has wrapped or cut its lines;"
-        " send it with `git send-email` or as an attachment"
+        f"the diff of {_name(file)} breaks off within a hunk:"
+        " the mailer wrapped or cut its lines; send it with `git send-email` or as an attachment"
     )

@@ -1,4 +1,4 @@
-"""What a mail or a patch file says: author, date, subject, commit message, and the text that has its diff."""
+"""Author, date, subject and commit message of a mail or patch file, and the text of its diff."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _NESTED: Final = 3  # mails attached to mails
 class Letter:
     """A mail or a file, read.
 
-    `subject` is as in the mail, `tagged` what it says. `rest` is what follows the commit message: notes, the
-    diff, a signature. `is_mail` is False for a file without headers; `answers`: it has an In-Reply-To.
+    `subject` is as in the mail, `tagged` what it says. `rest` is what follows the commit message:
+    notes, the diff, a signature. `is_mail` is False for a file without headers; `answers`: it has
+    an In-Reply-To.
     """
 
     subject: str
@@ -60,7 +61,10 @@ def read_letters(data: bytes) -> Iterator[Letter]:
 
 
 def message_of(letter: Letter, fallback: str) -> tuple[str, str]:
-    """(subject, commit message); `fallback` is the subject where there is not a word. Raises SeriesError."""
+    """(subject, commit message); `fallback` is the subject of a bare diff.
+
+    Raises SeriesError.
+    """
     title, body = letter.tagged.title, letter.body
     if not title:
         first, _, after = body.partition("\n")
@@ -126,7 +130,10 @@ def _letter(mail: RawMail, parts: Sequence[Part], html: bool) -> Letter:
 
 
 def _message_and_rest(parts: Sequence[Part]) -> tuple[str, bytes]:
-    """The text before the notes or the diff, decoded; everything after it, as it is. Raises SeriesError."""
+    """The text before the notes or the diff, decoded; everything after it, as it is.
+
+    Raises SeriesError.
+    """
     message: list[str] = []
     rest: list[bytes] = []
     for part in parts:
@@ -144,7 +151,7 @@ def _message_and_rest(parts: Sequence[Part]) -> tuple[str, bytes]:
 
 
 def _body(text: str) -> tuple[dict[str, str], str]:
-    """Headers that stand in the body and override those of the mail, and the commit message below them."""
+    """Headers in the body, which override those of the mail, and the commit message below them."""
     lines = [line.rstrip() for line in text.replace("\r", "").split("\n")]
     cuts = [number for number, line in enumerate(lines) if _is_scissors(line)]
     lines = lines[cuts[-1] + 1 :] if cuts else lines
@@ -177,7 +184,7 @@ def _in_body_headers(lines: Sequence[str]) -> tuple[dict[str, str], int]:
 
 
 def _is_scissors(line: str) -> bool:
-    """As git sees it: at least eight columns, most of them dashes, with a pair of scissors: `-- >8 -- cut here --`."""
+    """Whether git takes it for scissors: 8 columns or more, mostly dashes, with `>8` or `8<`."""
     text = line.strip()
     scissors = sum(text.count(each) for each in _SCISSORS) if len(text) <= 200 else 0
     dashes = text.count("-")
@@ -211,7 +218,7 @@ def _old_style(text: str) -> tuple[str, str]:
 
 
 def _date(value: str) -> datetime | None:
-    """The moment with its time zone; None for what is not a date from 1970 to 2099, which git could not store."""
+    """The date with its time zone; None unless it is from 1970 to 2099, which git can store."""
     try:
         date = parsedate_to_datetime(value.strip()[:100])
         date = date if date.tzinfo else date.replace(tzinfo=UTC)

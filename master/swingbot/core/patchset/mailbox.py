@@ -1,4 +1,7 @@
-"""The mails of a file, each with its headers. Works on bytes; the time is linear in the size of the file."""
+"""The mails of a file, each with its headers.
+
+Works on bytes; the time is linear in the size of the file.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ MOST_HEADERS: Final = 2000  # lines; mails of a list archive have about a hundre
 HEADER_BYTES: Final = 16 << 10  # of a header that is looked at
 # As `git mailsplit` has it: a time of day and a year behind "From ". A header has to follow.
 _FROM_LINE: Final = re.compile(
-    rb"^From [^\n]{0,300}?\d{1,2}:\d\d(?::\d\d)? [^\n]{0,40}\d{4}[^\n]{0,10}\n(?=[A-Za-z][A-Za-z0-9-]{0,70}:)",
+    rb"^From [^\n]{0,300}?\d{1,2}:\d\d(?::\d\d)? [^\n]{0,40}\d{4}[^\n]{0,10}\n"
+    rb"(?=[A-Za-z][A-Za-z0-9-]{0,70}:)",
     re.MULTILINE,
 )
 _HEADER: Final = re.compile(rb"([A-Za-z][A-Za-z0-9-]{0,70}):[ \t]*(.*)", re.DOTALL)
@@ -23,7 +27,7 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class RawMail:
-    """Headers by their lower-case names, the first of each, unfolded; and the body, in lines that end in LF.
+    """Headers by lower-case name (the first of each, unfolded), and the body, with LF line ends.
 
     `headers` is empty for a file that is not a mail: a diff, or a description with a diff.
     """
@@ -32,11 +36,15 @@ class RawMail:
     body: bytes
 
     def header(self, name: bytes) -> bytes:
-        """The header's value; empty if there is none. Raises SeriesError for one that is too long."""
+        """The header's value; empty if there is none.
+
+        Raises SeriesError for one that is too long.
+        """
         value = self.headers.get(name, b"")
         if len(value) > HEADER_BYTES:
             raise SeriesError(
-                f"the header {name.decode().title()} has {len(value)} bytes; at most {HEADER_BYTES} are read"
+                f"the header {name.decode().title()} has {len(value)} bytes;"
+                f" at most {HEADER_BYTES} are read"
             )
         return value
 
@@ -57,7 +65,8 @@ def refuse_binary(data: bytes) -> None:
     """Raises SeriesError for what is not text in a charset that extends ASCII."""
     if data.startswith(_UTF16):
         raise SeriesError(
-            "it is UTF-16 text; write patches with `git format-patch -o DIR`, not through a shell that converts them"
+            "it is UTF-16 text; write patches with `git format-patch -o DIR`,"
+            " not through a shell that converts them"
         )
     if b"\0" in data:
         raise SeriesError("it has NUL bytes, so it is not a text patch (unpack compressed files)")
@@ -73,7 +82,10 @@ def begins_as_mail(data: bytes) -> bool:
 
 
 def raw_mail(data: bytes) -> RawMail:
-    """A mail without its `From ` line. A file without headers of a mail is all body. Raises SeriesError."""
+    """A mail without its `From ` line.
+
+    A file without headers of a mail is all body. Raises SeriesError.
+    """
     if data[: data.find(b"\n") + 1].endswith(
         b"\r\n"
     ):  # how it was sent; a file's own CR is a second one
@@ -95,9 +107,10 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def take_headers(data: bytes) -> tuple[dict[bytes, bytes], bytes]:
-    """Headers at the beginning of `data` (names in lower case, the first of each name), and what follows them.
+    """Headers at the beginning of `data`, by lower-case name, and what follows them.
 
-    They end at an empty line, or before a line that is not a header. Raises SeriesError for too many.
+    They end at an empty line, or before a line that is not a header. Raises SeriesError for too
+    many.
     """
     headers: dict[bytes, list[bytes]] = {}
     current: list[bytes] | None = None

@@ -1,4 +1,7 @@
-"""The text parts of a mail, decoded, with the files attached to it. Nested as deep as real mails are, no deeper."""
+"""The text parts of a mail, decoded, with the files attached to it.
+
+Limits hold for the number of parts and for their depth.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,17 @@ _PATCH_NAMES: Final = (".patch", ".diff", ".mbox", ".mbx", ".eml", ".txt")
 _PATCH_TYPES: Final = ("text/x-patch", "text/x-diff", "application/x-patch", "application/x-diff")
 # Codecs of text that decode in linear time. Python knows others, such as punycode, which do not.
 _CHARSETS: Final = re.compile(
-    r"ascii|utf-8|iso8859-\d{1,2}|cp\d{3,4}|koi8-[ru]|gb2312|gbk|gb18030|big5|shift_jis|euc_(?:jp|kr)|iso2022_(?:jp|kr)"
+    r"ascii|utf-8|iso8859-\d{1,2}|cp\d{3,4}|koi8-[ru]"
+    r"|gb2312|gbk|gb18030|big5|shift_jis|euc_(?:jp|kr)|iso2022_(?:jp|kr)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A text of a mail: its bytes after the transfer encoding, and its charset. `attached`: a file, not the mail's own text."""
+    """A text of a mail: its bytes after the transfer encoding, and its charset.
+
+    `attached`: a file, not the mail's own text.
+    """
 
     text: bytes
     charset: str
@@ -78,7 +85,10 @@ class _Walk:
 
 
 def texts(mail: RawMail) -> tuple[list[Part], bool]:
-    """The texts of a mail in their order, and whether it has HTML, which is not read. Raises SeriesError."""
+    """The texts of a mail in their order, and whether it has HTML, which is not read.
+
+    Raises SeriesError.
+    """
     walk = _Walk()
     return list(walk.texts(mail)), walk.html
 
@@ -126,7 +136,10 @@ def _file_name(mail: RawMail, kind: Message) -> str:
 
 
 def _is_text(kind: str, file: str) -> bool:
-    """`kind` is text that may have a patch in it. Some mailers send patches as application/octet-stream."""
+    """`kind` is text that may have a patch in it.
+
+    Some mailers send patches as application/octet-stream.
+    """
     if kind.startswith("text/"):
         return kind not in ("text/html", "text/calendar")
     return kind in _PATCH_TYPES or (kind.startswith("application/") and file.endswith(_PATCH_NAMES))
@@ -144,7 +157,8 @@ def _transfer(mail: RawMail) -> bytes:
         except binascii.Error as error:
             raise SeriesError(f"a part of the mail is damaged base64 ({error})") from None
     raise SeriesError(
-        f"the mail has the transfer encoding {decode(encoding[:40])!r}; send it with `git send-email`"
+        f"the mail has the transfer encoding {decode(encoding[:40])!r};"
+        " send it with `git send-email`"
     )
 
 
@@ -154,7 +168,7 @@ def _part(piece: bytes) -> RawMail:
 
 
 def _split(body: bytes, boundary: bytes) -> Iterator[bytes]:
-    """The pieces between the lines of a boundary; what is before the first and after the last is for no reader."""
+    """The pieces between the lines of a boundary, without the text before the first of them."""
     line = re.compile(rb"^--" + re.escape(boundary) + rb"(--)?[ \t]*\n", re.MULTILINE)
     start: int | None = None
     for found in line.finditer(body + b"\n"):

@@ -29,7 +29,10 @@ class PatchFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchSource:
-    """Files that one argument named. `ordered`: their order holds whatever their subjects say, as in quilt."""
+    """Files that one argument named.
+
+    `ordered`: their order holds whatever their subjects say, as in quilt.
+    """
 
     name: str
     files: tuple[PatchFile, ...]
@@ -41,10 +44,10 @@ class PatchSource:
 class SeriesPatch:
     """One patch, ready to be committed.
 
-    `number` is its position in the series, from 1. `subject` is one line without `[PATCH ...]`. `author` is
-    `Name <address>`, empty if unknown. `message_id` has its <>. `message` is the whole commit message, its
-    subject first, without notes and signature; it ends in a newline. `diff` is a unified diff in the bytes
-    of the files that it changes.
+    `number` is its position in the series, from 1. `subject` is one line without `[PATCH ...]`.
+    `author` is `Name <address>`, empty if unknown. `message_id` has its <>. `message` is the
+    whole commit message, its subject first, without notes and signature; it ends in a newline.
+    `diff` is a unified diff in the bytes of the files that it changes.
     """
 
     number: int
@@ -58,7 +61,10 @@ class SeriesPatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A mail or file that is not applied, and why. `subject` is one line: of the mail, or the file's name."""
+    """A mail or file that is not applied, and why.
+
+    `subject` is one line: of the mail, or the file's name.
+    """
 
     subject: str
     reason: str
@@ -73,7 +79,7 @@ class PatchSeries:
 
 
 def commit_message(patch: SeriesPatch) -> str:
-    """The message of the patch's commit: its own, and a `Message-ID:` trailer unless it names the mail itself."""
+    """The patch's message, with a `Message-ID:` trailer unless the message has that ID already."""
     if patch.message_id is None or patch.message_id.strip("<>") in patch.message:
         return patch.message
     paragraphs = patch.message.rstrip("\n").split("\n\n")

@@ -1,4 +1,7 @@
-"""Which letters are patches, in which order, and what is left out and why. Subjects such as `[PATCH v3 2/7]` decide."""
+"""Which letters are patches, in which order, and what is left out and why.
+
+Subjects such as `[PATCH v3 2/7]` decide.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ _MOST_NAMED = 10  # missing patches that an error lists
 def choose(letters: Sequence[Letter]) -> tuple[list[Letter], list[LeftOut]]:
     """Patches in the order in which they apply, and the letters that are none. Raises SeriesError.
 
-    Patches that are all numbered are sorted by their numbers; others stay in the order of the mailbox.
+    Patches that are all numbered are sorted by their numbers; others stay in the order of the
+    mailbox.
     """
     own = [letter for letter in letters if is_patch(letter) and not letter.tagged.reply]
     answers = [letter for letter in letters if is_patch(letter) and letter.tagged.reply]
@@ -25,7 +29,10 @@ def choose(letters: Sequence[Letter]) -> tuple[list[Letter], list[LeftOut]]:
 
 
 def is_patch(letter: Letter) -> bool:
-    """Whether there is a diff to apply. A cover letter may have one, between two versions of its series."""
+    """Whether there is a diff to apply.
+
+    A cover letter may have one, between two versions of its series.
+    """
     return letter.has_diff and letter.tagged.number != 0
 
 

@@ -12,7 +12,9 @@ _MOST_LINES: Final = 20_000  # with comments
 
 
 def parse_series_file(data: bytes) -> list[str]:
-    """Names of patches, relative to the directory. `#` begins a comment. Raises SeriesError, which names the line.
+    """Names of patches, relative to the directory.
+
+    `#` begins a comment. Raises SeriesError, which names the line.
 
     Patches are applied with `-p1` and forwards; a line that asks for something else is refused.
     """

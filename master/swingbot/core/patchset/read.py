@@ -37,7 +37,8 @@ class _Read:
 def read_series(sources: Sequence[PatchSource]) -> PatchSeries:
     """The patches of all `sources`, source after source, each source in the order of its series.
 
-    Sources of one patch each are read as one series; no source is an empty one. Raises SeriesError, whose message names the file.
+    Sources of one patch each are read as one series; no source is an empty one. Raises
+    SeriesError, whose message names the file.
     """
     if not sources:
         return PatchSeries(patches=())

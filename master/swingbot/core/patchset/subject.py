@@ -18,7 +18,7 @@ _TAG: Final = re.compile(r"\b(?:PATCH|RFC|RFT|RESEND)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """`title` is the subject without its tags; `number` and `count` are the N/M of a patch, `version` is 1 if none is given."""
+    """A subject taken apart: `title` without its tags, `number`/`count` of N/M, `version` of vN."""
 
     title: str
     reply: bool = False
@@ -30,8 +30,8 @@ class Tagged:
 def read_subject(subject: str) -> Tagged:
     """Take a subject apart.
 
-    Brackets are taken off up to the last that tags a patch: `[PATCH 1/2] [media] x` is the patch `[media] x`,
-    which `git am` would call `x`.
+    Brackets are taken off up to the last that tags a patch: `[PATCH 1/2] [media] x` is the patch
+    `[media] x`, which `git am` would call `x`.
     """
     rest, reply = clean(subject), False
     while found := _REPLY.match(rest) or _FORWARD.match(rest):

@@ -1,0 +1,243 @@
+"""A patch series in the mirror: a commit for each patch, as `git am` makes it; none is hostile."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swingbot.adapters import git_series
+from swingbot.adapters.git import Mirror
+from swingbot.core.patchset.model import SeriesPatch
+from swingbot.core.patchset.read import read_file
+from swingbot.service.ports import GitError
+from tests.patch_series import ENVIRONMENT, Change, git, mailbox, make_repo
+
+BASE = Change(files={"mm/a.c": b"a\nb\nc\n", "dos": b"x\r\ny\r\n", "link": b""}, message="base")
+TRAILERS = 'Fixes: 0123456789ab ("mm: x")\nSigned-off-by: Ada <ada@example.org>\n'
+CHANGES = [
+    Change(
+        files={"mm/a.c": b"a\nB\nc\n- \n"}, message=f"mm: größe\n\nWhy.\n\n- a list\n\n{TRAILERS}"
+    ),
+    Change(
+        files={"dos": b"x\r\nz\r\n", "new": b"\xe4\n"},
+        message="dos: a subject that format-patch has to fold " + "because it is long " * 5,
+        author="Жанна Д'Арк <zh@example.org>",
+        date="1600000000 -0730",
+    ),
+    Change(files={"mm/a.c": None, "mm/b.c": b"a\nB\nc\n- \n"}, message="mm: rename"),
+]
+
+
+def mirror_of(repo: Path, place: Path) -> Mirror:
+    mirror = Mirror(place / "mirror.git")
+    mirror.fetch_branch("t", str(repo), "main")
+    return mirror
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> tuple[Path, list[str], Mirror]:
+    commits = make_repo(tmp_path / "repo.git", [BASE, *CHANGES])
+    return tmp_path / "repo.git", commits, mirror_of(tmp_path / "repo.git", tmp_path)
+
+
+def described(repo: Path, commit: str) -> str:
+    return git(repo, "show", "-s", "--format=%T%n%an%n%ae%n%ad%n%B", "--date=raw", commit).decode()
+
+
+def refs(mirror: Mirror) -> bytes:
+    return git(mirror.path, "for-each-ref")
+
+
+def a_patch(diff: str, number: int = 1) -> SeriesPatch:
+    return replace(read_file("x", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n").patches[0],
+                   number=number, diff=diff.encode())  # fmt: skip
+
+
+def by_git_am(repo: Path, box: bytes, base: str, place: Path) -> list[str]:
+    """What git itself makes of a mailbox."""
+    subprocess.run(["git", "clone", "-q", repo, place], check=True, env=ENVIRONMENT)
+    git(place, "checkout", "-q", "--detach", base)
+    git(place, "am", "-q", "--keep-cr", "--keep-non-patch", "--message-id", stdin=box)
+    return git(place, "rev-list", "--reverse", f"{base}..HEAD").decode().split()
+
+
+@pytest.mark.parametrize("options", [(), ("--attach",), ("--thread", "--cover-letter")])
+def test_the_commits_are_those_of_git_am(
+    world: tuple[Path, list[str], Mirror], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    repo, commits, mirror = world
+    box = mailbox(repo, 3, *options)
+    without_cover = box[box.index(b"\nFrom ") + 1 :] if "--cover-letter" in options else box
+    expected = by_git_am(repo, without_cover, commits[0], tmp_path / "am")
+    made = mirror.apply_series(commits[0], read_file("s.mbx", box).patches)
+    assert [described(mirror.path, commit) for commit in made] == [
+        described(tmp_path / "am", commit).replace("Message-Id:", "Message-ID:")
+        for commit in expected
+    ]
+    assert mirror.first_parents(commits[0], made[-1]) == made
+    assert mirror.facts(made[0]).made_here
+
+
+def test_the_same_series_on_the_same_base_gives_the_same_commits(
+    world: tuple[Path, list[str], Mirror], tmp_path: Path
+) -> None:
+    repo, commits, mirror = world
+    patches = read_file("s.mbx", mailbox(repo, 3, "--attach")).patches
+    other = mirror_of(repo, tmp_path / "other")
+    assert mirror.apply_series(commits[0], patches) == other.apply_series(commits[0], patches)
+    inline = read_file("s.mbx", mailbox(repo, 3, "--inline")).patches
+    assert mirror.apply_series(commits[0], inline) == mirror.apply_series(commits[0], patches)
+    kept = git(mirror.path, "for-each-ref", "--format=%(refname)", "refs/swingbot/keep").decode()
+    assert mirror.apply_series(commits[0], patches)[-1] in kept
+
+
+def test_a_patch_that_does_not_apply_is_named_and_nothing_is_referenced(
+    world: tuple[Path, list[str], Mirror],
+) -> None:
+    repo, commits, mirror = world
+    patches = read_file("s.mbx", mailbox(repo, 3)).patches
+    before = refs(mirror)
+    with pytest.raises(GitError) as refused:
+        mirror.apply_series(commits[0], [*patches[:2], replace(patches[0], number=3)])
+    parent = re.search(r"on ([0-9a-f]{12}): ", str(refused.value))
+    assert str(refused.value).startswith("patch 3/3 (mm: größe) does not apply on ")
+    assert parent and parent[1] != commits[0][:12] and "\n" not in str(refused.value)
+    assert refs(mirror) == before
+
+
+NEW = "diff --git a/{0} b/{0}\nnew file mode {1}\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+{2}\n"
+NO_END = "\\ No newline at end of file\n"
+
+
+@pytest.mark.parametrize(
+    ("diff", "sentence"),
+    [
+        (NEW.format("../out", "100644", "x"), "does not apply"),
+        (NEW.format("/etc/x", "100644", "x"), "does not apply"),
+        (NEW.format("mm/../../x", "100644", "x"), "does not apply"),
+        (NEW.format(".git/hooks/post-checkout", "100755", "x"), "does not apply"),
+        (NEW.format("mm/.GIT/config", "100644", "x"), "does not apply"),
+        (NEW.format("git~1/config", "100644", "x"), "does not apply"),
+        (NEW.format("l", "120000", "../x") + NO_END, "l would be a symbolic link that leads out"),
+        (NEW.format("mm/l", "120000", "../../x") + NO_END, "leads out of the tree"),
+        (NEW.format("l", "120000", "mm/../../x") + NO_END, "leads out of the tree"),
+        (NEW.format("l", "120000", "/etc/passwd") + NO_END, "leads out of the tree"),
+        (NEW.format("l", "120000", "a/" * 2048) + NO_END, "leads out of the tree"),
+        (NEW.format("l", "160000", "Subproject commit " + "a" * 40), "l would be a submodule"),
+        (
+            NEW.format("l", "120000", "mm") + NO_END + NEW.format("l/x", "100644", "x"),
+            "does not apply",
+        ),
+        (NEW.format(".gitmodules", "120000", "mm") + NO_END, "does not apply"),
+    ],
+)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_hostile_patch_is_refused_wherever_it_is_in_the_series(
+    world: tuple[Path, list[str], Mirror], diff: str, sentence: str, number: int
+) -> None:
+    _, commits, mirror = world
+    good = a_patch(NEW.format("good", "100644", "x"))
+    before = refs(mirror)
+    with pytest.raises(GitError, match=sentence):
+        mirror.apply_series(
+            commits[0], [good, a_patch(diff, 2)] if number == 2 else [a_patch(diff)]
+        )
+    assert refs(mirror) == before
+
+
+def test_a_link_within_the_tree_and_a_mode_are_applied(
+    world: tuple[Path, list[str], Mirror],
+) -> None:
+    _, commits, mirror = world
+    link = NEW.format("mm/l", "120000", "../dos") + NO_END
+    mode = "diff --git a/dos b/dos\nold mode 100644\nnew mode 100755\n"
+    (made,) = mirror.apply_series(commits[0], [a_patch(link + mode)])
+    listing = git(mirror.path, "ls-tree", "-r", made).decode()
+    assert re.search(r"^120000 .*\tmm/l$", listing, re.M)
+    assert re.search(r"^100755 .*\tdos$", listing, re.M)
+
+
+def test_files_have_a_size(
+    world: tuple[Path, list[str], Mirror], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits, mirror = world
+    copies = "".join(
+        f"diff --git a/mm/a.c b/{n}\nsimilarity index 100%\ncopy from mm/a.c\ncopy to {n}\n"
+        for n in range(20)
+    )
+    assert mirror.apply_series(commits[0], [a_patch(copies)])
+    monkeypatch.setattr(git_series, "ADDED_BYTES", 100)
+    with pytest.raises(GitError, match=r"patch 1/1 .* is refused: the files that it adds"):
+        mirror.apply_series(commits[0], [a_patch(copies)])
+    monkeypatch.setattr(git_series, "FILE_BYTES", 10)
+    with pytest.raises(GitError, match="good would have more than"):
+        mirror.apply_series(commits[0], [a_patch(NEW.format("good", "100644", "x" * 10))])
+
+
+LINE = st.sampled_from(
+    [b"", b"a", b"b", b"- ", b"-- ", b"+", b"diff --git a/x b/x", b"@@ -1 +1 @@", b"--- a/x", b"+++ b/x",
+     b"From a Thu Jan  1 00:00:00 1970", b"GIT binary patch", b"\\ No newline", b"x\r", b"\r", b"\xe4\xff",
+     b"Subject: x", b"--b", b"=3D=", b"\x0c", b"-- >8 --", b"2.39.5", b"\t ", "ö".encode()]
+)  # fmt: skip
+FILE = st.none() | st.builds(
+    lambda lines, end: b"\n".join(lines) + end,
+    st.lists(LINE, max_size=12),
+    st.sampled_from([b"", b"\n"]),
+)
+WORDS = st.text(alphabet="abö é.:()-'\"<>[]/=?_", max_size=90).map(lambda words: f"x{words}")
+NAMES = st.sampled_from(["f", "mm/g.c", "a b", "ü", "b/b"])
+OPTIONS = st.sampled_from(
+    [(), ("--attach",), ("--inline",), ("--encode-email-headers", "--thread"), ("--full-index", "-U0"),
+     ("--no-signature", "--no-stat"), ("-M", "-C", "--cover-letter"), ("--no-renames", "--patience")]
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.dictionaries(NAMES, FILE, max_size=3), WORDS), min_size=1, max_size=5),
+    OPTIONS,
+    st.sampled_from(["", "crlf", "base64"]),
+)
+def test_a_history_that_is_mailed_read_and_applied_has_the_trees_it_had(
+    tmp_path_factory: pytest.TempPathFactory,
+    history: list[tuple[dict[str, bytes | None], str]],
+    options: tuple[str, ...],
+    transport: str,
+) -> None:
+    place = tmp_path_factory.mktemp("history")
+    changes = [
+        Change(files={**files, "count": b"%d\n" % number}, message=words)
+        for number, (files, words) in enumerate(history)
+    ]
+    commits = make_repo(place / "repo.git", [BASE, *changes])
+    box = mailbox(place / "repo.git", len(changes), *options)
+    mirror = mirror_of(place / "repo.git", place)
+    patches = read_file("s.mbx", sent(box, transport)).patches
+    made = mirror.apply_series(commits[0], patches)
+    trees = [[mirror.facts(commit).tree_hash for commit in side] for side in (made, commits[1:])]
+    assert trees[0] == trees[1]
+    wanted = [" ".join(mirror.facts(commit).subject.split()) for commit in commits[1:]]
+    assert [patch.subject for patch in patches] == wanted
+    assert all(mirror.is_ancestor(old, new) for old, new in pairwise([commits[0], *made]))
+
+
+def sent(box: bytes, transport: str) -> bytes:
+    """The mailbox as mailers deliver it: with CRLF, or each mail as an attachment in base64."""
+    if transport == "crlf":
+        return box.replace(b"\n", b"\r\n")
+    if transport == "base64":
+        text = base64.encodebytes(box).decode()
+        return (
+            "Subject: please test\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=zzz\n\n--zzz\n\n"
+            'Hi\n--zzz\nContent-Type: text/x-patch\nContent-Disposition: attachment; filename="s.mbox"\n'
+            f"Content-Transfer-Encoding: base64\n\n{text}--zzz--\n"
+        ).encode()
+    return box
