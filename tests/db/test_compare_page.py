@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from swingbot.app.wiring import make_lab, sync_testboxes
 from swingbot.core.access.quota import Quota, Used, quota_of, refusal
 from swingbot.core.access.roles import Person, Role
 from swingbot.core.model.records import JobFile
+from swingbot.core.patchset.read import read_file
 from swingbot.service.watch.trees import NewTree, add_tree, poll_tree
 from swingbot.web.compare import read_form, read_json
 from tests.database import fresh
@@ -46,6 +48,15 @@ class Site:
     def patch(self) -> str:
         return subprocess.run(
             ["git", "-C", str(self.linux), "diff", self.commits[0], self.commits[1]],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    def mailbox(self) -> str:
+        """Both commits after the base as mails, with a cover letter."""
+        return subprocess.run(
+            ["git", "-C", str(self.linux), "format-patch", "--stdout", "--cover-letter", "-2"],
             check=True,
             capture_output=True,
             text=True,
@@ -147,6 +158,33 @@ def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(
     assert head.commit not in site.commits and (head.origin, head.trust) == ("patch", "untrusted")
 
 
+def test_each_patch_of_a_mailbox_is_a_commit_of_its_own(serve: Serve) -> None:
+    site = serve()
+    answer = site.json(site.web.token("Ada", Role.SUBMITTER), head="base", patch=site.mailbox())
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["patches"] == ["1", "2"]
+    assert answer.json()["left_out"] == [
+        {"subject": "[PATCH 0/2] *** SUBJECT HERE ***", "reason": "cover letter"}
+    ]
+    lab = make_lab(site.web.settings, site.web.engine)
+    head = site.head_of(answer.json()["id"]).commit
+    made = lab.git.first_parents(site.commits[0], head)
+    assert [lab.git.message(commit).strip() for commit in made] == ["1", "2"]
+    trees = [lab.git.facts(commit).tree_hash for commit in (*made, *site.commits[1:])]
+    assert trees[:2] == trees[2:]
+
+
+def encoded(patch: str) -> str:
+    """A mail whose body is base64."""
+    body = base64.encodebytes(patch.encode()).decode()
+    return f"Subject: [PATCH] x\nContent-Transfer-Encoding: base64\n\n{body}"
+
+
+def test_a_patch_encoded_in_base64_is_decoded(idle: Site, ada: dict[str, str]) -> None:
+    answer = idle.json(ada, head="base", patch=encoded(idle.patch()), dry_run=True)
+    assert (answer.status_code, answer.json()["patches"]) == (200, ["x"]), answer.text
+
+
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
@@ -163,10 +201,20 @@ def test_a_patch_makes_a_kernel_of_its_own_that_is_not_trusted_whoever_sends_it(
         ({"job": "../../etc/passwd"}, "no job file"),
         ({"job": ["vm-netperf.yaml", "/etc/passwd"]}, "no job file"),
         ({"testbox": "nope"}, "no testbox or group"),
-        ({"patch": "no patch"}, "does not apply"),
-        ({"patch": "GIT binary patch\nliteral 9\n"}, "send text"),
-        ({"patch": "GIT=20binary=20patch\n"}, "send text"),
-        ({"patch": "Content-Transfer-Encoding:\n base64\n\nR0lU"}, "send text"),
+        ({"patch": "no patch"}, "patch of a web request: it has no diff"),
+        (
+            {"patch": "diff --git a/f b/f\nnew file mode 100644\nGIT binary patch\nliteral 9\n"},
+            "is binary",
+        ),
+        (
+            {"patch": encoded("diff --git a/f b/f\nindex 1..2\nGIT binary patch\nliteral 9\n")},
+            "is binary",
+        ),
+        ({"patch": "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"}, "does not apply"),
+        (
+            {"patch": "Subject: [PATCH 2/2] x\n\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"},
+            "patch 1/2 is missing",
+        ),
         ({"patch": 5}, "patch a text"),
         ({"boots": True}, "boots a number"),
         ({"set": {"x": 1}}, "Send an object with keys"),
@@ -185,7 +233,8 @@ def test_commits_of_other_trees_and_other_peoples_patches_are_not_of_this_tree(
     idle: Site, ada: dict[str, str]
 ) -> None:
     lab = make_lab(idle.web.settings, idle.web.engine)
-    foreign = lab.git.apply(idle.commits[0], [idle.patch().encode()])
+    patches = read_file("x", idle.patch().encode()).patches
+    foreign = lab.git.apply_series(idle.commits[0], patches)[-1]
     answer = idle.json(ada, head=foreign)
     assert (
         answer.status_code == 400 and "is not in branch main of tree fake" in answer.json()["error"]
@@ -326,8 +375,10 @@ def test_a_person_sees_the_cost_before_the_form_queues_anything(serve: Serve) ->
         "act": "foresee",
     }
     first = client.post(
-        "/compare", data=fields, files={"patch": ("x.patch", site.patch().encode())}
+        "/compare", data=fields, files={"patch": ("x.mbox", site.mailbox().encode())}
     )
+    assert "2 patches are applied" in first.text and "<li>1</li><li>2</li>" in first.text
+    assert "*** SUBJECT HERE *** (cover letter)" in first.text
     assert first.status_code == 200 and site.count() == 0
     assert "4 boots" in first.text and "at most" in first.text and "Queue it" in first.text
     queued = client.post(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import sqlalchemy as sa
 from swingbot.app.settings import load
 from swingbot.core.model.records import Variant
 from swingbot.core.model.testboxes import KnownTestboxes
+from swingbot.core.patchset.model import SeriesPatch
+from swingbot.core.patchset.read import read_file
 from swingbot.service.bisect.start import BisectionRequest, start_bisection
 from swingbot.service.compare.request import ComparisonRequest, request_comparison
 from swingbot.service.kernel.variants import in_layout, variant_of
@@ -34,7 +37,7 @@ def brain(tmp_path: Path, db_url: str, engine: sa.Engine) -> Brain:
     return made
 
 
-def a_patch(brain: Brain) -> bytes:
+def a_patch(brain: Brain) -> tuple[SeriesPatch, ...]:
     """A mail with a patch that makes the kernel slow; the tree does not get it."""
     add_commits(brain.repo, [FakeCommit(speed=80)])
     patch = subprocess.run(
@@ -43,11 +46,15 @@ def a_patch(brain: Brain) -> bytes:
         stdout=subprocess.PIPE,
     ).stdout
     subprocess.run(["git", "-C", str(brain.repo), "reset", "-q", "--hard", "HEAD~1"], check=True)
-    return patch
+    return read_file("x.patch", patch).patches
 
 
 def compare(
-    brain: Brain, patches: list[bytes], *, trusted: bool = False, testboxes: tuple[str, ...] = ()
+    brain: Brain,
+    patches: Sequence[SeriesPatch],
+    *,
+    trusted: bool = False,
+    testboxes: tuple[str, ...] = (),
 ) -> int:
     wish = {
         "tree": "fake",
@@ -85,13 +92,13 @@ def picky(brain: Brain, *names: str) -> None:
 
 
 def test_a_patch_is_untrusted_and_its_base_is_not(brain: Brain) -> None:
-    base, head = sides(brain, compare(brain, [a_patch(brain)]))
+    base, head = sides(brain, compare(brain, a_patch(brain)))
     assert (base.trust, head.trust) == ("trusted", "untrusted")
 
 
 def test_an_operator_can_vouch_for_a_patch_and_then_it_has_another_key(brain: Brain) -> None:
     patch = a_patch(brain)
-    first, second = compare(brain, [patch]), compare(brain, [patch], trusted=True)
+    first, second = compare(brain, patch), compare(brain, patch, trusted=True)
     (_, untrusted), (_, trusted) = sides(brain, first), sides(brain, second)
     assert first != second and untrusted.commit == trusted.commit
     assert trusted.trust == "trusted" and untrusted.build_key == key_at(
@@ -102,7 +109,7 @@ def test_an_operator_can_vouch_for_a_patch_and_then_it_has_another_key(brain: Br
 def test_a_commit_that_was_made_of_a_patch_stays_untrusted_however_it_is_named_later(
     brain: Brain,
 ) -> None:
-    base, head = sides(brain, compare(brain, [a_patch(brain)]))
+    base, head = sides(brain, compare(brain, a_patch(brain)))
     asked = {"tree": "fake", "job_files": [], "overrides": {}}
     again = request_comparison(
         brain.lab,
@@ -150,15 +157,15 @@ def test_untrusted_boots_go_only_where_they_are_accepted(brain: Brain) -> None:
     patch = a_patch(brain)
     picky(brain, "vm-tcg")
     with pytest.raises(RequestError, match="vm-tcg takes trusted kernels only.*vm-icount"):
-        compare(brain, [patch], testboxes=("vm-tcg",))
+        compare(brain, patch, testboxes=("vm-tcg",))
     picky(brain, "vm-tcg", "vm-icount")
     with pytest.raises(RequestError, match="takes trusted kernels only"):
-        compare(brain, [patch])
-    assert compare(brain, [patch], testboxes=("vm-tcg",), trusted=True)
+        compare(brain, patch)
+    assert compare(brain, patch, testboxes=("vm-tcg",), trusted=True)
 
 
 def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(brain: Brain) -> None:
-    number = compare(brain, [a_patch(brain)])
+    number = compare(brain, a_patch(brain))
     picky(brain, "vm-icount")
     brain.run()
     with brain.lab.transaction("read") as tx:
@@ -176,7 +183,7 @@ def test_a_testbox_that_does_not_accept_any_more_is_handed_no_untrusted_order(br
 
 
 def test_orders_and_what_is_shown_say_the_level(brain: Brain) -> None:
-    _, head = sides(brain, compare(brain, [a_patch(brain)]))
+    _, head = sides(brain, compare(brain, a_patch(brain)))
     brain.run()
     with brain.engine.connect() as conn:
         row = conn.execute(
