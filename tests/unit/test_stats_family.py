@@ -16,7 +16,7 @@ from swingbot.core.stats.family import compare_family, recoveries
 from swingbot.core.stats.modes import fewest_apart
 from swingbot.core.stats.pool import Part, pool
 from swingbot.core.stats.resolve import KnownNoise, plan_comparison, plan_family
-from swingbot.core.stats.rows import BootRuns, Rule
+from swingbot.core.stats.rows import BootRuns, Form, Rule
 from swingbot.core.stats.simultaneous import (
     Edge,
     exceeded,
@@ -202,6 +202,34 @@ def test_more_looks_need_more_evidence() -> None:
     for one, three in zip(once, thrice, strict=True):
         assert one.interval_pct and three.interval_pct
         assert three.interval_pct[0] < one.interval_pct[0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(1e299, 1e-299, 5.0), (0.0, 1e200, 3.0), (math.inf, 1.0, 2.0), (math.nan, 1.0, 2.0), (-1.0,)],
+)
+@pytest.mark.parametrize("form", ["ratio", "root", "difference"])
+def test_an_arm_that_measured_nonsense_costs_the_others_nothing(
+    values: tuple[float, ...], form: Form
+) -> None:
+    rule = replace(HIGHER, form=form)
+    arms = an_experiment([0, 0.1, 0, 0.1, 0, 0], 6)
+    whole = compare_family(arms, chain(6), rule)
+    arms.append([BootRuns(k=k, values=(v,)) for k, v in enumerate(values)])
+    rows = compare_family(arms, [*chain(6), (0, 6)], rule)
+    assert [row.verdict for row in rows[:5]] == [row.verdict for row in whole]
+    assert rows[5].verdict in ("invalid", "unclear")
+
+
+def test_arms_that_repeat_themselves_to_the_last_digit_are_pooled_at_the_floor() -> None:
+    arms = [[BootRuns(k=k, values=(100.0 + (i > 2),)) for k in range(4)] for i in range(7)]
+    rows = compare_family(arms, chain(7), replace(HIGHER, min_effect_pct=0.5))
+    assert [row.verdict for row in rows] == ["same", "same", "better", "same", "same", "same"]
+
+
+def test_a_reason_for_a_row_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="row 1 does not exist; the 1 rows count from 0"):
+        compare_family(an_experiment([0, 0], 3), [(0, 1)], HIGHER, absent={1: "does not build"})
 
 
 @pytest.mark.parametrize("pairs", [[(0, 0)], [(0, 2)], [(-1, 0)]])

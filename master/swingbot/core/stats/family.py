@@ -46,10 +46,11 @@ def compare_family(
     `absent`: the same of pairs that could not be measured and of which that was known before any boot, such as a kernel that does
     not build. They are invalid, and the others hold together without them.
     `looks`: how often the table may be judged, with more boots from one time to the next; decided before the first.
-    A single row is judged exactly as `compare` does. ValueError: a pair that does not name two arms; the same k twice in an arm.
+    A single row is judged exactly as `compare` does. ValueError: a pair that does not name two arms; a reason for a
+    row that does not exist; the same k twice in an arm.
     """
-    _check(arms, pairs, looks)
     invalid, absent = invalid or {}, absent or {}
+    _check(arms, pairs, looks, [*invalid, *absent])
     rule = replace(rule, alpha=rule.alpha / looks, interval_alpha=rule.interval_alpha / looks)
     counted = {i: pair for i, pair in enumerate(pairs) if i not in absent}
     table = Table(arms, counted, rule, uses=uses_of(counted.values()))
@@ -62,12 +63,14 @@ def compare_family(
     return [judged(i, pair) for i, pair in enumerate(pairs)]
 
 
-def _check(arms: Arms, pairs: Sequence[Pair], looks: int) -> None:
+def _check(arms: Arms, pairs: Sequence[Pair], looks: int, named: Sequence[int]) -> None:
     for pair in pairs:
         if pair[0] == pair[1] or not all(0 <= arm < len(arms) for arm in pair):
             raise ValueError(
                 f"a row compares two different arms out of {len(arms)}, numbered from 0; got {pair}"
             )
+    if unknown := [i for i in named if not 0 <= i < len(pairs)]:
+        raise ValueError(f"row {unknown[0]} does not exist; the {len(pairs)} rows count from 0")
     if looks < 1:
         raise ValueError(f"a table is judged at least once; got looks={looks}")
 
@@ -184,7 +187,7 @@ def recoveries(
     """
     if len(pairs) != len(rows):
         raise ValueError(f"{len(rows)} rows do not belong to {len(pairs)} pairs")
-    _check(arms, pairs, 1)
+    _check(arms, pairs, 1, [])
     measured = {i: p for i, p in enumerate(pairs) if rows[i].effect is not None}
     table = Table(arms, measured, rule, comparisons=math.comb(len(pairs), 2))
     return [

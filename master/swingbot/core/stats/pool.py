@@ -21,7 +21,8 @@ from swingbot.core.stats.samples import draw
 from swingbot.core.stats.spread import counted
 from swingbot.core.thresholds import FEWEST_WITH_WILD, SPREADS_AGREE_P, SPREADS_ODD_SHARE
 
-_LEAST: Final = 1e-300  # a variance of 0 has no logarithm
+_LEAST: Final = 1e-100  # a variance of 0 has no logarithm
+_MOST: Final = 1e100  # a sum of larger variances may have no double
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def _part(values: Sequence[float], basis: Basis) -> Part | None:
     n = counted(len(values), basis.trimmed)
     if n < 2 or (basis.trimmed and len(values) < FEWEST_WITH_WILD):
         return None
-    return Part(middle(values).variance if basis.trimmed else stddev(values) ** 2, n - 1.0)
+    sd = math.sqrt(middle(values).variance) if basis.trimmed else stddev(values)
+    return Part(sd * sd, n - 1.0) if sd * sd < _MOST else None
 
 
 def _mapped(units: Sequence[Sequence[BootRuns]], basis: Basis) -> list[float] | None:

@@ -185,8 +185,9 @@ def _all_within(t: float, forest: Forest) -> float:
 
 def _window(f: Grid, steps: int) -> Grid:
     """The integral of f from `steps` points before each point to `steps` points after it, by the trapezoidal rule."""
-    f = np.pad(f, steps)
-    sums = np.cumsum(f) - f / 2.0
+    padded = np.zeros(len(f) + 2 * steps)
+    padded[steps:-steps] = f
+    sums = np.cumsum(padded) - padded / 2.0
     return np.asarray(sums[2 * steps :] - sums[: -2 * steps], dtype=np.float64)
 
 
